@@ -15,10 +15,11 @@ from rich.console import Console
 from tests import forked
 
 from callsheet.api.policies import load_policy
-from callsheet.apps.cli.progress.live import LiveDisplay, LiveGraph
+from callsheet.apps.cli.progress.live import Heading, LiveDisplay, LiveGraph
 from callsheet.apps.cli.progress.progress import Display, Progress
 from callsheet.frontends.dag import parse_dag
 from callsheet.frontends.ltp import parse
+from callsheet.frontends.structured import read_structured
 from callsheet.ir import Plan
 from callsheet.ir.labels import Label
 from callsheet.machine import CallTool
@@ -251,6 +252,28 @@ def test_live_display_shows_open_item_and_its_progress():
         progress.progressed("S1.1.1", CallProgress(1, 4, "rows"))
     shown = screen.getvalue()
     assert re.search(r"item 2 of 3 and 1 more \(\d+ ms\): 1 of 4, rows", shown)
+
+
+def test_loop_of_blocks_is_one_line_with_its_rate_and_failures():
+    text = (
+        "# ltp: 2\nS1: ?FOREACH ($i IN [1, 2, 3, 4]) TOGETHER {\n  S2: @FAIL (text=$i) > $a\n} ON_FAIL SKIP\n"
+    )
+    plan, screen = read_structured(text).require(), io.StringIO()
+    console = Console(file=screen, width=100, height=20, force_terminal=True, color_system=None)
+    display = LiveDisplay(plan, console, Heading(plan))
+    with Progress(display, plan) as progress:
+        progress.begin()
+        progress.note(Note(NoteKind.STARTED, "S1", at=CallPlace(items=4)))
+        for item in range(3):
+            progress.note(Note(NoteKind.STARTED, f"S1[{item}]/S2"))
+            progress.began(f"S1[{item}]/S2.1")
+        progress.note(Note(NoteKind.FINISHED, "S1[0]/S2"))
+        progress.ended("S1[0]/S2.1", succeeded=True)
+        progress.note(Note(NoteKind.FAILED, "S1[1]/S2", "no"))
+    shown = screen.getvalue()
+    assert "2 steps: 2 running" in shown
+    assert re.search(r"S1 \?FOREACH .* 2 of 4, 1 with failures, [\d,.]+/s, [\d.]+ m?s left", shown)
+    assert re.search(r"S2 @FAIL .* ×3 .* S1\[2\] \(\d+ ms\)", shown)
 
 
 def test_time_of_item_that_waits_for_its_tool_does_not_count():

@@ -110,6 +110,10 @@ def test_waiting_run_is_reported(machine):
         top.until("1 waiting for people")
         top.until("callsheet inbox")
         assert top.ends() == 4
+    (row,) = map(json.loads, machine("top", "--all", "--json").stdout.splitlines())
+    assert (row["run_id"], row["status"], row["under_way"]) == ("r1", "waiting", "an answer at S1")
+    assert re.match(r"r1 +waiting +\S+ m?s +1  plan.ltp  an answer at S1", machine("top", "--all").stdout)
+    assert "leave out RUN" in machine("top", "r1", "--all").stderr
 
 
 def test_without_terminal_events_are_lines(machine):

@@ -4,7 +4,7 @@ TOOLS = '''
 import asyncio
 from pathlib import Path
 
-from callsheet import tool
+from callsheet import CallContext, tool
 
 @tool(effect="read")
 def add(a: int, b: int = 1) -> int:
@@ -12,8 +12,9 @@ def add(a: int, b: int = 1) -> int:
     return a + b
 
 @tool(effect="read")
-async def hold(name: str) -> str:
+async def hold(name: str, context: CallContext) -> str:
     """Waits until a file is there."""
+    context.report_progress(1, 4, "rows")
     Path(name + ".began").touch()
     while not Path(name).exists():
         await asyncio.sleep(0.01)

@@ -33,6 +33,17 @@ async def test_server_that_keeps_asking_cannot_hold_its_call() -> None:
     assert len(asked) == 100
 
 
+async def test_log_line_during_single_call_of_run_reaches_its_watcher() -> None:
+    got: list[str] = []
+    calls = OpenCalls("desk", None)
+    with calls.during(OpenCall("run", None, asyncio.timeout(None), 1.0, logs=got.append)):
+        await calls.logged({"level": "info", "data": "page 3"})
+        await calls.logged({"level": "info", "data": {"page": 4}})
+        with calls.during(OpenCall("run", None, asyncio.timeout(None), 1.0, logs=got.append)):
+            await calls.logged({"level": "info", "data": "of either"})
+    assert got == ["page 3", '{"page": 4}']
+
+
 @pytest.mark.parametrize(
     ("owners", "is_alone", "heard"),
     [

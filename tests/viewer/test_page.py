@@ -241,6 +241,11 @@ async def test_spans_and_provenance_can_be_saved(open_report: Opener):
 async def test_loop_visits_are_distinguished(open_report: Opener):
     opened = await open_report("loop", "#step=S2@250")
     assert "250" in await opened.text(".visits .chosen")
+    assert "300 times" in await opened.text(".spread h3")
+    slowest = opened.page.locator(".ranked button").first
+    label = await slowest.inner_text()
+    await slowest.click()
+    assert label.removeprefix("visit ") in await opened.text(".visits .chosen")
     await opened.page.evaluate("location.hash = '#seq=20&step=S2'")
     await opened.page.locator(".now", has_text="event 20/").wait_for()
     assert int("".join(filter(str.isdigit, await opened.text(".visits .chosen")))) < 15

@@ -33,10 +33,11 @@ async def web(windows: Windows, api: Api) -> AsyncIterator[Web]:
     assert said == []
 
 
-async def test_finished_run_takes_two_clicks(web: Web):
+async def test_first_visit_offers_examples_each_of_which_runs_with_one_click(web: Web):
     await web.sign_in()
-    await web.page.click("text=Open the example plan")
-    await web.page.click("button:has-text('Run')")
+    assert await web.page.locator(".examples li").count() == 3
+    assert await web.findings() == []
+    await web.page.click("button[aria-label^='Run: Which orders']")
     await web.page.locator("h1 .words", has_text="Done").wait_for()
     assert "call Ada about 120" in await web.text("#below-panel")
     assert "#run=" in web.page.url
@@ -80,7 +81,7 @@ async def test_sign_in_code_works_once_and_leaves_address(windows: Windows, api:
 GROUP = "@PARALLEL {", '  S1: @HOLD (name="gate") > $a', "  S2: @ADD (a=1) > $b", "}"
 
 
-async def test_clock_of_running_run_goes_on_between_events(web: Web):
+async def test_clock_of_running_run_goes_on_between_events_and_tools_report_progress(web: Web):
     await web.sign_in()
     run = web.api.start(*GROUP)
     await web.page.evaluate("(run) => { location.hash = `run=${run}`; }", run)
@@ -91,6 +92,9 @@ async def test_clock_of_running_run_goes_on_between_events(web: Web):
     for selector in (".sums dd", ".pane header .quiet"):
         before = await web.text(selector)
         await web.wait_for(lambda s=selector, b=before: _differs(web, s, b))
+    await web.page.locator(".under-way li", has_text="1 of 4, rows").wait_for()
+    assert await web.text(".report p") == "1 of 4, rows"
+    assert await web.findings() == []
     web.api("POST", f"/v1/runs/{run}/cancel", {})
 
 
@@ -110,12 +114,16 @@ async def test_runs_with_failures_are_told_apart_in_list_and_head(web: Web):
 
 async def test_run_is_shown_live_and_can_be_cancelled(web: Web):
     await web.sign_in()
-    run = web.api.start('S1: @HOLD (name="gate") > $a', 'S2: @HOLD (name="never") > $b')
+    sums = [f"S{n}: @ADD (a={n}) > $x{n}" for n in range(2, 9)]
+    run = web.api.start('S1: @HOLD (name="gate") > $a', *sums, 'S9: @HOLD (name="never") > $b')
     await web.page.evaluate("(run) => { location.hash = `run=${run}`; }", run)
     await web.page.locator("h1 .words", has_text="Running").wait_for()
     await web.page.wait_for_selector(".live")
     (web.api.folder / "gate").touch()
     await web.page.locator(".steps .step.is-ok:has-text('S1')").wait_for()
+    await web.page.click(".steps .step:has-text('5 done')")
+    await web.page.locator(".steps .step:has-text('S4')").wait_for()
+    await web.page.locator(".steps h2 button:has-text('fold done')").wait_for()
     await web.page.click("text=Cancel")
     await web.page.locator("h1 .words", has_text="Cancelled").wait_for()
     assert await web.page.locator(".live").count() == 0
@@ -177,6 +185,11 @@ async def test_view_is_in_address_and_chosen_runs_are_cancelled_together(web: We
     await web.page.focus(".choose")
     await web.page.keyboard.press("Space")
     await web.page.locator(".choice", has_text="1 chosen run").wait_for()
+    assert await web.page.locator(".choice button:has-text('Compare')").count() == 0
+    await web.page.locator(".choose >> nth=1").press("Space")
+    await web.page.locator(".choice button:has-text('Compare')").wait_for()
+    await web.page.locator(".choose >> nth=1").press("Space")
+    await web.page.focus(".choose")
     await web.page.keyboard.press("Space")
     await web.page.click(".choice button:has-text('Cancel')")
     await web.page.locator("dialog", has_text="Cancel 2 runs?").wait_for()
@@ -387,6 +400,7 @@ async def test_axe_reports_nothing_and_nothing_is_wider_than_window(
         ("runs", ".run"),
         ("plan", ".text"),
         ("plans", "main"),
+        ("tools", ".tool-row"),
         ("policy", ".policy, .sheet p"),
         (f"run={run}", ".waits"),
     ):
@@ -400,11 +414,28 @@ async def test_axe_reports_nothing_and_nothing_is_wider_than_window(
     await web.leave()
 
 
-async def test_help_key_shows_keys(web: Web):
+async def test_tool_is_tried_by_keyboard_as_a_run(web: Web):
     await web.sign_in()
     await web.page.keyboard.press("?")
     assert "saved plans" in await web.text("dialog")
     await web.page.keyboard.press("Escape")
     await web.page.locator("dialog").wait_for(state="detached")
-    await web.page.keyboard.press("p")
-    await web.page.wait_for_selector(".is-policy")
+    await web.page.keyboard.press("o")
+    await web.page.locator(".tool-row", has_text="The sum of two numbers.").wait_for()
+    await web.page.keyboard.press("/")
+    await web.page.keyboard.type("sum of two")
+    await web.wait_for(lambda: web.page.evaluate("document.querySelectorAll('.tool-row').length === 1"))
+    await web.page.evaluate("document.activeElement.blur()")
+    await web.page.keyboard.press("j")
+    await web.page.keyboard.press("Enter")
+    await web.page.focus("#argument-a")
+    await web.page.keyboard.type("many")
+    await web.page.keyboard.press("Enter")
+    await web.page.locator("#argument-a-problem", has_text="a is not a number").wait_for()
+    assert await web.findings() == []
+    await web.page.fill("#argument-a", "41")
+    await web.page.keyboard.press("Enter")
+    await web.page.locator("h1 .words", has_text="Done").wait_for()
+    assert "42" in await web.text(".outcome")
+    (run,) = web.api.get("/v1/runs")["runs"]
+    assert run["plan"] == "call add"

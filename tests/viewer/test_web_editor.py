@@ -77,8 +77,7 @@ async def test_python_is_checked_drawn_and_run(web: Web):
     assert "line 3, column" in " ".join((await finding.inner_text()).split())
     await write(web, text)
     await web.page.locator(".head-line .warn", has_text="$first has no value").wait_for()
-    await web.page.click("button:has-text('set the variables')")
-    await web.page.click("button:has-text('+ $first')")
+    await web.page.click("button:has-text('set the inputs')")
     await web.page.fill("#input-first", "40")
     await web.page.locator(".status.is-ok", has_text="ready to run, 1 step").wait_for()
     await web.page.click(".head-line button:has-text('Graph')")
@@ -176,19 +175,48 @@ async def test_plan_is_proved_against_policy(web: Web):
     await web.page.locator("#known-panel .notice", has_text="earlier text").wait_for()
 
 
-async def test_run_inputs_are_typed(web: Web):
-    await write(web, GOOD)
-    await web.page.click("#known-tab-inputs")
-    await web.page.click("button:has-text('+ $first')")
+TYPED = """\
+# ltp: 2
+# goal: Add up
+INPUT $first: int  # what is added to
+INPUT $how: "fast" | "slow" = "fast"
+INPUT $day: date?
+INPUT $names: list[str] = []
+INPUT SECRET $key: str
+S1: @ADD (a=$first, b=2) > $sum
+S2: @NOTE (line="it is $sum, $how, $day, ${len($names)}") > $noted
+S3: @RESPOND ($sum)
+"""
+
+
+async def test_declared_inputs_are_a_form_and_another_run_begins_with_them_but_for_secrets(web: Web):
+    await write(web, TYPED)
+    await web.page.click("button:has-text('set the inputs')")
+    await web.page.fill("#input-first", "many")
+    await web.page.fill("#input-key", "hunter2hunter2")
+    await web.page.select_option("#input-how", label="slow")
+    await web.page.fill("#input-day", "2026-01-31")
+    await web.page.fill("#input-names", "Ada\nGrace")
+    await web.page.keyboard.press("Control+Enter")
+    await web.page.locator("#input-first-problem", has_text="first is not a number").wait_for()
+    assert await web.findings() == []
     await web.page.fill("#input-first", "40")
     await web.page.keyboard.press("Control+Enter")
     await web.page.locator("h1 .words", has_text="Done").wait_for()
-    assert (web.api.folder / "notes.txt").read_text() == "it is 42\n"
-    runs = web.api.get("/v1/runs")["runs"]
-    assert [run["plan"] for run in runs] == ["Add up"]
-    await web.page.go_back()
-    await web.page.wait_for_selector("#plan-text")
-    assert await web.page.input_value("#plan-text") == GOOD  # what was written is still there
+    assert (web.api.folder / "notes.txt").read_text() == "it is 42, slow, 2026-01-31, 2\n"
+    assert [run["plan"] for run in web.api.get("/v1/runs")["runs"]] == ["Add up"]
+    assert "hunter2" not in await web.page.evaluate("JSON.stringify([sessionStorage, localStorage])")
+    await web.page.click("summary:has-text('Run again')")
+    await web.page.click("button:has-text('With the same inputs')")
+    await web.page.locator(".inputs .notice", has_text="secrets have to be given again: key").wait_for()
+    assert await web.page.input_value("#plan-text") == TYPED
+    told = [await web.page.input_value(f"#input-{name}") for name in ("first", "how", "day", "names", "key")]
+    assert told == ["40", '"slow"', "2026-01-31", '["Ada","Grace"]', ""]
+    await web.page.fill("#input-key", "hunter2hunter2")
+    await web.page.fill("#input-first", "41")
+    await web.page.keyboard.press("Control+Enter")
+    await web.page.locator("h1 .words", has_text="Done").wait_for()
+    assert (web.api.folder / "notes.txt").read_text().splitlines()[1] == "it is 43, slow, 2026-01-31, 2"
 
 
 async def test_key_pressed_twice_starts_one_run(web: Web):

@@ -84,7 +84,8 @@ def segment(step: str) -> str:
     return f"{head}%2E{tail}" if dot and tail.isdigit() else made
 
 
-def _step_named(name: str) -> str:
+def step_named(name: str) -> str:
+    """The id of a step, from its name in keys."""
     if "%" not in name:
         return name
     for char, escaped in {**_TREE_ESCAPES, ".": "%2E"}.items():
@@ -200,7 +201,7 @@ def parse_key(key: str) -> Key:
     if not at:
         step, visit = place, "1"
     return Key(
-        generation, _step_named(step), int(visit), int(index), int(attempt), int(turn or 0), int(call or 0)
+        generation, step_named(step), int(visit), int(index), int(attempt), int(turn or 0), int(call or 0)
     )
 
 

@@ -71,10 +71,11 @@ class _RareFields:
 class CallProgress(NamedTuple):
     """How far a tool says that a call has come: `done` of `total`, in its own unit; None if unknown.
 
-    `waits` says that the call has not left yet: the message is what it waits for.
+    Without `done` it is a line of the tool's log. `waits` says that the call has not left yet: the message is
+    what it waits for.
     """
 
-    done: float
+    done: float | None
     total: float | None = None
     message: str = ""
     waits: bool = False
@@ -287,6 +288,15 @@ class CallContext:
         wanted("message", message, str, "a text")
         if self._caller is not None:
             self._caller.progressed(self, CallProgress(done, total, message))
+
+    def report_log(self, message: str) -> None:
+        """Report a line of the tool's log, for whoever watches the run; it is not recorded.
+
+        Raises TypeError for an argument of another type.
+        """
+        wanted("message", message, str, "a text")
+        if self._caller is not None:
+            self._caller.progressed(self, CallProgress(None, None, message))
 
     async def answer_server(self, question: ServerQuestion) -> JSON:
         """The answer to what a server asks during this call, in its protocol; None if nobody can answer."""

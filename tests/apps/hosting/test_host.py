@@ -20,7 +20,7 @@ from callsheet.api.policies import load_policy
 from callsheet.api.proving import PolicyRefused
 from callsheet.apps.hosting import ForkRequest, Host, RerunRequest, ResumeOptions, RunRequest, RunState
 from callsheet.apps.hosting.collector import LARGE
-from callsheet.apps.hosting.recorded import delete_run
+from callsheet.apps.hosting.recorded import CallReports, delete_run
 from callsheet.apps.hosting.requests import Listeners, tightened
 from callsheet.apps.hosting.run_queue import Attempts, Capacity
 from callsheet.apps.operations.reading import text_of
@@ -29,6 +29,7 @@ from callsheet.apps.setup import Setup
 from callsheet.diagnostics import CallsheetError, Source
 from callsheet.ir import Step
 from callsheet.machine import Decision, Limits
+from callsheet.ports.calls import CallProgress
 from callsheet.runtime.answers import Answer
 from callsheet.runtime.forking import Edits, NeedsConsent
 from callsheet.store import Journal, RunStatus
@@ -186,23 +187,27 @@ async def test_invalid_plan_is_refused_with_positions_and_leaves_nothing(folder)
         assert [info.run_id for info in host.journal.runs()] == ["r"]
 
 
-async def test_watcher_gets_every_event_once_and_status(folder):
+async def test_watcher_gets_every_event_once_and_status_and_what_tools_report(folder):
     async with open_host(folder) as host:
         run = (await host.start(request('S1: @HOLD (name="go") > $x', 'S2: @RESPOND ("$x")'))).run_id
-        events, states = [], []
+        events, states, reports = [], [], []
+        kinds = {RunState: states, CallReports: reports}
 
         async def watch():
             async for told in host.watch(run):
-                (states if isinstance(told, RunState) else events).append(told)
+                kinds.get(type(told), events).append(told)
 
         watching = asyncio.create_task(watch())
         await began("go")
-        await until(lambda: len(events) >= 2)
+        await until(lambda: len(events) >= 2 and reports)
         touch("go")
         await asyncio.wait_for(watching, 60)
         info = host.journal.find_run(run)
         assert [event.seq for event in events] == [*range(1, info.events + 1)]
         assert states[-1].status == "done"
+        assert [(each.key, each.progress) for each in reports[0].calls] == [
+            ("S1.0.1", CallProgress(1, 4, "rows"))
+        ]
         late = [told.seq async for told in host.watch(run, after=2) if not isinstance(told, RunState)]
         assert late == [*range(3, info.events + 1)]
 

@@ -11,7 +11,7 @@ import click
 from callsheet.apps.cli.arguments import NamedPlan, parse_variables
 from callsheet.apps.cli.run import RunArguments, execute_run, run_options
 from callsheet.apps.cli.tools import plan_name_of
-from callsheet.diagnostics import CallsheetError, Source
+from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.spelling import Syntax
 
 if TYPE_CHECKING:
@@ -27,18 +27,10 @@ class OneCall(NamedPlan):
 
     def read(self, variables: Iterable[str] = ()) -> PlanText:
         """The plan."""
-        from callsheet.apps.operations.reading import text_of  # noqa: PLC0415 - not for --help
+        from callsheet.apps.operations.beginnings import one_call  # noqa: PLC0415 - not for --help
+        from callsheet.apps.operations.reading import text_of  # noqa: PLC0415 - as above
 
-        arguments = ", ".join(f"{name}=${name}" for name in self.arguments)
-        lines = (
-            "# ltp: 1",
-            "PLAN_START",
-            f"S1: @{self.plan} ({arguments}) > $result ON_FAIL TERMINATE",
-            "S2: @RESPOND ($result)",
-            "PLAN_END",
-            "",
-        )
-        source = Source(f"call {self.plan.lower()}", "\n".join(lines))
+        source = one_call(self.plan, self.arguments)
         return text_of(None, source, syntax=self.syntax, variables=variables)
 
 

@@ -122,16 +122,22 @@ def tail(run: str, follows: bool, start: int, journal: Path | None, is_strict: b
 
 @click.command()
 @click.argument("run", metavar="[RUN]", default="last")
+@click.option("--all", "is_all", is_flag=True, help="Watch all runs that have not ended, until Ctrl-C.")
 @journals.journal_path
 @options.strict
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object per line for each note.")
-def top(run: str, journal: Path | None, is_strict: bool, as_json: bool) -> int:
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object per line for each note or run.")
+def top(run: str, is_all: bool, journal: Path | None, is_strict: bool, as_json: bool) -> int:
     """Watch RUN live, until it ends or waits.
 
     RUN is a run id, a unique prefix of one, or `last` (the default). On a terminal this shows the display of
     `run`, otherwise a line per note. Ctrl-C ends only the watching. The exit status is that of the run: 0
     done, 3 refused, 4 waiting or in doubt, 1 failed, cancelled or interrupted.
+
+    With --all it shows each run that has not ended, what it does or what it waits for; without a terminal it
+    prints them once.
     """
+    if is_all:
+        return _watch_all(run, journal, as_json=as_json)
     from callsheet.apps.cli.progress.progress import LinePlayback, LivePlayback  # noqa: PLC0415 - as above
     from callsheet.trace.replay import play  # noqa: PLC0415 - as above
 
@@ -155,6 +161,19 @@ def top(run: str, journal: Path | None, is_strict: bool, as_json: bool) -> int:
     if not as_json and (needs_action(following.status) or following.status == Outcome.DONE_WITH_FAILURES):
         to_stderr(status_message(following.status, info.run_id, journal))
     return exit_for_status(following.status, is_strict=is_strict)
+
+
+def _watch_all(run: str, journal: Path | None, *, as_json: bool) -> int:
+    from callsheet.apps.cli.all_runs import OpenRuns, line_of, watch  # noqa: PLC0415 - not for --help
+
+    if run != "last":
+        raise click.UsageError("--all watches all runs: leave out RUN")
+    with journals.open_to_read(journal) as opened, ignoring_broken_pipe():
+        if not as_json and is_terminal(sys.stdout) and can_redraw(sys.stderr):
+            watch(opened)
+        for row in OpenRuns(opened).look():
+            print_text(json.dumps(row) if as_json else line_of(row))
+    return Exit.OK
 
 
 class _Watcher:

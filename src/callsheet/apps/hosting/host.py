@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from callsheet.api.arguments import id_of_run
 from callsheet.api.run_service import cancel, check_plan_file, decide, record
-from callsheet.apps.hosting.recorded import RunSource, RunState, follow, recorded_outcome
+from callsheet.apps.hosting.recorded import RunSource, RunState, Watched, follow, recorded_outcome
 from callsheet.apps.hosting.requests import (
     ForkRequest,
     RerunRequest,
@@ -53,7 +53,6 @@ from callsheet.runtime.event_loop import at_once
 from callsheet.runtime.inbox import ProgramQuestions, answer_run, asks_of
 from callsheet.store import Journal, JournalError, retention
 from callsheet.store.errors import run_exists
-from callsheet.store.events import Event
 from callsheet.store.journal_paths import is_owned, place_of
 from callsheet.store.label_transfer import forget_notes
 from callsheet.store.runs import RunInfo, RunOutline
@@ -275,8 +274,8 @@ class Host:
         """The runs that are queued or running here."""
         return self._queue.all()
 
-    def watch(self, run_id: str, after: int = 0) -> AsyncGenerator[Event | RunState]:
-        """The events of a run after the number `after`, and new ones; see `watching.follow`."""
+    def watch(self, run_id: str, after: int = 0) -> AsyncGenerator[Watched]:
+        """The events of a run after the number `after`, and new ones; see `recorded.follow`."""
         return follow(RunSource(self.journal, self.beside, self.hosted, self.state), run_id, after)
 
     async def resume(self, run_id: str, terms: ResumeOptions | None = None) -> None:

@@ -6,12 +6,13 @@ In: a journal, a run's id. Out: events in order, each once; the state of the run
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
+from callsheet.apps.hosting.live_calls import CallReport
 from callsheet.apps.hosting.run_queue import HostedRun
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir.labels import UNKNOWN, Label, join
@@ -76,6 +77,16 @@ class RunState(NamedTuple):
     is_final: bool
 
 
+class CallReports(NamedTuple):
+    """What the tools of a run report about their open calls; it replaces what was reported before."""
+
+    calls: Sequence[CallReport]
+
+
+Watched = Event | RunState | CallReports
+"""What `follow` yields."""
+
+
 class RunSource(NamedTuple):
     """What `follow` needs to observe the runs of a host."""
 
@@ -85,14 +96,16 @@ class RunSource(NamedTuple):
     state: Callable[[str], RunState]
 
 
-async def follow(source: RunSource, run_id: str, after: int = 0) -> AsyncGenerator[Event | RunState]:
+async def follow(source: RunSource, run_id: str, after: int = 0) -> AsyncGenerator[Watched]:
     """The events of a run after the number `after`, then new ones, until the run has ended.
 
     `run_id` is the complete id. The state of the run comes first, and again after the events that changed it.
+    What its tools report comes as it changes, if the run is here.
     A run that has stopped (waiting for people, interrupted) is still followed, because any process may resume
     it. Raises JournalError as `Journal.events` does.
     """
     last_status: str | None = None
+    told = 0
     while True:
         run = source.hosted(run_id)
         change = None if run is None else run.changed.next()
@@ -109,6 +122,9 @@ async def follow(source: RunSource, run_id: str, after: int = 0) -> AsyncGenerat
             last_status = state.status
         if state.is_final and after >= state.events:
             return
+        if run is not None and run.calls.version != told:
+            told = run.calls.version
+            yield CallReports(run.calls.reports())
         await _wait(change)
 
 

@@ -12,11 +12,13 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
 from callsheet.apps.hosting.collector import CollectorControl, CollectorHold
+from callsheet.apps.hosting.live_calls import LiveCalls
 from callsheet.apps.hosting.requests import AS_RECORDED, ResumeOptions
 from callsheet.apps.hosting.service import HostConfig, resume_in_host
 from callsheet.apps.masking import Masker
@@ -140,8 +142,8 @@ def given_up(run_id: str, count: int) -> CallsheetError:
     )
 
 
-Work = Callable[[Watch], Awaitable[RunOutcome]]
-"""Runs or resumes the run, with this watch, until it ends or stops."""
+Work = Callable[[Watch, LiveCalls], Awaitable[RunOutcome]]
+"""Runs or resumes the run, with this watch, until it ends or stops; its tools report to the live calls."""
 
 
 class Stage(StrEnum):
@@ -174,6 +176,7 @@ class HostedRun:
         self.run_id = run_id
         self.stage = Stage.QUEUED
         self.changed = ChangeSignal()
+        self.calls = LiveCalls()
         self._slots = slots
         self._driver: LocalDriver | None = None
         self._reason: str | None = None
@@ -184,7 +187,9 @@ class HostedRun:
         async with self._slots:
             self.stage = Stage.RUNNING
             self.changed.notify()
-            return await work(Watch(after_batch=self._wrote, on_driver=self._drives, hears_all=False))
+            return await work(
+                Watch(after_batch=self._wrote, on_driver=self._drives, hears_all=False), self.calls
+            )
 
     async def _wrote(self) -> None:
         self.changed.notify()
@@ -409,12 +414,16 @@ class RunQueue:
         if not is_revived and here is None:
             self._attempts.forget(run_id)
 
-        async def work(watch: Watch) -> RunOutcome:
+        async def work(watch: Watch, calls: LiveCalls) -> RunOutcome:
+            listener = self._masker.masked_listener(calls)
             if is_revived:
                 self._attempts.begin(run_id)
             if here is not None:
-                return await here.begun.drive(here.ports, watch, terms.listeners.present, self._config.beside)
-            return await resume_in_host(self._journal, run_id, terms, self._masker, watch, self._config, hold)
+                ports = replace(here.ports, listener=listener)
+                return await here.begun.drive(ports, watch, terms.listeners.present, self._config.beside)
+            return await resume_in_host(
+                self._journal, run_id, terms, self._masker, watch, self._config, hold, listener
+            )
 
         run = HostedRun(run_id, self._slots, work)
         self._runs[run_id] = run

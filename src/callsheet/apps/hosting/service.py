@@ -33,6 +33,7 @@ from callsheet.machine.notes import Note
 from callsheet.machine.questions import approval_rules
 from callsheet.policy.canon import is_of
 from callsheet.policy.model import Policy
+from callsheet.ports.calls import CallListener
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.event_loop import Offload, at_once
 from callsheet.runtime.gateway import Ports
@@ -171,10 +172,11 @@ async def resume_in_host(
     watch: Watch,
     config: HostConfig,
     hold: CollectorHold,
+    listener: CallListener | None = None,
 ) -> RunOutcome:
     """Resume a run where its journal ends, until it ends or stops; raises as `run_service.resume` does.
 
-    `hold` keeps the garbage collector off the run's data while it is loaded.
+    `hold` keeps the garbage collector off the run's data while it is loaded. `listener` hears of its calls.
     """
 
     @asynccontextmanager
@@ -185,6 +187,7 @@ async def resume_in_host(
         async with config.tools.for_run(needs.setup, needs.plan, needs.agents) as toolbox:
             masker.add_secrets(toolbox.known)
             equipment, ports, _ = equip(needs, toolbox, config.journal)
+            ports = replace(ports, listener=listener)
             hold.built(len(plan.steps))
             yield Opened(equipment, ports)
 

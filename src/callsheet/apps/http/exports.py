@@ -15,12 +15,15 @@ from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
 from callsheet.apps.hosting import RunState
+from callsheet.apps.hosting.live_calls import CallReport
+from callsheet.apps.hosting.recorded import CallReports, Watched
 from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint, Query, ResponseSpec, reference
 from callsheet.apps.http.problems import Problem, json_bytes, problem_json, status_of
 from callsheet.apps.http.state import State
 from callsheet.apps.operations.runs import OutcomeWord, StatusWord, shown_outcome
 from callsheet.apps.operations.schema import Count, Ordinal, ProblemRow, Schema, Time
 from callsheet.apps.rendering.runs import event_json
+from callsheet.apps.rendering.values import finite
 from callsheet.apps.table.arguments import RunId
 from callsheet.diagnostics import CallsheetError
 from callsheet.runtime.reporting import MADE_BY, lctl_of, report_document, report_page
@@ -75,7 +78,8 @@ class ReportQuery(Query):
 async def stream_run(req: ApiRequest[Empty, EventsQuery]) -> Response:
     """The events of a run after a number, then new ones, until it has ended.
 
-    Events of the journal have no name. `standing` has the current status of the run; `end` closes the stream.
+    Events of the journal have no name. `standing` has the current status of the run, `progress` what its
+    tools report about open calls; `end` closes the stream.
     """
     state, run_id = req.state, req.path["run_id"]
     after = _after(req)
@@ -109,6 +113,8 @@ async def _stream_lines(state: State, run_id: str, after: int, mark: object) -> 
                 yield _ALIVE
             elif isinstance(event, RunState):
                 yield _message({"status": event.status, "events": event.events}, name="standing")
+            elif isinstance(event, CallReports):
+                yield _message({"calls": [_report(call) for call in event.calls]}, name="progress")
             else:
                 yield _message(event_json(event), number=event.seq)
         if state.stopping.is_set():
@@ -124,11 +130,9 @@ async def _stream_lines(state: State, run_id: str, after: int, mark: object) -> 
         await events.aclose()
 
 
-async def _with_heartbeats(
-    events: AsyncGenerator[Event | RunState], state: State
-) -> AsyncIterator[Event | RunState | None]:
+async def _with_heartbeats(events: AsyncGenerator[Watched], state: State) -> AsyncIterator[Watched | None]:
     """The events, and None after each interval without one; ends when the server shuts down."""
-    following: asyncio.Task[Event | RunState] | None = None
+    following: asyncio.Task[Watched] | None = None
     stopping = asyncio.create_task(state.stopping.wait())
     try:
         while not state.stopping.is_set():
@@ -152,6 +156,18 @@ async def _with_heartbeats(
         if following is not None:
             following.cancel()
             await asyncio.wait({following})
+
+
+def _report(call: CallReport) -> CallProgressRow:
+    done, total, message, waits = call.progress
+    return {
+        "key": call.key,
+        "done": finite(done),
+        "total": finite(total),
+        "message": message,
+        "waits": waits,
+        "lines": list(call.lines),
+    }
 
 
 def _message(data: Any, *, name: str = "", number: int | None = None) -> bytes:
@@ -262,22 +278,39 @@ class StreamState(TypedDict):
     events: Count
 
 
+class CallProgressRow(TypedDict):
+    """How far an open call is, as its tool says; it is not recorded."""
+
+    key: str
+    done: Annotated[float | None, "in a unit of the tool's choice; null if it only writes to its log"]
+    total: float | None
+    message: str
+    waits: Annotated[bool, "whether the call has not left yet; the message is what it waits for"]
+    lines: Annotated[list[str], "the last messages of the tool, the newest last"]
+
+
+class ProgressRow(TypedDict):
+    """What tools report about the open calls of a run; it replaces what they reported before."""
+
+    calls: list[CallProgressRow]
+
+
+RESULTS = (EventRow, StreamState, ProgressRow)
 _SENT: Schema = {
     "type": "object",
     "description": "a message of the stream",
     "properties": {
-        "event": {"type": "string", "enum": ["message", "standing", "end", "problem"]},
+        "event": {"type": "string", "enum": ["message", "standing", "progress", "end", "problem"]},
         "id": {"type": "string", "pattern": "^[0-9]+$"},
         "data": {
             "type": "string",
             "contentMediaType": "application/json",
-            "contentSchema": {"anyOf": [reference(kind) for kind in (EventRow, StreamState, ProblemRow)]},
+            "contentSchema": {"anyOf": [reference(kind) for kind in (*RESULTS, ProblemRow)]},
         },
         "retry": {},
     },
 }
 
-RESULTS = (EventRow, StreamState)
 ENDPOINTS = (
     Endpoint(
         method="GET",
@@ -289,7 +322,7 @@ ENDPOINTS = (
             ResponseSpec(
                 200,
                 "Server-sent events: those of the journal without a name, with their number as the id; "
-                "and `standing`, `end` and `problem`.",
+                "and `standing`, `progress`, `end` and `problem`.",
                 _SENT,
                 MEDIA_TYPE,
             ),

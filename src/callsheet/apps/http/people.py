@@ -70,6 +70,7 @@ RIGHTS: Mapping[tuple[str, str], Right | None] = {
     ("DELETE", "/v1/session"): None,
     ("POST", "/v1/compile"): Right.START,
     ("POST", "/v1/runs"): Right.START,
+    ("POST", "/v1/tools/{tool}/call"): Right.START,
     ("POST", "/v1/runs/{run_id}/resume"): Right.START,
     ("POST", "/v1/runs/{run_id}/rerun"): Right.START,
     ("POST", "/v1/runs/{run_id}/fork"): Right.START,

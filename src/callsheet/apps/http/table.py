@@ -36,6 +36,7 @@ _PATHS: Mapping[str, Schema] = {
     "run_id": {"type": "string", "pattern": "^[a-z0-9][a-z0-9._-]{0,63}$"},
     "plan_id": {"type": "string", "minLength": 1, "maxLength": 80},
     "name": {"type": "string", "minLength": 1, "maxLength": 80},
+    "tool": {"type": "string", "minLength": 1, "maxLength": 1_000},
     "code": {"type": "string", "minLength": 1, "maxLength": 80},
     "seq": {"type": "integer", "minimum": 1, "maximum": 2**53},
     "digest": {"type": "string", "pattern": "^[0-9a-f]{64}$"},

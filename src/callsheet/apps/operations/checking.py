@@ -8,11 +8,12 @@ from typing import Annotated, NotRequired, TypedDict
 
 from callsheet.api.checking import check_plan, check_readable, idle_inputs
 from callsheet.apps.operations.reading import PlanText
-from callsheet.apps.operations.schema import Count, DiagnosticRow, Ok, PlanHash, diagnostic_rows
+from callsheet.apps.operations.schema import Count, DiagnosticRow, Object, Ok, PlanHash, diagnostic_rows
 from callsheet.apps.setup import Setup
 from callsheet.apps.toolbox import DeclaredTools
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import Plan, plan_hash
+from callsheet.ir.inputs import input_schema
 from callsheet.ports.tools import Registry
 
 
@@ -24,6 +25,7 @@ class CheckRow(TypedDict):
     plan_hash: NotRequired[PlanHash]
     blocks: NotRequired[Annotated[bool, "whether the plan has blocks: version 2, or Python"]]
     needs: NotRequired[Annotated[list[str], "the inputs that a run has to be given"]]
+    inputs: NotRequired[Annotated[Object, "the JSON Schema of its inputs, if the plan declares them"]]
 
 
 class CheckResult(CheckRow):
@@ -67,7 +69,8 @@ class Checked:
         row: CheckRow = {"ok": self.ok, "steps": len(plan.steps), "plan_hash": plan_hash(plan)}
         if plan.tree is not None:
             row["blocks"] = True
-            if needs := [one.name for one in plan.tree.inputs if one.must_be_given]:
+            row["inputs"] = schema = input_schema(plan.tree)
+            if needs := schema["required"]:
                 row["needs"] = needs
         return row
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from datetime import UTC, datetime
 
 from callsheet import lazy
@@ -86,6 +87,11 @@ def format_seconds(duration: float) -> str:
     if duration < 3600:
         return f"{int(duration // 60)}:{int(duration % 60):02} min"
     return f"{int(duration // 3600)}:{int(duration % 3600 // 60):02} h"
+
+
+def finite(number: float | None) -> float | None:
+    """A number that JSON can write; None for the others."""
+    return number if number is not None and math.isfinite(number) else None
 
 
 def format_bytes(number: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from callsheet.apps.table.answers import ANSWER_OPERATIONS
+from callsheet.apps.table.beginnings import BEGINNING_OPERATIONS
 from callsheet.apps.table.bulk import BULK_OPERATIONS
 from callsheet.apps.table.operation import Operation
 from callsheet.apps.table.plans import PLAN_OPERATIONS
@@ -19,6 +20,7 @@ OPERATIONS: tuple[Operation[Any, Any], ...] = (
     *PROOF_OPERATIONS,
     *PLAN_OPERATIONS,
     *START_OPERATIONS,
+    *BEGINNING_OPERATIONS,
     *UNDO_OPERATIONS,
     *ANSWER_OPERATIONS,
     *RUN_OPERATIONS,

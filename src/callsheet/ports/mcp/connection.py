@@ -86,6 +86,7 @@ class Beside(NamedTuple):
     If the server answers after the timeout and the call has an idempotency key, `on_late` gets that answer.
     `on_progress` gets what the server reports meanwhile; without it, the server is not asked to. `ask`
     answers what the server asks meanwhile, on behalf of `owner`, and the time does not run while it does.
+    `logs` gets the server's log lines while there is no other call.
     """
 
     on_late: Callable[[CallToolResult | ToolFailed], None] | None = None
@@ -93,6 +94,7 @@ class Beside(NamedTuple):
     ask: Ask | None = None
     owner: str = ""
     task: TaskOfCall | None = None
+    logs: Callable[[str], None] | None = None
 
 
 class Connection:
@@ -205,7 +207,7 @@ class Connection:
 
         Cancelling the caller notifies the server that the answer is no longer wanted.
         """
-        on_late, on_progress, ask, owner, task = beside or Beside()
+        on_late, on_progress, ask, owner, task, logs = beside or Beside()
         client = self._client
         if client is None or self.ended:
             raise ToolFailed(await self._obituary("is gone"))
@@ -216,7 +218,7 @@ class Connection:
         try:
             async with scope:
                 trace = within_trace(meta.get(TRACEPARENT, ""))
-                call = OpenCall(owner, ask, scope, seconds, task)
+                call = OpenCall(owner, ask, scope, seconds, task, logs)
                 with (
                     self._calls.during(call),
                     trace,

@@ -8,6 +8,7 @@ of the run that made the call, or of the client in front of a gate; an error of 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -101,9 +102,12 @@ class OpenCall:
         scope: asyncio.Timeout,
         seconds: float,
         task: TaskOfCall | None = None,
+        logs: Callable[[str], None] | None = None,
     ) -> None:
         self.owner = owner
         self.task = task
+        self.logs = logs
+        """Hears the log lines of the server while it is the only call."""
         self.passage = PASSAGE.get()
         self._ask = ask
         self._scope = scope
@@ -213,7 +217,8 @@ class OpenCalls:
     async def logged(self, params: dict[str, JSON]) -> None:
         """Pass a log line on: to the client whose calls are open, or else to the one in front.
 
-        It does not say which call it belongs to: among the calls of several clients nobody gets it.
+        It does not say which call it belongs to: among the calls of several clients nobody gets it. Whoever
+        watches a run gets it during a single call only.
         """
         if self.front.logged is None and len({call.owner for call in self._open}) > 1:
             return
@@ -224,6 +229,9 @@ class OpenCalls:
                 await call.passage.logged(params)
         if not heard and self.front.logged is not None:
             self.front.logged(self._server, params)
+        elif not heard and len(self._open) == 1 and (tell := self._open[0].logs) is not None:
+            said = params.get("data")
+            tell(said if isinstance(said, str) else json.dumps(said, ensure_ascii=False))
 
     def changed(self, what: Changed, uri: str = "") -> None:
         """Tell the client in front of a changed list or resource."""

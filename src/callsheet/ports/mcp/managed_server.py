@@ -380,7 +380,8 @@ class ManagedServer:
             if passage is not None and passage.progress is not None:
                 on_progress = self._masked(passage.progress)
             task = TaskOfCall(context.task, context.became_task, lambda: context.may_go_on)
-            beside = Beside(note_late, on_progress, ask, context.run_id, task)
+            logs = context.report_log if context.is_followed else None
+            beside = Beside(note_late, on_progress, ask, context.run_id, task, logs)
             result = await connection.call(spec.executor, args, meta, seconds, beside)
         except OtherHeaders:
             await self._check_unchanged(spec, declaration, connection)

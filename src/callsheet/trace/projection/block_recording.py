@@ -184,6 +184,7 @@ class _Maker:
             expired=told is not None and told.answers[-1:] == ["expire"],
             cuts=() if told is None else tuple(map(shown_text, told.cuts[:_LAST_CUTS])),
             word=word_of_statement(site.statement), deed=_deed(site.statement),
+            items=0 if told is None else told.items,
         )  # fmt: skip
 
     def _told(self, visit: Begun) -> Seen | None:

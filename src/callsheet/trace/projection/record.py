@@ -106,6 +106,8 @@ class Visit:
     """The word for the statement of a plan with blocks; "" for the step of another plan."""
     deed: str = ""
     """What such a statement does, in words."""
+    items: int = 0
+    """How many items a FOREACH goes through; 0 for other steps."""
 
     @property
     def reads(self) -> tuple[Write, ...]:

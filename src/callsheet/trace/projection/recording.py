@@ -115,6 +115,7 @@ class _Draft:
             tuple(map(shown_text, seen.cuts[:_MOST_CUTS])),
             self.is_edit,
             min([1.0, *stated]) if stated else None,
+            items=seen.items,
         )
 
 

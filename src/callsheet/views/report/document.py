@@ -80,6 +80,8 @@ class VisitRow(NamedTuple):
     critical: int
     label: str = ""
     """Its path in a plan with blocks, such as `S2[4]/S5`; "" in other plans, where step and `nth` name it."""
+    items: int = 0
+    """How many items its loop goes through; 0 for what is no FOREACH."""
 
 
 class CallRow(NamedTuple):

@@ -263,6 +263,7 @@ def _visit(
         [first, len(calls)],
         0,
         lineage.label(visit) if isinstance(lineage, TreeLineage) else "",
+        0 if recorded is None else recorded.items,
     )
 
 

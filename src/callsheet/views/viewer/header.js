@@ -53,6 +53,7 @@ export function Header() {
     <div class="acts">
       ${isActive ? html`<span class="live"><span aria-hidden="true">◉</span> live</span>` : ""}
       <${Actions} />
+      <${Again} />
       <${Export} />
       <button class="plain" onClick=${nextTheme} title="Theme: light, dark or that of the system (t)">${
         { auto: "◐ auto", light: "○ light", dark: "● dark" }[theme.value]
@@ -119,6 +120,21 @@ function Actions() {
     ${isOver ? "" : button("Cancel", actions.value.cancel)}
     ${refusal ? html`<${Undo} refusal=${refusal} isBusy=${isBusy}
       onAgree=${() => act(undo({ consent: refusal.consent }))} onLeave=${() => setRefusal(null)} />` : ""}`;
+}
+
+// Another run like this one.
+function Again() {
+  const [problem, isBusy, act] = useAction();
+  if (!actions.value || !actions.value.again) return "";
+  const item = (text, action) => html`<button disabled=${isBusy} onClick=${(event) => {
+    event.currentTarget.closest("details").removeAttribute("open");
+    act(action);
+  }}>${text}</button>`;
+  return html`<details class="menu">
+    <summary>Run again</summary>
+    <div>${item("With the same inputs: all calls are made anew", actions.value.again)}
+      ${item("With changes …", actions.value.change)}</div>
+  </details><${ErrorMessage} text=${problem} />`;
 }
 
 // What undoing the run takes: what cannot be undone is named first.

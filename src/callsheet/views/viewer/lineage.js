@@ -1,6 +1,6 @@
 // The lineage of a value: its sources back to the inputs of the run, and its uses.
 import { useState } from "preact/hooks";
-import { Confidence, argument, html } from "./ui.js";
+import { Confidence, CopyButton, argument, html } from "./ui.js";
 import { ValueBox } from "./value.js";
 import { origin, plain as plainText, preview } from "./model.js";
 import { model, pickVariable, pickVisit, pickWrite, seq, variable, written } from "./state.js";
@@ -21,7 +21,8 @@ export function Lineage() {
     <section aria-label="The value">
       <h3>${data.place(write.name, path)} <small class="quiet">event ${write.seq}</small></h3>
       <${ValueBox} value=${write.value} onPick=${(at) => pickWrite(write, at)} path=${path} open=${path.length + 2} />
-      <p class="quiet">Select a part of the value to see the lineage of that part.</p>
+      <p class="quiet">Select a part of the value to see the lineage of that part.
+        ${" "}<${CopyButton} text=${pathText(data, write.name, path)} label="Copy path" /></p>
     </section>
     <section aria-label="Sources">
       <h3>Sources</h3>
@@ -32,6 +33,13 @@ export function Lineage() {
       <${Uses} key=${`${write.n}/${path.join(".")}`} write=${write} path=${path} depth=${3} isRoot=${true} />
     </section>
   </div>`;
+}
+
+// The path to a part of a value as the plan's text would write it.
+function pathText(data, name, path) {
+  if (!data.isTree) return data.place(name, path);
+  const part = (each) => (/^[A-Za-z_]\w*$/.test(each) ? `.${each}` : `[${JSON.stringify(each)}]`);
+  return data.place(name, []) + path.map(part).join("");
 }
 
 const plain = (path) => path.filter((part) => part !== "*");

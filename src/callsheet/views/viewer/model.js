@@ -100,6 +100,7 @@ export class Model {
       else this.writesOf.set(write.name, [write]);
     }
     this.labels = new Map(this.visits.map((visit) => [this.label(visit), visit]));
+    this.isTree = this.plans.length > 0 && this.plans[0].layout.is_nested === true; // whether its plan has blocks
     this._parsed = new Map();
     this._spent = new Map();
   }

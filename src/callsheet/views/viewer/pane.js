@@ -1,7 +1,9 @@
 // The selected step: its inputs and output, its calls, and who used its result.
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Confidence, CopyButton, Status, Tabs, VirtualList, counted, argument, duration, html } from "./ui.js";
 import { ValueBox } from "./value.js";
+import { Spread } from "./spread.js";
+import { CallReport } from "./underway.js";
 import { Branching } from "./branching.js";
 import { reasonOfStop } from "./pending.js";
 import { origin, plain } from "./model.js";
@@ -10,6 +12,7 @@ import {
   goTo,
   lower,
   model,
+  pickedCall,
   pickVariable,
   pickVisit,
   pickWrite,
@@ -47,6 +50,7 @@ export function Pane() {
     ${row.title ? html`<p class="title">${row.title}</p>` : ""}
     <p class="action"><code>${row.action}</code></p>
     <${Visits} plan=${at.plan} place=${at.step} visit=${chosen} />
+    ${visit ? html`<${Spread} key=${`${at.plan}/${at.step}`} plan=${at.plan} place=${at.step} visit=${visit} />` : ""}
     ${isOver && visit.detail >= 0 ? html`<p class="why is-${visit.outcome}">${data.textOf(visit.detail)}</p>` : ""}
     ${isOver ? html`<${Blame} visit=${visit} />` : ""}
     <dl class="about">
@@ -188,6 +192,10 @@ function Calls({ visit }) {
   const data = model.value;
   const [first, count] = visit.calls;
   const [at, setAt] = useState(count - 1);
+  const picked = pickedCall.value;
+  useEffect(() => {
+    if (picked && picked.visit === visit.n) setAt(picked.call);
+  }, [picked]);
   const [tab, setTab] = useState("result");
   const call = data.calls[first + at];
   const answer = call.answered ? data.events[call.answered - 1] : null;
@@ -218,7 +226,7 @@ function Calls({ visit }) {
     <div class="tab-body" id="call-panel" role="tabpanel" aria-labelledby="call-tab-${tab}" tabindex="0">
       ${tab === "args" ? (call.args >= 0 ? html`<${ValueBox} value=${call.args} label=${call.tool} />` : html`
         <p class="quiet">none</p>`) : ""}
-      ${tab === "result" ? html`<${Result} left=${left} answer=${answer} />` : ""}
+      ${tab === "result" ? html`<${Result} left=${left} answer=${answer} callKey=${call.key} />` : ""}
       ${tab === "prompt" ? html`<${Prompt} call=${call} />` : ""}
       ${tab === "usage" ? html`<${Usage} call=${call} />` : ""}
       ${tab === "raw" ? html`<${Raw} left=${left} answer=${answer} />` : ""}
@@ -226,8 +234,8 @@ function Calls({ visit }) {
   </section>`;
 }
 
-function Result({ left, answer }) {
-  if (!answer) return html`<p class="quiet">${withoutAnswer(left)}</p>`;
+function Result({ left, answer, callKey }) {
+  if (!answer) return html`<p class="quiet">${withoutAnswer(left)}</p><${CallReport} callKey=${callKey} />`;
   return html`<${Outcome} answer=${answer} /><${Remarks} answer=${answer} />`;
 }
 

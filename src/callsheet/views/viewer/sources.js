@@ -4,7 +4,7 @@
 // `open` may return a function that closes the source; `wake()` requests the data again after an action.
 
 import { applyChanges } from "./changes.js";
-import { clockAhead } from "./state.js";
+import { clockAhead, reports } from "./state.js";
 
 const CLOCK_PRECISION = 2; // the difference of clocks, in seconds, that is ignored
 const MIN_INTERVAL = 400; // the minimum time between two requests, in milliseconds
@@ -83,7 +83,9 @@ export function served(documents, events, onSignedOut = () => {}) {
           if (opened.readyState === EventSource.CLOSED && opened === stream) retry();
         };
         opened.addEventListener("standing", load);
+        opened.addEventListener("progress", (event) => (reports.value = JSON.parse(event.data).calls));
         opened.addEventListener("end", () => {
+          reports.value = [];
           opened.close(); // otherwise the browser would reconnect forever
           load();
         });

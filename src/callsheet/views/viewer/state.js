@@ -7,6 +7,7 @@ export const failure = signal("");
 export const isLive = signal(false);
 export const seq = signal(0);
 export const step = signal(null); // { plan, step, visit }, visit -1 for the one at the current event
+export const pickedCall = signal(null); // { visit, call }: which call of a visit is shown, if one was selected
 export const variable = signal(null); // { name, path }
 export const tab = signal("dag");
 export const lower = signal("facts");
@@ -18,6 +19,7 @@ export const clockAhead = signal(0); // by how many seconds the clock of the ser
 export const beat = signal(0); // counts the seconds of a run that goes on; durations depend on it
 export const theme = signal("auto");
 export const base = signal(""); // the beginning of the URL fragment if a page shows several runs: "run=ID"
+export const reports = signal([]); // what tools report of the calls under way, as the server sends it
 export const actions = signal(null); // the actions that a server offers for the run
 
 const BEAT = 500; // the interval between two beats, in milliseconds
@@ -84,6 +86,8 @@ export function reset() {
   hasPicked = false;
   batch(() => {
     model.value = step.value = variable.value = null;
+    reports.value = [];
+    pickedCall.value = null;
     failure.value = query.value = "";
     seq.value = 0;
     isAtEvent.value = isHelpOpen.value = false;

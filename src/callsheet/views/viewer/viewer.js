@@ -17,6 +17,7 @@ import { Otel } from "./otel.js";
 import { Cost } from "./cost.js";
 import { Diff } from "./diff.js";
 import { Pending } from "./pending.js";
+import { UnderWay } from "./underway.js";
 import { Search } from "./search.js";
 import { FORMAT } from "./model.js";
 import { failure, reset, isLive, lower, model, show, tab } from "./state.js";
@@ -62,6 +63,7 @@ export function Viewer() {
       ${failure.value ? html`<p class="notice" role="status">The data may be outdated: ${failure.value}</p>` : ""}
       ${data.run.chain.ok ? "" : html`<p class="notice is-broken" role="alert">
         The journal was modified: the hash chain is broken at event ${data.run.chain.seq}: ${data.run.chain.why}.</p>`}
+      <${UnderWay} />
     </div>
     <main class="middle">
       <${Steps} />

@@ -6,14 +6,15 @@ In: the keys of calls, from the listener of a run, and the notes of its machine.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
-from math import isfinite
 from time import monotonic
 from typing import NamedTuple
 
-from callsheet.apps.rendering.values import format_seconds, preview
+from callsheet.apps.cli.progress.loops import LoopCount, place_of
+from callsheet.apps.rendering.values import finite, format_seconds, preview
 from callsheet.ir import Plan
-from callsheet.machine.keys import parse_key
+from callsheet.machine.keys import is_of_tree, parse_key, visit_of
 from callsheet.machine.notes import CallPlace, Note, NoteKind
 from callsheet.ports.calls import CallProgress
 
@@ -37,13 +38,19 @@ class NewsKind(StrEnum):
 
 
 class CallNews(NamedTuple):
-    """What happened to a call: `at` says which one of its step it is, `took` how long it has taken so far."""
+    """What happened to a call: `at` says which one of its step it is, `took` how long it has taken so far.
+
+    `path` is that of its visit in a plan with blocks, elsewhere the step.
+    """
 
     kind: NewsKind
     step: str
+    path: str
     at: CallPlace
     took: float
     progress: CallProgress | None = None
+    ago: float = 0.0
+    """How many seconds old they are."""
 
     @property
     def text(self) -> str:
@@ -60,7 +67,9 @@ def progress_text(progress: CallProgress) -> str:
     done, total, message, waits = progress
     if waits:
         return preview(message, 100)
-    if total in _PERCENT and 0 <= done <= total:
+    if done is None:
+        count = ""
+    elif total in _PERCENT and 0 <= done <= total:
         count = f"{done / total:.0%}"
     else:
         count = f"{done:g}" if total is None else f"{done:g} of {total:g}"
@@ -74,7 +83,7 @@ class CallTracker:
         self._tell = tell
         self._loops = frozenset(step.id for step in plan.steps if step.foreach is not None)
         self._since: dict[tuple[str, int], float] = {}
-        """The start of the first attempt, by step and item from 1, 0 outside of a FOREACH."""
+        """The start of the first attempt, by path and item from 1, 0 outside of a FOREACH."""
         self._latest: dict[str, CallPlace] = {}
         """What the last note of a step says about its calls: how many items and attempts there are."""
 
@@ -90,38 +99,39 @@ class CallTracker:
         since = self._since.pop((note.step, note.at.item), None)
         return None if since is None else monotonic() - since
 
-    def began(self, key: str) -> None:
-        """A call is sent."""
-        at, step = self._place(key)
+    def began(self, key: str, ago: float = 0.0) -> None:
+        """A call is sent, or was `ago` seconds before."""
+        at, step, path = self._place(key)
         if at.attempt == 1 and not _is_inner(key):
-            self._since[step, at.item] = monotonic()
-        self._tell(CallNews(NewsKind.BEGAN, step, at, self._took(step, at)))
+            self._since[path, at.item] = monotonic() - ago
+        self._tell(CallNews(NewsKind.BEGAN, step, path, at, self._took(path, at)))
 
     def queued(self, key: str) -> None:
         """A call waits for others of its tool."""
-        at, step = self._place(key)
-        self._tell(CallNews(NewsKind.QUEUED, step, at, 0.0))
+        at, step, path = self._place(key)
+        self._tell(CallNews(NewsKind.QUEUED, step, path, at, 0.0))
 
-    def ended(self, key: str, *, succeeded: bool) -> None:
+    def ended(self, key: str, *, succeeded: bool, ago: float = 0.0) -> None:
         """A call has an outcome; one that has failed may be retried, so its note follows."""
         if succeeded and not _is_inner(key):
-            at, step = self._place(key)
-            self._tell(CallNews(NewsKind.DONE, step, at, self._took(step, at)))
-            self._since.pop((step, at.item), None)
+            at, step, path = self._place(key)
+            self._tell(CallNews(NewsKind.DONE, step, path, at, self._took(path, at), ago=ago))
+            self._since.pop((path, at.item), None)
 
     def progressed(self, key: str, progress: CallProgress) -> None:
         """The tool has reported progress."""
-        at, step = self._place(key)
-        self._tell(CallNews(NewsKind.PROGRESS, step, at, self._took(step, at), progress))
+        at, step, path = self._place(key)
+        self._tell(CallNews(NewsKind.PROGRESS, step, path, at, self._took(path, at), progress))
 
-    def _place(self, key: str) -> tuple[CallPlace, str]:
+    def _place(self, key: str) -> tuple[CallPlace, str, str]:
         parsed = parse_key(key)
-        _, items, _, attempts = self._latest.get(parsed.step, CallPlace())
+        path = visit_of(key) if is_of_tree(key) else parsed.step
+        _, items, _, attempts = self._latest.get(path, CallPlace())
         item = parsed.index + 1 if items or parsed.step in self._loops else 0
-        return CallPlace(item, items, parsed.attempt, attempts), parsed.step
+        return CallPlace(item, items, parsed.attempt, attempts), parsed.step, path
 
-    def _took(self, step: str, at: CallPlace) -> float:
-        return monotonic() - self._since.get((step, at.item), monotonic())
+    def _took(self, path: str, at: CallPlace) -> float:
+        return monotonic() - self._since.get((path, at.item), monotonic())
 
 
 def _is_inner(key: str) -> bool:
@@ -129,16 +139,84 @@ def _is_inner(key: str) -> bool:
     return "/" in key.rpartition(".")[2]
 
 
+@dataclass(slots=True)
+class _Open:
+    at: CallPlace
+    where: str
+    """Where its visit stands in a plan with blocks."""
+    since: float
+    text: str = ""
+    is_queued: bool = False
+    """Whether it waits for other calls of its tool, which is no time of its own."""
+
+
+class OpenCalls:
+    """The open calls of a step, by visit and item, and how far its loop is if it is a FOREACH."""
+
+    def __init__(self) -> None:
+        self._calls: dict[tuple[str, int], _Open] = {}
+        self._loop: LoopCount | None = None
+
+    def take(self, news: CallNews) -> None:
+        """Take news of a call."""
+        key = news.path, news.at.item
+        if news.kind is NewsKind.DONE:
+            self._calls.pop(key, None)
+            if self._loop is not None and news.at.item:
+                self._loop.end(news.at.item, monotonic() - news.ago)
+            return
+        call = self._calls.setdefault(key, _Open(news.at, place_of(news.path), 0.0))
+        call.at = news.at
+        call.is_queued = news.kind is NewsKind.QUEUED
+        call.since = monotonic() - news.took
+        if news.kind is NewsKind.PROGRESS:
+            call.text = news.text
+
+    def note(self, note: Note, ago: float = 0.0) -> None:
+        """Take a note of the step that is `ago` seconds old."""
+        at = note.at or CallPlace()
+        key = note.step, at.item
+        if note.kind is NoteKind.STARTED and at.items and not at.item:
+            self._loop = LoopCount(at.items, monotonic() - ago)
+        elif note.kind in (NoteKind.FINISHED, NoteKind.SETTLED):
+            self._calls = {known: call for known, call in self._calls.items() if known[0] != note.step}
+            self._loop = None
+        elif note.kind is NoteKind.FAILED:
+            self._calls.pop(key, None)
+            if self._loop is not None and at.item:
+                self._loop.end(at.item, monotonic() - ago, failed=True)
+        elif note.kind is NoteKind.RETRYING and key in self._calls:
+            call = self._calls[key]
+            call.at, call.text = at, preview(note.detail, 100)
+
+    def text(self, otherwise: str = "") -> str:
+        """How far the loop is, then the oldest open call with how many others there are, or `otherwise`."""
+        loop = "" if self._loop is None else self._loop.text(monotonic())
+        return ": ".join(filter(None, (loop, self._oldest() or otherwise)))
+
+    def _oldest(self) -> str:
+        calls = list(self._calls.values())
+        if not calls:
+            return ""
+        oldest = calls[0]
+        others = f" and {len(calls) - 1} more" if len(calls) > 1 else ""
+        place, is_one = oldest.at.describe() or oldest.where, not (oldest.at.item or oldest.where)
+        took = "" if is_one else f" ({format_seconds(monotonic() - oldest.since)})"
+        if oldest.is_queued:
+            took = "waiting for the tool" if is_one else ", waiting for the tool"
+        return ": ".join(filter(None, (f"{place}{others}{took}", oldest.text)))
+
+
 class LineThrottle:
     """Decides which news are worth a line in a log."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, int], float] = {}
-        """When the last line about a call was due, by step and item, in seconds of its duration."""
+        """When the last line about a call was due, by path and item, in seconds of its duration."""
 
     def passes(self, news: CallNews) -> bool:
         """Whether to print a line: for a slow item that is done, and now and then for progress."""
-        place = news.step, news.at.item
+        place = news.path, news.at.item
         if news.kind is NewsKind.PROGRESS:
             last = self._last.get(place, 0.0)
             if news.progress is not None and news.progress.waits:
@@ -164,13 +242,9 @@ def news_data(news: CallNews) -> dict[str, object]:
         done, total, message, waits = news.progress
         if waits:
             return {**row, "waits": preview(message, 200)}
-        row |= {"attempt": news.at.attempt, "done": _finite(done), "total": _finite(total)}
+        row |= {"attempt": news.at.attempt, "done": finite(done), "total": finite(total)}
         row["message"] = preview(message, 200)
     return row
-
-
-def _finite(number: float | None) -> float | None:
-    return number if number is not None and isfinite(number) else None
 
 
 def line_text(news: CallNews) -> tuple[str, str]:

@@ -18,11 +18,12 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from callsheet.apps.cli.progress.call_news import CallNews, NewsKind
+from callsheet.apps.cli.progress.call_news import CallNews, OpenCalls
 from callsheet.apps.cli.progress.lines import message_of
-from callsheet.apps.rendering.values import format_seconds, preview
+from callsheet.apps.cli.progress.loops import Loops, place_of, statement_of
+from callsheet.apps.rendering.values import format_seconds
 from callsheet.ir import Plan
-from callsheet.machine.notes import CallPlace, Note, NoteKind, StepState
+from callsheet.machine.notes import Note, NoteKind, StepState
 from callsheet.views.columns import Gap, cut, pad, printable, shown_rows, width
 from callsheet.views.describe import describe_action
 from callsheet.views.terminal import Layout, LevelRows, StepStatus, mark_of
@@ -47,59 +48,6 @@ class Drawing(Live):
             self.console.quiet = True
 
 
-@dataclass(slots=True)
-class _Open:
-    at: CallPlace
-    since: float
-    text: str = ""
-    is_queued: bool = False
-    """Whether it waits for other calls of its tool, which is no time of its own."""
-
-
-class OpenCalls:
-    """The open calls of a step, by item."""
-
-    def __init__(self) -> None:
-        self._calls: dict[int, _Open] = {}
-
-    def take(self, news: CallNews) -> None:
-        """Take news of a call."""
-        item = news.at.item
-        if news.kind is NewsKind.DONE:
-            self._calls.pop(item, None)
-            return
-        call = self._calls.setdefault(item, _Open(news.at, 0.0))
-        call.at = news.at
-        call.is_queued = news.kind is NewsKind.QUEUED
-        call.since = monotonic() - news.took
-        if news.kind is NewsKind.PROGRESS:
-            call.text = news.text
-
-    def note(self, note: Note) -> None:
-        """Take a note of the step."""
-        at = note.at or CallPlace()
-        if note.kind in (NoteKind.FINISHED, NoteKind.SETTLED):
-            self._calls.clear()
-        elif note.kind is NoteKind.FAILED:
-            self._calls.pop(at.item, None)
-        elif note.kind is NoteKind.RETRYING and at.item in self._calls:
-            call = self._calls[at.item]
-            call.at, call.text = at, preview(note.detail, 100)
-
-    def text(self) -> str:
-        """The oldest call in words, with how many others there are; "" if there is nothing to tell."""
-        calls = list(self._calls.values())
-        if not calls:
-            return ""
-        oldest = calls[0]
-        others = f" and {len(calls) - 1} more" if len(calls) > 1 else ""
-        took = f" ({format_seconds(monotonic() - oldest.since)})" if oldest.at.item else ""
-        if oldest.is_queued:
-            took = ", waiting for the tool" if oldest.at.item else "waiting for the tool"
-        head = f"{oldest.at.describe()}{others}{took}"
-        return ": ".join(filter(None, (head, oldest.text)))
-
-
 _SHOWN = (
     StepState.DONE,
     StepState.RUNNING,
@@ -110,27 +58,52 @@ _SHOWN = (
 )
 
 
+def listed_steps(plan: Plan) -> list[tuple[str, str]]:
+    """The steps that a display lists, with what each does, in the order of the text."""
+    if plan.tree is None:
+        return [(step.id, describe_action(step.action)) for step in plan.steps]
+    from callsheet.ir.tree import (  # noqa: PLC0415 - only for plans with blocks
+        Act,
+        Compute,
+        Foreach,
+        Invoke,
+        Repeat,
+        Say,
+        Word,
+        all_statements,
+    )
+    from callsheet.views.tree import describe_statement  # noqa: PLC0415 - as above
+
+    listed = (Act, Compute, Foreach, Invoke, Repeat)
+    return [
+        (one.id, describe_statement(one))
+        for one in all_statements(plan.tree)
+        if isinstance(one, listed) or (isinstance(one, Say) and one.word is Word.RESPOND)
+    ]
+
+
 class Heading:
     """Counts the steps of a run by state."""
 
     def __init__(self, plan: Plan, run: str = "") -> None:
         self._run = run
-        self._states: dict[str, StepState | None] = dict.fromkeys(step.id for step in plan.steps)
+        self._states: dict[str, StepState | None] = dict.fromkeys(step for step, _ in listed_steps(plan))
         self._began: float | None = None
         self._ended: float | None = None
         self._status = ""
 
-    def apply(self, note: Note, ago: float = 0.0) -> None:
-        """Count a note that is `ago` seconds old."""
+    def apply(self, note: Note, ago: float = 0.0, state: StepState | None = None) -> None:
+        """Count a note that is `ago` seconds old; `state` is that of the step with its other visits."""
         now = monotonic() - ago
         self._began = now if self._began is None else self._began
         if note.kind is NoteKind.ENDED:
             self._ended, self._status = now, note.detail
             running = [step for step, state in self._states.items() if state is StepState.RUNNING]
             self._states.update(dict.fromkeys(running, StepState.STOPPED))
-        if note.state is not None and note.step:
-            is_early = note.state is StepState.EARLY
-            self._states[note.step] = StepState.RUNNING if is_early else note.state
+        state = state or note.state
+        if state is not None and note.step:
+            is_early = state is StepState.EARLY
+            self._states[note.step] = StepState.RUNNING if is_early else state
 
     def line(self, columns: int) -> Text:
         """The current heading."""
@@ -179,6 +152,8 @@ class _Row:
     took: float | None = None
     visits: int = 0
     failed_items: int = 0
+    open: dict[str, float] = field(default_factory=dict[str, float])
+    """Its visits that are under way, by path, and since when."""
     calls: OpenCalls = field(default_factory=OpenCalls)
     remark: str = ""
     """What was remarked on its calls: a cut, a text with an empty reference."""
@@ -188,10 +163,22 @@ class _Row:
         """Whether it is under way, be it ahead of its turn."""
         return self.state in _OPEN
 
-    def become(self, note: Note) -> None:
-        """Take the state that the step has after a note; a jump is the last that a step does."""
-        self.state = state = note.state or StepState.DONE
-        self.mark = _OWN_MARKS.get(note.kind) or _MARKS.get(state, _NO_MARK)
+    def become(self, note: Note, path: str, ago: float) -> None:
+        """Take the state that a visit has after a note; a jump is the last that a step does.
+
+        While another visit is under way, the step is.
+        """
+        state = note.state or StepState.DONE
+        mark = _OWN_MARKS.get(note.kind) or _MARKS.get(state, _NO_MARK)
+        if state not in _OPEN:
+            self.open.pop(path, None)
+        elif note.kind in _BEGINS or path not in self.open:
+            early = self.open.get(path) if self.state is StepState.EARLY else None
+            self.open[path] = monotonic() - ago if early is None else early
+        if self.open and state not in _OPEN:
+            state, mark = StepState.RUNNING, _NO_MARK
+        self.state, self.mark = state, mark
+        self.since = next(iter(self.open.values()), self.since)
 
 
 class LiveDisplay:
@@ -200,7 +187,9 @@ class LiveDisplay:
     def __init__(self, plan: Plan, console: Console | None = None, heading: Heading | None = None) -> None:
         self._console = console or Screen(stderr=True)
         self._heading = heading
-        self._steps: list[tuple[str, str]] = [(step.id, describe_action(step.action)) for step in plan.steps]
+        self._steps = listed_steps(plan)
+        self._loops = None if plan.tree is None else Loops()
+        """The loops of a plan with blocks, whose statements have many visits at a time."""
         self._place = {step_id: n for n, (step_id, _) in enumerate(self._steps)}
         self._rows = {step_id: _Row() for step_id, _ in self._steps}
         self._spinner = Spinner("dots")
@@ -235,9 +224,12 @@ class LiveDisplay:
             self._live.stop()
 
     def _apply(self, note: Note, took: float | None, ago: float = 0.0) -> None:
-        if self._heading is not None:
-            self._heading.apply(note, ago)
+        path = note.step
+        if self._loops is not None and path:
+            self._loops.take(note, monotonic() - ago)
+            note = note._replace(step=statement_of(path))
         if note.kind.state is None and note.kind is not NoteKind.JUMPED:
+            self._tell_heading(note, ago)
             self._is_replanned |= note.kind is NoteKind.REPLANNED
             if note.kind in _REMARKS and note.step in self._rows:
                 self._rows[note.step].remark = _REMARKS[note.kind]
@@ -252,23 +244,29 @@ class LiveDisplay:
         elif self._is_replanned and note.kind in _BEGINS:
             self._steps[self._place[note.step]] = (note.step, "")
         was_early = row.state is StepState.EARLY
-        row.calls.note(note)
+        row.calls.note(note._replace(step=path), ago)
         if note.kind is NoteKind.SETTLED:
-            row.become(note)
+            row.become(note, path, ago)
+            self._tell_heading(note, ago, row)
             row.took, row.message = took, "waits for its group"
             return
-        row.message = message_of(note)
+        row.message = ": ".join(filter(None, (place_of(path), message_of(note))))
         if note.is_of_item and note.kind is NoteKind.FAILED:
             row.failed_items += 1
             return
         if row.failed_items and note.kind is NoteKind.FINISHED:
             items = "1 item" if row.failed_items == 1 else f"{row.failed_items:,} items"
             row.message, row.failed_items = f"{items} failed, {row.message}", 0
-        row.become(note)
+        row.become(note, path, ago)
+        self._tell_heading(note, ago, row)
         if note.kind is NoteKind.EARLY or (note.kind is NoteKind.STARTED and not was_early):
-            row.since, row.visits = monotonic() - ago, row.visits + 1
+            row.visits += 1
         row.took = took if took is not None else None if row.is_open else row.took
         self._latest = max(self._place[note.step], 0)
+
+    def _tell_heading(self, note: Note, ago: float, row: _Row | None = None) -> None:
+        if self._heading is not None:
+            self._heading.apply(note, ago, None if row is None else row.state)
 
     def _stop(self, ago: float) -> None:
         """Mark the steps that were running at the end of the run as stopped."""
@@ -299,10 +297,16 @@ class LiveDisplay:
         table.add_column(justify="right", no_wrap=True)
         table.add_column(no_wrap=True)
         for (name, _, row), action, took in zip(shown, actions, times, strict=True):
-            message = (row.calls.text() if row.is_open else "") or row.message
+            message = self._under_way(row) if row.is_open else row.message
             message = cut(f"{row.remark}{message}", room) if room > 0 else ""
             self._add(table, row, (name, action, took, message))
         return table
+
+    def _under_way(self, row: _Row) -> str:
+        """How far the loop of a row is, and what its calls do."""
+        path = next(iter([*row.open]), "")
+        loop = "" if self._loops is None else self._loops.text(path, monotonic())
+        return loop or row.calls.text(row.message)
 
     def _window(self) -> list[tuple[str, str]]:
         """The steps that fit on the screen: around the latest one, and the last failed ones above it."""
@@ -434,7 +438,7 @@ class LiveGraph:
                 self._added.append(note.step)
                 self._counts[StepStatus.PENDING] += 1
             state = self._states[place]
-            state.calls.note(note)
+            state.calls.note(note, ago)
             self._counts[state.status] -= 1
             self._counts[status] += 1
             state.status, state.message, state.took = status, message_of(note), took
@@ -486,7 +490,9 @@ class LiveGraph:
         took = monotonic() - state.since if state.status is StepStatus.RUNNING else state.took
         time = pad(cut(format_seconds(took), _TIME) if took is not None else "", _TIME)
         room = columns - 2 - width(head) - 2 - _TIME - 2
-        message = (state.calls.text() if state.status is StepStatus.RUNNING else "") or state.message
+        message = state.message
+        if state.status is StepStatus.RUNNING:
+            message = state.calls.text(message)
         message = cut(message, room) if room > 0 else ""
         if not message and place < known:
             message = self._rows.more(place, room)

@@ -22,6 +22,7 @@ from callsheet.ir import Order, Plan
 from callsheet.machine.keys import step_of
 from callsheet.machine.notes import Note
 from callsheet.ports.calls import CallProgress
+from callsheet.store.events import EventType
 
 if TYPE_CHECKING:
     from callsheet.ir import Plan
@@ -191,6 +192,7 @@ class LivePlayback:
         from callsheet.apps.cli.options import ProgressMode  # noqa: PLC0415 - as above
 
         self._display: Display = display_for(ProgressMode.LIVE, plan, run)
+        self._calls = CallTracker(plan, self._display.call)
         self._before: dict[str, Note] = {}
         self._answer = ""
 
@@ -207,10 +209,16 @@ class LivePlayback:
 
     def show(self, moment: Moment, _at: float, ago: float = 0.0) -> None:
         """Display a moment that is `ago` seconds old."""
+        event = moment.event
+        if event.key is not None and event.type.answers:
+            self._calls.ended(event.key, succeeded=event.type is EventType.OK, ago=ago)
         for played in moment.notes:
+            self._calls.note(played.note)
             self._display.show(played.note, played.took, ago)
             if played.note.kind == "ended":
                 self._answer = _ended(moment)
+        if event.key is not None and event.type.opens:
+            self._calls.began(event.key, ago)
 
     def end(self) -> None:
         """Release the terminal, and print how the run ended."""

@@ -11,12 +11,14 @@ import { Runs } from "./runs.js";
 import { Run } from "./run.js";
 import { Plans } from "./plans.js";
 import { Editor } from "./editor.js";
+import { Tools } from "./tools.js";
 import { Policy } from "./policy.js";
 
 const PLACES = [
   ["runs", "Runs", "r"],
   ["plan", "New plan", "e"],
   ["plans", "Saved plans", "s"],
+  ["tools", "Tools", "o"],
   ["policy", "Policy", "p"],
 ];
 const KEYS = [
@@ -31,7 +33,7 @@ const KEYS = [
 ];
 
 function App() {
-  const { page, id, other } = route.value;
+  const { page, id, other, like } = route.value;
   const [isHelpOpen, setHelping] = useState(false);
   useLayoutEffect(() => listen(setHelping), []); // before the first key press
   const title = titleOf(page, id);
@@ -45,7 +47,8 @@ function App() {
     ${page === "run" ? html`<${Run} key=${`${id} ${other}`} id=${id} other=${other} />` : ""}
     ${page === "runs" ? html`<${Runs} />` : ""}
     ${page === "plans" ? html`<${Plans} />` : ""}
-    ${page === "plan" ? html`<${Editor} key=${id} id=${id} />` : ""}
+    ${page === "plan" ? html`<${Editor} key=${`${id} ${like}`} id=${id} like=${like} />` : ""}
+    ${page === "tools" || page === "tool" ? html`<${Tools} id=${page === "tool" ? id : ""} />` : ""}
     ${page === "policy" ? html`<${Policy} />` : ""}
     ${isHelpOpen ? html`<${Help} onClose=${() => setHelping(false)} />` : ""}
   </div>`;
@@ -55,6 +58,7 @@ function App() {
 function titleOf(page, id) {
   if (isSignedIn.value === null) return "";
   if (!isSignedIn.value) return "Sign in";
+  if (page === "tool") return id;
   if (page !== "run") return page === "plan" && id ? id : PLACES.find(([name]) => name === page)[1];
   if (!model.value) return id;
   const { goal, name, words } = model.value.run;
@@ -70,7 +74,7 @@ function Bar({ page, onHelp }) {
     <nav aria-label="Pages">
       ${PLACES.map(
         ([name, text]) => html`
-          <a key=${name} href=${`#${name}`} aria-current=${name === page ? "page" : undefined}>${text}</a>`,
+          <a key=${name} href=${`#${name}`} aria-current=${name === page || (name === "tools" && page === "tool") ? "page" : undefined}>${text}</a>`,
       )}
     </nav>
     <span class="acts">

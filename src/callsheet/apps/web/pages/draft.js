@@ -2,12 +2,13 @@
 import { effect, signal } from "@preact/signals";
 
 const STORAGE_KEY = "callsheet.draft";
+const NOTHING = { text: "", inputs: {}, terms: null }; // the terms of a run that this one is like; secrets are not kept
 
 function stored() {
   try {
-    return JSON.parse(sessionStorage.getItem(STORAGE_KEY)) || { text: "", inputs: {} };
+    return JSON.parse(sessionStorage.getItem(STORAGE_KEY)) || NOTHING;
   } catch {
-    return { text: "", inputs: {} };
+    return NOTHING;
   }
 }
 

@@ -2,6 +2,9 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Tabs, html } from "../../viewer/ui.js";
 import { ErrorMessage, into, typed, useAction } from "../../viewer/actions.js";
+import { draftLike, termsOf } from "./again.js";
+import { fieldsOf, valuesOf } from "./fields.js";
+import { Inputs } from "./inputs.js";
 import { request } from "./session.js";
 import { draft } from "./draft.js";
 import { go } from "./route.js";
@@ -12,27 +15,50 @@ import { DataLabels, DryRun, Proof } from "./analysis.js";
 import { Drawing } from "./drawing.js";
 
 const UNSET = "CHK001"; // the code of the finding that nothing sets a variable
+const OF_INPUTS = ["RUN035", "RUN036", "RUN037"]; // the codes of what is wrong with an input
 const variableIn = (finding) => /\$(\w+)/.exec(finding.message)?.[1];
 const CHECK_DELAY = 250; // the pause in typing before the text is checked, in milliseconds
 
-export function Editor({ id }) {
+export function Editor({ id, like }) {
   const [checked, setChecked] = useState(null);
   const [tab, setTab] = useState("findings");
   const [problem, isBusy, act] = useAction();
   const [refusal, setRefusal] = useState([]); // the diagnostics of a refused action
   const [answer, setAnswer] = useState(null); // the last result: { name, data, of: its text }
   const [policy, setPolicy] = useState({}); // the selected policy, as parameters of requests
+  const [secrets, setSecrets] = useState({}); // the texts of secret inputs, which are never stored
+  const [problems, setProblems] = useState({}); // what is wrong with which input
   const box = useRef(null);
-  const { text, inputs } = draft.value;
+  const { text, inputs, terms } = draft.value;
+  const known = useRef(null); // the schema of the inputs of the last text that was a plan
+  if (!checked || checked.steps !== undefined) known.current = (checked && checked.inputs) || null;
+  const fields = known.current && fieldsOf(known.current);
   const setText = (changed) => {
     draft.value = { ...draft.value, text: changed };
     setRefusal([]);
   };
-  const setInputs = (changed) => (draft.value = { ...draft.value, inputs: changed });
-  useStoredPlan(id, act);
+  const setInputs = (changed) => {
+    const hidden = (fields || []).filter((field) => field.isSecret).map((field) => field.name);
+    const isHidden = ([name]) => hidden.includes(name);
+    setSecrets(Object.fromEntries(Object.entries(changed).filter(isHidden)));
+    draft.value = { ...draft.value, inputs: Object.fromEntries(Object.entries(changed).filter((each) => !isHidden(each))) };
+    setProblems({});
+  };
+  useStoredPlan(id, like, act, () => setTab("inputs"));
   // an empty field sets nothing; "" is the empty text
-  const names = Object.keys(inputs).filter((name) => inputs[name].trim());
-  const inputValues = () => Object.fromEntries(names.map((name) => [name, typed(inputs[name])]));
+  const given = { ...inputs, ...secrets };
+  const isDeclared = (name) => !fields || fields.some((field) => field.name === name);
+  const names = Object.keys(given).filter((name) => given[name].trim() && isDeclared(name));
+  // the values of the inputs as the server takes them; throws if a field of the form is not right
+  const inputValues = () => {
+    if (!fields) return { inputs: Object.fromEntries(names.map((name) => [name, typed(given[name])])) };
+    const { values, secrets: hidden, problems: wrong } = valuesOf(fields, given);
+    setProblems(wrong);
+    const [first] = Object.keys(wrong);
+    if (first === undefined) return { inputs: values, ...(Object.keys(hidden).length ? { secrets: hidden } : {}) };
+    setTab("inputs");
+    throw new Error(`the input ${first} ${wrong[first]}`);
+  };
   useCheck(text, names, setChecked);
 
   const perform = (action) =>
@@ -41,14 +67,18 @@ export function Editor({ id }) {
       try {
         await action();
       } catch (error) {
-        setRefusal(error.diagnostics || []);
-        if (error.diagnostics && error.diagnostics.length) setTab("findings");
+        const found = error.diagnostics || [];
+        const wrong = fields ? found.filter((each) => OF_INPUTS.includes(each.code) && isDeclared(variableIn(each))) : [];
+        setRefusal(found);
+        setProblems((before) => (wrong.length ? problemsOf(wrong) : before));
+        if (found.length) setTab(wrong.length ? "inputs" : "findings");
         throw error;
       }
     });
   const run = () =>
     perform(async () => {
-      const body = { plan: text, name: id || goalOf(text), inputs: inputValues() };
+      const more = terms ? await termsOf(terms) : {};
+      const body = { plan: text, name: id || (terms && terms.name) || goalOf(text), ...inputValues(), ...more };
       const { run_id } = await request("/v1/runs", { body });
       await go(`run=${run_id}`);
     });
@@ -59,11 +89,11 @@ export function Editor({ id }) {
       else setRefusal(result.diagnostics);
     });
   const showGraph = () => setTab("picture");
-  const dryRun = () => analyse("dry", "/v1/dry-run", { inputs: inputValues() });
-  const verify = () => analyse("proof", "/v1/verify", { inputs: names, ...policy });
+  const dryRun = () => analyse("dry", "/v1/dry-run", () => ({ inputs: withoutSecrets(inputValues()) }));
+  const verify = () => analyse("proof", "/v1/verify", () => ({ inputs: names, ...policy }));
   const analyse = (name, path, body) =>
     perform(async () => {
-      setAnswer({ name, data: await request(path, { body: { plan: text, ...body } }), of: text });
+      setAnswer({ name, data: await request(path, { body: { plan: text, ...body() } }), of: text });
       setTab(name);
     });
   const onKeyDown = (event) => {
@@ -96,7 +126,7 @@ export function Editor({ id }) {
       <section class="panel beside" aria-label="Analysis">
         <${Tabs} id="known" label="Analysis" current=${tab} onPick=${setTab} tabs=${[
           ["findings", html`Findings${findings.length ? html` <small>${findings.length}</small>` : ""}`],
-          ["inputs", html`Variables${unset.length ? html` <small>${unset.length} unset</small>` : names.length ? html` <small>${names.length}</small>` : ""}`],
+          ["inputs", html`${fields ? "Inputs" : "Variables"}${unset.length ? html` <small>${unset.length} unset</small>` : names.length ? html` <small>${names.length}</small>` : ""}`],
           ["picture", "Graph"],
           ["dry", "Dry run"],
           ["proof", "Proof"],
@@ -105,7 +135,9 @@ export function Editor({ id }) {
           ${answer && answer.name === tab && answer.of !== text ? html`
             <p class="notice" role="status">This result is for an earlier text.</p>` : ""}
           ${tab === "findings" ? html`<${Findings} rows=${findings} text=${text} box=${box} onFix=${repair} />` : ""}
-          ${tab === "inputs" ? html`<${Inputs} inputs=${inputs} unset=${unset} onChange=${setInputs} />` : ""}
+          ${tab === "inputs" ? html`<${Inputs} isRead=${checked !== null || !text.trim()} fields=${fields} inputs=${given} unset=${unset}
+            problems=${problems} onChange=${setInputs} terms=${terms}
+            onTerms=${(changed) => (draft.value = { ...draft.value, terms: changed })} />` : ""}
           ${tab === "picture" ? html`<${Drawing} text=${text} checked=${checked} box=${box} />` : ""}
           ${tab === "dry" ? html`<${DryRun} result=${resultOf(answer, "dry")} />` : ""}
           ${tab === "proof" ? html`<${Proof} result=${resultOf(answer, "proof")}
@@ -120,25 +152,37 @@ export function Editor({ id }) {
 // The name of an unsaved plan: its goal, which is the docstring of a Python plan.
 const goalOf = (text) => (/^(?:#\s*goal:\s*|\s+"""\s*)([^\n"]+)/m.exec(text)?.[1] || "plan").trim().slice(0, 80);
 
+const problemsOf = (findings) => Object.fromEntries(findings.map((each) => [variableIn(each), `: ${each.message}`]));
+
+// A dry run foresees a run without its secrets: it shows what it knows.
+const withoutSecrets = ({ inputs }) => inputs;
+
 const resultOf = (answer, name) => (answer && answer.name === name ? answer.data : null);
 
-// Loads a plan of the library when its page is opened.
-function useStoredPlan(id, act) {
+// Loads a plan of the library, or that of a run with its inputs, when its page is opened.
+function useStoredPlan(id, like, act, onInputs) {
   useEffect(() => {
-    if (!id) return undefined;
+    if (!id && !like) return undefined;
     let isGone = false; // whether another plan has been opened
     act(async () => {
+      if (like) {
+        const made = await draftLike(like);
+        if (isGone) return;
+        draft.value = made;
+        onInputs();
+        return;
+      }
       const stored = await request(`/v1/plans/${encodeURIComponent(id)}`);
       const defaults = stored.params.map((param) => [
         param.name,
         param.default === undefined || param.default === null ? "" : JSON.stringify(param.default),
       ]);
-      if (!isGone) draft.value = { text: stored.text, inputs: Object.fromEntries(defaults) };
+      if (!isGone) draft.value = { text: stored.text, inputs: Object.fromEntries(defaults), terms: null };
     });
     return () => {
       isGone = true;
     };
-  }, [id]);
+  }, [id, like]);
 }
 
 // Checks the text after each change.
@@ -172,8 +216,7 @@ function Verdict({ checked, text, unset, onInputs }) {
   if (checked.why) return html`<span class="status is-failed" role="status">✗ ${checked.why}</span>`;
   if (checked.ok && unset.length)
     return html`<span class="warn" role="status">▲ ${unset.map((name) => `$${name}`).join(", ")}${" "}
-      ${unset.length === 1 ? "has" : "have"} no value: <button class="link" onClick=${onInputs}>set the
-      variables</button>, or run without</span>`;
+      ${unset.length === 1 ? "has" : "have"} no value: <button class="link" onClick=${onInputs}>set the ${checked.inputs ? "inputs" : "variables"}</button>${checked.inputs ? "" : ", or run without"}</span>`;
   return checked.ok
     ? html`<span class="status is-ok" role="status">✓ ready to run, ${checked.steps} steps</span>`
     : html`<span class="status is-failed" role="status">✗ cannot run: it has errors</span>`;
@@ -238,36 +281,4 @@ function Save({ text, id }) {
     <button class="plain" disabled=${isBusy || !text.trim()}>${isTaken ? "Replace it" : "Save"}</button>
     <span class=${problem ? "warn" : "quiet"} role="status">${problem || status}</span>
   </form>`;
-}
-
-// The inputs of the run: a row for each variable, and buttons for those that no step sets.
-function Inputs({ inputs, unset, onChange }) {
-  const [name, setName] = useState("");
-  const missing = unset.filter((each) => !(each in inputs));
-  const add = (event) => {
-    event.preventDefault();
-    if (name) onChange({ ...inputs, [name]: "" });
-    setName("");
-  };
-  const addButton = (each) => html`
-    <button class="plain" key=${each} onClick=${() => onChange({ ...inputs, [each]: "" })}>+ $${each}</button> `;
-  const without = (removed) => Object.fromEntries(Object.entries(inputs).filter(([each]) => each !== removed));
-  return html`<div class="pad inputs">
-    <p class="quiet">The inputs of the run: text, or JSON such as <code>12</code> or <code>["a", "b"]</code>. An empty field sets
-      nothing; <code>""</code> is an empty text.</p>
-    ${missing.length ? html`<p>Variables that no step sets: ${missing.map(addButton)}</p>` : ""}
-    ${Object.entries(inputs).map(
-      ([each, value]) => html`<p class="input" key=${each}>
-        <label for=${`input-${each}`}>$${each}</label>
-        <input id=${`input-${each}`} value=${value} onInput=${into((entered) => onChange({ ...inputs, [each]: entered }))} />
-        <button class="plain" aria-label=${`Remove $${each}`} onClick=${() => onChange(without(each))}>✕</button>
-      </p>`,
-    )}
-    <form class="input" onSubmit=${add}>
-      <label for="input-new">new</label>
-      <input id="input-new" placeholder="name" pattern="[A-Za-z_][A-Za-z0-9_]*" value=${name}
-        onInput=${into(setName)} />
-      <button class="plain">Add</button>
-    </form>
-  </div>`;
 }

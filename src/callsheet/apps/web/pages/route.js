@@ -1,13 +1,13 @@
 // The current page, from the URL.
 import { signal } from "@preact/signals";
 
-const PAGES = ["runs", "run", "plans", "plan", "policy"];
+const PAGES = ["runs", "run", "plans", "plan", "tools", "tool", "policy"];
 
 function read() {
   const params = new URLSearchParams(location.hash.slice(1));
   const page = PAGES.find((name) => params.has(name)) || "runs";
   const other = params.get("other") || "";
-  return { page, id: params.get(page) || "", other };
+  return { page, id: params.get(page) || "", other, like: params.get("like") || "" };
 }
 
 export const route = signal(read());
@@ -23,8 +23,7 @@ export function go(hash) {
 export function watch() {
   addEventListener("hashchange", () => {
     const next = read();
-    const { page, id, other } = route.value;
     // within a run, the viewer itself handles changes of the URL
-    if (next.page !== page || next.id !== id || next.other !== other) route.value = next;
+    if (["page", "id", "other", "like"].some((part) => next[part] !== route.value[part])) route.value = next;
   });
 }

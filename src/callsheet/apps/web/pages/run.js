@@ -5,6 +5,7 @@ import { Viewer, open } from "../../viewer/viewer.js";
 import { served } from "../../viewer/sources.js";
 import { actions, base } from "../../viewer/state.js";
 import { Refused, isSignedIn, request, roles } from "./session.js";
+import { runAgain } from "./again.js";
 import { go } from "./route.js";
 
 export function Run({ id, other }) {
@@ -37,6 +38,8 @@ function actionsOf(id, run, source, other) {
     decide: post("decide"),
     resume: () => post("resume")({}),
     cancel: () => post("cancel")({ reason: "cancelled in the viewer" }),
+    again: () => runAgain(id),
+    change: () => go(`plan&like=${id}`),
     rerun: (body) => branch(`${run}/rerun`, body),
     fork: (body) => branch(`${run}/fork`, body),
     undo: (body) => branch(`${run}/undo`, body),

@@ -2,9 +2,9 @@
 // refreshed while the page is visible.
 import { useEffect, useState } from "preact/hooks";
 import { Dialog, Moment, Status, counted, html } from "../../viewer/ui.js";
-import { into } from "../../viewer/actions.js";
+import { ErrorMessage, into, useAction } from "../../viewer/actions.js";
 import { request } from "./session.js";
-import { EXAMPLE } from "./example.js";
+import { EXAMPLES } from "./example.js";
 import { draft } from "./draft.js";
 import { go } from "./route.js";
 
@@ -246,9 +246,16 @@ function Choice({ chosen, total, rows, setChosen, isAll, onAction }) {
     ${Object.entries(ACTIONS).map(
       ([action, word]) => html`<button key=${action} class="plain" onClick=${() => onAction(action, isWhole)}>${word} …</button>`,
     )}
+    ${chosen.size === 2 ? html`<button class="plain" onClick=${() => compare(rows, chosen)}>Compare</button>` : ""}
     <button class="plain" onClick=${() => setChosen(new Set(rows.map((run) => run.run_id)))}>Choose all shown</button>
     ${isWhole ? "" : html`<button class="plain" onClick=${() => setChosen(new Set())}>Choose none</button>`}
   </div>`;
+}
+
+// Goes to the differences between two runs, the earlier one first.
+function compare(rows, chosen) {
+  const [other, run] = rows.map((row) => row.run_id).filter((id) => chosen.has(id));
+  return go(`run=${run}&other=${other}&below=diff`);
 }
 
 const MOST_CHOSEN = 1000; // as many as the server takes at once
@@ -338,18 +345,33 @@ function Asks({ asks }) {
   </section>`;
 }
 
-// The page for an empty journal.
+// The page for an empty journal: examples to run at once, or to open first.
 function Empty() {
-  const open = () => {
-    draft.value = { text: EXAMPLE, inputs: {} };
+  const [problem, isBusy, act] = useAction();
+  const open = (text) => {
+    draft.value = { text, inputs: {}, terms: null };
     go("plan");
   };
+  const run = ({ text, title }) =>
+    act(async () => {
+      const { run_id } = await request("/v1/runs", { body: { plan: text, name: title, tags: { example: "yes" } } });
+      await go(`run=${run_id}`);
+    });
   return html`<main class="sheet empty">
     <h1>No runs yet</h1>
     <p>A plan is a text of steps: each calls a tool with arguments and stores the result. It is checked before it runs,
-    and its journal records the origin of every value.</p>
-    <p><button class="plain strong" onClick=${open}>Open the example plan</button>
-      ${" "}<a href="#plan">or write your own</a></p>
-    <pre class="sample">${EXAMPLE}</pre>
+    and its journal records the origin of every value. These examples need no model and no network:</p>
+    <${ErrorMessage} text=${problem} />
+    <ul class="examples">${EXAMPLES.map(
+      (example) => html`<li key=${example.title} class="panel">
+        <h2>${example.title}</h2>
+        <p class="quiet">${example.about}</p>
+        <pre class="sample" tabindex="0" role="region" aria-label=${example.title}>${example.text}</pre>
+        <p class="joined"><button class="plain strong" disabled=${isBusy} onClick=${() => run(example)}
+            aria-label=${`Run: ${example.title}`}>► Run</button>
+          <button class="plain" aria-label=${`Open: ${example.title}`} onClick=${() => open(example.text)}>Open</button></p>
+      </li>`,
+    )}</ul>
+    <p><a href="#plan">Write your own plan</a>, or <a href="#tools">try a tool</a>.</p>
   </main>`;
 }

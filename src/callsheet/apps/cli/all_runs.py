@@ -1,0 +1,147 @@
+"""`callsheet top --all`: what the runs of a journal are doing, and which need a person, until Ctrl-C.
+
+In: a journal that any processes write. Out: a table on a terminal, else one list, as lines or as JSON.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypedDict
+
+from callsheet.apps.operations.runs import RunRow, run_row
+from callsheet.apps.rendering.values import format_seconds, preview
+from callsheet.machine.keys import step_of
+from callsheet.store.events import EventType
+from callsheet.store.listing import RunQuery, listed_runs
+from callsheet.store.runs import RunFilter
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from callsheet.store.journal import Journal
+
+_OPEN = ("running", "waiting", "in_doubt", "interrupted")
+_MOST = 50
+_PAUSE = 0.5
+_STYLES = {"running": "cyan", "waiting": "yellow", "in_doubt": "red", "interrupted": "red"}
+
+
+class OpenRun(TypedDict):
+    """A run that has not ended."""
+
+    run_id: str
+    status: str
+    plan: str
+    seconds: float
+    calls: int
+    under_way: str
+
+
+@dataclass(slots=True)
+class _Followed:
+    """The calls of a run up to an event."""
+
+    seq: int = 0
+    calls: int = 0
+    open: dict[str, float] = field(default_factory=dict[str, float])
+
+    def read(self, journal: Journal, run_id: str) -> None:
+        """Read on to the last event."""
+        for event in journal.events(run_id, self.seq, lenient=True):
+            self.seq = event.seq
+            if event.key is None:
+                continue
+            if event.type.opens:
+                self.calls += 1
+                self.open[event.key] = event.ts
+            elif event.type.answers or event.type is EventType.FIRED:
+                self.open.pop(event.key, None)
+
+    def text(self, now: float) -> str:
+        """The steps whose calls are under way, each with their number and the time of the oldest."""
+        steps = Counter(step_of(key) for key in self.open)
+        since = {step_of(key): ts for key, ts in reversed(self.open.items())}
+        return ", ".join(
+            f"{step}{f' ×{count}' if count > 1 else ''} {format_seconds(max(0.0, now - since[step]))}"
+            for step, count in steps.items()
+        )
+
+
+class OpenRuns:
+    """The runs of a journal that have not ended, the newest first; each look reads only what is new."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._followed: dict[str, _Followed] = {}
+
+    def look(self) -> list[OpenRun]:
+        """How they are now."""
+        now = time.time()
+        rows: list[OpenRun] = []
+        for status in _OPEN:
+            query = RunQuery(wanted=RunFilter(status=status), limit=_MOST)
+            for info, shown in listed_runs(self._journal, query):
+                row = run_row(self._journal, info, shown)
+                rows.append(self._row(row, max(0.0, now - info.created), now))
+        shown_ids = {row["run_id"] for row in rows}
+        self._followed = {run: each for run, each in self._followed.items() if run in shown_ids}
+        return rows
+
+    def _row(self, row: RunRow, took: float, now: float) -> OpenRun:
+        run_id = row["run_id"]
+        followed = self._followed.setdefault(run_id, _Followed())
+        followed.read(self._journal, run_id)
+        waits = row["waits_for"] or ""
+        return {
+            "run_id": run_id,
+            "status": row["outcome"],
+            "plan": row["plan"],
+            "seconds": round(took, 3),
+            "calls": followed.calls,
+            "under_way": followed.text(now) if row["outcome"] == "running" else waits,
+        }
+
+
+def line_of(row: OpenRun) -> str:
+    """A run on one line."""
+    status, took = row["status"].replace("_", " "), format_seconds(row["seconds"])
+    head = f"{row['run_id']:<22} {status:<12} {took:>9} {row['calls']:>7,}"
+    return f"{head}  {preview(row['plan'], 40)}  {row['under_way']}"
+
+
+def watch(journal: Journal) -> None:
+    """Draw the runs until the caller is interrupted."""
+    from callsheet.apps.cli.progress.live import Drawing, Screen  # noqa: PLC0415 - imports rich
+
+    runs = OpenRuns(journal)
+    screen = Screen(stderr=True)
+    drawing = Drawing(console=screen, auto_refresh=False, screen=False)
+    with drawing:
+        while True:
+            drawing.update(_table(runs.look(), screen.height - 2), refresh=True)
+            time.sleep(_PAUSE)
+
+
+def _table(rows: list[OpenRun], most: int) -> Table:
+    from rich.table import Table  # noqa: PLC0415 - imports rich
+    from rich.text import Text  # noqa: PLC0415 - as above
+
+    counts = Counter(row["status"] for row in rows)
+    head = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in counts.items())
+    table = Table(title=Text(head or "no run is under way", "bold"), title_justify="left", box=None)
+    for name in ("run", "status", "time", "calls", "plan", "under way"):
+        table.add_column(name, no_wrap=True, justify="right" if name in ("time", "calls") else "left")
+    for row in rows[:most]:
+        table.add_row(
+            row["run_id"],
+            Text(row["status"].replace("_", " "), _STYLES.get(row["status"], "")),
+            format_seconds(row["seconds"]),
+            f"{row['calls']:,}",
+            Text(preview(row["plan"], 40)),
+            Text(row["under_way"]),
+        )
+    if len(rows) > most:
+        table.add_row(f"and {len(rows) - most} more")
+    return table
