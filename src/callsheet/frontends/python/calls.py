@@ -260,7 +260,7 @@ class Calls(Scope, ABC):
         if found is None or not takes_functions(call, self.is_function):
             return call
         made, again = specialised(call, found, self.is_function, self.names.fresh)
-        self.add_helper(found, made)
+        self.add_helper(self.like(found, call), made)
         return again
 
     def callee(self, call: ast.Call) -> tuple[str, bool]:

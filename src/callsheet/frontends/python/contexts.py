@@ -2,7 +2,7 @@
 
 In: the tree of a file, which is changed in place. The body of a function with `@asynccontextmanager` or
 `@contextmanager` stands around the block; a class with `__aenter__` and `__aexit__` (or `__enter__` and
-`__exit__`) is called before and after it. Contexts around blocks that do not await stay as they are.
+`__exit__`) is called before and after it. Objects around blocks that do not await stay as they are.
 """
 
 from __future__ import annotations
@@ -141,7 +141,8 @@ class _Contexts:
         return made
 
     def _with(self, node: ast.With | ast.AsyncWith) -> list[ast.stmt]:
-        if not isinstance(node, ast.AsyncWith) and not any(waits(one) for one in node.body):
+        is_pure = not isinstance(node, ast.AsyncWith) and not any(waits(one) for one in node.body)
+        if is_pure and not any(name_called(item.context_expr) in self.managers for item in node.items):
             return [node]
         for number, item in enumerate(node.items):
             if not self._is_own(item.context_expr):
@@ -245,12 +246,15 @@ class _Contexts:
             enter, leave = f"{enter.strip('_')}_here", f"{leave.strip('_')}_here"
         held = item.context_expr
         made: list[ast.stmt] = []
-        if isinstance(held, ast.Name):
+        gives_itself = _gives_itself(methods[enter if is_awaited else _ENTERS["__enter__"][0]])
+        if isinstance(held, ast.Name) and held.id not in names_bound(*body, *filter(None, [item.optional_vars])):
             manager = held.id
         else:
             manager = self.fresh("context")
-            if isinstance(item.optional_vars, ast.Name) and _gives_itself(
-                methods[enter if is_awaited else _ENTERS["__enter__"][0]]
+            if (
+                gives_itself
+                and isinstance(item.optional_vars, ast.Name)
+                and item.optional_vars.id not in names_bound(*body)
             ):
                 manager = item.optional_vars.id
             made.append(placed(ast.Assign([ast.Name(manager, ast.Store())], held), node))
@@ -278,7 +282,9 @@ class _Contexts:
         if item.optional_vars is not None and not (
             isinstance(item.optional_vars, ast.Name) and item.optional_vars.id == manager
         ):
-            statements[0] = placed(ast.Assign([item.optional_vars], first.value), node)
+            entered: ast.expr = ast.Name(manager, ast.Load()) if gives_itself else first.value
+            taken = placed(ast.Assign([item.optional_vars], entered), node)
+            statements[:1] = [statements[0], taken] if gives_itself else [taken]
         outer = cast("ast.Try", statements[-1])
         if looks or suppresses:
             outer = cast("ast.Try", outer.body[0])

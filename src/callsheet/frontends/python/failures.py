@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from callsheet.frontends.pure_code.json_errors import JSON_FIELDS, json_field
 from callsheet.frontends.python.error_values import CAUSE, is_marked, is_repeatable, keeps
-from callsheet.frontends.python.exceptions import FAILURE_KINDS, exception_name
+from callsheet.frontends.python.exceptions import FAILURE_KINDS, exception_name, kind_of
 from callsheet.frontends.python.source import (
     Refused,
     dotted,
@@ -179,11 +180,37 @@ class Failures(ast.NodeTransformer):
         plain = _placed(ast.Call(ast.Name(how, ast.Load()), [value], []), node)
         return _placed(ast.IfExp(is_marked(value), text, plain), node)
 
+    def _kinds(self, held: ast.expr) -> tuple[str, ...]:
+        """The kinds of failure that a handler is for; empty for all, and where it is not known."""
+        name = held.id if isinstance(held, ast.Name) else None
+        return next((tuple(kinds) for _, known, kinds in self.of.caught if known == name), ())
+
+    def _given_to(self, held: ast.expr, node: ast.AST) -> ast.expr:
+        """What an error was made of: its words, or the key that was missing."""
+        message, key = _field(held, "message", node), kind_of("KeyError")
+        kinds = self._kinds(held)
+        if kinds and key not in kinds:
+            return message
+        is_key = ast.Compare(_field(held, "kind", node), [ast.Eq()], [ast.Constant(key)])
+        return _placed(ast.IfExp(is_key, _key_in(message), message), node)
+
+    def _of_json(self, held: ast.expr, node: ast.Attribute) -> ast.expr:
+        """A part of what a JSONDecodeError says: `words: line 1 column 2 (char 1)`."""
+        kinds = self._kinds(held)
+        if kinds != ("JSONDecodeError",):
+            raise Refused(
+                "PYT021",
+                node,
+                f"{node.attr} is a field of json.JSONDecodeError, and this may be another error",
+                "catch it alone: except json.JSONDecodeError as error",
+            )
+        return json_field(_field(held, "message", node), node.attr, node)
+
     def _repr(self, held: ast.expr, node: ast.AST) -> ast.expr:
         parts: list[ast.expr] = [
             ast.FormattedValue(self._type(held, node), -1, None),
             ast.Constant("("),
-            ast.FormattedValue(_field(held, "message", node), ord("r"), None),
+            ast.FormattedValue(self._given_to(held, node), ord("r"), None),
             ast.Constant(")"),
         ]
         return _placed(ast.JoinedStr(parts), node)
@@ -222,7 +249,7 @@ class Failures(ast.NodeTransformer):
         if isinstance(value, ast.Attribute) and value.attr == "args":
             held = self._held(value.value)
             if held is not None and isinstance(node.slice, ast.Constant) and node.slice.value == 0:
-                return _field(held, "message", node)
+                return self._given_to(held, node)
         return self.generic_visit(node)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
@@ -253,7 +280,9 @@ class Failures(ast.NodeTransformer):
             if node.attr in fields:
                 return _own_field(held, node.attr, node)
             if node.attr == "args":
-                return _placed(ast.Tuple([_field(held, "message", node)], ast.Load()), node)
+                return _placed(ast.Tuple([self._given_to(held, node)], ast.Load()), node)
+            if node.attr in JSON_FIELDS:
+                return self._of_json(held, node)
             raise Refused(
                 "PYT021",
                 node,

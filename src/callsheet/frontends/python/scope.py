@@ -15,6 +15,7 @@ from callsheet.frontends.python.source import (
     Refused,
     dotted,
     names_bound,
+    names_read,
     own_nodes,
     parameters_of,
     walk,
@@ -34,7 +35,8 @@ _WALL_CLOCKS: Final = frozenset(
 )
 _FRAMES: Final = frozenset({"mro", "func_globals", "__wrapped__"})
 _TEMPLATES: Final = frozenset({"format", "format_map", "vformat"})
-
+_KEEPS_TEMPLATES: Final = frozenset({"strip", "lstrip", "rstrip", "textwrap.dedent"})
+"""What leaves the places of a template as they are."""
 
 _WITHOUT_QUEUE: Final = (
     "keep what is to be done in a list, and do it side by side: results = await"
@@ -138,6 +140,29 @@ class Scope:
             self.outer.add_helper(like, made)
         else:
             self.program.helpers[made.name] = made
+
+    def like(self, function: ast.AsyncFunctionDef, call: ast.Call) -> ast.AsyncFunctionDef:
+        """Where a copy of a function that calls what a call gives it has to stand: beside what is given.
+
+        Raises Refused (PYT011) if a name in it would mean another there.
+        """
+        if function in self.local_helpers.values():
+            return function
+        given = names_read(*call.args, *(word.value for word in call.keywords))
+        near = next((one for name, one in self.local_helpers.items() if name in given), None)
+        if near is None:
+            return function if self.outer is None else self.outer.like(function, call)
+        own = names_bound(*function.body) | {one.arg for one in parameters_of(function.args)}
+        hidden = (names_read(*function.body) - own) & (self.bound | set(self.local_helpers))
+        if hidden:
+            name = min(hidden)
+            raise Refused(
+                "PYT011",
+                call,
+                f"{function.name} calls what it is given, and {name} has another meaning there than here",
+                f"give {name} another name here",
+            )
+        return near
 
     def is_variable(self, name: str) -> bool:
         """Whether a name is a variable of this function or of one around it."""
@@ -414,7 +439,13 @@ class Scope:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
             texts = [self._constant_text(one) for one in (node.func.value, *node.args[1:])]
             return None if None in texts else "\n".join(map(str, texts))
-        return None
+        match node:
+            case ast.Call(func=ast.Attribute(value=inner, attr=attr)) if attr in _KEEPS_TEMPLATES:
+                return self._constant_text(inner)
+            case ast.Call(func=func, args=[inner]) if self.program.resolved(func) in _KEEPS_TEMPLATES:
+                return self._constant_text(inner)
+            case _:
+                return None
 
     def _check_called(self, node: ast.Call, name: str) -> None:
         if self.is_variable(name) or name in self.definitions() or name in self.program.definitions:

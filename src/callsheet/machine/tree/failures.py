@@ -42,7 +42,10 @@ class Failure(NamedTuple):
     @classmethod
     def of(cls, failed: ExpressionFailed, step: str) -> Failure:
         """The failure of an expression at a place."""
-        return cls(KINDS[failed.kind].value, failed.message, step)
+        kind = KINDS[failed.kind].value
+        if failed.words is not None:
+            return cls(kind, failed.words, step, failed.message)
+        return cls(kind, failed.message, step)
 
     @property
     def text(self) -> str:
