@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+import copy
+from typing import TYPE_CHECKING, cast
 
 from callsheet.frontends.pure_code.json_errors import JSON_FIELDS, json_field
-from callsheet.frontends.python.error_values import CAUSE, is_marked, is_repeatable, keeps
+from callsheet.frontends.python.error_values import CAUSE, is_marked, is_repeatable
 from callsheet.frontends.python.exceptions import FAILURE_KINDS, exception_name, kind_of
 from callsheet.frontends.python.source import (
     Refused,
     dotted,
+    own_nodes,
+    parameters_of,
 )
 from callsheet.frontends.python.syntax import (
     MARK,
@@ -37,10 +40,6 @@ def _own_field(held: ast.expr, name: str, node: ast.AST) -> ast.expr:
     return _field(_field(held, "fields", node), name, node)
 
 
-def _given(node: ast.Call) -> list[ast.expr]:
-    return [*node.args, *(word.value for word in node.keywords)]
-
-
 def _key_in(message: ast.expr) -> ast.expr:
     """The key, a text or a whole number, whose literal a message is."""
     m = ast.unparse(message)
@@ -50,6 +49,9 @@ def _key_in(message: ast.expr) -> ast.expr:
 
 class Failures(ast.NodeTransformer):
     """What is said of caught and kept errors, as fields of their failures."""
+
+    is_pure = False
+    """Whether it is said in a pure function, which may have exceptions of its own, too."""
 
     def __init__(self, of: Scope) -> None:
         self.of = of
@@ -91,48 +93,7 @@ class Failures(ast.NodeTransformer):
                 return _placed(ast.GeneratorExp(text or one, [clause]), node)
         if isinstance(node.func, ast.Attribute) and node.func.attr in {"print_exc", "format_exc"}:
             raise Refused("PYT021", node, "a plan has no traceback", "use str(error)")
-        if name is not None and any(self._held(one) is not None for one in _given(node)):
-            function = self.of.definitions().get(name) or self.of.program.definitions.get(name)
-            if isinstance(function, ast.FunctionDef):
-                return self._call_with_errors(node, function)
         return self.generic_visit(node)
-
-    def _call_with_errors(self, node: ast.Call, function: ast.FunctionDef) -> ast.AST:
-        """A call of a pure function that is given caught errors: it gets exceptions of the same classes."""
-        parameters = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
-        for number, one in enumerate(node.args):
-            if self._held(one) is not None:
-                parameter = parameters[number] if number < len(parameters) else None
-                node.args[number] = self._exception(one, function, parameter)
-        for word in node.keywords:
-            if self._held(word.value) is not None:
-                word.value = self._exception(word.value, function, word.arg)
-        return self.generic_visit(node)
-
-    def _exception(self, node: ast.expr, function: ast.FunctionDef, parameter: str | None) -> ast.expr:
-        held = self._held(node)
-        assert isinstance(held, ast.Name)
-        kept = parameter is None or any(keeps(one, parameter) for one in function.body)
-        if kept or self.of.program.own_errors():
-            raise Refused(
-                "PYT021",
-                node,
-                f"{function.name} is given the error itself, and may keep it",
-                f"give it what it needs: str({ast.unparse(node)}), type({ast.unparse(node)}).__name__",
-            )
-        caught = next((kinds for _, name, kinds in self.of.caught if name == held.id), ())
-        kinds = dict.fromkeys((*caught,) or (*FAILURE_KINDS, *self.of.program.exceptions.own))
-        message, kind = _field(held, "message", node), _field(held, "kind", node)
-        made: ast.expr = ast.Call(ast.Name("Exception", ast.Load()), [message], [])
-        for number, one in enumerate(reversed(kinds)):
-            words = message
-            if exception_name(one) == "KeyError":  # its text is that of its key as a literal
-                words = _key_in(message)
-            error = ast.Call(ast.Name(exception_name(one), ast.Load()), [words], [])
-            is_only = not number and caught
-            test = ast.Compare(kind, [ast.Eq()], [ast.Constant(one)])
-            made = error if is_only else ast.IfExp(test, error, made)
-        return _placed(made, node)
 
     def _is_instance(self, node: ast.Call) -> ast.expr | None:
         value, kind = node.args
@@ -155,7 +116,8 @@ class Failures(ast.NodeTransformer):
             if kinds:
                 test = ast.BoolOp(ast.And(), [test, self._is_of(value, kinds, node)])
             tests.append(test)
-        others = [one for one, name in zip(listed, names, strict=True) if name not in exceptions]
+        pairs = zip(listed, names, strict=True)
+        others = [one for one, name in pairs if self.is_pure or name not in exceptions]
         if others:
             given = others[0] if len(others) == 1 else ast.Tuple(others, ast.Load())
             plain: ast.expr = ast.Call(node.func, [value, given], [])
@@ -324,3 +286,100 @@ class Failures(ast.NodeTransformer):
         if node.cause is not None:
             node.cause = None
         return self.generic_visit(node)
+
+
+class InFunctions(Failures):
+    """What the pure functions of a file say of errors that they are given: each may be one that is kept."""
+
+    is_pure = True
+
+    def __init__(self, of: Scope) -> None:
+        super().__init__(of)
+        self.depth = 0
+        self.caught: list[str] = []
+        self.itself: list[str] = []
+        self.given: list[str] = []
+
+    def _held(self, node: ast.AST) -> ast.expr | None:
+        return None
+
+    def _may_be_error(self, node: ast.expr) -> bool:
+        is_own = isinstance(node, ast.Name) and node.id in (*self.caught, *self.itself)
+        return bool(self.depth) and not is_own and super()._may_be_error(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        """An async function: those inside it are meant."""
+        for one in own_nodes(*node.body):
+            if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                self.visit(one)
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        """A class."""
+        for one in node.body:
+            parameters = parameters_of(one.args) if isinstance(one, ast.FunctionDef) else []
+            self.itself += [parameters[0].arg] if parameters else []
+            self.visit(one)
+            if parameters:
+                self.itself.pop()
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        """A pure function."""
+        self.depth += 1
+        self.given += [one.arg for one in parameters_of(node.args)]
+        made = self.generic_visit(node)
+        del self.given[len(self.given) - len(parameters_of(node.args)) :]
+        self.depth -= 1
+        return made
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        """A lambda of the file."""
+        self.depth += 1
+        made = self.generic_visit(node)
+        self.depth -= 1
+        return made
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.AST:
+        """A handler, whose error is one of Python."""
+        self.caught += [node.name] if node.name else []
+        made = self.generic_visit(node)
+        if node.name:
+            self.caught.pop()
+        return made
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        """A name."""
+        return node
+
+    def visit_MatchClass(self, node: ast.MatchClass) -> ast.AST:
+        """A pattern of a class of exceptions: of a kept one, or of one of Python."""
+        made = super().visit_MatchClass(copy.copy(node))
+        if not isinstance(made, ast.MatchMapping):
+            return made
+        return ast.copy_location(ast.MatchOr([made, node]), node)
+
+    def visit_Raise(self, node: ast.Raise) -> ast.AST:
+        """A raise: of an error that was given, one of the same class and with the same words."""
+        raised = node.exc
+        if not isinstance(raised, ast.Name) or raised.id not in self.given:
+            return self.generic_visit(node)
+        if self.of.program.own_errors():
+            raise Refused(
+                "PYT021",
+                node,
+                f"{raised.id} is raised again in a pure function, without what it carries",
+                "raise it in the async function that has caught it",
+            )
+        made: ast.expr = raised
+        for name in (*map(exception_name, FAILURE_KINDS), "RuntimeError", *self.of.program.exceptions.own):
+            message = _field(raised, "message", node)
+            error = ast.Call(
+                ast.Name(name, ast.Load()), [_key_in(message) if name == "KeyError" else message], []
+            )
+            is_kind = ast.Compare(
+                _field(raised, "kind", node), [ast.Eq()], [ast.Constant(kind_of(name))]
+            )
+            made = ast.IfExp(ast.BoolOp(ast.And(), [is_marked(raised), is_kind]), error, made)
+        node.exc = _placed(made, node)
+        return node

@@ -31,6 +31,7 @@ from callsheet.frontends.python.contexts import contexts_as_statements
 from callsheet.frontends.python.decorators import decorated_as_calls
 from callsheet.frontends.python.definitions import with_constants
 from callsheet.frontends.python.exceptions import denials_apart, suppress_as_try
+from callsheet.frontends.python.failures import InFunctions
 from callsheet.frontends.python.flows import flows_as_loops
 from callsheet.frontends.python.group_handlers import group_handlers_as_plain
 from callsheet.frontends.python.links import Linking
@@ -190,6 +191,8 @@ class _Compiler:
         """Raises Refused for a definition of the file that uses a tool, or what a plan may not use."""
         check = Translator(self.program, self.program.main, self.names)
         check.bound = set()
+        if self.program.keeps_errors:
+            InFunctions(check).visit(self.nodes[0])
         for name, one in self.program.definitions.items():
             changed = check.with_choices(one)
             if changed is not one:
