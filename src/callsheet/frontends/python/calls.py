@@ -10,7 +10,7 @@ from typing import Final, cast
 
 from callsheet.diagnostics import did_you_mean
 from callsheet.frontends.python import core
-from callsheet.frontends.python.callbacks import specialised, takes_functions
+from callsheet.frontends.python.callbacks import Known, specialised, takes_functions
 from callsheet.frontends.python.error_values import keeps
 from callsheet.frontends.python.program import IN_SCOPE, said
 from callsheet.frontends.python.scope import Scope
@@ -257,10 +257,11 @@ class Calls(Scope, ABC):
         if not isinstance(call.func, ast.Name):
             return call
         found = self.helper(call.func.id)
-        if found is None or not takes_functions(call, self.is_function):
+        known = Known(self.is_function, self.is_pure_function, self.is_variable)
+        if found is None or not takes_functions(call, found, known):
             return call
-        made, again = specialised(call, found, self.is_function, self.names.fresh)
-        self.add_helper(self.like(found, call), made)
+        made, again = specialised(call, found, known, self.names.fresh)
+        self.add_copy(found, call, made)
         return again
 
     def callee(self, call: ast.Call) -> tuple[str, bool]:

@@ -141,19 +141,20 @@ class Scope:
         else:
             self.program.helpers[made.name] = made
 
-    def like(self, function: ast.AsyncFunctionDef, call: ast.Call) -> ast.AsyncFunctionDef:
-        """Where a copy of a function that calls what a call gives it has to stand: beside what is given.
+    def add_copy(self, function: ast.AsyncFunctionDef, call: ast.Call, made: ast.AsyncFunctionDef) -> None:
+        """Let a copy of a function be called that calls what a call gives it: beside what is given.
 
         Raises Refused (PYT011) if a name in it would mean another there.
         """
-        if function in self.local_helpers.values():
-            return function
         given = names_read(*call.args, *(word.value for word in call.keywords))
-        near = next((one for name, one in self.local_helpers.items() if name in given), None)
-        if near is None:
-            return function if self.outer is None else self.outer.like(function, call)
+        if function in self.local_helpers.values() or not given & {*self.local_helpers, *self.local_definitions}:
+            if function in self.local_helpers.values() or self.outer is None:
+                self.add_helper(function, made)
+            else:
+                self.outer.add_copy(function, call, made)
+            return
         own = names_bound(*function.body) | {one.arg for one in parameters_of(function.args)}
-        hidden = (names_read(*function.body) - own) & (self.bound | set(self.local_helpers))
+        hidden = (names_read(*function.body) - own) & (self.bound | {*self.local_helpers, *self.local_definitions})
         if hidden:
             name = min(hidden)
             raise Refused(
@@ -162,7 +163,7 @@ class Scope:
                 f"{function.name} calls what it is given, and {name} has another meaning there than here",
                 f"give {name} another name here",
             )
-        return near
+        self.local_helpers[made.name] = made
 
     def is_variable(self, name: str) -> bool:
         """Whether a name is a variable of this function or of one around it."""
@@ -182,6 +183,11 @@ class Scope:
             raise Refused(
                 "PYT010", node, f"{name} is the name of a tool, and would hide it", "give it another name"
             )
+
+    def is_pure_function(self, name: str) -> bool:
+        """Whether a name is that of a pure function of the file or of an async function."""
+        found = self.definitions().get(name) or self.program.definitions.get(name)
+        return isinstance(found, ast.FunctionDef)
 
     def is_function(self, name: str) -> bool:
         """Whether a name is that of a tool or an async function."""
