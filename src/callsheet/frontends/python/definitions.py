@@ -9,11 +9,12 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from callsheet.frontends.pure_code.facts import FACTORY
 from callsheet.frontends.python.container_words import MUTATORS
+from callsheet.frontends.python.inlining import Fresh, placed
 from callsheet.frontends.python.source import dotted, names_bound, names_read, own_nodes, walk
 
 _MAKE_FUNCTIONS: Final = frozenset(
@@ -71,6 +72,76 @@ class _Naming(ast.NodeTransformer):
         self.made.append(ast.fix_missing_locations(ast.copy_location(made, factory)))
         node.args[0] = ast.copy_location(ast.Name(name, ast.Load()), factory)
         return node
+
+
+def partials_as_calls(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+    """Write the calls of `name = partial(f, …)` as calls of `f`; whether there were any.
+
+    It stays where the name is set again, or is more than called.
+
+    >>> module = ast.parse('''async def main(channel):
+    ...     tell = partial(post, channel, level=2)
+    ...     return await tell("a")''')
+    >>> partials_as_calls(module, list(ast.walk(module)))
+    True
+    >>> print(ast.unparse(module))
+    async def main(channel):
+        given_at_1 = channel
+        return await post(given_at_1, 'a', level=2)
+    """
+    fresh, changed = Fresh(nodes), False
+    for owner in nodes:
+        if not isinstance(owner, (ast.Module, ast.AsyncFunctionDef)):
+            continue
+        for number, one in reversed(list(enumerate(owner.body))):
+            match one:
+                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(args=[ast.Name(), *_]) as made) if (
+                    dotted(made.func) in {"partial", "functools.partial"}
+                ):
+                    before = _written_out(owner, name, made, fresh)
+                    if before is not None:
+                        owner.body[number : number + 1] = before or [placed(ast.Pass(), one)]
+                        changed = True
+                case _:
+                    pass
+    return changed
+
+
+def _written_out(
+    owner: ast.Module | ast.AsyncFunctionDef, name: str, made: ast.Call, fresh: Fresh
+) -> list[ast.stmt] | None:
+    """What stands in the place of a partial whose calls are written out; None if it has to stay."""
+    uses = [one for one in walk(owner) if isinstance(one, ast.Name) and one.id == name]
+    calls = [one for one in walk(owner) if isinstance(one, ast.Call) and one.func in uses]
+    has_stars = any(isinstance(one, ast.Starred) for one in made.args) or any(
+        word.arg is None for word in made.keywords
+    )
+    is_named = any(isinstance(one, ast.arg) and one.arg == name for one in walk(owner))
+    awaited = {id(one.value) for one in walk(owner) if isinstance(one, ast.Await)}
+    if len(uses) != len(calls) + 1 or has_stars or is_named or not any(id(one) in awaited for one in calls):
+        return None
+    before: list[ast.stmt] = []
+
+    def held(value: ast.expr) -> ast.expr:
+        if isinstance(value, ast.Constant):
+            return value
+        given = fresh("given")
+        before.append(placed(ast.Assign([ast.Name(given, ast.Store())], value), value))
+        return ast.copy_location(ast.Name(given, ast.Load()), value)
+
+    function, *first = made.args
+    first = [held(one) for one in first]
+    words = {word.arg: held(word.value) for word in made.keywords}
+    for one in calls:
+        later = {word.arg for word in one.keywords}
+        one.func = ast.copy_location(copy.deepcopy(function), one.func)
+        one.args = [*copy.deepcopy(first), *one.args]
+        one.keywords += [
+            ast.copy_location(ast.keyword(word, copy.deepcopy(value)), one)
+            for word, value in words.items()
+            if word not in later
+        ]
+    return before
 
 
 def holds_functions(

@@ -29,13 +29,14 @@ from callsheet.frontends.python.closures import box_nonlocals
 from callsheet.frontends.python.computation import Ids, Result
 from callsheet.frontends.python.contexts import contexts_as_statements
 from callsheet.frontends.python.decorators import decorated_as_calls
-from callsheet.frontends.python.definitions import with_constants
+from callsheet.frontends.python.definitions import partials_as_calls, with_constants
 from callsheet.frontends.python.exceptions import denials_apart, suppress_as_try
 from callsheet.frontends.python.failures import InFunctions
 from callsheet.frontends.python.flows import flows_as_loops
 from callsheet.frontends.python.group_handlers import group_handlers_as_plain
 from callsheet.frontends.python.links import Linking
 from callsheet.frontends.python.methods import declare_fields, methods_as_functions
+from callsheet.frontends.python.mixed_calls import mixed_calls_as_one
 from callsheet.frontends.python.module import Within, hoist_imports, needed_part
 from callsheet.frontends.python.parameters import settle_parameters
 from callsheet.frontends.python.products import guard_functions
@@ -103,6 +104,7 @@ def _of_nodes(rewrite: Callable[[list[ast.AST]], bool]) -> _Rewrite:
 _REWRITES: Final[tuple[_Rewrite, ...]] = (
     suppress_as_try,
     hoist_imports,
+    partials_as_calls,
     decorated_as_calls,
     _of_nodes(group_handlers_as_plain),
     contexts_as_statements,
@@ -110,6 +112,7 @@ _REWRITES: Final[tuple[_Rewrite, ...]] = (
     flows_as_loops,
     methods_as_functions,
     flows_as_loops,  # over methods, which are functions by now
+    mixed_calls_as_one,
     _of_nodes(collect_tasks),
     _of_nodes(declare_fields),
     _of_nodes(box_nonlocals),

@@ -1,0 +1,216 @@
+"""Lists of calls of different functions that a gather awaits, as calls of one async function that makes each.
+
+In: the tree of a file, which is changed in place. `jobs += [f(x) for x in xs]` becomes appends, and where a
+list has calls of several functions, each is one of a new function, which is told what to call and with what.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+from callsheet.frontends.python.inlining import Fresh, blocks_in, placed
+from callsheet.frontends.python.source import dotted, names_bound, own_nodes
+from callsheet.frontends.python.syntax import Renaming
+
+_TASKS = frozenset({"create_task", "ensure_future"})
+
+
+def mixed_calls_as_one(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+    """Let each list of calls that is gathered hold calls of one function; whether any list was changed.
+
+    >>> module = ast.parse('''async def main(xs):
+    ...     jobs = [log("start")]
+    ...     jobs += [post(x) for x in xs]
+    ...     return await asyncio.gather(*jobs)''')
+    >>> mixed_calls_as_one(module, list(ast.walk(module)))
+    True
+    >>> print(ast.unparse(module))
+    async def main(xs):
+    <BLANKLINE>
+        async def jobs_at_1(which, given):
+            if which == 0:
+                return await log(given[0])
+            return await post(given[0])
+        jobs = []
+        jobs.append(jobs_at_1(0, ('start',)))
+        for x_at_1 in xs:
+            jobs.append(jobs_at_1(1, (x_at_1,)))
+        return await asyncio.gather(*jobs)
+    """
+    fresh = Fresh(nodes)
+    changed = False
+    for function in nodes:
+        if not isinstance(function, ast.AsyncFunctionDef):
+            continue
+        for name in _gathered(function):
+            changed = _List(function, name, fresh).settle() or changed
+    return changed
+
+
+def _gathered(function: ast.AsyncFunctionDef) -> list[str]:
+    """The variables whose calls a function gathers."""
+    found = [
+        one.value.id
+        for call in own_nodes(*function.body)
+        if isinstance(call, ast.Call) and (dotted(call.func) or "").rpartition(".")[2] == "gather"
+        for one in call.args
+        if isinstance(one, ast.Starred) and isinstance(one.value, ast.Name)
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _call_in(node: ast.expr) -> ast.Call | None:
+    """The call that an element of a list is, without the task around it; None for anything else."""
+    if not isinstance(node, ast.Call):
+        return None
+    if (dotted(node.func) or "").rpartition(".")[2] in _TASKS and len(node.args) == 1:
+        return _call_in(node.args[0])
+    has_stars = any(isinstance(one, ast.Starred) for one in node.args)
+    is_plain = isinstance(node.func, ast.Name) and not has_stars
+    return node if is_plain and all(word.arg is not None for word in node.keywords) else None
+
+
+class _List:
+    """One list of calls: where it gets its elements, and what they call."""
+
+    def __init__(self, function: ast.AsyncFunctionDef, name: str, fresh: Fresh) -> None:
+        self.function, self.name, self.fresh = function, name, fresh
+        self.calls: list[ast.Call] = []
+        self.adds_many = False
+
+    def settle(self) -> bool:
+        """Write what it gets as appends of calls of one function, if it gets calls of several, or many at once."""
+        places = [each for one in self._blocks(self.function.body) for each in one]
+        kinds = [self._elements(one) for one in places]
+        uses = sum(
+            isinstance(one, ast.Name) and one.id == self.name for one in own_nodes(*self.function.body)
+        )
+        known = sum(kind is not None for kind in kinds)
+        for elements in kinds:
+            for one in elements or ():
+                call = _call_in(one)
+                if call is None:
+                    return False
+                self.calls.append(call)
+        forms = {self._form(one) for one in self.calls}
+        if uses != known + 1 or not (self.adds_many or len(forms) > 1) or not self.calls:
+            return False
+        for block in self._blocks(self.function.body):
+            block[:] = [each for one in block for each in self._appends(one)]
+        if len(forms) > 1:
+            self._dispatch()
+        return True
+
+    def _blocks(self, body: list[ast.stmt]) -> Iterator[list[ast.stmt]]:
+        yield body
+        for one in list(body):
+            if not isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                for inner in blocks_in(one):
+                    yield from self._blocks(inner)
+
+    def _form(self, call: ast.Call) -> tuple[object, ...]:
+        return cast("ast.Name", call.func).id, len(call.args), *(word.arg for word in call.keywords)
+
+    def _is_it(self, node: ast.AST) -> bool:
+        return isinstance(node, ast.Name) and node.id == self.name
+
+    def _elements(self, one: ast.stmt) -> list[ast.expr] | None:
+        """The elements that a statement puts into the list; None for one that does not."""
+        match one:
+            case ast.Assign(targets=[target], value=ast.List(elts=elements)) if self._is_it(target):
+                return elements
+            case ast.AnnAssign(target=target, value=ast.List(elts=elements)) if self._is_it(target):
+                return elements
+            case ast.Assign(targets=[target], value=ast.ListComp(elt=element)) if self._is_it(target):
+                return [element]
+            case ast.Expr(
+                value=ast.Call(func=ast.Attribute(value=target, attr="append"), args=[element], keywords=[])
+            ) if self._is_it(target):
+                return [element]
+            case (
+                ast.AugAssign(target=target, op=ast.Add(), value=many)
+                | ast.Expr(value=ast.Call(func=ast.Attribute(value=target, attr="extend"), args=[many]))
+            ) if self._is_it(target):
+                self.adds_many = True
+                if isinstance(many, (ast.ListComp, ast.GeneratorExp)):
+                    return [many.elt]
+                return list(many.elts) if isinstance(many, (ast.List, ast.Tuple)) else None
+            case _:
+                return None
+
+    def _appends(self, one: ast.stmt) -> list[ast.stmt]:
+        elements = self._elements(one)
+        if elements is None or (isinstance(one, ast.Expr) and _is_append(one)):
+            return [one]
+        start = isinstance(one, (ast.Assign, ast.AnnAssign))
+        made: list[ast.stmt] = []
+        if start:
+            made.append(placed(ast.Assign([ast.Name(self.name, ast.Store())], ast.List([], ast.Load())), one))
+        value = cast("ast.Expr", one).value
+        if isinstance(value, ast.Call):
+            value = value.args[0]
+        if isinstance(value, (ast.ListComp, ast.GeneratorExp)):
+            return [*made, self._loop(value, one)]
+        return [*made, *(self._append(each, one) for each in elements)]
+
+    def _append(self, element: ast.expr, place: ast.AST) -> ast.stmt:
+        method = ast.Attribute(ast.Name(self.name, ast.Load()), "append", ast.Load())
+        return placed(ast.Expr(ast.Call(method, [element], [])), place)
+
+    def _loop(self, many: ast.ListComp | ast.GeneratorExp, place: ast.AST) -> ast.stmt:
+        names = {name: self.fresh(name) for part in many.generators for name in sorted(names_bound(part.target))}
+        made = self._append(many.elt, place)
+        for part in reversed(many.generators):
+            for test in reversed(part.ifs):
+                made = placed(ast.If(test, [made], []), place)
+            made = placed(ast.For(part.target, part.iter, [made], []), place)
+        renaming = Renaming(names)
+        if isinstance(made, ast.For):  # the first iterable is evaluated outside
+            first, made.iter = made.iter, ast.Constant(None)
+            made = cast("ast.For", renaming.visit(made))
+            made.iter = first
+        return made
+
+    def _dispatch(self) -> None:
+        """Make the function that makes each of the calls, and let the list hold calls of it."""
+        name = self.fresh(self.name)
+        which, given = "which", "given"
+        known: dict[tuple[object, ...], int] = {}
+        branches: list[ast.stmt] = []
+        for call in self.calls:
+            form = self._form(call)
+            number = known.setdefault(form, len(known))
+            if number == len(branches):
+                branches.append(self._branch(call, given))
+            values = [*call.args, *(word.value for word in call.keywords)]
+            call.func = ast.copy_location(ast.Name(name, ast.Load()), call.func)
+            call.args = [placed(ast.Constant(number), call), placed(ast.Tuple(values, ast.Load()), call)]
+            call.keywords = []
+        body: list[ast.stmt] = []
+        for number, branch in enumerate(branches[:-1]):
+            test = ast.Compare(ast.Name(which, ast.Load()), [ast.Eq()], [ast.Constant(number)])
+            body.append(placed(ast.If(test, [branch], []), branch))
+        body.append(branches[-1])
+        arguments = ast.arguments([], [ast.arg(which), ast.arg(given)], None, [], [], None, [])
+        made = ast.AsyncFunctionDef(name, arguments, body, [], None)
+        vars(made)["type_params"] = []
+        self.function.body.insert(0, placed(made, self.calls[0]))
+
+    def _branch(self, call: ast.Call, given: str) -> ast.stmt:
+        parts = [
+            ast.Subscript(ast.Name(given, ast.Load()), ast.Constant(number), ast.Load())
+            for number in range(len(call.args) + len(call.keywords))
+        ]
+        words = [
+            ast.keyword(word.arg, part)
+            for word, part in zip(call.keywords, parts[len(call.args) :], strict=True)
+        ]
+        made = ast.Call(copy.deepcopy(call.func), parts[: len(call.args)], words)
+        return placed(ast.Return(ast.Await(made)), call)
+
+
+def _is_append(one: ast.Expr) -> bool:
+    return isinstance(one.value, ast.Call) and (dotted(one.value.func) or "").endswith(".append")
