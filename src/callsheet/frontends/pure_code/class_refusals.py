@@ -151,11 +151,6 @@ class ClassJudge(ast.NodeVisitor):
                 f"{node.name} inherits from {names}, which is not understood",
                 rewrite,
             )
-        elif shape.parent is not None and shape.kind is ClassKind.PLAIN:
-            reason = (
-                f"{node.name} inherits from {shape.parent.name}; only dataclasses and exceptions may inherit"
-            )
-            self.refuse(RefusalKind.CLASS, node, reason, rewrite)
 
     def _is_erased(self, base: ast.expr) -> bool:
         inner = base.value if isinstance(base, ast.Subscript) else base
