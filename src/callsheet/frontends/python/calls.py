@@ -30,7 +30,7 @@ from callsheet.frontends.python.syntax import (
 from callsheet.frontends.python.timeouts import SECONDS, with_limit
 
 _GATHER: Final = "asyncio.gather"
-_MOST_OPTIONAL: Final = 3
+_MOST_OPTIONAL: Final = 4
 """Of how many optional parameters the sets are told apart where arguments are spread."""
 STARTS: Final = frozenset({"asyncio.create_task", "asyncio.ensure_future", "asyncio.shield"})
 FORMS: Final = (

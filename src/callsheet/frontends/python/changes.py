@@ -42,7 +42,10 @@ def _sharing(
 
 
 def changes_of(
-    function: core.Function, definitions: Mapping[str, ast.stmt], resolved: Callable[[ast.AST], str | None]
+    function: core.Function,
+    definitions: Mapping[str, ast.stmt],
+    resolved: Callable[[ast.AST], str | None],
+    fresh: Callable[[str], str],
 ) -> tuple[str, ...]:
     """The parameters whose values a function changes, and the captured variables that it changes or sets."""
     bound = bound_names(function.body)
@@ -57,7 +60,9 @@ def changes_of(
         is_changed = any(find(node) in chain(sharing.node(name)) for node in changed)
         if name not in found and (is_changed or name in taken_back):
             if name in bound and name in function.parameters and name not in taken_back:
-                continue  # another value under the name of a parameter: its check is that of sharing
+                if not _is_set_if_none(function.body, name):
+                    continue  # another value under the name of a parameter: its check is that of sharing
+                function.made_here[name] = fresh(name)
             found.append(name)
     for name in found:
         default = function.defaults.get(name)
@@ -69,6 +74,32 @@ def changes_of(
                 f"write {name}=None, and make a new one if it is None",
             )
     return tuple(found)
+
+
+def _is_set_if_none(body: core.Block, name: str) -> bool:
+    """Whether a function sets its parameter only where it is None, to what is then its own."""
+    return all(name not in core.bound_by(one) or _is_default(one, name) for one in core.all_of(body))
+
+
+def _asks_for_none(test: ast.expr, name: str) -> bool:
+    match test:
+        case ast.Compare(left=ast.Name(id=known), ops=[ast.Is()], comparators=[ast.Constant(value=None)]):
+            return known == name
+        case _:
+            return False
+
+
+def _is_default(one: core.Core, name: str) -> bool:
+    """Whether a statement is `if x is None: x = …` or `x = … if x is None else x`, or takes x back."""
+    match one:
+        case core.Pure(stmt=ast.If(test=test, body=body, orelse=[])):
+            return _asks_for_none(test, name) and all(isinstance(each, ast.Assign) for each in body)
+        case core.Pure(
+            stmt=ast.Assign(targets=[ast.Name()], value=ast.IfExp(test=test, orelse=ast.Name(id=known)))
+        ):
+            return known == name and _asks_for_none(test, name)
+        case _:
+            return isinstance(one, core.Pure) and one.takes_back == name
 
 
 def _is_own(one: core.Core) -> bool:
@@ -112,14 +143,17 @@ def give_back(
     """Let a function return what it changes behind its result, and behind that None for a failure."""
     function.changes = changes
     place = function.node.body[-1]
+    for name, flag in function.made_here.items():
+        test = ast.Compare(ast.Name(name, ast.Load()), [ast.Is()], [ast.Constant(None)])
+        function.body.insert(0, assigned(flag, ast.fix_missing_locations(ast.copy_location(test, place)), place))
     for one in core.all_of(function.body):
         if isinstance(one, core.Return):
-            one.value = _given_back(one.value or ast.copy_location(ast.Constant(None), one.node), changes)
+            one.value = _given_back(one.value or ast.copy_location(ast.Constant(None), one.node), function)
     late = _Late(frozenset(changes), effects, functions)
     function.is_late = late.is_late(function.body, ends=True)
     last = ast.copy_location(ast.Constant(None), place)
     if not (function.body and isinstance(function.body[-1], (core.Return, core.Fail))):
-        function.body.append(core.Return(_given_back(last, changes), place))
+        function.body.append(core.Return(_given_back(last, function), place))
     function.is_apart = _is_blind(function) or _is_early(function)
 
 
@@ -136,13 +170,20 @@ def keep_failure(
     for caught in ((), *((one,) for one in kinds)):
         binds = fresh("error")
         nothing = ast.copy_location(ast.Constant(None), place)
-        value = _given_back(nothing, function.changes, marked_failure(binds, place, own_errors))
+        value = _given_back(nothing, function, marked_failure(binds, place, own_errors))
         handlers.append(core.Caught(caught, binds, [core.Return(value, place)], place))
-    function.body = [core.Attempt(function.body, handlers, None, place)]
+    notes = len(function.made_here)
+    attempt = core.Attempt(function.body[notes:], handlers, None, place)
+    function.body = [*function.body[:notes], attempt]
 
 
-def _given_back(value: ast.expr, changes: tuple[str, ...], failure: ast.expr | None = None) -> ast.expr:
-    names = [ast.Name(name, ast.Load()) for name in changes]
+def _given_back(value: ast.expr, function: core.Function, failure: ast.expr | None = None) -> ast.expr:
+    names: list[ast.expr] = []
+    for name in function.changes:
+        one: ast.expr = ast.Name(name, ast.Load())
+        if name in function.made_here:
+            one = ast.IfExp(ast.Name(function.made_here[name], ast.Load()), ast.Constant(None), one)
+        names.append(one)
     parts = [value, *names, failure or ast.Constant(None)]
     return ast.fix_missing_locations(ast.copy_location(ast.Tuple(parts, ast.Load()), value))
 

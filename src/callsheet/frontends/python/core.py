@@ -210,6 +210,8 @@ class Function:
     """How many of its calls a semaphore around its body lets run at a time."""
     changes: tuple[str, ...] = ()
     """Those of its parameters and captured variables that it changes; it returns them behind its result."""
+    made_here: dict[str, str] = field(default_factory=dict[str, str])
+    """Those that it makes itself where it is given None, each with the variable that says whether it did."""
     is_late: bool = True
     """Whether nothing that could fail follows a change."""
     keeps_failure: bool = False

@@ -254,7 +254,7 @@ class _Compiler:
         made.body = taking.block(made.body)
         if node is not self.program.main:
             definitions = {**self.program.definitions, **translator.definitions()}
-            changes = changes_of(made, definitions, self.program.resolved)
+            changes = changes_of(made, definitions, self.program.resolved, self.names.fresh)
             if changes:
                 effects = effects_in(made, definitions, self.program.resolved)
                 give_back(made, changes, effects, functions)
