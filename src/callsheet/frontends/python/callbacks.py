@@ -1,4 +1,4 @@
-"""Async functions that are given what to call, as `retry(lambda: fetch(url=u))` or `safe(fetch(url=u))`: copies.
+"""Copies of async functions that are given what to call, as `retry(lambda: fetch(u))` or `safe(fetch(u))`.
 
 In: a call, and the function. Out: the copy, in which the parameter's calls are those of what was given, and
 the call of it. So which tools are called is written in the plan.
@@ -84,9 +84,7 @@ def specialised(
     own = {one.arg for one in (*of.posonlyargs, *of.args, *of.kwonlyargs)}
     extra = {name: value for name, value in words.items() if name not in own}
     given = {**positional, **{name: value for name, value in words.items() if name in own}}
-    functions = {
-        name: value for name, value in given.items() if _is_meant(name, value, function, known)
-    }
+    functions = {name: value for name, value in given.items() if _is_meant(name, value, function, known)}
     made = copy.deepcopy(function)
     made.name = fresh(function.name)
     rest = [fresh(of.vararg.arg) for _ in more] if of.vararg else []
@@ -224,7 +222,10 @@ class _Calls(ast.NodeTransformer):
             one.arg is None for one in made.keywords
         ):
             raise Refused(
-                "PYT009", given, "which arguments are given is not known before the run", "write each argument"
+                "PYT009",
+                given,
+                "which arguments are given is not known before the run",
+                "write each argument",
             )
         for number, one in enumerate(made.args):
             made.args[number] = self._argument(one, node)

@@ -17,7 +17,7 @@ from callsheet.frontends.python.error_values import is_marked
 from callsheet.frontends.python.kinds import ANY
 from callsheet.frontends.python.objects import chain, find
 from callsheet.frontends.python.sharing import Sharing, sharing_of
-from callsheet.frontends.python.source import Refused, dotted, names_read, returned_names
+from callsheet.frontends.python.source import Refused, dotted, names_read, own_nodes, returned_names
 from callsheet.frontends.python.syntax import assigned, marked_failure, parsed
 from callsheet.frontends.python.variables import bound_names
 
@@ -60,7 +60,7 @@ def changes_of(
         is_changed = any(find(node) in chain(sharing.node(name)) for node in changed)
         if name not in found and (is_changed or name in taken_back):
             if name in bound and name in function.parameters and name not in taken_back:
-                if not _is_set_if_none(function.body, name):
+                if not core.is_set_if_none(function.body, name):
                     continue  # another value under the name of a parameter: its check is that of sharing
                 function.made_here[name] = fresh(name)
             found.append(name)
@@ -74,32 +74,6 @@ def changes_of(
                 f"write {name}=None, and make a new one if it is None",
             )
     return tuple(found)
-
-
-def _is_set_if_none(body: core.Block, name: str) -> bool:
-    """Whether a function sets its parameter only where it is None, to what is then its own."""
-    return all(name not in core.bound_by(one) or _is_default(one, name) for one in core.all_of(body))
-
-
-def _asks_for_none(test: ast.expr, name: str) -> bool:
-    match test:
-        case ast.Compare(left=ast.Name(id=known), ops=[ast.Is()], comparators=[ast.Constant(value=None)]):
-            return known == name
-        case _:
-            return False
-
-
-def _is_default(one: core.Core, name: str) -> bool:
-    """Whether a statement is `if x is None: x = …` or `x = … if x is None else x`, or takes x back."""
-    match one:
-        case core.Pure(stmt=ast.If(test=test, body=body, orelse=[])):
-            return _asks_for_none(test, name) and all(isinstance(each, ast.Assign) for each in body)
-        case core.Pure(
-            stmt=ast.Assign(targets=[ast.Name()], value=ast.IfExp(test=test, orelse=ast.Name(id=known)))
-        ):
-            return known == name and _asks_for_none(test, name)
-        case _:
-            return isinstance(one, core.Pure) and one.takes_back == name
 
 
 def _is_own(one: core.Core) -> bool:
@@ -145,7 +119,9 @@ def give_back(
     place = function.node.body[-1]
     for name, flag in function.made_here.items():
         test = ast.Compare(ast.Name(name, ast.Load()), [ast.Is()], [ast.Constant(None)])
-        function.body.insert(0, assigned(flag, ast.fix_missing_locations(ast.copy_location(test, place)), place))
+        function.body.insert(
+            0, assigned(flag, ast.fix_missing_locations(ast.copy_location(test, place)), place)
+        )
     for one in core.all_of(function.body):
         if isinstance(one, core.Return):
             one.value = _given_back(one.value or ast.copy_location(ast.Constant(None), one.node), function)
@@ -582,12 +558,25 @@ def _taken(
     if into:
         itself = returned_names(found.node)
         name = dict(zip(found.changes, targets, strict=True)).get(min(itself, default=""), "")
+        kept = [each for each, target in zip(found.changes, targets, strict=True) if target]
+        if any(each in found.made_here and _may_return(found.node, each) for each in kept):
+            raise _refused(one, found, "may be what is returned, and then has two names")
         if len(itself) == 1 and name:  # it returns what it was given: one object, under two names
             one.is_apart = True
             made.append(assigned(into, ast.copy_location(ast.Name(name, ast.Load()), one.node), one.node))
         else:
             made.append(core.Pure(_part_of(held, 0, into, one.node)))
     return made
+
+
+def _may_return(function: ast.AsyncFunctionDef, name: str) -> bool:
+    """Whether what a function returns may be, or hold, the object of its parameter."""
+    returns = [one.value for one in own_nodes(function) if isinstance(one, ast.Return) and one.value]
+    return any(
+        name in names_read(one)
+        for one in returns
+        if not (isinstance(one, ast.Call) and dotted(one.func) == "len")
+    )
 
 
 def _part_of(held: str, number: int, name: str, place: ast.AST) -> ast.stmt:

@@ -247,7 +247,9 @@ class _Contexts:
         held = item.context_expr
         made: list[ast.stmt] = []
         gives_itself = _gives_itself(methods[enter if is_awaited else _ENTERS["__enter__"][0]])
-        if isinstance(held, ast.Name) and held.id not in names_bound(*body, *filter(None, [item.optional_vars])):
+        if isinstance(held, ast.Name) and held.id not in names_bound(
+            *body, *filter(None, [item.optional_vars])
+        ):
             manager = held.id
         else:
             manager = self.fresh("context")

@@ -283,3 +283,29 @@ def all_of(block: Block) -> Iterator[Core]:
         yield one
         for inner in blocks_of(one):
             yield from all_of(inner)
+
+
+def is_set_if_none(body: Block, name: str) -> bool:
+    """Whether a function sets its parameter only where it is None, to what is then its own."""
+    return all(name not in bound_by(one) or _is_default(one, name) for one in all_of(body))
+
+
+def _asks_for_none(test: ast.expr, name: str) -> bool:
+    match test:
+        case ast.Compare(left=ast.Name(id=known), ops=[ast.Is()], comparators=[ast.Constant(value=None)]):
+            return known == name
+        case _:
+            return False
+
+
+def _is_default(one: Core, name: str) -> bool:
+    """Whether a statement is `if x is None: x = …` or `x = … if x is None else x`, or takes x back."""
+    match one:
+        case Pure(stmt=ast.If(test=test, body=body, orelse=[])):
+            return _asks_for_none(test, name) and all(isinstance(each, ast.Assign) for each in body)
+        case Pure(
+            stmt=ast.Assign(targets=[ast.Name()], value=ast.IfExp(test=test, orelse=ast.Name(id=known)))
+        ):
+            return known == name and _asks_for_none(test, name)
+        case _:
+            return isinstance(one, Pure) and one.takes_back == name

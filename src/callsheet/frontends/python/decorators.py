@@ -152,7 +152,9 @@ def _around(
                 each.name = names.get(each.name, each.name)
     rebound = names_bound(*inner.body)
     variables = _may_differ(owner)
-    if any(name in rebound or name in given or not is_fixed(value, variables) for name, value in values.items()):
+    if any(
+        name in rebound or name in given or not is_fixed(value, variables) for name, value in values.items()
+    ):
         return None
     itself = parameters_of(node.args)[:1] if isinstance(owner, ast.ClassDef) else []
     writing = _Writing(of.function, plain, stars, node, itself[0].arg if itself else None, values, len(first))
@@ -166,7 +168,7 @@ def _around(
 
 
 def _may_differ(owner: _Owner) -> set[str]:
-    """The names that may mean another value where a function of an owner is called than where it is decorated."""
+    """The names that may mean another value where a function is called than where it is decorated."""
     if isinstance(owner, ast.Module):
         return set()
     if isinstance(owner, ast.ClassDef):

@@ -95,9 +95,9 @@ def partials_as_calls(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
             continue
         for number, one in reversed(list(enumerate(owner.body))):
             match one:
-                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(args=[ast.Name(), *_]) as made) if (
-                    dotted(made.func) in {"partial", "functools.partial"}
-                ):
+                case ast.Assign(
+                    targets=[ast.Name(id=name)], value=ast.Call(args=[ast.Name(), *_]) as made
+                ) if dotted(made.func) in {"partial", "functools.partial"}:
                     before = _written_out(owner, name, made, fresh)
                     if before is not None:
                         owner.body[number : number + 1] = before or [placed(ast.Pass(), one)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from callsheet.frontends.pure_code.json_errors import JSON_FIELDS, json_field
 from callsheet.frontends.python.error_values import CAUSE, is_marked, is_repeatable
@@ -377,9 +377,7 @@ class InFunctions(Failures):
             error = ast.Call(
                 ast.Name(name, ast.Load()), [_key_in(message) if name == "KeyError" else message], []
             )
-            is_kind = ast.Compare(
-                _field(raised, "kind", node), [ast.Eq()], [ast.Constant(kind_of(name))]
-            )
+            is_kind = ast.Compare(_field(raised, "kind", node), [ast.Eq()], [ast.Constant(kind_of(name))])
             made = ast.IfExp(ast.BoolOp(ast.And(), [is_marked(raised), is_kind]), error, made)
         node.exc = _placed(made, node)
         return node

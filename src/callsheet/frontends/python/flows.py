@@ -171,7 +171,9 @@ class _Flows:
         if others or any(each in inner or _is_conditional(one, each) for each in found):
             return [one]
         before: list[ast.stmt] = []
-        for each in sorted(found, key=lambda part: (getattr(part, "lineno", 0), getattr(part, "col_offset", 0))):
+        for each in sorted(
+            found, key=lambda part: (getattr(part, "lineno", 0), getattr(part, "col_offset", 0))
+        ):
             made = cast("ast.ListComp | ast.SetComp | ast.DictComp", each)
             into = self.fresh("items")
             _Put(made, ast.copy_location(ast.Name(into, ast.Load()), made)).visit(one)

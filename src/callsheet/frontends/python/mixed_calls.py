@@ -2,6 +2,7 @@
 
 In: the tree of a file, which is changed in place. `jobs += [f(x) for x in xs]` becomes appends, and where a
 list has calls of several functions, each is one of a new function, which is told what to call and with what.
+A dict whose values are gathered becomes a list of its keys and one of its calls.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ def mixed_calls_as_one(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     for function in nodes:
         if not isinstance(function, ast.AsyncFunctionDef):
             continue
+        changed = _dicts_as_lists(function, fresh) or changed
         for name in _gathered(function):
             changed = _List(function, name, fresh).settle() or changed
     return changed
@@ -60,6 +62,105 @@ def _gathered(function: ast.AsyncFunctionDef) -> list[str]:
         if isinstance(one, ast.Starred) and isinstance(one.value, ast.Name)
     ]
     return list(dict.fromkeys(found))
+
+
+def _dicts_as_lists(function: ast.AsyncFunctionDef, fresh: Fresh) -> bool:
+    """Write `calls = {key: f(x) for …}`, whose values are gathered, as two lists; whether there was any."""
+    changed = False
+    for number, one in reversed(list(enumerate(function.body))):
+        match one:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Dict() | ast.DictComp() as made):
+                keys = fresh(f"{name}_keys")
+                uses = _uses_of_dict(function, name, keys)
+                lists = None if uses is None else _lists_of(name, keys, made, fresh)
+                if uses is not None and lists is not None:
+                    _Putting(uses).visit(function)
+                    function.body[number : number + 1] = [placed(each, one) for each in lists]
+                    changed = True
+            case _:
+                pass
+    return changed
+
+
+def _uses_of_dict(function: ast.AsyncFunctionDef, name: str, keys: str) -> dict[int, ast.expr] | None:
+    """What stands for each use of a dict of calls; None if it is used in other ways than these."""
+    found: dict[int, ast.expr] = {}
+    inside, gathers = list(own_nodes(*function.body)), 0
+    methods = {id(one.func): one for one in inside if isinstance(one, ast.Call) and not one.args}
+    owners = {id(one.value): one for one in inside if isinstance(one, ast.Attribute)}
+    stars = {
+        id(each.value)
+        for one in inside
+        if isinstance(one, ast.Call) and (dotted(one.func) or "").rpartition(".")[2] == "gather"
+        for each in one.args
+        if isinstance(each, ast.Starred)
+    }
+    for one in inside:
+        if not (isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load)):
+            continue
+        owner = owners.get(id(one))
+        call = methods.get(id(owner))
+        if owner is None:
+            found[id(one)] = ast.copy_location(ast.Name(keys, ast.Load()), one)
+        elif call is not None and owner.attr == "values" and id(call) in stars:
+            found[id(call)] = ast.copy_location(ast.Name(name, ast.Load()), one)
+            gathers += 1
+        elif call is not None and owner.attr == "keys":
+            found[id(call)] = ast.copy_location(ast.Name(keys, ast.Load()), one)
+        else:
+            return None
+    stores = sum(
+        isinstance(one, ast.Name) and one.id == name and not isinstance(one.ctx, ast.Load) for one in inside
+    )
+    is_read = any(
+        isinstance(one, ast.Subscript) and isinstance(one.value, ast.Name) and one.value.id == name
+        for one in inside
+    )
+    return found if gathers == 1 and stores == 1 and not is_read else None
+
+
+def _lists_of(name: str, keys: str, made: ast.Dict | ast.DictComp, fresh: Fresh) -> list[ast.stmt] | None:
+    """The list of a dict's keys and that of its calls."""
+
+    def is_call(value: ast.expr) -> bool:
+        return _call_in(value) is not None
+
+    if isinstance(made, ast.Dict):
+        constants = [one.value for one in made.keys if isinstance(one, ast.Constant)]
+        if len({*map(str, constants)}) < len(made.keys) or not all(map(is_call, made.values)):
+            return None
+        known = [one for one in made.keys if one is not None]
+        return [
+            ast.Assign([ast.Name(keys, ast.Store())], ast.List(known, ast.Load())),
+            ast.Assign([ast.Name(name, ast.Store())], ast.List(made.values, ast.Load())),
+        ]
+    if len(made.generators) != 1 or made.generators[0].is_async or _call_in(made.value) is not made.value:
+        return None
+    (part,) = made.generators
+    items = fresh(f"{name}_items")
+    held = copy.deepcopy(part.target)
+    for one in ast.walk(held):
+        if isinstance(one, (ast.Name, ast.Tuple, ast.List)):
+            one.ctx = ast.Load()
+    values = ast.Call(ast.Attribute(ast.Name(items, ast.Load()), "values", ast.Load()), [], [])
+    again = ast.comprehension(copy.deepcopy(part.target), values, [], 0)
+    listed = ast.Call(ast.Name("list", ast.Load()), [ast.Name(items, ast.Load())], [])
+    return [
+        ast.Assign([ast.Name(items, ast.Store())], ast.DictComp(made.key, held, [part])),
+        ast.Assign([ast.Name(keys, ast.Store())], listed),
+        ast.Assign([ast.Name(name, ast.Store())], ast.ListComp(made.value, [again])),
+    ]
+
+
+class _Putting(ast.NodeTransformer):
+    """Puts expressions in the place of others."""
+
+    def __init__(self, places: dict[int, ast.expr]) -> None:
+        self.places = places
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        """A node."""
+        return self.places.get(id(node)) or cast("ast.AST", super().visit(node))
 
 
 def _call_in(node: ast.expr) -> ast.Call | None:
@@ -82,7 +183,7 @@ class _List:
         self.adds_many = False
 
     def settle(self) -> bool:
-        """Write what it gets as appends of calls of one function, if it gets calls of several, or many at once."""
+        """Let it get calls of one function, one at a time; whether that was not so already."""
         places = [each for one in self._blocks(self.function.body) for each in one]
         kinds = [self._elements(one) for one in places]
         uses = sum(
@@ -161,7 +262,9 @@ class _List:
         return placed(ast.Expr(ast.Call(method, [element], [])), place)
 
     def _loop(self, many: ast.ListComp | ast.GeneratorExp, place: ast.AST) -> ast.stmt:
-        names = {name: self.fresh(name) for part in many.generators for name in sorted(names_bound(part.target))}
+        names = {
+            name: self.fresh(name) for part in many.generators for name in sorted(names_bound(part.target))
+        }
         made = self._append(many.elt, place)
         for part in reversed(many.generators):
             for test in reversed(part.ifs):

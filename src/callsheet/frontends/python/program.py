@@ -22,29 +22,9 @@ PURE_MODULES: Final = frozenset(
     {
         *("asyncio", "datetime", "json", "math", "re", "collections", "collections.abc", "itertools"),
         *("functools", "dataclasses", "typing", "statistics", "decimal", "string", "textwrap", "enum"),
-        *(
-            "operator",
-            "csv",
-            "io",
-            "copy",
-            "bisect",
-            "heapq",
-            "calendar",
-            "logging",
-            "abc",
-            "__future__",
-            "time",
-            "contextlib",
-            "base64",
-            "hashlib",
-            "random",
-            "unicodedata",
-            "urllib.parse",
-            "os.path",
-            "html",
-            "zlib",
-            "pathlib",
-        ),
+        *("operator", "csv", "io", "copy", "bisect", "heapq", "calendar", "logging", "abc", "__future__"),
+        *("time", "contextlib", "base64", "hashlib", "random", "unicodedata", "urllib.parse", "os.path"),
+        *("html", "zlib", "pathlib"),
     }
 )
 """The modules that a plan may import. Of `time`, `logging`, `random`, `contextlib` a part is understood."""
@@ -73,6 +53,14 @@ _WITHOUT: Final[Mapping[str, str]] = {
     "zlib": "a tool has to compute it",
 }
 """What to do without other modules."""
+
+_LEFT_OVER: Final = frozenset(
+    {
+        *("os", "sys", "uuid", "types", "pprint", "traceback", "warnings", "inspect", "ipaddress"),
+        *("zoneinfo", "fractions", "difflib", "numbers", "locale"),
+    }
+)
+"""Modules that a plan has not, and that files often import without a use: that is a warning."""
 
 _OWN_PACKAGES: Final = ("callsheet", "tools")
 """Packages whose names are those of the plan's own world: `plan`, `gather`, and stubs of tools."""
@@ -297,7 +285,7 @@ class _Reader:
         inner: frozenset[str],
         used: Set[str],
     ) -> None:
-        """`inner` are modules of which the file uses modules inside them, and no more; `used` names it reads."""
+        """`inner` are modules of which the file uses modules inside them alone, `used` the names it reads."""
         self.tools, self.bindings, self.awaited, self.inner = tools, bindings, awaited, inner
         self.used = used
         self.warnings: list[Refused] = []
@@ -383,15 +371,19 @@ class _Reader:
             )
 
     def _is_idle(self, one: ast.Import | ast.ImportFrom) -> bool:
-        """Whether an import of a module that Python has, and a plan has not, is of no use to the file."""
+        """Whether an import of a module that a plan has not is of no use to the file."""
         modules = [each.name for each in one.names] if isinstance(one, ast.Import) else [one.module or ""]
         names = {(each.asname or each.name).partition(".")[0] for each in one.names}
-        is_of_python = all(each.partition(".")[0] in sys.stdlib_module_names for each in modules)
-        known = PURE_MODULES | self.inner
-        if not is_of_python or names & {"*", *self.used} or all(each in known for each in modules):
+        tops = {each.partition(".")[0] for each in modules}
+        if not tops <= _LEFT_OVER or names & {"*", *self.used} or self.inner & tops:
             return False
         self.warnings.append(
-            Refused("PYT005", one, f"a plan has no {modules[0]}, and the file does not use it", "remove the import")
+            Refused(
+                "PYT005",
+                one,
+                f"a plan has no {modules[0]}, and the file does not use it",
+                "remove the import",
+            )
         )
         return True
 

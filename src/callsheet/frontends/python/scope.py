@@ -147,14 +147,19 @@ class Scope:
         Raises Refused (PYT011) if a name in it would mean another there.
         """
         given = names_read(*call.args, *(word.value for word in call.keywords))
-        if function in self.local_helpers.values() or not given & {*self.local_helpers, *self.local_definitions}:
+        if function in self.local_helpers.values() or not given & {
+            *self.local_helpers,
+            *self.local_definitions,
+        }:
             if function in self.local_helpers.values() or self.outer is None:
                 self.add_helper(function, made)
             else:
                 self.outer.add_copy(function, call, made)
             return
         own = names_bound(*function.body) | {one.arg for one in parameters_of(function.args)}
-        hidden = (names_read(*function.body) - own) & (self.bound | {*self.local_helpers, *self.local_definitions})
+        hidden = (names_read(*function.body) - own) & (
+            self.bound | {*self.local_helpers, *self.local_definitions}
+        )
         if hidden:
             name = min(hidden)
             raise Refused(
@@ -421,7 +426,7 @@ class Scope:
         if isinstance(node.func, ast.Name):
             self._check_called(node, node.func.id)
 
-    def _constant_text(self, node: ast.expr) -> str | None:
+    def _constant_text(self, node: ast.expr) -> str | None:  # noqa: PLR0911 - a case each
         """The text of a template that stands in the file: of a literal, a constant, or a table of them."""
         if isinstance(node, ast.Constant):
             return str(node.value)
