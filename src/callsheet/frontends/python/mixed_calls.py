@@ -8,8 +8,9 @@ A dict whose values are gathered becomes a list of its keys and one of its calls
 from __future__ import annotations
 
 import ast
+import builtins
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import cast
 
 from callsheet.frontends.python.inlining import Fresh, blocks_in, placed
@@ -42,13 +43,16 @@ def mixed_calls_as_one(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
         return await asyncio.gather(*jobs)
     """
     fresh = Fresh(nodes)
+    pure = {*dir(builtins)}
+    pure |= {one.name for one in nodes if isinstance(one, (ast.FunctionDef, ast.ClassDef))}
+    pure |= {one.asname or one.name for one in nodes if isinstance(one, ast.alias)}
     changed = False
     for function in nodes:
         if not isinstance(function, ast.AsyncFunctionDef):
             continue
         changed = _dicts_as_lists(function, fresh) or changed
         for name in _gathered(function):
-            changed = _List(function, name, fresh).settle() or changed
+            changed = _List(function, name, fresh, pure).settle() or changed
     return changed
 
 
@@ -143,6 +147,7 @@ def _lists_of(name: str, keys: str, made: ast.Dict | ast.DictComp, fresh: Fresh)
         if isinstance(one, (ast.Name, ast.Tuple, ast.List)):
             one.ctx = ast.Load()
     values = ast.Call(ast.Attribute(ast.Name(items, ast.Load()), "values", ast.Load()), [], [])
+    values = ast.Call(ast.Name("list", ast.Load()), [values], [])
     again = ast.comprehension(copy.deepcopy(part.target), values, [], 0)
     listed = ast.Call(ast.Name("list", ast.Load()), [ast.Name(items, ast.Load())], [])
     return [
@@ -177,8 +182,8 @@ def _call_in(node: ast.expr) -> ast.Call | None:
 class _List:
     """One list of calls: where it gets its elements, and what they call."""
 
-    def __init__(self, function: ast.AsyncFunctionDef, name: str, fresh: Fresh) -> None:
-        self.function, self.name, self.fresh = function, name, fresh
+    def __init__(self, function: ast.AsyncFunctionDef, name: str, fresh: Fresh, pure: Container[str]) -> None:
+        self.function, self.name, self.fresh, self.pure = function, name, fresh, pure
         self.calls: list[ast.Call] = []
         self.adds_many = False
 
@@ -213,7 +218,9 @@ class _List:
                     yield from self._blocks(inner)
 
     def _form(self, call: ast.Call) -> tuple[object, ...]:
-        return cast("ast.Name", call.func).id, len(call.args), *(word.arg for word in call.keywords)
+        values = [*call.args, *(word.value for word in call.keywords)]
+        inner = tuple(self._form(cast("ast.Call", one)) if self._is_later(one) else () for one in values)
+        return cast("ast.Name", call.func).id, inner, *(word.arg for word in call.keywords)
 
     def _is_it(self, node: ast.AST) -> bool:
         return isinstance(node, ast.Name) and node.id == self.name
@@ -280,15 +287,16 @@ class _List:
     def _dispatch(self) -> None:
         """Make the function that makes each of the calls, and let the list hold calls of it."""
         name = self.fresh(self.name)
-        which, given = "which", "given"
+        which = "which"
         known: dict[tuple[object, ...], int] = {}
         branches: list[ast.stmt] = []
         for call in self.calls:
             form = self._form(call)
             number = known.setdefault(form, len(known))
+            values: list[ast.expr] = []
+            made = self._told(call, values)
             if number == len(branches):
-                branches.append(self._branch(call, given))
-            values = [*call.args, *(word.value for word in call.keywords)]
+                branches.append(placed(ast.Return(ast.Await(made)), call))
             call.func = ast.copy_location(ast.Name(name, ast.Load()), call.func)
             call.args = [placed(ast.Constant(number), call), placed(ast.Tuple(values, ast.Load()), call)]
             call.keywords = []
@@ -297,22 +305,33 @@ class _List:
             test = ast.Compare(ast.Name(which, ast.Load()), [ast.Eq()], [ast.Constant(number)])
             body.append(placed(ast.If(test, [branch], []), branch))
         body.append(branches[-1])
-        arguments = ast.arguments([], [ast.arg(which), ast.arg(given)], None, [], [], None, [])
+        arguments = ast.arguments([], [ast.arg(which), ast.arg("given")], None, [], [], None, [])
         made = ast.AsyncFunctionDef(name, arguments, body, [], None)
         vars(made)["type_params"] = []
         self.function.body.insert(0, placed(made, self.calls[0]))
 
-    def _branch(self, call: ast.Call, given: str) -> ast.stmt:
-        parts = [
-            ast.Subscript(ast.Name(given, ast.Load()), ast.Constant(number), ast.Load())
-            for number in range(len(call.args) + len(call.keywords))
-        ]
-        words = [
-            ast.keyword(word.arg, part)
-            for word, part in zip(call.keywords, parts[len(call.args) :], strict=True)
-        ]
-        made = ast.Call(copy.deepcopy(call.func), parts[: len(call.args)], words)
-        return placed(ast.Return(ast.Await(made)), call)
+    def _told(self, call: ast.Call, values: list[ast.expr]) -> ast.Call:
+        """A call with what it is told in the place of its arguments, which are added to the values."""
+
+        def told(value: ast.expr) -> ast.expr:
+            if self._is_later(value):
+                return self._told(cast("ast.Call", value), values)
+            values.append(value)
+            given = ast.Name("given", ast.Load())
+            return placed(ast.Subscript(given, ast.Constant(len(values) - 1), ast.Load()), value)
+
+        args = [told(one) for one in call.args]
+        words = [ast.keyword(word.arg, told(word.value)) for word in call.keywords]
+        return placed(ast.Call(copy.deepcopy(call.func), args, words), call)
+
+    def _is_later(self, value: ast.expr) -> bool:
+        """Whether an argument is a call that its function awaits."""
+        return (
+            isinstance(value, ast.Call)
+            and isinstance(value.func, ast.Name)
+            and value.func.id not in self.pure
+            and _call_in(value) is value
+        )
 
 
 def _is_append(one: ast.Expr) -> bool:
