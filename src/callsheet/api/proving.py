@@ -396,7 +396,7 @@ def _parameters(registry: Registry) -> dict[str, tuple[str, ...]]:
 
 
 def _once_each(violations: Iterable[Violation]) -> Iterator[Violation]:
-    """The violations, one of those that the copies of one call have: a function that calls itself has several."""
+    """The violations, once for each call: a function that calls itself has copies of it."""
     seen: set[tuple[object, ...]] = set()
     for one in violations:
         key = one.rule, one.message, one.span

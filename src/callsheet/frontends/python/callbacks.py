@@ -30,11 +30,12 @@ class Known(NamedTuple):
             case ast.Name(id=name):
                 return self.awaits(name) or self.is_pure(name)
             case ast.Lambda(body=body):
-                return self._is_call(body) or not any(map(self._is_call, ast.walk(body)))
+                return self.is_call(body) or not any(map(self.is_call, ast.walk(body)))
             case _:
-                return self._is_call(one)
+                return self.is_call(one)
 
-    def _is_call(self, one: ast.AST) -> bool:
+    def is_call(self, one: ast.AST) -> bool:
+        """Whether a node is a call of a tool or an async function."""
         return isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and self.awaits(one.func.id)
 
 
@@ -46,7 +47,26 @@ def takes_functions(call: ast.Call, function: ast.AsyncFunctionDef, known: Known
 def _arguments(call: ast.Call, function: ast.AsyncFunctionDef) -> list[tuple[str, ast.expr]]:
     plain = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
     words = [(word.arg, word.value) for word in call.keywords if word.arg is not None]
-    return [*zip(plain, call.args, strict=False), *words]
+    return [
+        (name, _of_method(name, one, function))
+        for name, one in (*zip(plain, call.args, strict=False), *words)
+    ]
+
+
+def _of_method(name: str, given: ast.expr, function: ast.AsyncFunctionDef) -> ast.expr:
+    """A method that is given, as `rows.append`, as a lambda with the parameters that its calls give."""
+    calls = [
+        one
+        for one in own_nodes(*function.body)
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == name
+    ]
+    counts = {len(one.args) for one in calls if not one.keywords}
+    if not (isinstance(given, ast.Attribute) and isinstance(given.value, ast.Name)) or len(counts) != 1:
+        return given
+    names = [f"{name}_{number}" for number in range(counts.pop())]
+    arguments = ast.arguments([], [ast.arg(one) for one in names], None, [], [], None, [])
+    body = ast.Call(given, [ast.Name(one, ast.Load()) for one in names], [])
+    return ast.fix_missing_locations(ast.copy_location(ast.Lambda(arguments, body), given))
 
 
 def _is_meant(name: str, given: ast.expr, function: ast.AsyncFunctionDef, known: Known) -> bool:
@@ -84,6 +104,7 @@ def specialised(
     own = {one.arg for one in (*of.posonlyargs, *of.args, *of.kwonlyargs)}
     extra = {name: value for name, value in words.items() if name not in own}
     given = {**positional, **{name: value for name, value in words.items() if name in own}}
+    given = {name: _of_method(name, value, function) for name, value in given.items()}
     functions = {name: value for name, value in given.items() if _is_meant(name, value, function, known)}
     made = copy.deepcopy(function)
     made.name = fresh(function.name)
@@ -98,7 +119,16 @@ def specialised(
         fresh,
         known,
     )
-    made.body = [cast("ast.stmt", inner.visit(one)) for one in made.body]
+    inner.absent = {
+        name
+        for name, value in {**_defaults(of), **given}.items()
+        if isinstance(value, ast.Constant) and value.value is None and _is_called(function, name)
+    }
+    body: list[ast.stmt] = []
+    for one in made.body:
+        found = cast("ast.stmt | list[ast.stmt]", inner.visit(one))
+        body += found if isinstance(found, list) else [found]
+    made.body = body
     parameters = [
         one for one in parameters_of(of) if one not in (of.vararg, of.kwarg) and one.arg not in functions
     ]
@@ -127,6 +157,13 @@ def specialised(
     return made, ast.copy_location(again, call)
 
 
+def _is_called(function: ast.AsyncFunctionDef, name: str) -> bool:
+    return any(
+        isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == name
+        for one in own_nodes(*function.body)
+    )
+
+
 def _defaults(of: ast.arguments) -> Mapping[str, ast.expr]:
     plain = [one.arg for one in (*of.posonlyargs, *of.args)]
     made = dict(zip(plain[len(plain) - len(of.defaults) :], of.defaults, strict=True))
@@ -151,6 +188,8 @@ class _Calls(ast.NodeTransformer):
         self.words, self.word_names, self.fresh = words, word_names, fresh
         self.free: dict[str, str] = {}
         """The variables that lambdas read from around them, and the parameters that hold them."""
+        self.absent = set[str]()
+        """The parameters that would be called, and are not given."""
         self.held: dict[str, ast.expr] = {}
         """The parameters that hold the arguments of calls that are given, and these."""
 
@@ -203,6 +242,37 @@ class _Calls(ast.NodeTransformer):
         }
         return cast("ast.AST", _Put(values, held).visit(body))
 
+    def _is_there(self, test: ast.expr) -> bool | None:
+        """Whether a test asks for a function that is given, or for one that is not; None for another test."""
+        match test:
+            case ast.Name(id=name):
+                wanted = True
+            case ast.Compare(
+                left=ast.Name(id=name), ops=[ast.IsNot()], comparators=[ast.Constant(value=None)]
+            ):
+                wanted = True
+            case ast.Compare(left=ast.Name(id=name), ops=[ast.Is()], comparators=[ast.Constant(value=None)]):
+                wanted = False
+            case ast.UnaryOp(op=ast.Not(), operand=ast.Name(id=name)):
+                wanted = False
+            case _:
+                return None
+        if name in self.functions:
+            return wanted
+        return not wanted if name in self.absent else None
+
+    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
+        """A condition, of which one branch is left where it asks for a function."""
+        is_there = self._is_there(node.test)
+        if is_there is None:
+            return self.generic_visit(node)
+        branch = node.body if is_there else node.orelse
+        made: list[ast.stmt] = []
+        for one in branch:
+            found = cast("ast.stmt | list[ast.stmt]", self.visit(one))
+            made += found if isinstance(found, list) else [found]
+        return made or [ast.copy_location(ast.Pass(), node)]
+
     def _lambda(self, given: ast.Lambda) -> ast.expr:
         """A pure lambda, which reads its other variables from parameters."""
         made = copy.deepcopy(given)
@@ -236,6 +306,8 @@ class _Calls(ast.NodeTransformer):
     def _argument(self, value: ast.expr, node: ast.Name) -> ast.expr:
         if isinstance(value, ast.Constant):
             return value
+        if isinstance(value, ast.Call) and self.known.is_call(value):
+            return cast("ast.expr", self._call(value, node))
         name = self.fresh("given")
         self.held[name] = value
         return ast.copy_location(ast.Name(name, ast.Load()), node)
@@ -246,7 +318,7 @@ class _Calls(ast.NodeTransformer):
             return self._call(given, node)
         if isinstance(given, ast.Name) and self.known.is_pure(given.id):
             return ast.copy_location(ast.Name(given.id, ast.Load()), node)
-        if isinstance(given, ast.Lambda) and not isinstance(given.body, ast.Call):
+        if isinstance(given, ast.Lambda) and not self.known.is_call(given.body):
             return self._lambda(given)
         if node.id in self.functions or node.id in {self.rest, self.words}:
             raise Refused(

@@ -12,6 +12,7 @@ from callsheet.frontends.python.exceptions import FAILURE_KINDS, exception_name,
 from callsheet.frontends.python.source import (
     Refused,
     dotted,
+    names_bound,
     own_nodes,
     parameters_of,
 )
@@ -91,9 +92,25 @@ class Failures(ast.NodeTransformer):
                 clause = ast.comprehension(ast.Name("_one", ast.Store()), self.visit(node.args[1]), [], 0)
                 text = self._text(one, _placed(ast.Call(function, [one], []), node), function.id)
                 return _placed(ast.GeneratorExp(text or one, [clause]), node)
+        if name == "getattr" and len(node.args) == 3:
+            made = self._field_or(node, *node.args)
+            if made is not None:
+                return made
         if isinstance(node.func, ast.Attribute) and node.func.attr in {"print_exc", "format_exc"}:
             raise Refused("PYT021", node, "a plan has no traceback", "use str(error)")
         return self.generic_visit(node)
+
+    def _field_or(self, node: ast.Call, value: ast.expr, name: ast.expr, other: ast.expr) -> ast.expr | None:
+        """`getattr(error, "code", None)`, of an error that the program's own class may carry it."""
+        known = isinstance(name, ast.Constant) and name.value in self.of.program.error_fields
+        held = self._held(value)
+        if held is None and not (known and self._may_be_error(value)):
+            return None
+        fields = _placed(
+            ast.parse(f"({ast.unparse(held or value)}.get('fields') or {{}})", mode="eval").body, node
+        )
+        found = _placed(ast.Call(ast.Attribute(fields, "get", ast.Load()), [name, other], []), node)
+        return found if held is not None else _placed(ast.IfExp(is_marked(value), found, node), node)
 
     def _is_instance(self, node: ast.Call) -> ast.expr | None:
         value, kind = node.args
@@ -298,7 +315,7 @@ class InFunctions(Failures):
         self.depth = 0
         self.caught: list[str] = []
         self.itself: list[str] = []
-        self.given: list[str] = []
+        self.made: set[str] = set()
 
     def _held(self, node: ast.AST) -> ast.expr | None:
         return None
@@ -327,9 +344,12 @@ class InFunctions(Failures):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         """A pure function."""
         self.depth += 1
-        self.given += [one.arg for one in parameters_of(node.args)]
+        outer = self.made
+        self.made = outer | {
+            name for one in own_nodes(*node.body) if isinstance(one, ast.Assign) for name in names_bound(one)
+        }
         made = self.generic_visit(node)
-        del self.given[len(self.given) - len(parameters_of(node.args)) :]
+        self.made = outer
         self.depth -= 1
         return made
 
@@ -362,7 +382,8 @@ class InFunctions(Failures):
     def visit_Raise(self, node: ast.Raise) -> ast.AST:
         """A raise: of an error that was given, one of the same class and with the same words."""
         raised = node.exc
-        if not isinstance(raised, ast.Name) or raised.id not in self.given:
+        is_class = isinstance(raised, ast.Name) and self.of.program.exceptions.is_exception(raised.id)
+        if not isinstance(raised, ast.Name) or is_class or raised.id in (*self.made, *self.caught):
             return self.generic_visit(node)
         if self.of.program.own_errors():
             raise Refused(

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final, cast
 
 from callsheet.frontends.python import core
+from callsheet.frontends.python.definitions import is_built_in
 from callsheet.frontends.python.failures import Failures
 from callsheet.frontends.python.program import FORBIDDEN, Program, says_look_alone
 from callsheet.frontends.python.source import (
@@ -190,8 +191,10 @@ class Scope:
             )
 
     def is_pure_function(self, name: str) -> bool:
-        """Whether a name is that of a pure function of the file or of an async function."""
+        """Whether a name is that of a pure function: of the file, of an async function, or of Python."""
         found = self.definitions().get(name) or self.program.definitions.get(name)
+        if found is None:
+            return is_built_in(name) and name not in FORBIDDEN and not self.is_variable(name)
         return isinstance(found, ast.FunctionDef)
 
     def is_function(self, name: str) -> bool:

@@ -20,7 +20,7 @@ KINDS: dict[FailureKind, Failing] = {
     FailureKind.OVERFLOW: Failing.OVERFLOW,
     FailureKind.LIMIT: Failing.LIMIT,
 }
-_NAMES = {kind.value: failing.value for kind, failing in KINDS.items()}
+_NAMES = {kind.value: failing.value for kind, failing in KINDS.items()} | {"ToolError": Failing.TOOL.value}
 """The kinds by the names of Python's exceptions."""
 _SHOWN_FAILURES = 5
 """How many failed items a message names."""
