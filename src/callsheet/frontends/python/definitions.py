@@ -74,6 +74,55 @@ class _Naming(ast.NodeTransformer):
         return node
 
 
+def unawaiting_as_pure(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+    """Write async functions that await nothing, and keep functions in values, as pure ones; whether any was.
+
+    >>> module = ast.parse('''async def team(text):
+    ...     for fits, name in [(lambda s: "log" in s, "auth")]:
+    ...         if fits(text):
+    ...             return name
+    ... async def main(): return await team("login")''')
+    >>> unawaiting_as_pure(module, list(ast.walk(module)))
+    True
+    >>> type(module.body[0]).__name__, ast.unparse(module.body[1].body[0])
+    ('FunctionDef', "return team('login')")
+    """
+    awaited = {
+        id(one.value.func) for one in nodes if isinstance(one, ast.Await) and isinstance(one.value, ast.Call)
+    }
+    changed: set[str] = set()
+    for number, one in enumerate(module.body):
+        if not isinstance(one, ast.AsyncFunctionDef) or one.decorator_list or one.name == "main":
+            continue
+        inside = [each for part in one.body for each in walk(part)]
+        waits = (ast.Await, ast.AsyncFor, ast.AsyncWith, ast.AsyncFunctionDef, ast.Yield, ast.YieldFrom)
+        uses = [each for each in nodes if isinstance(each, ast.Name) and each.id == one.name]
+        is_pure = not any(isinstance(each, waits) or getattr(each, "is_async", 0) for each in inside)
+        if not is_pure or not any(isinstance(each, ast.Lambda) for each in inside) or not uses:
+            continue
+        if all(id(each) in awaited for each in uses):
+            made = ast.FunctionDef(one.name, one.args, one.body, [], one.returns)
+            vars(made)["type_params"] = []
+            module.body[number] = placed(made, one)
+            changed.add(one.name)
+    if changed:
+        _Unawaited(changed).visit(module)
+    return bool(changed)
+
+
+class _Unawaited(ast.NodeTransformer):
+    """Takes the awaits of calls away."""
+
+    def __init__(self, names: set[str]) -> None:
+        self.names = names
+
+    def visit_Await(self, node: ast.Await) -> ast.AST:
+        """An await."""
+        self.generic_visit(node)
+        called = node.value.func if isinstance(node.value, ast.Call) else None
+        return node.value if isinstance(called, ast.Name) and called.id in self.names else node
+
+
 def partials_as_calls(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     """Write the calls of `name = partial(f, …)` as calls of `f`; whether there were any.
 

@@ -29,7 +29,7 @@ from callsheet.frontends.python.closures import box_nonlocals
 from callsheet.frontends.python.computation import Ids, Result
 from callsheet.frontends.python.contexts import contexts_as_statements
 from callsheet.frontends.python.decorators import decorated_as_calls
-from callsheet.frontends.python.definitions import partials_as_calls, with_constants
+from callsheet.frontends.python.definitions import partials_as_calls, unawaiting_as_pure, with_constants
 from callsheet.frontends.python.exceptions import denials_apart, suppress_as_try
 from callsheet.frontends.python.failures import InFunctions
 from callsheet.frontends.python.flows import flows_as_loops
@@ -105,6 +105,7 @@ _REWRITES: Final[tuple[_Rewrite, ...]] = (
     suppress_as_try,
     hoist_imports,
     partials_as_calls,
+    unawaiting_as_pure,
     decorated_as_calls,
     _of_nodes(group_handlers_as_plain),
     contexts_as_statements,
