@@ -33,6 +33,7 @@ from callsheet.frontends.python.definitions import partials_as_calls, unawaiting
 from callsheet.frontends.python.exceptions import denials_apart, suppress_as_try
 from callsheet.frontends.python.failures import InFunctions
 from callsheet.frontends.python.flows import flows_as_loops
+from callsheet.frontends.python.function_tables import tables_by_place
 from callsheet.frontends.python.group_handlers import group_handlers_as_plain
 from callsheet.frontends.python.links import Linking
 from callsheet.frontends.python.methods import declare_fields, methods_as_functions
@@ -106,6 +107,7 @@ _REWRITES: Final[tuple[_Rewrite, ...]] = (
     hoist_imports,
     partials_as_calls,
     unawaiting_as_pure,
+    tables_by_place,
     decorated_as_calls,
     _of_nodes(group_handlers_as_plain),
     contexts_as_statements,
