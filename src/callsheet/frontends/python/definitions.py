@@ -20,6 +20,8 @@ from callsheet.frontends.python.source import dotted, names_bound, names_read, o
 _MAKE_FUNCTIONS: Final = frozenset(
     {"functools.partial", "operator.itemgetter", "operator.attrgetter", "operator.methodcaller"}
 )
+_PASSES_ON: Final = frozenset({"enumerate", "zip", "list", "tuple", "reversed", "iter", "dict"})
+"""Built-in functions whose result holds what they are given."""
 _BUILT_IN: Final = frozenset(dir(builtins))
 
 
@@ -231,7 +233,7 @@ def is_built_in(name: str) -> bool:
     return name.islower() and callable(found)
 
 
-def has_functions(
+def has_functions(  # noqa: PLR0911 - a case each
     node: ast.expr,
     is_pure_function: Callable[[str], bool],
     resolved: Callable[[ast.AST], str | None],
@@ -242,7 +244,14 @@ def has_functions(
         case ast.Lambda():
             return True
         case ast.Name(id=name):
+            made = definition(name)
+            if isinstance(made, (ast.Assign, ast.AnnAssign)) and made.value is not None:
+                return has_functions(made.value, is_pure_function, resolved, definition)
             return is_pure_function(name)
+        case ast.Call(func=ast.Name(id=name), args=parts) if name in _PASSES_ON:
+            return any(has_functions(one, is_pure_function, resolved, definition) for one in parts)
+        case ast.Call(func=ast.Attribute(value=inner, attr="items" | "values" | "copy"), args=[]):
+            return has_functions(inner, is_pure_function, resolved, definition)
         case ast.Attribute(value=ast.Name(id=name)):
             return is_built_in(name) and is_pure_function(name)
         case ast.Call(func=ast.Name(id=name)) if is_pure_function(name) and _gives_function(definition(name)):
