@@ -322,7 +322,7 @@ class _List:
 
         args = [told(one) for one in call.args]
         words = [ast.keyword(word.arg, told(word.value)) for word in call.keywords]
-        return placed(ast.Call(copy.deepcopy(call.func), args, words), call)
+        return ast.copy_location(ast.Call(copy.deepcopy(call.func), args, words), call)
 
     def _is_later(self, value: ast.expr) -> bool:
         """Whether an argument is a call that its function awaits."""
