@@ -17,6 +17,8 @@ from callsheet.frontends.python.scope import Scope
 from callsheet.frontends.python.source import (
     Refused,
     dotted,
+    names_bound,
+    own_nodes,
     parameters_of,
     waits,
 )
@@ -264,6 +266,17 @@ class Calls(Scope, ABC):
         self.add_copy(found, call, made)
         return again
 
+    def _is_named_like(self, name: str) -> bool:
+        """Whether a variable has the name of the function whose result it is set to."""
+        return any(
+            isinstance(one, ast.Assign)
+            and isinstance(one.value, ast.Await)
+            and isinstance(one.value.value, ast.Call)
+            and dotted(one.value.value.func) == name
+            and name in names_bound(*one.targets)
+            for one in own_nodes(*self.function.body)
+        )
+
     def callee(self, call: ast.Call) -> tuple[str, bool]:
         """The name of the function that a call awaits, and whether it is one of the program's."""
         func = call.func
@@ -305,9 +318,14 @@ class Calls(Scope, ABC):
         name = func.id
         if self.helper(name) is not None:
             return name, True
-        if self.is_variable(name) and name in (self.program.tools or self.program.bindings):
+        if self.is_variable(name) and (
+            name in (self.program.tools or self.program.bindings) or self._is_named_like(name)
+        ):
             raise Refused(
-                "PYT010", func, f"the variable {name} hides the tool {name}", "give the variable another name"
+                "PYT010",
+                func,
+                f"the variable {name} hides the tool {name}: Python would not find the tool here",
+                f"give the variable another name, here and below: {name}_result = await {name}(…)",
             )
         if self.is_variable(name):
             raise Refused(
