@@ -650,7 +650,8 @@ class Computation:
             if one.takes_back is not None:
                 node = find(self.sharing.node(one.takes_back))
                 held = names_read(one.stmt)
-                self._check_change(one, node, (frozenset(before) | {one.takes_back}) - held)
+                for each in chain(node) if one.is_deep else [node]:
+                    self._check_change(one, each, (frozenset(before) | {one.takes_back}) - held)
             for loop in path if every else ():
                 for source in [] if loop.together else sources_seen(loop.source):
                     held = find(self.sharing.value(source))

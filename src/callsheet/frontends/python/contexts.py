@@ -12,6 +12,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
+from callsheet.frontends.python.container_words import MUTATORS
 from callsheet.frontends.python.exceptions import DENIED
 from callsheet.frontends.python.inlining import (
     Fresh,
@@ -82,6 +83,70 @@ def contexts_as_statements(module: ast.Module, nodes: Sequence[ast.AST]) -> bool
         if isinstance(one, (ast.Module, ast.AsyncFunctionDef)):
             one.body = [each for each in one.body if not contexts.is_over(each)]
     return contexts.is_changed
+
+
+def returns_after_finally(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+    """Let what `finally` changes be changed before the function returns; whether there was any.
+
+    A function of a plan returns what it has changed behind its result, so its last statement has to be last.
+
+    >>> module = ast.parse('''async def main(log):
+    ...     try:
+    ...         return await read("a")
+    ...     finally:
+    ...         log.append("read")''')
+    >>> returns_after_finally(module, list(ast.walk(module)))
+    True
+    >>> print(ast.unparse(module))
+    async def main(log):
+        way_at_1 = ''
+        value_at_1 = None
+        for once_at_1 in (None,):
+            try:
+                value_at_1 = await read('a')
+                way_at_1 = 'return'
+                break
+            finally:
+                log.append('read')
+        if way_at_1 == 'return':
+            return value_at_1
+    """
+    fresh, changed = Fresh(nodes), False
+
+    def settle(body: list[ast.stmt]) -> None:
+        nonlocal changed
+        for number, one in reversed(list(enumerate(body))):
+            if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                continue
+            for block in blocks_in(one):
+                settle(block)
+            if not isinstance(one, ast.Try) or not _changes(one.finalbody):
+                continue
+            if any(isinstance(each, ast.Return) for each in own_nodes(*one.body, *one.handlers, *one.orelse)):
+                leaving = Leaving(frozenset({"return", "break", "continue"}), fresh)
+                inner = once(leaving.block([one]), fresh, one)
+                body[number : number + 1] = [*leaving.start(one), inner, *leaving.after(one)]
+                changed = True
+
+    for one in nodes:
+        if isinstance(one, ast.AsyncFunctionDef):
+            settle(one.body)
+    return changed
+
+
+def _changes(final: Sequence[ast.stmt]) -> bool:
+    """Whether what `finally` does may change an object of the function."""
+    return any(
+        isinstance(one, (ast.AugAssign, ast.Delete))
+        or (isinstance(one, (ast.Subscript, ast.Attribute)) and isinstance(one.ctx, ast.Store))
+        or (isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in MUTATORS)
+        or (isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and any(map(_is_object, one.args)))
+        for one in own_nodes(*final)
+    )
+
+
+def _is_object(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name)
 
 
 def _is_manager(node: Generator) -> bool:

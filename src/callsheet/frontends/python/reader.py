@@ -27,7 +27,7 @@ from callsheet.frontends.python.changes import (
 )
 from callsheet.frontends.python.closures import box_nonlocals
 from callsheet.frontends.python.computation import Ids, Result
-from callsheet.frontends.python.contexts import contexts_as_statements
+from callsheet.frontends.python.contexts import contexts_as_statements, returns_after_finally
 from callsheet.frontends.python.decorators import decorated_as_calls
 from callsheet.frontends.python.definitions import partials_as_calls, unawaiting_as_pure, with_constants
 from callsheet.frontends.python.exceptions import denials_apart, suppress_as_try
@@ -111,6 +111,7 @@ _REWRITES: Final[tuple[_Rewrite, ...]] = (
     decorated_as_calls,
     _of_nodes(group_handlers_as_plain),
     contexts_as_statements,
+    returns_after_finally,
     _of_nodes(denials_apart),
     flows_as_loops,
     methods_as_functions,
