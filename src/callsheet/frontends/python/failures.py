@@ -48,6 +48,15 @@ def _key_in(message: ast.expr) -> ast.expr:
     return ast.parse(key, mode="eval").body
 
 
+def _asks_for_mark(test: ast.expr) -> bool:
+    """Whether a test is whether a value is an error that is kept, as printed plans have it."""
+    match test:
+        case ast.BoolOp(op=ast.And(), values=[_, ast.Compare(left=ast.Constant(value=mark)), *_]):
+            return mark == MARK
+        case _:
+            return False
+
+
 class Failures(ast.NodeTransformer):
     """What is said of caught and kept errors, as fields of their failures."""
 
@@ -211,6 +220,14 @@ class Failures(ast.NodeTransformer):
         return _placed(made, node)
 
     # ------------------------------------------------------------ other expressions
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        """A conditional expression, if it is none that asks for a mark already."""
+        return node if _asks_for_mark(node.test) else self.generic_visit(node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        """A test of several, if it is none that asks for a mark already."""
+        return node if _asks_for_mark(node) else self.generic_visit(node)
 
     def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
         """A hole of a text."""
