@@ -54,12 +54,6 @@ from callsheet.frontends.pure_code.table import understood
         ),
         ("_cs_x = 1\nr = _cs_x", RefusalKind.NAME, 1, "names that start with _cs_ are taken"),
         ("class A(B, C):\n    pass", RefusalKind.CLASS, 1, "A inherits from B, C, which is not understood"),
-        (
-            "class A:\n    pass\nclass B(A):\n    pass",
-            RefusalKind.CLASS,
-            3,
-            "B inherits from A; only dataclasses and exceptions may inherit",
-        ),
         ("class A(metaclass=M):\n    pass", RefusalKind.CLASS, 1, "a metaclass is not understood"),
         (
             "class A:\n    def __getattr__(self, name):\n        return True",
@@ -78,12 +72,6 @@ from callsheet.frontends.pure_code.table import understood
             RefusalKind.STATEMENT,
             2,
             "`json.dumps = …` changes a class or a module for everybody",
-        ),
-        (
-            "def g():\n    while True:\n        yield 1\nr = list(g())",
-            RefusalKind.GENERATOR,
-            1,
-            "g may never end, and it runs to its end",
         ),
         (
             "def g():\n    yield 1\nr = next(g())",

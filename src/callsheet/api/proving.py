@@ -241,7 +241,12 @@ class Proof:
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """All diagnostics: first the doubts, then the violations in the order of the steps."""
-        return (*self.doubts, *map(diagnostic_of, self.verdict.violations))
+        found = (*self.doubts, *map(diagnostic_of, _once_each(self.verdict.violations)))
+        if not self.plan.in_python or not found:
+            return found
+        from callsheet.frontends.python.messages import in_python  # noqa: PLC0415 - for Python plans only
+
+        return in_python(found)
 
     @property
     def obligations(self) -> tuple[Obligation, ...]:
@@ -388,6 +393,16 @@ def _parameters(registry: Registry) -> dict[str, tuple[str, ...]]:
         for own, tool in zip(registry.names(), registry, strict=True)
         for name in registry.names_of(own)
     }
+
+
+def _once_each(violations: Iterable[Violation]) -> Iterator[Violation]:
+    """The violations, once for each call: a function that calls itself has copies of it."""
+    seen: set[tuple[object, ...]] = set()
+    for one in violations:
+        key = one.rule, one.message, one.span
+        if one.span is None or key not in seen:
+            yield one
+        seen.add(key)
 
 
 def diagnostic_of(violation: Violation) -> Diagnostic:

@@ -70,7 +70,7 @@ REFUSED = {
     "async def main():\n    return (await get('b')).__reduce__()": ("PYT025", 2),
     "async def main():\n    return getattr(await get('a'), await get('b'))": ("PYT006", 2),
     "async def main():\n    return list(map(eval, await get('a')))": ("PYT006", 2),
-    "import os\nasync def main():\n    return await get('a')": ("PYT005", 1),
+    "import ctypes\nasync def main():\n    return await get('a')": ("PYT005", 1),
     "async def main(x):\n    return '{0.__class__}'.format(x)": ("PYT025", 2),
     "import secrets\nasync def main():\n    return secrets.token_hex(8)": ("PYT005", 1),
     "from time import sleep\nasync def main():\n    sleep(1)": ("PYT023", 3),

@@ -151,11 +151,6 @@ class ClassJudge(ast.NodeVisitor):
                 f"{node.name} inherits from {names}, which is not understood",
                 rewrite,
             )
-        elif shape.parent is not None and shape.kind is ClassKind.PLAIN:
-            reason = (
-                f"{node.name} inherits from {shape.parent.name}; only dataclasses and exceptions may inherit"
-            )
-            self.refuse(RefusalKind.CLASS, node, reason, rewrite)
 
     def _is_erased(self, base: ast.expr) -> bool:
         inner = base.value if isinstance(base, ast.Subscript) else base
@@ -174,8 +169,13 @@ class ClassJudge(ast.NodeVisitor):
             if name not in _OPTIONS:
                 self.refuse(RefusalKind.CLASS, node, f"the option {name} is not understood", "leave it out")
         if is_true(shape.options.get("frozen")):
+            stored = {
+                one.attr
+                for one in self.scopes.nodes
+                if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store)
+            }
             for one in shape.fields:
-                if one.name in shape.stored:
+                if one.name in stored:
                     reason = f"the field {one.name} of the frozen class {shape.name} is assigned"
                     self.refuse(RefusalKind.CLASS, node, reason, "leave frozen=True out, or use replace()")
 

@@ -16,6 +16,7 @@ from callsheet.frontends.pure_code.classes import ClassKind
 from callsheet.frontends.pure_code.expressions import ExpressionLowering
 from callsheet.frontends.pure_code.facts import FACTORY, Inputs, placed
 from callsheet.frontends.pure_code.helpers import helpers_text
+from callsheet.frontends.pure_code.json_errors import JsonFields
 from callsheet.frontends.pure_code.names import is_generator
 
 
@@ -201,6 +202,9 @@ class _Lowering(ExpressionLowering):
         return node
 
     def visit_Try(self, node: ast.Try) -> ast.AST:
+        for handler in node.handlers:
+            if handler.name and handler.type and self.scopes.member_of(handler.type) == _JSON_ERROR:
+                handler.body = [cast("ast.stmt", JsonFields(handler.name).visit(one)) for one in handler.body]
         node.body, node.orelse = self._block(node.body), self._block(node.orelse)
         node.finalbody = self._block(node.finalbody)
         if not self.has_errors or not node.handlers:
@@ -272,7 +276,8 @@ class _Lowering(ExpressionLowering):
         return [*before, *([definition] if shape.kind.is_class else []), *made.after]
 
 
-_NATIVE_ERRORS: Final = (("json", "JSONDecodeError"), ("re", "error"), ("decimal", "InvalidOperation"))
+_JSON_ERROR: Final = ("json", "JSONDecodeError")
+_NATIVE_ERRORS: Final = (_JSON_ERROR, ("re", "error"), ("decimal", "InvalidOperation"))
 _NATIVE_MODULES: Final = (
     "asyncio", "base64", "bisect", "collections", "copy", "csv", "datetime", "decimal", "functools",
     "hashlib", "itertools", "json", "math", "random", "re", "typing", "unicodedata",

@@ -215,11 +215,6 @@ class _Judge(ClassJudge):
         self.scopes.leave()
 
     def _generator(self, node: ast.FunctionDef) -> None:
-        if any(isinstance(one, ast.While) for one in ast.walk(node)):
-            self.refuse(
-                RefusalKind.GENERATOR, node, f"{node.name} may never end, and it runs to its end",
-                "collect the items into a list in a loop that ends, and return it",
-            )  # fmt: skip
         plain = {id(one.value) for one in ast.walk(node) if isinstance(one, ast.Expr)}
         for one in ast.walk(node):
             if isinstance(one, (ast.Yield, ast.YieldFrom)) and id(one) not in plain:
@@ -376,6 +371,14 @@ class _Judge(ClassJudge):
         )
         if takes_all:
             self.consumed.update(id(argument) for argument in node.args)
+        elif isinstance(func, ast.Name):
+            own = [
+                one for one in self.scopes.nodes if isinstance(one, ast.FunctionDef) and one.name == func.id
+            ]
+            parameters = own[0].args.posonlyargs + own[0].args.args if len(own) == 1 else []
+            for one, argument in zip(parameters, node.args, strict=False):
+                if isinstance(argument, ast.Call) and _goes_through(own[0], one.arg):
+                    self.consumed.add(id(argument))
 
     def _builtin_call(self, node: ast.Call, func: ast.Name) -> None:
         name = func.id
@@ -470,3 +473,22 @@ def _is_error(name: str) -> bool:
 
 def _known_modules() -> str:
     return "there are: " + ", ".join(sorted({*understood().modules, "dataclasses", "typing"}))
+
+
+def _goes_through(function: ast.FunctionDef, name: str) -> bool:
+    """Whether a function uses all that a parameter gives, in one loop or comprehension or by one consumer."""
+    inside = list(ast.walk(function))
+    uses = [one for one in inside if isinstance(one, ast.Name) and one.id == name]
+    if len(uses) != 1:
+        return False
+    for one in inside:
+        match one:
+            case ast.For(iter=source) if source is uses[0]:
+                return not any(isinstance(each, (ast.Break, ast.Return, ast.Raise)) for each in ast.walk(one))
+            case ast.ListComp() | ast.SetComp() | ast.DictComp() if one.generators[0].iter is uses[0]:
+                return True
+            case ast.Call(func=ast.Name(id=called), args=[source, *_]) if source is uses[0]:
+                return called in _CONSUMERS
+            case _:
+                pass
+    return False

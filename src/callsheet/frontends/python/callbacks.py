@@ -1,4 +1,4 @@
-"""Async functions that are given what to call, as `retry(lambda: fetch(url=u))`: a copy for each such call.
+"""Copies of async functions that are given what to call, as `retry(lambda: fetch(u))` or `safe(fetch(u))`.
 
 In: a call, and the function. Out: the copy, in which the parameter's calls are those of what was given, and
 the call of it. So which tools are called is written in the plan.
@@ -9,31 +9,83 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Callable, Mapping
-from typing import cast
+from typing import NamedTuple, cast
 
-from callsheet.frontends.python.source import Refused, names_read, parameters_of
-
-
-def takes_functions(call: ast.Call, is_function: Callable[[str], bool]) -> bool:
-    """Whether a call is given a function: the name of one, or a lambda around a call of one."""
-    given = [*call.args, *(word.value for word in call.keywords)]
-    return any(
-        (isinstance(one, ast.Name) and is_function(one.id))
-        or (isinstance(one, ast.Lambda) and _calls_one(one, is_function))
-        for one in given
-    )
+from callsheet.frontends.python.source import Refused, names_read, own_nodes, parameters_of
 
 
-def _calls_one(node: ast.Lambda, is_function: Callable[[str], bool]) -> bool:
-    body = node.body
-    return isinstance(body, ast.Call) and isinstance(body.func, ast.Name) and is_function(body.func.id)
+class Known(NamedTuple):
+    """Which names are functions where a call stands."""
+
+    awaits: Callable[[str], bool]
+    """Of a tool or an async function."""
+    is_pure: Callable[[str], bool]
+    """Of a pure function."""
+    is_variable: Callable[[str], bool]
+    """Of a variable, and no function."""
+
+    def is_given(self, one: ast.expr) -> bool:
+        """Whether an argument is a function, or a call that is not awaited yet."""
+        match one:
+            case ast.Name(id=name):
+                return self.awaits(name) or self.is_pure(name)
+            case ast.Lambda(body=body):
+                return self.is_call(body) or not any(map(self.is_call, ast.walk(body)))
+            case _:
+                return self.is_call(one)
+
+    def is_call(self, one: ast.AST) -> bool:
+        """Whether a node is a call of a tool or an async function."""
+        return isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and self.awaits(one.func.id)
+
+
+def takes_functions(call: ast.Call, function: ast.AsyncFunctionDef, known: Known) -> bool:
+    """Whether a call gives an async function what to call: a function, or a call that it awaits once."""
+    return any(_is_meant(name, one, function, known) for name, one in _arguments(call, function))
+
+
+def _arguments(call: ast.Call, function: ast.AsyncFunctionDef) -> list[tuple[str, ast.expr]]:
+    plain = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+    words = [(word.arg, word.value) for word in call.keywords if word.arg is not None]
+    return [
+        (name, _of_method(name, one, function))
+        for name, one in (*zip(plain, call.args, strict=False), *words)
+    ]
+
+
+def _of_method(name: str, given: ast.expr, function: ast.AsyncFunctionDef) -> ast.expr:
+    """A method that is given, as `rows.append`, as a lambda with the parameters that its calls give."""
+    calls = [
+        one
+        for one in own_nodes(*function.body)
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == name
+    ]
+    counts = {len(one.args) for one in calls if not one.keywords}
+    if not (isinstance(given, ast.Attribute) and isinstance(given.value, ast.Name)) or len(counts) != 1:
+        return given
+    names = [f"{name}_{number}" for number in range(counts.pop())]
+    arguments = ast.arguments([], [ast.arg(one) for one in names], None, [], [], None, [])
+    body = ast.Call(given, [ast.Name(one, ast.Load()) for one in names], [])
+    return ast.fix_missing_locations(ast.copy_location(ast.Lambda(arguments, body), given))
+
+
+def _is_meant(name: str, given: ast.expr, function: ast.AsyncFunctionDef, known: Known) -> bool:
+    if not known.is_given(given):
+        return False
+    return not isinstance(given, ast.Call) or _is_awaited_once(function, name)
+
+
+def _is_awaited_once(function: ast.AsyncFunctionDef, name: str) -> bool:
+    """Whether a function awaits what its parameter holds, in one place and in no loop."""
+    inside = list(own_nodes(*function.body))
+    uses = [one for one in inside if isinstance(one, ast.Name) and one.id == name]
+    loops = [one for one in inside if isinstance(one, (ast.For, ast.AsyncFor, ast.While, ast.comprehension))]
+    awaited = [each for one in inside if isinstance(one, ast.Await) for each in ast.walk(one)]
+    return len(uses) == 1 and uses[0] in awaited and not any(uses[0] in ast.walk(one) for one in loops)
 
 
 def specialised(
-    call: ast.Call,
-    function: ast.AsyncFunctionDef,
-    is_function: Callable[[str], bool],
-    fresh: Callable[[str], str],
+    call: ast.Call, function: ast.AsyncFunctionDef, known: Known, fresh: Callable[[str], str]
 ) -> tuple[ast.AsyncFunctionDef, ast.Call]:
     """The copy of a function for what a call gives it, and the call of it. Raises Refused (PYT011)."""
     of = function.args
@@ -49,15 +101,11 @@ def specialised(
         raise Refused(
             "PYT009", call, "which arguments are given is not known before the run", "write each argument"
         )
-    known = {one.arg for one in (*of.posonlyargs, *of.args, *of.kwonlyargs)}
-    extra = {name: value for name, value in words.items() if name not in known}
-    given = {**positional, **{name: value for name, value in words.items() if name in known}}
-    functions = {
-        name: value
-        for name, value in given.items()
-        if (isinstance(value, ast.Name) and is_function(value.id))
-        or (isinstance(value, ast.Lambda) and _calls_one(value, is_function))
-    }
+    own = {one.arg for one in (*of.posonlyargs, *of.args, *of.kwonlyargs)}
+    extra = {name: value for name, value in words.items() if name not in own}
+    given = {**positional, **{name: value for name, value in words.items() if name in own}}
+    given = {name: _of_method(name, value, function) for name, value in given.items()}
+    functions = {name: value for name, value in given.items() if _is_meant(name, value, function, known)}
     made = copy.deepcopy(function)
     made.name = fresh(function.name)
     rest = [fresh(of.vararg.arg) for _ in more] if of.vararg else []
@@ -69,15 +117,25 @@ def specialised(
         of.kwarg.arg if of.kwarg else None,
         others,
         fresh,
+        known,
     )
-    made.body = [cast("ast.stmt", inner.visit(one)) for one in made.body]
+    inner.absent = {
+        name
+        for name, value in {**_defaults(of), **given}.items()
+        if isinstance(value, ast.Constant) and value.value is None and _is_called(function, name)
+    }
+    body: list[ast.stmt] = []
+    for one in made.body:
+        found = cast("ast.stmt | list[ast.stmt]", inner.visit(one))
+        body += found if isinstance(found, list) else [found]
+    made.body = body
     parameters = [
         one for one in parameters_of(of) if one not in (of.vararg, of.kwarg) and one.arg not in functions
     ]
     defaults = _defaults(of)
     required = [one for one in parameters if one.arg not in defaults]
     optional = [one for one in parameters if one.arg in defaults]
-    added = [*rest, *others.values(), *inner.free.values()]
+    added = [*rest, *others.values(), *inner.free.values(), *inner.held]
     made.args = ast.arguments(
         posonlyargs=[],
         args=[*(ast.copy_location(ast.arg(name), call) for name in added), *required, *optional],
@@ -89,6 +147,7 @@ def specialised(
         **dict(zip(rest, more, strict=True)),
         **{others[name]: value for name, value in extra.items()},
         **{held: ast.copy_location(ast.Name(name, ast.Load()), call) for name, held in inner.free.items()},
+        **inner.held,
         **{name: value for name, value in given.items() if name not in functions},
     }
     target = ast.copy_location(ast.Name(made.name, ast.Load()), call.func)
@@ -96,6 +155,13 @@ def specialised(
         target, [], [ast.copy_location(ast.keyword(name, value), value) for name, value in values.items()]
     )
     return made, ast.copy_location(again, call)
+
+
+def _is_called(function: ast.AsyncFunctionDef, name: str) -> bool:
+    return any(
+        isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == name
+        for one in own_nodes(*function.body)
+    )
 
 
 def _defaults(of: ast.arguments) -> Mapping[str, ast.expr]:
@@ -115,11 +181,17 @@ class _Calls(ast.NodeTransformer):
         words: str | None,
         word_names: Mapping[str, str],
         fresh: Callable[[str], str],
+        known: Known,
     ) -> None:
+        self.known = known
         self.functions, self.rest, self.rest_names = functions, rest, rest_names
         self.words, self.word_names, self.fresh = words, word_names, fresh
         self.free: dict[str, str] = {}
         """The variables that lambdas read from around them, and the parameters that hold them."""
+        self.absent = set[str]()
+        """The parameters that would be called, and are not given."""
+        self.held: dict[str, ast.expr] = {}
+        """The parameters that hold the arguments of calls that are given, and these."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         args: list[ast.expr] = []
@@ -152,6 +224,10 @@ class _Calls(ast.NodeTransformer):
 
     def _body(self, given: ast.Lambda, args: list[ast.expr], node: ast.Call) -> ast.AST:
         """The body of a lambda with arguments for its parameters; its other variables become parameters."""
+        if not self.known.is_given(given) or not isinstance(given.body, ast.Call):
+            return ast.copy_location(ast.Call(self._lambda(given), args, []), node)
+        if not (isinstance(given.body.func, ast.Name) and self.known.awaits(given.body.func.id)):
+            return ast.copy_location(ast.Call(self._lambda(given), args, []), node)
         parameters = [one.arg for one in given.args.args]
         values: dict[str, ast.expr] = dict(zip(parameters, args, strict=False))
         defaults = _defaults(given.args)
@@ -161,15 +237,89 @@ class _Calls(ast.NodeTransformer):
                 "PYT009", node, "the lambda that is called here takes other arguments", "give what it takes"
             )
         body = copy.deepcopy(given.body)
-        outer = names_read(body) - set(parameters)
-        called = cast("ast.Name", cast("ast.Call", body).func).id
-        for name in sorted(outer - {called}):
-            self.free.setdefault(name, self.fresh(name))
-
-        held = {name: self.free[name] for name in outer - {called}}
+        held = {
+            name: self.free.setdefault(name, self.fresh(name)) for name in self._outer(body, set(parameters))
+        }
         return cast("ast.AST", _Put(values, held).visit(body))
 
+    def _is_there(self, test: ast.expr) -> bool | None:
+        """Whether a test asks for a function that is given, or for one that is not; None for another test."""
+        match test:
+            case ast.Name(id=name):
+                wanted = True
+            case ast.Compare(
+                left=ast.Name(id=name), ops=[ast.IsNot()], comparators=[ast.Constant(value=None)]
+            ):
+                wanted = True
+            case ast.Compare(left=ast.Name(id=name), ops=[ast.Is()], comparators=[ast.Constant(value=None)]):
+                wanted = False
+            case ast.UnaryOp(op=ast.Not(), operand=ast.Name(id=name)):
+                wanted = False
+            case _:
+                return None
+        if name in self.functions:
+            return wanted
+        return not wanted if name in self.absent else None
+
+    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
+        """A condition, of which one branch is left where it asks for a function."""
+        is_there = self._is_there(node.test)
+        if is_there is None:
+            return self.generic_visit(node)
+        branch = node.body if is_there else node.orelse
+        made: list[ast.stmt] = []
+        for one in branch:
+            found = cast("ast.stmt | list[ast.stmt]", self.visit(one))
+            made += found if isinstance(found, list) else [found]
+        return made or [ast.copy_location(ast.Pass(), node)]
+
+    def _lambda(self, given: ast.Lambda) -> ast.expr:
+        """A pure lambda, which reads its other variables from parameters."""
+        made = copy.deepcopy(given)
+        own = {one.arg for one in parameters_of(given.args)}
+        names = {name: self.free.setdefault(name, self.fresh(name)) for name in self._outer(given.body, own)}
+        made.body = cast("ast.expr", _Put({}, names).visit(made.body))
+        return made
+
+    def _outer(self, body: ast.expr, own: set[str]) -> list[str]:
+        """The variables that a lambda reads from around it."""
+        return sorted(filter(self.known.is_variable, names_read(body) - own))
+
+    def _call(self, given: ast.Call, node: ast.Name) -> ast.AST:
+        """A call that is given and not awaited yet; its arguments are parameters."""
+        made = copy.deepcopy(given)
+        if any(isinstance(one, ast.Starred) for one in made.args) or any(
+            one.arg is None for one in made.keywords
+        ):
+            raise Refused(
+                "PYT009",
+                given,
+                "which arguments are given is not known before the run",
+                "write each argument",
+            )
+        for number, one in enumerate(made.args):
+            made.args[number] = self._argument(one, node)
+        for word in made.keywords:
+            word.value = self._argument(word.value, node)
+        return ast.copy_location(made, node)
+
+    def _argument(self, value: ast.expr, node: ast.Name) -> ast.expr:
+        if isinstance(value, ast.Constant):
+            return value
+        if isinstance(value, ast.Call) and self.known.is_call(value):
+            return cast("ast.expr", self._call(value, node))
+        name = self.fresh("given")
+        self.held[name] = value
+        return ast.copy_location(ast.Name(name, ast.Load()), node)
+
     def visit_Name(self, node: ast.Name) -> ast.AST:
+        given = self.functions.get(node.id)
+        if isinstance(given, ast.Call):
+            return self._call(given, node)
+        if isinstance(given, ast.Name) and self.known.is_pure(given.id):
+            return ast.copy_location(ast.Name(given.id, ast.Load()), node)
+        if isinstance(given, ast.Lambda) and not self.known.is_call(given.body):
+            return self._lambda(given)
         if node.id in self.functions or node.id in {self.rest, self.words}:
             raise Refused(
                 "PYT011",

@@ -10,13 +10,15 @@ from typing import Final, cast
 
 from callsheet.diagnostics import did_you_mean
 from callsheet.frontends.python import core
-from callsheet.frontends.python.callbacks import specialised, takes_functions
+from callsheet.frontends.python.callbacks import Known, specialised, takes_functions
 from callsheet.frontends.python.error_values import keeps
 from callsheet.frontends.python.program import IN_SCOPE, said
 from callsheet.frontends.python.scope import Scope
 from callsheet.frontends.python.source import (
     Refused,
     dotted,
+    names_bound,
+    own_nodes,
     parameters_of,
     waits,
 )
@@ -30,7 +32,7 @@ from callsheet.frontends.python.syntax import (
 from callsheet.frontends.python.timeouts import SECONDS, with_limit
 
 _GATHER: Final = "asyncio.gather"
-_MOST_OPTIONAL: Final = 3
+_MOST_OPTIONAL: Final = 4
 """Of how many optional parameters the sets are told apart where arguments are spread."""
 STARTS: Final = frozenset({"asyncio.create_task", "asyncio.ensure_future", "asyncio.shield"})
 FORMS: Final = (
@@ -257,11 +259,23 @@ class Calls(Scope, ABC):
         if not isinstance(call.func, ast.Name):
             return call
         found = self.helper(call.func.id)
-        if found is None or not takes_functions(call, self.is_function):
+        known = Known(self.is_function, self.is_pure_function, self.is_variable)
+        if found is None or not takes_functions(call, found, known):
             return call
-        made, again = specialised(call, found, self.is_function, self.names.fresh)
-        self.add_helper(found, made)
+        made, again = specialised(call, found, known, self.names.fresh)
+        self.add_copy(found, call, made)
         return again
+
+    def _is_named_like(self, name: str) -> bool:
+        """Whether a variable has the name of the function whose result it is set to."""
+        return any(
+            isinstance(one, ast.Assign)
+            and isinstance(one.value, ast.Await)
+            and isinstance(one.value.value, ast.Call)
+            and dotted(one.value.value.func) == name
+            and name in names_bound(*one.targets)
+            for one in own_nodes(*self.function.body)
+        )
 
     def callee(self, call: ast.Call) -> tuple[str, bool]:
         """The name of the function that a call awaits, and whether it is one of the program's."""
@@ -304,9 +318,14 @@ class Calls(Scope, ABC):
         name = func.id
         if self.helper(name) is not None:
             return name, True
-        if self.is_variable(name) and name in (self.program.tools or self.program.bindings):
+        if self.is_variable(name) and (
+            name in (self.program.tools or self.program.bindings) or self._is_named_like(name)
+        ):
             raise Refused(
-                "PYT010", func, f"the variable {name} hides the tool {name}", "give the variable another name"
+                "PYT010",
+                func,
+                f"the variable {name} hides the tool {name}: Python would not find the tool here",
+                f"give the variable another name, here and below: {name}_result = await {name}(…)",
             )
         if self.is_variable(name):
             raise Refused(

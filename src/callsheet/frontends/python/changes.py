@@ -17,7 +17,7 @@ from callsheet.frontends.python.error_values import is_marked
 from callsheet.frontends.python.kinds import ANY
 from callsheet.frontends.python.objects import chain, find
 from callsheet.frontends.python.sharing import Sharing, sharing_of
-from callsheet.frontends.python.source import Refused, dotted, names_read, returned_names
+from callsheet.frontends.python.source import Refused, dotted, names_read, own_nodes, returned_names
 from callsheet.frontends.python.syntax import assigned, marked_failure, parsed
 from callsheet.frontends.python.variables import bound_names
 
@@ -42,7 +42,10 @@ def _sharing(
 
 
 def changes_of(
-    function: core.Function, definitions: Mapping[str, ast.stmt], resolved: Callable[[ast.AST], str | None]
+    function: core.Function,
+    definitions: Mapping[str, ast.stmt],
+    resolved: Callable[[ast.AST], str | None],
+    fresh: Callable[[str], str],
 ) -> tuple[str, ...]:
     """The parameters whose values a function changes, and the captured variables that it changes or sets."""
     bound = bound_names(function.body)
@@ -53,11 +56,17 @@ def changes_of(
     taken_back = {one.takes_back for one in pure if one.takes_back is not None}
     taken_back -= {name for one in core.all_of(function.body) if _is_own(one) for name in core.bound_by(one)}
     found = [name for name in function.captured if name in bound]
+    function.deep |= {one.takes_back for one in pure if one.takes_back is not None and one.is_deep}
     for name in (*function.parameters, *function.captured):
-        is_changed = any(find(node) in chain(sharing.node(name)) for node in changed)
+        own, within = find(sharing.node(name)), chain(sharing.node(name))
+        is_changed = any(find(node) in within for node in changed)
+        if any(find(node) in within and find(node) is not own for node in changed):
+            function.deep.add(name)
         if name not in found and (is_changed or name in taken_back):
             if name in bound and name in function.parameters and name not in taken_back:
-                continue  # another value under the name of a parameter: its check is that of sharing
+                if not core.is_set_if_none(function.body, name):
+                    continue  # another value under the name of a parameter: its check is that of sharing
+                function.made_here[name] = fresh(name)
             found.append(name)
     for name in found:
         default = function.defaults.get(name)
@@ -112,14 +121,19 @@ def give_back(
     """Let a function return what it changes behind its result, and behind that None for a failure."""
     function.changes = changes
     place = function.node.body[-1]
+    for name, flag in function.made_here.items():
+        test = ast.Compare(ast.Name(name, ast.Load()), [ast.Is()], [ast.Constant(None)])
+        function.body.insert(
+            0, assigned(flag, ast.fix_missing_locations(ast.copy_location(test, place)), place)
+        )
     for one in core.all_of(function.body):
         if isinstance(one, core.Return):
-            one.value = _given_back(one.value or ast.copy_location(ast.Constant(None), one.node), changes)
+            one.value = _given_back(one.value or ast.copy_location(ast.Constant(None), one.node), function)
     late = _Late(frozenset(changes), effects, functions)
     function.is_late = late.is_late(function.body, ends=True)
     last = ast.copy_location(ast.Constant(None), place)
     if not (function.body and isinstance(function.body[-1], (core.Return, core.Fail))):
-        function.body.append(core.Return(_given_back(last, changes), place))
+        function.body.append(core.Return(_given_back(last, function), place))
     function.is_apart = _is_blind(function) or _is_early(function)
 
 
@@ -136,13 +150,20 @@ def keep_failure(
     for caught in ((), *((one,) for one in kinds)):
         binds = fresh("error")
         nothing = ast.copy_location(ast.Constant(None), place)
-        value = _given_back(nothing, function.changes, marked_failure(binds, place, own_errors))
+        value = _given_back(nothing, function, marked_failure(binds, place, own_errors))
         handlers.append(core.Caught(caught, binds, [core.Return(value, place)], place))
-    function.body = [core.Attempt(function.body, handlers, None, place)]
+    notes = len(function.made_here)
+    attempt = core.Attempt(function.body[notes:], handlers, None, place)
+    function.body = [*function.body[:notes], attempt]
 
 
-def _given_back(value: ast.expr, changes: tuple[str, ...], failure: ast.expr | None = None) -> ast.expr:
-    names = [ast.Name(name, ast.Load()) for name in changes]
+def _given_back(value: ast.expr, function: core.Function, failure: ast.expr | None = None) -> ast.expr:
+    names: list[ast.expr] = []
+    for name in function.changes:
+        one: ast.expr = ast.Name(name, ast.Load())
+        if name in function.made_here:
+            one = ast.IfExp(ast.Name(function.made_here[name], ast.Load()), ast.Constant(None), one)
+        names.append(one)
     parts = [value, *names, failure or ast.Constant(None)]
     return ast.fix_missing_locations(ast.copy_location(ast.Tuple(parts, ast.Load()), value))
 
@@ -528,7 +549,11 @@ def _taken(
         targets.append(given.id if isinstance(given, ast.Name) else "")
     one.changes = tuple(name or held for name in targets)
     made: core.Block = [
-        core.Pure(_part_of(held, number, name, one.node), takes_back=name)
+        core.Pure(
+            _part_of(held, number, name, one.node),
+            takes_back=name,
+            is_deep=found.changes[number - 1] in found.deep,
+        )
         for number, name in enumerate(targets, 1)
         if name
     ]
@@ -541,12 +566,25 @@ def _taken(
     if into:
         itself = returned_names(found.node)
         name = dict(zip(found.changes, targets, strict=True)).get(min(itself, default=""), "")
+        kept = [each for each, target in zip(found.changes, targets, strict=True) if target]
+        if any(each in found.made_here and _may_return(found.node, each) for each in kept):
+            raise _refused(one, found, "may be what is returned, and then has two names")
         if len(itself) == 1 and name:  # it returns what it was given: one object, under two names
             one.is_apart = True
             made.append(assigned(into, ast.copy_location(ast.Name(name, ast.Load()), one.node), one.node))
         else:
             made.append(core.Pure(_part_of(held, 0, into, one.node)))
     return made
+
+
+def _may_return(function: ast.AsyncFunctionDef, name: str) -> bool:
+    """Whether what a function returns may be, or hold, the object of its parameter."""
+    returns = [one.value for one in own_nodes(function) if isinstance(one, ast.Return) and one.value]
+    return any(
+        name in names_read(one)
+        for one in returns
+        if not (isinstance(one, ast.Call) and dotted(one.func) == "len")
+    )
 
 
 def _part_of(held: str, number: int, name: str, place: ast.AST) -> ast.stmt:

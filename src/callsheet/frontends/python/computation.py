@@ -26,7 +26,7 @@ from callsheet.frontends.python.objects import Node, chain, find
 from callsheet.frontends.python.products import guarded, in_place, is_product
 from callsheet.frontends.python.program import Program
 from callsheet.frontends.python.sharing import Sharing, sharing_of
-from callsheet.frontends.python.source import Refused, Text, dotted, names_bound, names_read, walk
+from callsheet.frontends.python.source import Refused, Text, dotted, names_bound, names_read, own_nodes, walk
 from callsheet.frontends.python.syntax import marked_failure
 from callsheet.frontends.python.tree_results import is_tree, returns_own_container
 from callsheet.frontends.python.unset import with_tests
@@ -573,6 +573,19 @@ class Computation:
 
     def _check_functions(self, body: Sequence[ast.stmt], needed: frozenset[str]) -> None:
         """Raises Refused (PYT019) for functions that a variable would have to keep over a call."""
+        for one in (each for part in body for each in own_nodes(part)):
+            match one:
+                case ast.Call(
+                    func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[ast.Lambda()]
+                ) if name in needed:
+                    raise Refused(
+                        "PYT019",
+                        one,
+                        "a function is kept in a value, and a plan keeps values alone between its calls",
+                        "write the table as one literal, or define the functions with def",
+                    )
+                case _:
+                    pass
         for one in body:
             if not (isinstance(one, ast.Assign) and names_bound(one) & needed):
                 continue
@@ -652,7 +665,8 @@ class Computation:
             if one.takes_back is not None:
                 node = find(self.sharing.node(one.takes_back))
                 held = names_read(one.stmt)
-                self._check_change(one, node, (frozenset(before) | {one.takes_back}) - held)
+                for each in chain(node) if one.is_deep else [node]:
+                    self._check_change(one, each, (frozenset(before) | {one.takes_back}) - held)
             for loop in path if every else ():
                 for source in [] if loop.together else sources_seen(loop.source):
                     held = find(self.sharing.value(source))

@@ -2,7 +2,7 @@
 
 In: the tree of a file, which is changed in place. The body of a function with `@asynccontextmanager` or
 `@contextmanager` stands around the block; a class with `__aenter__` and `__aexit__` (or `__enter__` and
-`__exit__`) is called before and after it. Contexts around blocks that do not await stay as they are.
+`__exit__`) is called before and after it. Objects around blocks that do not await stay as they are.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
+from callsheet.frontends.python.container_words import MUTATORS
 from callsheet.frontends.python.exceptions import DENIED
 from callsheet.frontends.python.inlining import (
     Fresh,
@@ -84,6 +85,70 @@ def contexts_as_statements(module: ast.Module, nodes: Sequence[ast.AST]) -> bool
     return contexts.is_changed
 
 
+def returns_after_finally(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+    """Let what `finally` changes be changed before the function returns; whether there was any.
+
+    A function of a plan returns what it has changed behind its result, so its last statement has to be last.
+
+    >>> module = ast.parse('''async def main(log):
+    ...     try:
+    ...         return await read("a")
+    ...     finally:
+    ...         log.append("read")''')
+    >>> returns_after_finally(module, list(ast.walk(module)))
+    True
+    >>> print(ast.unparse(module))
+    async def main(log):
+        way_at_1 = ''
+        value_at_1 = None
+        for once_at_1 in (None,):
+            try:
+                value_at_1 = await read('a')
+                way_at_1 = 'return'
+                break
+            finally:
+                log.append('read')
+        if way_at_1 == 'return':
+            return value_at_1
+    """
+    fresh, changed = Fresh(nodes), False
+
+    def settle(body: list[ast.stmt]) -> None:
+        nonlocal changed
+        for number, one in reversed(list(enumerate(body))):
+            if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                continue
+            for block in blocks_in(one):
+                settle(block)
+            if not isinstance(one, ast.Try) or not _changes(one.finalbody):
+                continue
+            if any(isinstance(each, ast.Return) for each in own_nodes(*one.body, *one.handlers, *one.orelse)):
+                leaving = Leaving(frozenset({"return", "break", "continue"}), fresh)
+                inner = once(leaving.block([one]), fresh, one)
+                body[number : number + 1] = [*leaving.start(one), inner, *leaving.after(one)]
+                changed = True
+
+    for one in nodes:
+        if isinstance(one, ast.AsyncFunctionDef):
+            settle(one.body)
+    return changed
+
+
+def _changes(final: Sequence[ast.stmt]) -> bool:
+    """Whether what `finally` does may change an object of the function."""
+    return any(
+        isinstance(one, (ast.AugAssign, ast.Delete))
+        or (isinstance(one, (ast.Subscript, ast.Attribute)) and isinstance(one.ctx, ast.Store))
+        or (isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in MUTATORS)
+        or (isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and any(map(_is_object, one.args)))
+        for one in own_nodes(*final)
+    )
+
+
+def _is_object(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name)
+
+
 def _is_manager(node: Generator) -> bool:
     return any((dotted(one) or "").rpartition(".")[2] in _MANAGERS for one in node.decorator_list)
 
@@ -141,7 +206,8 @@ class _Contexts:
         return made
 
     def _with(self, node: ast.With | ast.AsyncWith) -> list[ast.stmt]:
-        if not isinstance(node, ast.AsyncWith) and not any(waits(one) for one in node.body):
+        is_pure = not isinstance(node, ast.AsyncWith) and not any(waits(one) for one in node.body)
+        if is_pure and not any(name_called(item.context_expr) in self.managers for item in node.items):
             return [node]
         for number, item in enumerate(node.items):
             if not self._is_own(item.context_expr):
@@ -245,12 +311,17 @@ class _Contexts:
             enter, leave = f"{enter.strip('_')}_here", f"{leave.strip('_')}_here"
         held = item.context_expr
         made: list[ast.stmt] = []
-        if isinstance(held, ast.Name):
+        gives_itself = _gives_itself(methods[enter if is_awaited else _ENTERS["__enter__"][0]])
+        if isinstance(held, ast.Name) and held.id not in names_bound(
+            *body, *filter(None, [item.optional_vars])
+        ):
             manager = held.id
         else:
             manager = self.fresh("context")
-            if isinstance(item.optional_vars, ast.Name) and _gives_itself(
-                methods[enter if is_awaited else _ENTERS["__enter__"][0]]
+            if (
+                gives_itself
+                and isinstance(item.optional_vars, ast.Name)
+                and item.optional_vars.id not in names_bound(*body)
             ):
                 manager = item.optional_vars.id
             made.append(placed(ast.Assign([ast.Name(manager, ast.Store())], held), node))
@@ -278,7 +349,9 @@ class _Contexts:
         if item.optional_vars is not None and not (
             isinstance(item.optional_vars, ast.Name) and item.optional_vars.id == manager
         ):
-            statements[0] = placed(ast.Assign([item.optional_vars], first.value), node)
+            entered: ast.expr = ast.Name(manager, ast.Load()) if gives_itself else first.value
+            taken = placed(ast.Assign([item.optional_vars], entered), node)
+            statements[:1] = [statements[0], taken] if gives_itself else [taken]
         outer = cast("ast.Try", statements[-1])
         if looks or suppresses:
             outer = cast("ast.Try", outer.body[0])

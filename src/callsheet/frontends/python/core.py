@@ -23,6 +23,8 @@ class Pure:
     """What it binds, once that was asked for."""
     takes_back: str | None = None
     """The variable that it sets to what a call of an async function has made of it."""
+    is_deep: bool = False
+    """Whether that may have changed what is inside the object, too."""
     segment: int | None = None
     """The run of statements, by its number, that is one COMPUTE, since its variables share objects."""
     is_link: bool = False
@@ -210,6 +212,10 @@ class Function:
     """How many of its calls a semaphore around its body lets run at a time."""
     changes: tuple[str, ...] = ()
     """Those of its parameters and captured variables that it changes; it returns them behind its result."""
+    deep: set[str] = field(default_factory=set[str])
+    """Those inside of which it changes something."""
+    made_here: dict[str, str] = field(default_factory=dict[str, str])
+    """Those that it makes itself where it is given None, each with the variable that says whether it did."""
     is_late: bool = True
     """Whether nothing that could fail follows a change."""
     keeps_failure: bool = False
@@ -281,3 +287,29 @@ def all_of(block: Block) -> Iterator[Core]:
         yield one
         for inner in blocks_of(one):
             yield from all_of(inner)
+
+
+def is_set_if_none(body: Block, name: str) -> bool:
+    """Whether a function sets its parameter only where it is None, to what is then its own."""
+    return all(name not in bound_by(one) or _is_default(one, name) for one in all_of(body))
+
+
+def _asks_for_none(test: ast.expr, name: str) -> bool:
+    match test:
+        case ast.Compare(left=ast.Name(id=known), ops=[ast.Is()], comparators=[ast.Constant(value=None)]):
+            return known == name
+        case _:
+            return False
+
+
+def _is_default(one: Core, name: str) -> bool:
+    """Whether a statement is `if x is None: x = …` or `x = … if x is None else x`, or takes x back."""
+    match one:
+        case Pure(stmt=ast.If(test=test, body=body, orelse=[])):
+            return _asks_for_none(test, name) and all(isinstance(each, ast.Assign) for each in body)
+        case Pure(
+            stmt=ast.Assign(targets=[ast.Name()], value=ast.IfExp(test=test, orelse=ast.Name(id=known)))
+        ):
+            return known == name and _asks_for_none(test, name)
+        case _:
+            return isinstance(one, Pure) and one.takes_back == name

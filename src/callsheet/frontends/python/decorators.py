@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import ast
 import copy
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, cast
 
-from callsheet.frontends.python.inlining import Fresh
-from callsheet.frontends.python.source import dotted, names_bound, parameters_of, walk
+from callsheet.frontends.python.inlining import Fresh, blocks_in, is_fixed
+from callsheet.frontends.python.source import dotted, names_bound, own_nodes, parameters_of, walk
 from callsheet.frontends.python.syntax import Renaming
 
 _Owner = ast.Module | ast.ClassDef | ast.AsyncFunctionDef
@@ -150,7 +151,10 @@ def _around(
             if isinstance(each, ast.ExceptHandler) and each.name:
                 each.name = names.get(each.name, each.name)
     rebound = names_bound(*inner.body)
-    if any(name in rebound or name in given or not _is_fixed(value) for name, value in values.items()):
+    variables = _may_differ(owner)
+    if any(
+        name in rebound or name in given or not is_fixed(value, variables) for name, value in values.items()
+    ):
         return None
     itself = parameters_of(node.args)[:1] if isinstance(owner, ast.ClassDef) else []
     writing = _Writing(of.function, plain, stars, node, itself[0].arg if itself else None, values, len(first))
@@ -163,17 +167,18 @@ def _around(
     return ast.fix_missing_locations(ast.copy_location(made, node))
 
 
-def _is_fixed(value: ast.expr) -> bool:
-    """Whether a value of a decorator is the same at every call, so that it may stand where it is used."""
-    match value:
-        case ast.Tuple(elts=parts):
-            return all(map(_is_fixed, parts))
-        case ast.BinOp(left=left, right=right):
-            return _is_fixed(left) and _is_fixed(right)
-        case ast.UnaryOp(operand=operand):
-            return _is_fixed(operand)
-        case _:
-            return isinstance(value, (ast.Constant, ast.Name, ast.Attribute))
+def _may_differ(owner: _Owner) -> set[str]:
+    """The names that may mean another value where a function is called than where it is decorated."""
+    if isinstance(owner, ast.Module):
+        return set()
+    if isinstance(owner, ast.ClassDef):
+        return names_bound(*owner.body)
+    times = Counter(one.arg for one in parameters_of(owner.args))
+    for one in own_nodes(*owner.body):
+        if isinstance(one, (ast.For, ast.AsyncFor)):
+            times.update(names_bound(one.target))
+        times.update(names_bound(one) if isinstance(one, ast.stmt) and not list(blocks_in(one)) else ())
+    return names_bound(*owner.body) - {name for name, count in times.items() if count == 1}
 
 
 def _given(mark: ast.Call, of: _Decorator) -> dict[str, ast.expr] | None:

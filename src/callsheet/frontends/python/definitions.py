@@ -9,16 +9,19 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from callsheet.frontends.pure_code.facts import FACTORY
 from callsheet.frontends.python.container_words import MUTATORS
+from callsheet.frontends.python.inlining import Fresh, placed
 from callsheet.frontends.python.source import dotted, names_bound, names_read, own_nodes, walk
 
 _MAKE_FUNCTIONS: Final = frozenset(
     {"functools.partial", "operator.itemgetter", "operator.attrgetter", "operator.methodcaller"}
 )
+_PASSES_ON: Final = frozenset({"enumerate", "zip", "list", "tuple", "reversed", "iter", "dict"})
+"""Built-in functions whose result holds what they are given."""
 _BUILT_IN: Final = frozenset(dir(builtins))
 
 
@@ -73,6 +76,125 @@ class _Naming(ast.NodeTransformer):
         return node
 
 
+def unawaiting_as_pure(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+    """Write async functions that await nothing, and keep functions in values, as pure ones; whether any was.
+
+    >>> module = ast.parse('''async def team(text):
+    ...     for fits, name in [(lambda s: "log" in s, "auth")]:
+    ...         if fits(text):
+    ...             return name
+    ... async def main(): return await team("login")''')
+    >>> unawaiting_as_pure(module, list(ast.walk(module)))
+    True
+    >>> type(module.body[0]).__name__, ast.unparse(module.body[1].body[0])
+    ('FunctionDef', "return team('login')")
+    """
+    awaited = {
+        id(one.value.func) for one in nodes if isinstance(one, ast.Await) and isinstance(one.value, ast.Call)
+    }
+    changed: set[str] = set()
+    for number, one in enumerate(module.body):
+        if not isinstance(one, ast.AsyncFunctionDef) or one.decorator_list or one.name == "main":
+            continue
+        inside = [each for part in one.body for each in walk(part)]
+        waits = (ast.Await, ast.AsyncFor, ast.AsyncWith, ast.AsyncFunctionDef, ast.Yield, ast.YieldFrom)
+        uses = [each for each in nodes if isinstance(each, ast.Name) and each.id == one.name]
+        is_pure = not any(isinstance(each, waits) or getattr(each, "is_async", 0) for each in inside)
+        if not is_pure or not any(isinstance(each, ast.Lambda) for each in inside) or not uses:
+            continue
+        if all(id(each) in awaited for each in uses):
+            made = ast.FunctionDef(one.name, one.args, one.body, [], one.returns)
+            vars(made)["type_params"] = []
+            module.body[number] = placed(made, one)
+            changed.add(one.name)
+    if changed:
+        _Unawaited(changed).visit(module)
+    return bool(changed)
+
+
+class _Unawaited(ast.NodeTransformer):
+    """Takes the awaits of calls away."""
+
+    def __init__(self, names: set[str]) -> None:
+        self.names = names
+
+    def visit_Await(self, node: ast.Await) -> ast.AST:
+        """An await."""
+        self.generic_visit(node)
+        called = node.value.func if isinstance(node.value, ast.Call) else None
+        return node.value if isinstance(called, ast.Name) and called.id in self.names else node
+
+
+def partials_as_calls(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+    """Write the calls of `name = partial(f, …)` as calls of `f`; whether there were any.
+
+    It stays where the name is set again, or is more than called.
+
+    >>> module = ast.parse('''async def main(channel):
+    ...     tell = partial(post, channel, level=2)
+    ...     return await tell("a")''')
+    >>> partials_as_calls(module, list(ast.walk(module)))
+    True
+    >>> print(ast.unparse(module))
+    async def main(channel):
+        given_at_1 = channel
+        return await post(given_at_1, 'a', level=2)
+    """
+    fresh, changed = Fresh(nodes), False
+    for owner in nodes:
+        if not isinstance(owner, (ast.Module, ast.AsyncFunctionDef)):
+            continue
+        for number, one in reversed(list(enumerate(owner.body))):
+            match one:
+                case ast.Assign(
+                    targets=[ast.Name(id=name)], value=ast.Call(args=[ast.Name(), *_]) as made
+                ) if dotted(made.func) in {"partial", "functools.partial"}:
+                    before = _written_out(owner, name, made, fresh)
+                    if before is not None:
+                        owner.body[number : number + 1] = before or [placed(ast.Pass(), one)]
+                        changed = True
+                case _:
+                    pass
+    return changed
+
+
+def _written_out(
+    owner: ast.Module | ast.AsyncFunctionDef, name: str, made: ast.Call, fresh: Fresh
+) -> list[ast.stmt] | None:
+    """What stands in the place of a partial whose calls are written out; None if it has to stay."""
+    uses = [one for one in walk(owner) if isinstance(one, ast.Name) and one.id == name]
+    calls = [one for one in walk(owner) if isinstance(one, ast.Call) and one.func in uses]
+    has_stars = any(isinstance(one, ast.Starred) for one in made.args) or any(
+        word.arg is None for word in made.keywords
+    )
+    is_named = any(isinstance(one, ast.arg) and one.arg == name for one in walk(owner))
+    awaited = {id(one.value) for one in walk(owner) if isinstance(one, ast.Await)}
+    if len(uses) != len(calls) + 1 or has_stars or is_named or not any(id(one) in awaited for one in calls):
+        return None
+    before: list[ast.stmt] = []
+
+    def held(value: ast.expr) -> ast.expr:
+        if isinstance(value, ast.Constant):
+            return value
+        given = fresh("given")
+        before.append(placed(ast.Assign([ast.Name(given, ast.Store())], value), value))
+        return ast.copy_location(ast.Name(given, ast.Load()), value)
+
+    function, *first = made.args
+    first = [held(one) for one in first]
+    words = {word.arg: held(word.value) for word in made.keywords}
+    for one in calls:
+        later = {word.arg for word in one.keywords}
+        one.func = ast.copy_location(copy.deepcopy(function), one.func)
+        one.args = [*copy.deepcopy(first), *one.args]
+        one.keywords += [
+            ast.copy_location(ast.keyword(word, copy.deepcopy(value)), one)
+            for word, value in words.items()
+            if word not in later
+        ]
+    return before
+
+
 def holds_functions(
     one: ast.stmt,
     function: ast.AsyncFunctionDef,
@@ -111,7 +233,7 @@ def is_built_in(name: str) -> bool:
     return name.islower() and callable(found)
 
 
-def has_functions(
+def has_functions(  # noqa: PLR0911 - a case each
     node: ast.expr,
     is_pure_function: Callable[[str], bool],
     resolved: Callable[[ast.AST], str | None],
@@ -122,7 +244,14 @@ def has_functions(
         case ast.Lambda():
             return True
         case ast.Name(id=name):
+            made = definition(name)
+            if isinstance(made, (ast.Assign, ast.AnnAssign)) and made.value is not None:
+                return has_functions(made.value, is_pure_function, resolved, definition)
             return is_pure_function(name)
+        case ast.Call(func=ast.Name(id=name), args=parts) if name in _PASSES_ON:
+            return any(has_functions(one, is_pure_function, resolved, definition) for one in parts)
+        case ast.Call(func=ast.Attribute(value=inner, attr="items" | "values" | "copy"), args=[]):
+            return has_functions(inner, is_pure_function, resolved, definition)
         case ast.Attribute(value=ast.Name(id=name)):
             return is_built_in(name) and is_pure_function(name)
         case ast.Call(func=ast.Name(id=name)) if is_pure_function(name) and _gives_function(definition(name)):

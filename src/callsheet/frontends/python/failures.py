@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import ast
+import copy
 from typing import TYPE_CHECKING
 
-from callsheet.frontends.python.error_values import CAUSE, is_marked, is_repeatable, keeps
-from callsheet.frontends.python.exceptions import FAILURE_KINDS, exception_name
+from callsheet.frontends.pure_code.json_errors import JSON_FIELDS, json_field
+from callsheet.frontends.python.error_values import CAUSE, is_marked, is_repeatable
+from callsheet.frontends.python.exceptions import FAILURE_KINDS, exception_name, kind_of
 from callsheet.frontends.python.source import (
     Refused,
     dotted,
+    names_bound,
+    own_nodes,
+    parameters_of,
 )
 from callsheet.frontends.python.syntax import (
     MARK,
@@ -36,10 +41,6 @@ def _own_field(held: ast.expr, name: str, node: ast.AST) -> ast.expr:
     return _field(_field(held, "fields", node), name, node)
 
 
-def _given(node: ast.Call) -> list[ast.expr]:
-    return [*node.args, *(word.value for word in node.keywords)]
-
-
 def _key_in(message: ast.expr) -> ast.expr:
     """The key, a text or a whole number, whose literal a message is."""
     m = ast.unparse(message)
@@ -47,8 +48,20 @@ def _key_in(message: ast.expr) -> ast.expr:
     return ast.parse(key, mode="eval").body
 
 
+def _asks_for_mark(test: ast.expr) -> bool:
+    """Whether a test is whether a value is an error that is kept, as printed plans have it."""
+    match test:
+        case ast.BoolOp(op=ast.And(), values=[_, ast.Compare(left=ast.Constant(value=mark)), *_]):
+            return mark == MARK
+        case _:
+            return False
+
+
 class Failures(ast.NodeTransformer):
     """What is said of caught and kept errors, as fields of their failures."""
+
+    is_pure = False
+    """Whether it is said in a pure function, which may have exceptions of its own, too."""
 
     def __init__(self, of: Scope) -> None:
         self.of = of
@@ -88,50 +101,25 @@ class Failures(ast.NodeTransformer):
                 clause = ast.comprehension(ast.Name("_one", ast.Store()), self.visit(node.args[1]), [], 0)
                 text = self._text(one, _placed(ast.Call(function, [one], []), node), function.id)
                 return _placed(ast.GeneratorExp(text or one, [clause]), node)
+        if name == "getattr" and len(node.args) == 3:
+            made = self._field_or(node, *node.args)
+            if made is not None:
+                return made
         if isinstance(node.func, ast.Attribute) and node.func.attr in {"print_exc", "format_exc"}:
             raise Refused("PYT021", node, "a plan has no traceback", "use str(error)")
-        if name is not None and any(self._held(one) is not None for one in _given(node)):
-            function = self.of.definitions().get(name) or self.of.program.definitions.get(name)
-            if isinstance(function, ast.FunctionDef):
-                return self._call_with_errors(node, function)
         return self.generic_visit(node)
 
-    def _call_with_errors(self, node: ast.Call, function: ast.FunctionDef) -> ast.AST:
-        """A call of a pure function that is given caught errors: it gets exceptions of the same classes."""
-        parameters = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
-        for number, one in enumerate(node.args):
-            if self._held(one) is not None:
-                parameter = parameters[number] if number < len(parameters) else None
-                node.args[number] = self._exception(one, function, parameter)
-        for word in node.keywords:
-            if self._held(word.value) is not None:
-                word.value = self._exception(word.value, function, word.arg)
-        return self.generic_visit(node)
-
-    def _exception(self, node: ast.expr, function: ast.FunctionDef, parameter: str | None) -> ast.expr:
-        held = self._held(node)
-        assert isinstance(held, ast.Name)
-        kept = parameter is None or any(keeps(one, parameter) for one in function.body)
-        if kept or self.of.program.own_errors():
-            raise Refused(
-                "PYT021",
-                node,
-                f"{function.name} is given the error itself, and may keep it",
-                f"give it what it needs: str({ast.unparse(node)}), type({ast.unparse(node)}).__name__",
-            )
-        caught = next((kinds for _, name, kinds in self.of.caught if name == held.id), ())
-        kinds = dict.fromkeys((*caught,) or (*FAILURE_KINDS, *self.of.program.exceptions.own))
-        message, kind = _field(held, "message", node), _field(held, "kind", node)
-        made: ast.expr = ast.Call(ast.Name("Exception", ast.Load()), [message], [])
-        for number, one in enumerate(reversed(kinds)):
-            words = message
-            if exception_name(one) == "KeyError":  # its text is that of its key as a literal
-                words = _key_in(message)
-            error = ast.Call(ast.Name(exception_name(one), ast.Load()), [words], [])
-            is_only = not number and caught
-            test = ast.Compare(kind, [ast.Eq()], [ast.Constant(one)])
-            made = error if is_only else ast.IfExp(test, error, made)
-        return _placed(made, node)
+    def _field_or(self, node: ast.Call, value: ast.expr, name: ast.expr, other: ast.expr) -> ast.expr | None:
+        """`getattr(error, "code", None)`, of an error that the program's own class may carry it."""
+        known = isinstance(name, ast.Constant) and name.value in self.of.program.error_fields
+        held = self._held(value)
+        if held is None and not (known and self._may_be_error(value)):
+            return None
+        fields = _placed(
+            ast.parse(f"({ast.unparse(held or value)}.get('fields') or {{}})", mode="eval").body, node
+        )
+        found = _placed(ast.Call(ast.Attribute(fields, "get", ast.Load()), [name, other], []), node)
+        return found if held is not None else _placed(ast.IfExp(is_marked(value), found, node), node)
 
     def _is_instance(self, node: ast.Call) -> ast.expr | None:
         value, kind = node.args
@@ -154,7 +142,8 @@ class Failures(ast.NodeTransformer):
             if kinds:
                 test = ast.BoolOp(ast.And(), [test, self._is_of(value, kinds, node)])
             tests.append(test)
-        others = [one for one, name in zip(listed, names, strict=True) if name not in exceptions]
+        pairs = zip(listed, names, strict=True)
+        others = [one for one, name in pairs if self.is_pure or name not in exceptions]
         if others:
             given = others[0] if len(others) == 1 else ast.Tuple(others, ast.Load())
             plain: ast.expr = ast.Call(node.func, [value, given], [])
@@ -179,11 +168,37 @@ class Failures(ast.NodeTransformer):
         plain = _placed(ast.Call(ast.Name(how, ast.Load()), [value], []), node)
         return _placed(ast.IfExp(is_marked(value), text, plain), node)
 
+    def _kinds(self, held: ast.expr) -> tuple[str, ...]:
+        """The kinds of failure that a handler is for; empty for all, and where it is not known."""
+        name = held.id if isinstance(held, ast.Name) else None
+        return next((tuple(kinds) for _, known, kinds in self.of.caught if known == name), ())
+
+    def _given_to(self, held: ast.expr, node: ast.AST) -> ast.expr:
+        """What an error was made of: its words, or the key that was missing."""
+        message, key = _field(held, "message", node), kind_of("KeyError")
+        kinds = self._kinds(held)
+        if kinds and key not in kinds:
+            return message
+        is_key = ast.Compare(_field(held, "kind", node), [ast.Eq()], [ast.Constant(key)])
+        return _placed(ast.IfExp(is_key, _key_in(message), message), node)
+
+    def _of_json(self, held: ast.expr, node: ast.Attribute) -> ast.expr:
+        """A part of what a JSONDecodeError says: `words: line 1 column 2 (char 1)`."""
+        kinds = self._kinds(held)
+        if kinds != ("JSONDecodeError",):
+            raise Refused(
+                "PYT021",
+                node,
+                f"{node.attr} is a field of json.JSONDecodeError, and this may be another error",
+                "catch it alone: except json.JSONDecodeError as error",
+            )
+        return json_field(_field(held, "message", node), node.attr, node)
+
     def _repr(self, held: ast.expr, node: ast.AST) -> ast.expr:
         parts: list[ast.expr] = [
             ast.FormattedValue(self._type(held, node), -1, None),
             ast.Constant("("),
-            ast.FormattedValue(_field(held, "message", node), ord("r"), None),
+            ast.FormattedValue(self._given_to(held, node), ord("r"), None),
             ast.Constant(")"),
         ]
         return _placed(ast.JoinedStr(parts), node)
@@ -206,6 +221,14 @@ class Failures(ast.NodeTransformer):
 
     # ------------------------------------------------------------ other expressions
 
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        """A conditional expression, if it is none that asks for a mark already."""
+        return node if _asks_for_mark(node.test) else self.generic_visit(node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        """A test of several, if it is none that asks for a mark already."""
+        return node if _asks_for_mark(node) else self.generic_visit(node)
+
     def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
         """A hole of a text."""
         how = "repr" if node.conversion == ord("r") else "str"
@@ -222,7 +245,7 @@ class Failures(ast.NodeTransformer):
         if isinstance(value, ast.Attribute) and value.attr == "args":
             held = self._held(value.value)
             if held is not None and isinstance(node.slice, ast.Constant) and node.slice.value == 0:
-                return _field(held, "message", node)
+                return self._given_to(held, node)
         return self.generic_visit(node)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
@@ -253,7 +276,9 @@ class Failures(ast.NodeTransformer):
             if node.attr in fields:
                 return _own_field(held, node.attr, node)
             if node.attr == "args":
-                return _placed(ast.Tuple([_field(held, "message", node)], ast.Load()), node)
+                return _placed(ast.Tuple([self._given_to(held, node)], ast.Load()), node)
+            if node.attr in JSON_FIELDS:
+                return self._of_json(held, node)
             raise Refused(
                 "PYT021",
                 node,
@@ -295,3 +320,102 @@ class Failures(ast.NodeTransformer):
         if node.cause is not None:
             node.cause = None
         return self.generic_visit(node)
+
+
+class InFunctions(Failures):
+    """What the pure functions of a file say of errors that they are given: each may be one that is kept."""
+
+    is_pure = True
+
+    def __init__(self, of: Scope) -> None:
+        super().__init__(of)
+        self.depth = 0
+        self.caught: list[str] = []
+        self.itself: list[str] = []
+        self.made: set[str] = set()
+
+    def _held(self, node: ast.AST) -> ast.expr | None:
+        return None
+
+    def _may_be_error(self, node: ast.expr) -> bool:
+        is_own = isinstance(node, ast.Name) and node.id in (*self.caught, *self.itself)
+        return bool(self.depth) and not is_own and super()._may_be_error(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        """An async function: those inside it are meant."""
+        for one in own_nodes(*node.body):
+            if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                self.visit(one)
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        """A class."""
+        for one in node.body:
+            parameters = parameters_of(one.args) if isinstance(one, ast.FunctionDef) else []
+            self.itself += [parameters[0].arg] if parameters else []
+            self.visit(one)
+            if parameters:
+                self.itself.pop()
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        """A pure function."""
+        self.depth += 1
+        outer = self.made
+        self.made = outer | {
+            name for one in own_nodes(*node.body) if isinstance(one, ast.Assign) for name in names_bound(one)
+        }
+        made = self.generic_visit(node)
+        self.made = outer
+        self.depth -= 1
+        return made
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        """A lambda of the file."""
+        self.depth += 1
+        made = self.generic_visit(node)
+        self.depth -= 1
+        return made
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.AST:
+        """A handler, whose error is one of Python."""
+        self.caught += [node.name] if node.name else []
+        made = self.generic_visit(node)
+        if node.name:
+            self.caught.pop()
+        return made
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        """A name."""
+        return node
+
+    def visit_MatchClass(self, node: ast.MatchClass) -> ast.AST:
+        """A pattern of a class of exceptions: of a kept one, or of one of Python."""
+        made = super().visit_MatchClass(copy.copy(node))
+        if not isinstance(made, ast.MatchMapping):
+            return made
+        return ast.copy_location(ast.MatchOr([made, node]), node)
+
+    def visit_Raise(self, node: ast.Raise) -> ast.AST:
+        """A raise: of an error that was given, one of the same class and with the same words."""
+        raised = node.exc
+        is_class = isinstance(raised, ast.Name) and self.of.program.exceptions.is_exception(raised.id)
+        if not isinstance(raised, ast.Name) or is_class or raised.id in (*self.made, *self.caught):
+            return self.generic_visit(node)
+        if self.of.program.own_errors():
+            raise Refused(
+                "PYT021",
+                node,
+                f"{raised.id} is raised again in a pure function, without what it carries",
+                "raise it in the async function that has caught it",
+            )
+        made: ast.expr = raised
+        for name in (*map(exception_name, FAILURE_KINDS), "RuntimeError", *self.of.program.exceptions.own):
+            message = _field(raised, "message", node)
+            error = ast.Call(
+                ast.Name(name, ast.Load()), [_key_in(message) if name == "KeyError" else message], []
+            )
+            is_kind = ast.Compare(_field(raised, "kind", node), [ast.Eq()], [ast.Constant(kind_of(name))])
+            made = ast.IfExp(ast.BoolOp(ast.And(), [is_marked(raised), is_kind]), error, made)
+        node.exc = _placed(made, node)
+        return node

@@ -162,20 +162,23 @@ class _Flows:
 
     def _hoisted(self, one: ast.stmt) -> list[ast.stmt]:
         """A statement, before it the loops for its comprehensions over what awaits."""
-        if isinstance(
-            one, (ast.For, ast.While, ast.If, ast.With, ast.AsyncWith, ast.AsyncFor, ast.Try, ast.Match)
+        if isinstance(one, (ast.While, ast.With, ast.AsyncWith, ast.AsyncFor, ast.Try, ast.Match)):
+            return [one]
+        head = one.test if isinstance(one, ast.If) else one.iter if isinstance(one, ast.For) else one
+        found = [each for each in own_nodes(head) if self._is_comprehension(each)]
+        inner = [each for part in found for each in own_nodes(*children(part))]
+        others = any(isinstance(each, ast.Await) for each in own_nodes(head) if each not in inner)
+        if others or any(each in inner or _is_conditional(one, each) for each in found):
+            return [one]
+        before: list[ast.stmt] = []
+        for each in sorted(
+            found, key=lambda part: (getattr(part, "lineno", 0), getattr(part, "col_offset", 0))
         ):
-            return [one]
-        found = [each for each in own_nodes(one) if self._is_comprehension(each)]
-        others = sum(isinstance(each, ast.Await) for each in own_nodes(one)) - sum(
-            isinstance(inner, ast.Await) for each in found for inner in own_nodes(each)
-        )
-        if len(found) != 1 or others or _is_conditional(one, found[0]):
-            return [one]
-        made = cast("ast.ListComp | ast.SetComp | ast.DictComp", found[0])
-        into = self.fresh("items")
-        _Put(made, ast.copy_location(ast.Name(into, ast.Load()), made)).visit(one)
-        return [*self._collecting(made, into), one]
+            made = cast("ast.ListComp | ast.SetComp | ast.DictComp", each)
+            into = self.fresh("items")
+            _Put(made, ast.copy_location(ast.Name(into, ast.Load()), made)).visit(one)
+            before += self._collecting(made, into)
+        return [*before, one]
 
     def _is_comprehension(self, node: ast.AST) -> bool:
         return isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp)) and any(

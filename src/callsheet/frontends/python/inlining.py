@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, cast
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar, cast
 
 from callsheet.frontends.python.source import dotted, names_bound, names_read, own_nodes, parameters_of, walk
 from callsheet.frontends.python.syntax import Renaming
 
 Generator = ast.AsyncFunctionDef | ast.FunctionDef
+_Made = TypeVar("_Made", ast.stmt, ast.expr)
 _Fresh = Callable[[str], str]
 _LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
 
@@ -63,7 +64,7 @@ def opened(
 
     `around` are the statements for what it yields, `site` the variables of the function where it is written.
     """
-    given = _bound(function, call)
+    given = _bound(function, call, site)
     if given is None:
         return None
     body = copy.deepcopy(function.body)
@@ -81,8 +82,7 @@ def opened(
     names = {name: fresh(name) for name in sorted(own)}
     before: list[ast.stmt] = []
     changed = names_bound(*around) | stored
-    for name in parameters:
-        value = given[name]
+    for name, value in given.items():
         if isinstance(value, ast.Name) and name not in stored and value.id not in changed:
             names[name] = value.id
             continue
@@ -92,28 +92,60 @@ def opened(
     return before, [cast("ast.stmt", renaming.visit(one)) for one in body]
 
 
-def _bound(function: Generator, call: ast.Call) -> dict[str, ast.expr] | None:
-    """The values of a function's parameters at a call."""
+def _bound(function: Generator, call: ast.Call, site: set[str]) -> dict[str, ast.expr] | None:
+    """The values of a function's parameters at a call, in the order in which Python evaluates them."""
     of = function.args
-    if of.vararg or of.kwarg or any(isinstance(one, ast.Starred) for one in call.args):
+    if any(isinstance(one, ast.Starred) for one in call.args):
         return None
     plain = [one.arg for one in (*of.posonlyargs, *of.args)]
-    if len(call.args) > len(plain):
+    rest = call.args[len(plain) :]
+    if rest and of.vararg is None:
         return None
     given = dict(zip(plain, call.args, strict=False))
+    if of.vararg is not None:
+        given[of.vararg.arg] = placed(ast.Tuple(list(rest), ast.Load()), call)
+    known = {*plain, *(one.arg for one in of.kwonlyargs)} - {one.arg for one in of.posonlyargs}
+    words: list[ast.keyword] = []
     for word in call.keywords:
         if word.arg is None or word.arg in given:
             return None
-        given[word.arg] = word.value
+        if word.arg in known:
+            if words:
+                return None  # what goes before it would be evaluated after it
+            given[word.arg] = word.value
+        else:
+            words.append(word)
+    if words and of.kwarg is None:
+        return None
+    if of.kwarg is not None:
+        keys: list[ast.expr | None] = [placed(ast.Constant(word.arg), word) for word in words]
+        given[of.kwarg.arg] = placed(ast.Dict(keys, [word.value for word in words]), call)
     defaults = dict(zip(plain[len(plain) - len(of.defaults) :], of.defaults, strict=True))
     defaults |= {one.arg: value for one, value in zip(of.kwonlyargs, of.kw_defaults, strict=True) if value}
-    names = [one.arg for one in parameters_of(of)]
-    for name in names:
-        if name not in given:
-            if not isinstance(defaults.get(name), ast.Constant):
+    for one in parameters_of(of):
+        if one.arg not in given:
+            value = defaults.get(one.arg)
+            if value is None or not is_fixed(value, site):
                 return None
-            given[name] = copy.deepcopy(defaults[name])
-    return given if set(given) == set(names) else None
+            given[one.arg] = copy.deepcopy(value)
+    return given
+
+
+def is_fixed(value: ast.expr, variables: Container[str]) -> bool:
+    """Whether an expression gives the same wherever it stands: constants, by their names if no variables."""
+    match value:
+        case ast.Tuple(elts=parts):
+            return all(is_fixed(one, variables) for one in parts)
+        case ast.BinOp(left=left, right=right):
+            return is_fixed(left, variables) and is_fixed(right, variables)
+        case ast.UnaryOp(operand=operand):
+            return is_fixed(operand, variables)
+        case ast.Name(id=name):
+            return name not in variables
+        case ast.Attribute(value=inner):
+            return is_fixed(inner, variables)
+        case _:
+            return isinstance(value, ast.Constant)
 
 
 class _Renaming(Renaming):
@@ -263,8 +295,8 @@ def leaves_block(body: Sequence[ast.stmt]) -> bool:
     return bool(probe.used)
 
 
-def placed(made: ast.stmt, place: ast.AST) -> ast.stmt:
-    """A statement that was made, at the place of a node."""
+def placed(made: _Made, place: ast.AST) -> _Made:
+    """A node that was made, at the place of another."""
     return ast.fix_missing_locations(ast.copy_location(made, place))
 
 

@@ -1,4 +1,4 @@
-"""What the checks of a plan say, in the words of Python: they are written for LTP text.
+"""What the checks and proofs of a plan say, in the words of Python: they are written for LTP text.
 
 In: a finding about a plan that was read from Python. Out: the same with Python's names and ways out; a fix
 that would write LTP is left out.
@@ -19,6 +19,7 @@ _HELPS: Final[tuple[tuple[str, str], ...]] = (
     (r'a text with values in it is written "…\$\{(.+?)\}…"',
      r'a text with values in it is written f"…{\1}…"'),
     (r'"\$\{…\}"', 'f"{…}"'),
+    (r"(?<=: )(\S*)\$\{(\w+)\}(\S+)$", r'f"\1{\2}\3"'),
     (r"test it first: \?IF \(FAILED\(.*\) \{ … \} ELSE \{ … \}; or give a value with ON_FAIL USE \(…\)",
      "test it first: isinstance(x, Exception)"),
     (r'give another value for null with \?\? \("none", 0, \[\]\), or test it first',
@@ -47,7 +48,10 @@ _WORDS: Final[tuple[tuple[str, str], ...]] = (
     (r"\$\{", "{"),
     (r"\$(?=[A-Za-z_])", ""),
     (r"\bnull\b", "None"),
+    (r"@RESPOND\b", "the answer"),
 )
+_TOOL: Final = re.compile(r"(?<![\w.])@([A-Z][A-Z0-9_]*)\b")
+"""A tool, as LTP text names it."""
 
 
 def in_python(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
@@ -66,7 +70,7 @@ def in_python(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
 
 
 def _translated(one: Diagnostic) -> Diagnostic:
-    if not one.code.startswith("CHK"):
+    if not one.code.startswith(("CHK", "POL")):
         return one
     message = _written(one.message)
     help_ = None if one.help is None else _written(one.help)
@@ -79,7 +83,7 @@ def _translated(one: Diagnostic) -> Diagnostic:
 def _written(text: str) -> str:
     for pattern, words in (*_HELPS, *_WORDS):
         text = re.sub(pattern, _filled(words), text)
-    return text
+    return _TOOL.sub(lambda match: match[1].lower(), text)
 
 
 def _filled(words: str) -> Callable[[re.Match[str]], str]:

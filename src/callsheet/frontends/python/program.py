@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import builtins
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -22,29 +22,9 @@ PURE_MODULES: Final = frozenset(
     {
         *("asyncio", "datetime", "json", "math", "re", "collections", "collections.abc", "itertools"),
         *("functools", "dataclasses", "typing", "statistics", "decimal", "string", "textwrap", "enum"),
-        *(
-            "operator",
-            "csv",
-            "io",
-            "copy",
-            "bisect",
-            "heapq",
-            "calendar",
-            "logging",
-            "abc",
-            "__future__",
-            "time",
-            "contextlib",
-            "base64",
-            "hashlib",
-            "random",
-            "unicodedata",
-            "urllib.parse",
-            "os.path",
-            "html",
-            "zlib",
-            "pathlib",
-        ),
+        *("operator", "csv", "io", "copy", "bisect", "heapq", "calendar", "logging", "abc", "__future__"),
+        *("time", "contextlib", "base64", "hashlib", "random", "unicodedata", "urllib.parse", "os.path"),
+        *("html", "zlib", "pathlib"),
     }
 )
 """The modules that a plan may import. Of `time`, `logging`, `random`, `contextlib` a part is understood."""
@@ -73,6 +53,14 @@ _WITHOUT: Final[Mapping[str, str]] = {
     "zlib": "a tool has to compute it",
 }
 """What to do without other modules."""
+
+_LEFT_OVER: Final = frozenset(
+    {
+        *("os", "sys", "uuid", "types", "pprint", "traceback", "warnings", "inspect", "ipaddress"),
+        *("zoneinfo", "fractions", "difflib", "numbers", "locale"),
+    }
+)
+"""Modules that a plan has not, and that files often import without a use: that is a warning."""
 
 _OWN_PACKAGES: Final = ("callsheet", "tools")
 """Packages whose names are those of the plan's own world: `plan`, `gather`, and stubs of tools."""
@@ -253,7 +241,8 @@ def read_program(
     """The program of a file, whose `nodes` may be known already. Raises Refused."""
     nodes = list(walk(tree)) if nodes is None else nodes
     name_factories(tree, nodes)
-    made = _Reader(tools, bindings, _awaited(nodes), _inner_modules(nodes))
+    used = {one.id for one in nodes if isinstance(one, ast.Name)}
+    made = _Reader(tools, bindings, _awaited(nodes), _inner_modules(nodes), used)
     for number, one in enumerate(tree.body):
         made.read(one, is_first=number == 0)
     return made.program(tree, nodes)
@@ -294,9 +283,12 @@ class _Reader:
         bindings: Mapping[str, Binding],
         awaited: frozenset[str],
         inner: frozenset[str],
+        used: Set[str],
     ) -> None:
-        """`inner` are modules of which the file uses modules inside them, and no more."""
+        """`inner` are modules of which the file uses modules inside them alone, `used` the names it reads."""
         self.tools, self.bindings, self.awaited, self.inner = tools, bindings, awaited, inner
+        self.used = used
+        self.warnings: list[Refused] = []
         self.functions: dict[str, ast.AsyncFunctionDef] = {}
         self.definitions: dict[str, ast.stmt] = {}
         self.imports: dict[str, ast.stmt] = {}
@@ -378,7 +370,26 @@ class _Reader:
                 "give one of them another name",
             )
 
+    def _is_idle(self, one: ast.Import | ast.ImportFrom) -> bool:
+        """Whether an import of a module that a plan has not is of no use to the file."""
+        modules = [each.name for each in one.names] if isinstance(one, ast.Import) else [one.module or ""]
+        names = {(each.asname or each.name).partition(".")[0] for each in one.names}
+        tops = {each.partition(".")[0] for each in modules}
+        if not tops <= _LEFT_OVER or names & {"*", *self.used} or self.inner & tops:
+            return False
+        self.warnings.append(
+            Refused(
+                "PYT005",
+                one,
+                f"a plan has no {modules[0]}, and the file does not use it",
+                "remove the import",
+            )
+        )
+        return True
+
     def _import(self, one: ast.Import | ast.ImportFrom) -> None:
+        if self._is_idle(one):
+            return
         if isinstance(one, ast.Import):
             for each in one.names:
                 self._check_module(each.name, one)
@@ -492,6 +503,7 @@ class _Reader:
             keeps_errors=uses_errors(nodes),
             error_fields=error_fields(nodes, exceptions),
             with_cause=raised_with_cause(nodes),
+            warnings=self.warnings,
             named_kinds=(kind_of(DENIED),) if any(_names_denial(one) for one in nodes) else (),
         )
 

@@ -27,14 +27,17 @@ from callsheet.frontends.python.changes import (
 )
 from callsheet.frontends.python.closures import box_nonlocals
 from callsheet.frontends.python.computation import Ids, Result
-from callsheet.frontends.python.contexts import contexts_as_statements
+from callsheet.frontends.python.contexts import contexts_as_statements, returns_after_finally
 from callsheet.frontends.python.decorators import decorated_as_calls
-from callsheet.frontends.python.definitions import with_constants
+from callsheet.frontends.python.definitions import partials_as_calls, unawaiting_as_pure, with_constants
 from callsheet.frontends.python.exceptions import denials_apart, suppress_as_try
+from callsheet.frontends.python.failures import InFunctions
 from callsheet.frontends.python.flows import flows_as_loops
+from callsheet.frontends.python.function_tables import tables_by_place
 from callsheet.frontends.python.group_handlers import group_handlers_as_plain
 from callsheet.frontends.python.links import Linking
 from callsheet.frontends.python.methods import declare_fields, methods_as_functions
+from callsheet.frontends.python.mixed_calls import mixed_calls_as_one
 from callsheet.frontends.python.module import Within, hoist_imports, needed_part
 from callsheet.frontends.python.parameters import settle_parameters
 from callsheet.frontends.python.products import guard_functions
@@ -102,13 +105,18 @@ def _of_nodes(rewrite: Callable[[list[ast.AST]], bool]) -> _Rewrite:
 _REWRITES: Final[tuple[_Rewrite, ...]] = (
     suppress_as_try,
     hoist_imports,
+    partials_as_calls,
+    unawaiting_as_pure,
+    tables_by_place,
     decorated_as_calls,
     _of_nodes(group_handlers_as_plain),
     contexts_as_statements,
+    returns_after_finally,
     _of_nodes(denials_apart),
     flows_as_loops,
     methods_as_functions,
     flows_as_loops,  # over methods, which are functions by now
+    mixed_calls_as_one,
     _of_nodes(collect_tasks),
     _of_nodes(declare_fields),
     _of_nodes(box_nonlocals),
@@ -190,6 +198,8 @@ class _Compiler:
         """Raises Refused for a definition of the file that uses a tool, or what a plan may not use."""
         check = Translator(self.program, self.program.main, self.names)
         check.bound = set()
+        if self.program.keeps_errors:
+            InFunctions(check).visit(self.nodes[0])
         for name, one in self.program.definitions.items():
             changed = check.with_choices(one)
             if changed is not one:
@@ -248,7 +258,7 @@ class _Compiler:
         made.body = taking.block(made.body)
         if node is not self.program.main:
             definitions = {**self.program.definitions, **translator.definitions()}
-            changes = changes_of(made, definitions, self.program.resolved)
+            changes = changes_of(made, definitions, self.program.resolved, self.names.fresh)
             if changes:
                 effects = effects_in(made, definitions, self.program.resolved)
                 give_back(made, changes, effects, functions)

@@ -88,7 +88,7 @@ class Copies:
             return False
         circle = around[places[-1] :]
         most = depth_of(circle)
-        if depth == 1 and all(map(_surely_calls, circle, [*circle[1:], node])):
+        if depth == 1 and node is origin and all(map(_surely_calls, circle, [*circle[1:], node])):
             raise Refused(
                 "PYT014",
                 origin,

@@ -9,12 +9,14 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final, cast
 
 from callsheet.frontends.python import core
+from callsheet.frontends.python.definitions import is_built_in
 from callsheet.frontends.python.failures import Failures
 from callsheet.frontends.python.program import FORBIDDEN, Program, says_look_alone
 from callsheet.frontends.python.source import (
     Refused,
     dotted,
     names_bound,
+    names_read,
     own_nodes,
     parameters_of,
     walk,
@@ -34,7 +36,8 @@ _WALL_CLOCKS: Final = frozenset(
 )
 _FRAMES: Final = frozenset({"mro", "func_globals", "__wrapped__"})
 _TEMPLATES: Final = frozenset({"format", "format_map", "vformat"})
-
+_KEEPS_TEMPLATES: Final = frozenset({"strip", "lstrip", "rstrip", "textwrap.dedent"})
+"""What leaves the places of a template as they are."""
 
 _WITHOUT_QUEUE: Final = (
     "keep what is to be done in a list, and do it side by side: results = await"
@@ -139,6 +142,35 @@ class Scope:
         else:
             self.program.helpers[made.name] = made
 
+    def add_copy(self, function: ast.AsyncFunctionDef, call: ast.Call, made: ast.AsyncFunctionDef) -> None:
+        """Let a copy of a function be called that calls what a call gives it: beside what is given.
+
+        Raises Refused (PYT011) if a name in it would mean another there.
+        """
+        given = names_read(*call.args, *(word.value for word in call.keywords))
+        if function in self.local_helpers.values() or not given & {
+            *self.local_helpers,
+            *self.local_definitions,
+        }:
+            if function in self.local_helpers.values() or self.outer is None:
+                self.add_helper(function, made)
+            else:
+                self.outer.add_copy(function, call, made)
+            return
+        own = names_bound(*function.body) | {one.arg for one in parameters_of(function.args)}
+        hidden = (names_read(*function.body) - own) & (
+            self.bound | {*self.local_helpers, *self.local_definitions}
+        )
+        if hidden:
+            name = min(hidden)
+            raise Refused(
+                "PYT011",
+                call,
+                f"{function.name} calls what it is given, and {name} has another meaning there than here",
+                f"give {name} another name here",
+            )
+        self.local_helpers[made.name] = made
+
     def is_variable(self, name: str) -> bool:
         """Whether a name is a variable of this function or of one around it."""
         if name in self.bound or (name in self.names.made and self.helper(name) is None):
@@ -157,6 +189,13 @@ class Scope:
             raise Refused(
                 "PYT010", node, f"{name} is the name of a tool, and would hide it", "give it another name"
             )
+
+    def is_pure_function(self, name: str) -> bool:
+        """Whether a name is that of a pure function: of the file, of an async function, or of Python."""
+        found = self.definitions().get(name) or self.program.definitions.get(name)
+        if found is None:
+            return is_built_in(name) and name not in FORBIDDEN and not self.is_variable(name)
+        return isinstance(found, ast.FunctionDef)
 
     def is_function(self, name: str) -> bool:
         """Whether a name is that of a tool or an async function."""
@@ -390,7 +429,7 @@ class Scope:
         if isinstance(node.func, ast.Name):
             self._check_called(node, node.func.id)
 
-    def _constant_text(self, node: ast.expr) -> str | None:
+    def _constant_text(self, node: ast.expr) -> str | None:  # noqa: PLR0911 - a case each
         """The text of a template that stands in the file: of a literal, a constant, or a table of them."""
         if isinstance(node, ast.Constant):
             return str(node.value)
@@ -414,7 +453,13 @@ class Scope:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
             texts = [self._constant_text(one) for one in (node.func.value, *node.args[1:])]
             return None if None in texts else "\n".join(map(str, texts))
-        return None
+        match node:
+            case ast.Call(func=ast.Attribute(value=inner, attr=attr)) if attr in _KEEPS_TEMPLATES:
+                return self._constant_text(inner)
+            case ast.Call(func=func, args=[inner]) if self.program.resolved(func) in _KEEPS_TEMPLATES:
+                return self._constant_text(inner)
+            case _:
+                return None
 
     def _check_called(self, node: ast.Call, name: str) -> None:
         if self.is_variable(name) or name in self.definitions() or name in self.program.definitions:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, TypeAlias, cast
 
@@ -90,6 +90,17 @@ class SharedValues(ABC):
         inner = merge(inside(inner), inner)
         self.doubled.append(inner)
 
+    def _note_twice(self, parts: Sequence[ast.expr]) -> None:
+        """Note the objects that a literal holds in more than one of its parts, as in `[row, row]`."""
+        names = [one.id for one in parts if isinstance(one, ast.Name)]
+        if len(names) < 2:
+            return
+        seen: set[Node] = set()
+        for name in names:
+            inner = chain(self.node(name))
+            self.doubled += [one for one in inner if one in seen]
+            seen.update(inner)
+
     def _double(self, node: ast.expr, own: set[str], value: Node) -> None:
         """What a comprehension or a repetition puts into a container again and again."""
         made = chain(value)
@@ -138,6 +149,7 @@ class SharedValues(ABC):
                 return merge(self.node(target.id), self.value(value))
             case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
                 made = Node()
+                self._note_twice(parts)
                 for one in parts:
                     if isinstance(one, ast.Starred):
                         put(made, inside(self.value(one.value)))
@@ -146,6 +158,7 @@ class SharedValues(ABC):
                 return made
             case ast.Dict(keys=keys, values=values):
                 made = Node()
+                self._note_twice(values)
                 if keys and all(isinstance(key, ast.Constant) and isinstance(key.value, str) for key in keys):
                     for key, one in zip(keys, values, strict=True):
                         name = str(cast("ast.Constant", key).value)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from callsheet.diagnostics import Span
 from callsheet.frontends.pure_code.facts import LINKS_AMONG, RELINKED
+from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR
 from callsheet.frontends.python.program import BINDINGS, Binding
 from callsheet.frontends.python.source import names_bound, names_read
 from callsheet.frontends.python.tree_questions import (
@@ -628,6 +629,8 @@ class StatementsPrinter:
                 return self._define(tuple((each.asname or each.name) for each in names), text)
             case ast.ImportFrom(names=names):
                 return self._define(tuple((each.asname or each.name) for each in names), ast.unparse(one))
+            case ast.ClassDef(name=name) if name in {TOOL_ERROR, DENIED}:
+                return True  # a plan has it
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
                 if names_read(one) & {*self.names.values()} - {*known}:
                     return False

@@ -601,11 +601,31 @@ class RenamedCode(ast.NodeTransformer):
         kept = _kept_in_code(node.test)
         if kept is not None and ast.dump(node.orelse) == ast.dump(_call("str", kept)):
             return _call("str", self.visit(kept))
+        if kept is not None:
+            name = ast.Attribute(_call("type", kept), "__name__", ast.Load())
+            if ast.dump(node.orelse) == ast.dump(name):
+                return ast.Attribute(_call("type", self.visit(kept)), "__name__", ast.Load())
+            _check_parts(kept, node.body)
         return self.generic_visit(node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         """The test whether a value is a kept error."""
         kept = _kept_in_code(node)
+        match node:
+            case ast.BoolOp(
+                values=[
+                    test,
+                    ast.Compare(left=ast.Subscript(value=value), comparators=[ast.Tuple(elts=kinds)]),
+                ]
+            ) if (held := _kept_in_code(test)) is not None and ast.dump(held) == ast.dump(value):
+                names = dict.fromkeys(
+                    exception_name(str(one.value)) for one in kinds if isinstance(one, ast.Constant)
+                )
+                return _call(
+                    "isinstance", self.visit(held), ast.Tuple([_name(one) for one in names], ast.Load())
+                )
+            case _:
+                pass
         if kept is not None:
             if isinstance(kept, ast.Name):
                 self.tested.add(kept.id)
@@ -621,6 +641,18 @@ class RenamedCode(ast.NodeTransformer):
                 return ast.Call(ast.Name("str", ast.Load()), [name], [])
             raise NotPython(f"the field {index.value} of a failure", "use its message")
         return self.generic_visit(node)
+
+
+def _check_parts(kept: ast.expr, node: ast.AST) -> None:
+    """Raises NotPython for code that asks a kept error for its kind or its fields."""
+    for one in ast.walk(node):
+        match one:
+            case ast.Subscript(value=value, slice=ast.Constant(value="kind" | "fields")) if ast.dump(
+                value
+            ) == ast.dump(kept):
+                raise NotPython("what code asks of the kind of an error", "ask it where the error is caught")
+            case _:
+                pass
 
 
 def _kept_in_code(node: ast.expr) -> ast.expr | None:

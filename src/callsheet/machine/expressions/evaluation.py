@@ -165,7 +165,8 @@ _KINDS: Final[tuple[tuple[type[BaseException], FailureKind], ...]] = (
 def _failure(error: BaseException) -> ExpressionFailed:
     kind = next(kind for known, kind in _KINDS if isinstance(error, known))
     message = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
-    failure = ExpressionFailed(kind, _in_our_words(message) or type(error).__name__)
+    words = repr(error.args[0]) if isinstance(error, KeyError) and error.args else None
+    failure = ExpressionFailed(kind, _in_our_words(message) or type(error).__name__, words=words)
     failure.span = _place(error.__traceback__)
     return failure
 

@@ -157,7 +157,8 @@ def field(value: Any, name: str) -> Any:
 
 def absent(value: dict[Any, Any], key: Any) -> ExpressionFailed:
     """The failure of a key that a dict does not have."""
-    return ExpressionFailed(FailureKind.KEY, f"there is no field {key!r}; {fields_of(value)}", is_absent=True)
+    message = f"there is no field {key!r}; {fields_of(value)}"
+    return ExpressionFailed(FailureKind.KEY, message, is_absent=True, words=repr(key))
 
 
 def at(value: Any, index: Any) -> Any:
@@ -179,7 +180,10 @@ def at(value: Any, index: Any) -> Any:
             return value[index]
         except IndexError:
             raise ExpressionFailed(
-                FailureKind.INDEX, f"there is no item {index}: there are {len(value)}", is_absent=True
+                FailureKind.INDEX,
+                f"there is no item {index}: there are {len(value)}",
+                is_absent=True,
+                words=f"{'string' if kind is str else kind.__name__} index out of range",
             ) from None
     if value is None:
         raise ExpressionFailed(

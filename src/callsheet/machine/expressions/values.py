@@ -42,12 +42,15 @@ class FailureKind(StrEnum):
 class ExpressionFailed(Exception):
     """An expression has no value. `span` is the part that failed, where it is known.
 
-    `is_absent` says that a path leads nowhere, which `??` forgives.
+    `is_absent` says that a path leads nowhere, which `??` forgives. `words` are what Python's exception says,
+    where the message tells more.
     """
 
-    def __init__(self, kind: FailureKind, message: str, *, is_absent: bool = False) -> None:
+    def __init__(
+        self, kind: FailureKind, message: str, *, is_absent: bool = False, words: str | None = None
+    ) -> None:
         super().__init__(message)
-        self.kind, self.message, self.is_absent = kind, message, is_absent
+        self.kind, self.message, self.is_absent, self.words = kind, message, is_absent, words
         self.span: Span | None = None
 
 

@@ -20,7 +20,7 @@ KINDS: dict[FailureKind, Failing] = {
     FailureKind.OVERFLOW: Failing.OVERFLOW,
     FailureKind.LIMIT: Failing.LIMIT,
 }
-_NAMES = {kind.value: failing.value for kind, failing in KINDS.items()}
+_NAMES = {kind.value: failing.value for kind, failing in KINDS.items()} | {"ToolError": Failing.TOOL.value}
 """The kinds by the names of Python's exceptions."""
 _SHOWN_FAILURES = 5
 """How many failed items a message names."""
@@ -42,7 +42,10 @@ class Failure(NamedTuple):
     @classmethod
     def of(cls, failed: ExpressionFailed, step: str) -> Failure:
         """The failure of an expression at a place."""
-        return cls(KINDS[failed.kind].value, failed.message, step)
+        kind = KINDS[failed.kind].value
+        if failed.words is not None:
+            return cls(kind, failed.words, step, failed.message)
+        return cls(kind, failed.message, step)
 
     @property
     def text(self) -> str:

@@ -308,6 +308,8 @@ def _failed(error: MontyError, program: PureProgram, session: MontySession, limi
         kind, message, fields, line, column = cast("tuple[str, str, dict[str, Any], int, int]", said)
         at = Place(line, column) if line else place
         return Raised(kind, message, program.classes[kind], at, cast("dict[str, Any]", taken(fields)))
+    if isinstance(raised, KeyError) and raised.args:
+        message = repr(raised.args[0])
     bases = tuple(base.__name__ for base in type(raised).__mro__[:-1])
     return Raised(type(raised).__name__, message, bases, place, {})
 
