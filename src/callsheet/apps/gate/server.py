@@ -306,6 +306,7 @@ class Gate:
                 call.answer_turn(reply.number, await _ask_older(caller, call, reply, request))
             elif not caller.may_answer(reply.ask):
                 call.answer.set_result(None)
+                await caller.report_progress(0, None, session.waits_in_inbox(call))
             elif caller.has_input_required:
                 requests: dict[str, Any] = {"approval": ask_form(reply.ask).request()}
                 return InputRequiredResult(

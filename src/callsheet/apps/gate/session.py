@@ -314,7 +314,7 @@ class Session:
         """What the client is told of a call that waits for an approval elsewhere."""
         return (
             f"@{call.tool} waits for the approval of {call.asked.result().answered_by}. "
-            "Do not call it again: it is made once it is approved, and `run` shows its result."
+            f"Do not call it again: it is made once it is approved, and run {self.run_id} has its result."
         )
 
     def waiting(self, key: str) -> ClientCall | None:
