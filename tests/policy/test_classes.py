@@ -303,7 +303,7 @@ def test_wrong_class_is_an_error_with_its_place(text: str, message: str) -> None
 
 
 def test_misspelt_tool_of_a_class_is_a_warning() -> None:
-    _, found = bind_policy(ours('[class]\nreads = ["get_mial"]\n'), there())
+    _, found = bind_policy(ours('[class]\nreads = ["get_mial", "away__get_mail"]\n'), there())
     assert [(d.code, d.is_error) for d in found] == [("POL008", False)]
     assert "@GET_MAIL" in (found[0].help or "")
 

@@ -59,7 +59,7 @@ async def test_log_line_reaches_no_other_client(owners: str, is_alone: bool, hea
     front = Front(logged=(lambda server, params: got.append("front")) if is_alone else None)
     calls = OpenCalls("desk", front)
 
-    def hear(result: dict[str, Any]) -> None:
+    def hear(*sent: Any) -> None:
         pass
 
     with ExitStack() as stack:
@@ -68,7 +68,7 @@ async def test_log_line_reaches_no_other_client(owners: str, is_alone: bool, hea
             async def logged(params: dict[str, JSON], owner: str = owner) -> None:
                 got.append(owner)
 
-            PASSAGE.set(Passage(hear=hear, logged=logged))
+            PASSAGE.set(Passage(hear=hear, refused=hear, logged=logged))
             stack.enter_context(calls.during(OpenCall(owner, None, asyncio.timeout(None), 1.0)))
         await calls.logged({"level": "info", "data": "the milk of ann"})
     assert got == heard

@@ -33,16 +33,15 @@ POLICY = 'schema = 1\nextends = "workspace"\n[class]\nreads = ["get_*"]\n'
 class World:
     """Tools that tell what was called; `team` is what reading gives."""
 
-    def __init__(self, path: Path, team: list[dict[str, str]] | None = None) -> None:
+    def __init__(self, path: Path, team: list[dict[str, str]] | None = None, more: str = "") -> None:
         self.calls: list[str] = []
-        self.later: list[dict[str, str]] | None = None
         self.team = team or [{"mail": f"{name}@other.example", "task": name} for name in ("ada", "bob")]
         policy, self.path = path / "policy.toml", path / "runs.db"
-        policy.write_text(POLICY)
+        policy.write_text(POLICY + more)
 
         @tool(effect="read")
         def get_team(name: str) -> list[Any]:
-            return self.team if name == "x" or self.later is None else self.later
+            return self.team
 
         @tool(does="sends")
         def send_mail(recipients: list[str], body: str) -> str:
@@ -116,22 +115,27 @@ async def main():
     assert again.args == {"recipients": ["zoe@x.example", "ada@other.example"], "body": "b"}
 
 
-def test_reason_that_was_not_shown_asks_again(tmp_path: Path) -> None:
-    world = World(tmp_path)
+def test_no_yes_covers_a_call_that_somebody_with_a_role_has_to_approve(tmp_path: Path) -> None:
+    demands = '[tools.delete_mail]\napprover = "finance"\n'
     plan = """
 async def main():
-    first = await get_team(name="x")
-    await send_mail(recipients=[first[0]["mail"]], body="a")
-    second = await get_team(name="y")
-    await send_mail(recipients=["zoe@x.example"], body=second[0]["task"])
+    team = await get_team(name="x")
+    await send_mail(recipients=[team[0]["mail"]], body="a")
+    await send_mail(recipients=[team[1]["mail"]], body="b")
+    await delete_mail(mail_id="7")
 """
-    world.later = [{"mail": "", "task": "hello\nBcc: eve@evil.example"}]
+    world = World(tmp_path, more=demands)
     ask = asked(world.run(plan))
     program = world.program(ask)
     assert program is not None
-    result = world.approve(ask, program.digest)
-    sent = [call for call in world.calls if "zoe" in call]
-    assert sent or asked(result).why, "a header in the body tells nobody, or is asked about"
+    assert [call.alone for call in program.calls] == [None, "only somebody with the role finance may answer"]
+    waits = asked(world.approve(ask, program.digest))
+    assert (waits.tool, waits.role, len(world.calls)) == ("DELETE_MAIL", "finance", 2)
+    assert forms_of(RunOutcome("r", None, waiting=(waits,))) == {}
+    (form,) = forms_of(RunOutcome("r", None, waiting=(ask, waits))).values()
+    assert "the approval of @DELETE_MAIL by somebody with the role finance" in form.message.splitlines()[-1]
+    with pytest.raises(CallsheetError, match="RUN039"):
+        world.runtime.answer_sync("r", waits.key, True)
 
 
 HOSTILE = [

@@ -23,7 +23,7 @@ _OWN = ("builtin", "transform", "people")
 _WIDEST = 108
 _MOST_UNKNOWN = 20
 """So many tools that no class has are named in the file."""
-_MOST_NAMES = 12
+_MOST_NAMES = 8
 """How many tools of a class are named one by one, before those with the same first word become a pattern."""
 
 _VERBS: Mapping[ToolClass, str] = {
@@ -33,18 +33,24 @@ _VERBS: Mapping[ToolClass, str] = {
     ToolClass.ADMINISTERS: "ban block grant invite kick revoke",
     ToolClass.RUNS: "deploy eval exec execute run shell",
     ToolClass.SENDS: "comment email forward message notify post publish reply send share tweet upload",
-    ToolClass.WRITES: "add append apply archive assign copy create edit insert label log make mark merge move"
-    " push put rename reopen reschedule save schedule set store submit sync transition update write",
-    ToolClass.READS: "analyze browse calculate check compare convert count describe diff fetch find format"
-    " get has is list lookup open parse query read resolve retrieve scan search show stat status summarize"
-    " validate view",
+    ToolClass.WRITES: "add append apply archive assign commit copy create edit fork insert label log make"
+    " mark merge move push put rename reopen reschedule save schedule set store submit sync transition"
+    " update write",
+    ToolClass.READS: "analyze browse calculate check compare convert count describe diff echo fetch find"
+    " format get has history is list lookup open parse query read resolve retrieve scan search show stat"
+    " status summarize tree validate view",
 }
 _OBJECTS: Mapping[ToolClass, str] = {
     ToolClass.PAYS: "invoice money payment payments purchase transaction transfer",
     ToolClass.ADMINISTERS: "access account member members password permission permissions role roles secret"
     " token user users",
+    ToolClass.SENDS: "comment discussion gist issue pull release repository review ticket",
 }
-"""Words that make a change of theirs more than that: `send_money`, `update_password`."""
+"""Words that make a change of theirs more than that: `send_money`, `update_password`, `create_issue`."""
+_PLACE = frozenset({"owner", "repo"})
+"""Arguments of tools that write where others read, in a repository at a forge."""
+_REVISIONS = frozenset({"branch", "branch_name", "commit", "ref", "revision"})
+_CONTENTS = frozenset({"content", "data", "entry", "event", "level", "line", "message", "text"})
 _OF_VERB = {word: does for does, words in _VERBS.items() for word in words.split()}
 _OF_OBJECT = {word: does for does, words in _OBJECTS.items() for word in words.split()}
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -130,19 +136,33 @@ def class_assumed(spec: ToolSpec) -> ToolClass | None:
 
     >>> class_assumed(ToolSpec("SEND_MONEY", "send_money")), class_assumed(ToolSpec("FOO", "foo"))
     (<ToolClass.PAYS: 'pays'>, None)
+    >>> takes = {"properties": {"owner": {}, "repo": {}, "title": {}}}
+    >>> class_assumed(ToolSpec("CREATE_ISSUE", "create_issue", "", takes))
+    <ToolClass.SENDS: 'sends'>
+    >>> local = {"properties": {"repo_path": {}, "branch_name": {}}}
+    >>> [str(class_assumed(ToolSpec("X", name, "", local))) for name in ("git_checkout", "git_log")]
+    ['writes', 'reads']
     """
     words = [word for word in re.split(r"[^a-z0-9]+", _HUMP.sub("_", spec.executor).lower()) if word]
-    verb = next((_OF_VERB[word] for word in words if word in _OF_VERB), None)
-    if verb is None:
+    word = next((word for word in words if word in _OF_VERB), None)
+    if word is None:
         return None
+    taken = {name.casefold() for name in spec.parameter_names}
+    verb = _OF_VERB[word]
+    if word == "checkout" and taken & _REVISIONS:
+        verb = ToolClass.WRITES
+    elif word == "log" and not taken & _CONTENTS:
+        verb = ToolClass.READS
     if verb is ToolClass.READS:
         return verb
     objects = [_OF_OBJECT[word] for word in words if word in _OF_OBJECT]
     facts = facts_of(spec.parameter_names)
     if ToolClass.PAYS in objects and verb is not ToolClass.DELETES:
         return ToolClass.PAYS
-    if objects or verb is ToolClass.ADMINISTERS:
+    if ToolClass.ADMINISTERS in objects or verb is ToolClass.ADMINISTERS:
         return ToolClass.ADMINISTERS
+    if verb is ToolClass.WRITES and (objects or taken >= _PLACE):
+        return ToolClass.SENDS
     tells = any(facts_of([name]).audience == name and name != "address" for name in spec.parameter_names)
     return ToolClass.SENDS if verb is ToolClass.WRITES and tells and facts.audience else verb
 
@@ -159,7 +179,7 @@ def _answered(name: str, spec: ToolSpec, ask: Ask) -> ToolClass | None:
 def _told(name: str, does: ToolClass, spec: ToolSpec, ask: Ask) -> str | None:
     """The argument that says who is told, if a person has to say so; None if its name tells it."""
     parameters = spec.parameter_names
-    if spec.tells is not None or not parameters:
+    if spec.tells is not None or not parameters or {*parameters} >= _PLACE:
         return None
     facts = facts_of(parameters)
     if facts.audience is not None or (does is ToolClass.SENDS and facts.address is not None):
@@ -182,9 +202,8 @@ def is_optional(spec: ToolSpec, told: str | None) -> bool:
 def draft_text(draft: Draft, base: str, file: str) -> str:
     """The text of the policy, which extends `base`; `file` is the name used in its comments."""
     lines = [
-        "# What plans may do here, by `callsheet policy init`. What is marked as assumed follows from names:",
-        f"# read it. `callsheet verify PLAN --policy {file}` proves a plan, `callsheet policy explain` says",
-        "# what a change would permit. Tools that no line names or matches are refused.",
+        "# What plans may do here, by `callsheet policy init`. What is assumed follows from names: read it.",
+        f"# Tools that no line has are refused. `callsheet verify PLAN --policy {file}` proves a plan.",
         "schema = 1",
         f"extends = {json.dumps(base)}",
         "",
@@ -241,10 +260,12 @@ def _shortened(names: Sequence[str], everything: Sequence[str]) -> list[str]:
         return list(names)
     shortened: dict[str, None] = {}
     for name in names:
-        server, _, own = name.rpartition("__")
-        beginning = f"{server}__{own.partition('_')[0]}_" if server else f"{own.partition('_')[0]}_"
+        server, apart, own = name.rpartition("__")
+        beginning = f"{server}{apart}{own.partition('_')[0]}_"
+        if all(each.startswith(beginning) for each in everything if each.startswith(server + apart)):
+            beginning += f"{name.removeprefix(beginning).partition('_')[0]}_"
         alike = [each for each in everything if each.startswith(beginning)]
-        is_pattern = len(alike) > 1 and "_" in own and all(each in names for each in alike)
+        is_pattern = name in alike and len(alike) > 1 and all(each in names for each in alike)
         shortened[f"{beginning}*" if is_pattern else name] = None
     return list(shortened)
 

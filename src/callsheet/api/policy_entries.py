@@ -196,10 +196,18 @@ def _of_absent(pinned: Mapping[str, ToolRule], registry: Registry) -> Iterator[t
 
 
 def _misspelt(policy: Policy, specs: Mapping[str, ToolSpec], registry: Registry) -> Iterator[Diagnostic]:
-    """POL008 for each tool that a class of the policy names and that is not here, but almost."""
+    """POL008 for each tool that a class of the policy names and that is not here, but almost.
+
+    What is named with a server that has no tool here is left: only the servers that a plan needs are opened.
+    """
     known = {each for name, spec in specs.items() for each in _all_names(spec, registry.names_of(name))}
+    servers = {canonical_tool_name(spec.origin.removeprefix(_SERVER)) for spec in specs.values()}
     for entry in policy.entries:
-        if EVERY not in entry.pattern and entry.pattern not in known and did_you_mean(entry.pattern, known):
+        server, is_named, _ = entry.pattern.partition("__")
+        is_away = bool(is_named) and canonical_tool_name(server) not in servers
+        if EVERY in entry.pattern or entry.pattern in known or is_away:
+            continue
+        if did_you_mean(entry.pattern, known):
             yield _absent(entry.pattern, [f"@{name}" for name in known])
 
 

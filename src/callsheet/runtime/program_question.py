@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, cast
 
@@ -28,6 +28,7 @@ from callsheet.machine.forecasting.tree_interpreter import foresee_tree
 from callsheet.machine.monitor.reads import argument_of
 from callsheet.machine.questions import covers as needs_approval
 from callsheet.passes.verify import verify
+from callsheet.policy.builtins import approver_of
 from callsheet.policy.calls import Argument, CallView, Hole
 from callsheet.policy.judge import judge_of
 from callsheet.policy.model import Policy
@@ -52,7 +53,7 @@ class FurtherCall:
 
     `key` is its place, "" if that is not known. `arguments` are shown with placeholders for what is known
     only then. `alone` says why it will ask by itself, whatever is answered now; None for a call that a yes
-    covers.
+    covers. `role` is the one that the policy demands of whoever approves it.
     """
 
     key: str
@@ -62,6 +63,13 @@ class FurtherCall:
     why: tuple[str, ...]
     is_sure: bool
     alone: str | None
+    role: str = ""
+
+    def beside(self, role: str) -> FurtherCall:
+        """The call beside a question that whoever has this role may answer, and else nobody in particular."""
+        if self.alone is not None or self.role in ("", role):
+            return self
+        return replace(self, alone=f"only somebody with the role {self.role} may answer")
 
     def to_json(self, plan: str) -> dict[str, Any]:
         """What a yes covers, as JSON data."""
@@ -137,7 +145,8 @@ def _calls_ahead(journal: Journal, run_id: str) -> list[FurtherCall]:
 
 def _beside(ahead: Sequence[FurtherCall], key: str, digest: str) -> ProgramQuestion | None:
     """What is further of these calls beside the one with this key; None if a yes could cover none."""
-    calls = [call for call in ahead if call.key != key]
+    role = next((call.role for call in ahead if call.key == key), "")
+    calls = [call.beside(role) for call in ahead if call.key != key]
     listed = calls[:MOST_LISTED]
     if not any(call.alone is None for call in listed):
         return None
@@ -207,7 +216,9 @@ class _Ahead:
         if views and not why and not by_rule:
             return None
         shown = tuple((name, Unknown("hidden") if is_secret else value) for name, value in arguments)
-        return FurtherCall(key, statement.id, call.tool, shown, why, call.when is When.ALWAYS, alone)
+        role = "" if self._policy is None else approver_of(self._policy, call.tool)
+        is_sure = call.when is When.ALWAYS
+        return FurtherCall(key, statement.id, call.tool, shown, why, is_sure, alone, role)
 
     def _alone(self, call: ForeseenCall, key: str, *, is_secret: bool) -> str | None:
         """Why a call asks by itself."""

@@ -92,6 +92,8 @@ async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> Any:
             return text("grown")
         case _:
             note(params.name)
+            if params.arguments:
+                raise MCPError(code=-32050, message="no such day", data=params.arguments)
             return text(f"did {params.name}")
 
 
@@ -116,7 +118,7 @@ async def read_resource(ctx: Any, params: types.ReadResourceRequestParams) -> ty
         logo = types.BlobResourceContents(uri=uri, mime_type="image/png", blob="iVBORw0KGgo=")
         return types.ReadResourceResult(contents=[logo])
     if uri not in ("office://notes", "office://days/monday"):
-        raise MCPError(code=types.INVALID_PARAMS, message="no such paper")
+        raise MCPError(code=types.INVALID_PARAMS, message="no such paper", data={"uri": uri})
     return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, text="buy milk")])
 
 

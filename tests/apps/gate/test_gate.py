@@ -243,13 +243,19 @@ async def test_call_without_anyone_to_ask_waits_in_the_inbox(desk: Desk) -> None
 async def test_client_is_not_asked_what_somebody_with_a_role_has_to_approve(desk: Desk) -> None:
     rule = POLICY.replace('approval = "never"', 'approval = "always"\napprover = "finance"')
     async with desk.client(policy=rule, agrees=True) as client:
-        call = asyncio.create_task(client.call_tool("send_mail", {"to": "bob", "text": "x"}))
-        await client.call_tool("read_mail", {"number": 1})
+        told: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+        async def hear(progress: float, total: float | None, message: str | None) -> None:
+            told.set_result(message or "")
+
+        mail = {"to": "bob", "text": "x"}
+        call = asyncio.create_task(client.call_tool("send_mail", mail, progress_callback=hear))
+        assert "waits for the approval of somebody with the role finance" in await told
         waiting = await asyncio.to_thread(desk.callsheet, "inbox")
         assert "only somebody with the role finance may answer" in waiting
         assert not call.done()
         call.cancel()
-    assert (desk.asked, desk.log) == ([], ["read 1"])
+    assert (desk.asked, desk.log) == ([], [])
 
 
 async def test_policy_refuses_what_would_carry_private_data_out(desk: Desk) -> None:

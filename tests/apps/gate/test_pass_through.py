@@ -136,7 +136,7 @@ async def until(holds: Callable[[], bool]) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_resources_prompts_and_completions_are_those_of_the_server(office: Office) -> None:
+async def test_resources_prompts_completions_and_errors_are_those_of_the_server(office: Office) -> None:
     async with office.client(NEWER) as client:
         assert [each.uri for each in (await client.list_resources()).resources] == [
             "office://notes",
@@ -146,8 +146,12 @@ async def test_resources_prompts_and_completions_are_those_of_the_server(office:
         assert [each.uri_template for each in templates] == ["office://days/{day}"]
         read = await client.read_resource("office://logo")
         assert read.contents[0].blob == "iVBORw0KGgo="  # pyright: ignore[reportAttributeAccessIssue]
-        with pytest.raises(MCPError, match="no such paper"):
+        with pytest.raises(MCPError, match="no such paper") as unknown:
             await client.read_resource("office://secrets")
+        assert unknown.value.error.data == {"uri": "office://secrets"}
+        with pytest.raises(MCPError, match="no such day") as unknown:
+            await client.call_tool("read", {"day": "never"})
+        assert (unknown.value.error.code, unknown.value.error.data) == (-32050, {"day": "never"})
         assert [each.name for each in (await client.list_prompts()).prompts] == ["greet"]
         greeting = await client.get_prompt("greet", {"who": "ann"})
         assert greeting.messages[0].content.text == "Greet ann."  # pyright: ignore[reportAttributeAccessIssue]
@@ -156,9 +160,10 @@ async def test_resources_prompts_and_completions_are_those_of_the_server(office:
             "ann",
             "anton",
         ]
-    assert office.log == ["read office://logo", "read office://secrets", "prompt greet {'who': 'ann'}"]
+    noted = ["read office://logo", "read office://secrets", "read", "prompt greet {'who': 'ann'}"]
+    assert office.log == noted
     intents = [row.body["tool"] for row in office.rows(EventType.INTENT) if row.body]
-    assert intents == ["RESOURCE", "RESOURCE", "PROMPT"]
+    assert intents == ["RESOURCE", "RESOURCE", "READ", "PROMPT"]
 
 
 async def test_what_a_client_has_read_of_resources_counts(office: Office) -> None:
@@ -282,8 +287,8 @@ async def test_call_ends_with_its_session_though_its_form_stays_open(office: Off
 
 async def test_model_that_the_client_does_not_have_is_not_asked(office: Office) -> None:
     async with office.client(OLDER, OLDER, models=False) as client:
-        result = await client.call_tool("ask_model")
-        assert result.is_error
+        with pytest.raises(MCPError, match="Sampling not supported"):
+            await client.call_tool("ask_model")
 
 
 @pytest.mark.parametrize("server", [OLDER, NEWER])

@@ -76,9 +76,9 @@ SAID = "io.github.callsheet/said"
 _PATIENCE = 50.0
 """Seconds that a call waits for an approval elsewhere; clients give up after a minute."""
 _INSTRUCTIONS = (
-    "These are the tools of your MCP servers, recorded and guarded by callsheet. For several coordinated "
-    "calls write one program: find_tools, language, check_program, run_program. If a call was refused or "
-    "waits for a person, say so and do not try another way."
+    "These are the tools of your MCP servers, recorded and guarded by callsheet.",
+    "For several coordinated calls write one program: find_tools, language, check_program, run_program.",
+    "If a call was refused or waits for a person, say so and do not try another way.",
 )
 _PROGRAMS = frozenset({"run_program", "check_program"})
 """The own tools that take the text of a program."""
@@ -306,6 +306,7 @@ class Gate:
                 call.answer_turn(reply.number, await _ask_older(caller, call, reply, request))
             elif not caller.may_answer(reply.ask):
                 call.answer.set_result(None)
+                await caller.report_progress(0, None, session.waits_in_inbox(call))
             elif caller.has_input_required:
                 requests: dict[str, Any] = {"approval": ask_form(reply.ask).request()}
                 return InputRequiredResult(
@@ -343,6 +344,8 @@ class Gate:
         """What a server has sent for a resource or prompt, by a call of the client's session."""
         self._enter(context)
         session = await self._session(client_name_of(context))
+        if self._registry is None or self._registry.get(tool) is None:
+            raise MCPError(code=INVALID_PARAMS, message=f"no server has {tool.lower()}s")
         call, reply = await session.call(tool, args)
         while isinstance(reply, Asked):  # these requests have no place for a form
             call.answer.set_result(None)
@@ -350,7 +353,7 @@ class Gate:
         if isinstance(reply, Passed):
             return reply.result
         assert isinstance(reply, Withheld)
-        raise MCPError(code=INVALID_PARAMS, message=reply.why)
+        raise _sent_error(reply) or MCPError(code=INVALID_PARAMS, message=reply.why)
 
     def _may_tell(self, context: _Context) -> bool:
         """Whether words of a client may go to any server: while it has read nothing that a policy guards."""
@@ -424,7 +427,7 @@ def make_server(gate: Gate) -> Server[Any]:
         NAME,
         version=__version__,
         title="callsheet gate",
-        instructions=_INSTRUCTIONS,
+        instructions=" ".join(_INSTRUCTIONS if gate.has_own_tools else _INSTRUCTIONS[::2]),
         on_list_tools=gate.list_tools,
         on_call_tool=cast("Any", gate.call_tool),
         on_list_resources=offers.list_resources,
@@ -461,9 +464,17 @@ def _result(reply: Reply) -> CallToolResult:
         case Passed(result=result):
             return CallToolResult.model_validate(result)
         case Withheld(why=why):
+            error = _sent_error(reply)
+            if error is not None:
+                raise error
             return _refused(why)
         case Asked() | ServerAsked():
             raise AssertionError("a question is answered before")
+
+
+def _sent_error(reply: Withheld) -> MCPError | None:
+    """The error of the protocol that a server has sent in place of a result."""
+    return None if reply.sent is None else MCPError(*reply.sent)
 
 
 def _hearing(caller: ClientRequest, usual: str) -> Hearing:

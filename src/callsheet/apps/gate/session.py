@@ -55,9 +55,13 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class Withheld:
-    """Why a call has no result: refused, denied, failed, in doubt."""
+    """Why a call has no result: refused, denied, failed, in doubt.
+
+    `sent` has code, message and data of an error of the protocol that its server has sent instead.
+    """
 
     why: str
+    sent: tuple[int, str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +116,7 @@ class ClientCall:
     """A call that the client waits for.
 
     `asked` and `answer` are for the question about it, if any; `turns` are what its server asks meanwhile.
-    `raw` is what its server has sent, `value` what a plan would get of it.
+    `raw` is what its server has sent, `value` what a plan would get of it; `error` is as in `Withheld.sent`.
     """
 
     tool: str
@@ -120,6 +124,7 @@ class ClientCall:
     hearing: Hearing = _DEAF
     key: str = ""
     raw: dict[str, Any] | None = None
+    error: tuple[int, str, Any] | None = None
     has_value: bool = False
     value: JSON = None
     ended: asyncio.Future[Passed | Withheld] = field(default_factory=_future)
@@ -309,7 +314,7 @@ class Session:
         """What the client is told of a call that waits for an approval elsewhere."""
         return (
             f"@{call.tool} waits for the approval of {call.asked.result().answered_by}. "
-            "Do not call it again: it is made once it is approved, and `run` shows its result."
+            f"Do not call it again: it is made once it is approved, and run {self.run_id} has its result."
         )
 
     def waiting(self, key: str) -> ClientCall | None:
@@ -371,9 +376,18 @@ class Session:
             def hear(result: dict[str, Any]) -> None:
                 call.raw = result
 
+            def refused(*sent: Any) -> None:
+                call.error = sent
+
             wants = call.hearing
             token = PASSAGE.set(
-                Passage(hear=hear, progress=wants.progress, logged=wants.logged, meta=wants.meta)
+                Passage(
+                    hear=hear,
+                    refused=refused,
+                    progress=wants.progress,
+                    logged=wants.logged,
+                    meta=wants.meta,
+                )
             )
             try:
                 call.value = await handler(args, context)
@@ -408,7 +422,7 @@ class Session:
         elif call.has_value and not ended.why:
             self._reply(call, Passed({}))
         else:
-            self._reply(call, Withheld(ended.why or f"@{call.tool} gave no result"))
+            self._reply(call, Withheld(ended.why or f"@{call.tool} gave no result", call.error))
 
     def _reply(self, call: ClientCall, reply: Passed | Withheld) -> None:
         self._open.pop(call.key, None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from mcp_types import ElicitResult
@@ -48,16 +49,26 @@ def forms_of(outcome: RunOutcome, programs: Mapping[str, ProgramQuestion] | None
     """The forms for the open questions of a run, by a name with the digest of the question.
 
     `programs` are the further calls of the plan that will ask, by the digest of the question; their hash is
-    part of the form's name, so that a yes is for what was shown.
+    part of the form's name, so that a yes is for what was shown. Nobody knows who answers at a client, so
+    what only somebody with a role may answer has no form: the forms name it.
     """
     shown = programs or {}
-    asks: dict[str, Form] = {}
+    forms: dict[str, Form] = {}
     for ask in outcome.waiting:
-        if not ask.is_answered and not ask.role:  # nobody knows who answers at a client
+        if not ask.is_answered and not ask.role:
             program = shown.get(ask.digest)
             name = f"{ask.key}#{ask.digest}" + ("" if program is None else f"+{program.digest}")
-            asks[name] = ask_form(ask, program)
-    return asks | {f"{call.key}#": _doubt_form(outcome.run_id, call) for call in outcome.in_doubt}
+            forms[name] = ask_form(ask, program)
+    forms |= {f"{call.key}#": _doubt_form(outcome.run_id, call) for call in outcome.in_doubt}
+    besides = [_besides(ask) for ask in outcome.waiting if ask.role and not ask.is_answered]
+    if not besides:
+        return forms
+    return {name: replace(form, message="\n".join([form.message, *besides])) for name, form in forms.items()}
+
+
+def _besides(ask: PendingAsk) -> str:
+    what = f"the approval of @{ask.tool}" if ask.kind == "approval" else "an answer"
+    return f"Besides, {ask.key} waits for {what} by {ask.answered_by}."
 
 
 def ask_form(ask: PendingAsk, program: ProgramQuestion | None = None) -> Form:

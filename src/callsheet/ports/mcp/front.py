@@ -63,11 +63,13 @@ class Front:
 class Passage:
     """A call that is passed on for a client: `hear` gets the result as its server sent it, tokens masked.
 
+    `refused` gets code, message and data of an error of the protocol that its server sent instead.
     `progress` is told how far the call is, if its client wants to know; `logged` gets log lines. `meta` are
     further fields of the call.
     """
 
     hear: Callable[[dict[str, Any]], None]
+    refused: Callable[[int, str, Any], None]
     progress: ProgressFnT | None = None
     logged: Callable[[dict[str, JSON]], Awaitable[None]] | None = None
     meta: Mapping[str, JSON] = field(default_factory=dict[str, JSON])

@@ -30,7 +30,7 @@ from callsheet.ports.mcp.declarations import (
     terms_of,
     unused_settings,
 )
-from callsheet.ports.mcp.front import PASSAGE, Front, TaskOfCall
+from callsheet.ports.mcp.front import PASSAGE, Front, Passage, TaskOfCall
 from callsheet.ports.mcp.server_labels import said_of_result
 from callsheet.ports.mcp.servers import HttpServer, McpServerConfig, ToolProbe, ToolRule
 from callsheet.ports.mcp.transport import IDEMPOTENCY_KEY
@@ -212,7 +212,9 @@ class ManagedServer:
         try:
             return self._without_tokens(await connection.request(method, params, self.config.timeout))
         except MCPError as error:
-            raise MCPError(error.error.code, self._without_tokens(error.error.message)) from None
+            sent = error.error
+            about = self._without_tokens(sent.message), self._without_tokens(sent.data)
+            raise MCPError(sent.code, *about) from None
 
     async def close(self) -> None:
         """End the connection for good: later calls fail."""
@@ -386,10 +388,22 @@ class ManagedServer:
         except OtherHeaders:
             await self._check_unchanged(spec, declaration, connection)
             raise
+        except ToolFailed as error:
+            if passage is not None and not (error.in_doubt or error.final):
+                self._tell_refusal(passage, error.__cause__)
+            raise
         if passage is not None:
             whole = result.model_dump(mode="json", by_alias=True, exclude_none=True)
             passage.hear(self._without_tokens(whole))
         return await self._value(result, schema, context)
+
+    def _tell_refusal(self, passage: Passage, error: BaseException | None) -> None:
+        """Pass on that the server has answered a call with an error of the protocol, if it has."""
+        from mcp.shared.exceptions import MCPError  # noqa: PLC0415 - a session is open
+
+        if isinstance(error, MCPError):
+            sent = error.error
+            passage.refused(sent.code, self._without_tokens(sent.message), self._without_tokens(sent.data))
 
     def _late_value(self, answer: CallToolResult | ToolFailed, schema: Any) -> JSON | ToolFailed:
         """The value or failure of an answer that came after the timeout, without tokens."""

@@ -165,14 +165,16 @@ def offer_tools(servers: Callable[[], Sequence[ManagedServer]], sink: BlobSink |
 
 
 async def _answer(server: ManagedServer, method: str, params: dict[str, JSON]) -> dict[str, Any]:
-    """The result of a request, which whoever passes the call on hears as well; raises ToolFailed."""
+    """The result of a request; whoever passes the call on hears it, or the error. Raises ToolFailed."""
     from mcp.shared.exceptions import MCPError  # noqa: PLC0415 - a session is open
 
+    passage = PASSAGE.get()
     try:
         result = await server.request(method, params)
     except MCPError as error:
+        if passage is not None:
+            passage.refused(error.error.code, error.message, error.error.data)
         raise ToolFailed(error.message) from error
-    passage = PASSAGE.get()
     if passage is not None:
         passage.hear(result)
     return result
