@@ -14,7 +14,7 @@ from typing import Any
 
 from callsheet.api.oneshot import arun
 from callsheet.api.plan import Plan
-from callsheet.authoring.distillation.plan_text import DistilledPlan, distilled
+from callsheet.authoring.distillation.plan_text import DistilledPlan, plans
 from callsheet.authoring.distillation.recorded_calls import (
     RecordedCall,
     RecordedWork,
@@ -75,10 +75,16 @@ async def distil_transcript(text: str, name: str) -> Distillation:
 
 
 async def _distilled(work: RecordedWork, effects: dict[str, Effect], about: str) -> Distillation:
-    calls = slice_of(work.calls, effects, work.said)
-    plan = distilled(calls, work.said, about)
-    await _verify(plan, calls, effects)
-    return Distillation(plan, tuple(calls), work)
+    needed = slice_of(work.calls, effects, work.said)
+    failure: CallsheetError | None = None
+    for plan, calls in plans(needed, work.calls, work.said, about, effects):
+        try:
+            await _verify(plan, calls, effects)
+        except CallsheetError as error:
+            failure = failure or error
+        else:
+            return Distillation(plan, tuple(calls), work)
+    raise failure or AssertionError("there is a plan of any calls")
 
 
 async def _verify(plan: DistilledPlan, calls: Sequence[RecordedCall], effects: dict[str, Effect]) -> None:

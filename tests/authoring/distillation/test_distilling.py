@@ -12,7 +12,7 @@ import pytest
 
 from callsheet import Plan, arun
 from callsheet.authoring.distillation.explanations import Source, explain
-from callsheet.authoring.distillation.plan_text import DistilledPlan, distilled
+from callsheet.authoring.distillation.plan_text import DistilledPlan, distilled, plans
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, slice_of
 from callsheet.ir import JSON, Effect
 from callsheet.ports.calls import CallContext, ToolFailed
@@ -168,7 +168,7 @@ async def test_plan_does_the_same_for_other_data(task: str) -> None:
 
 
 async def test_what_nothing_explains_is_an_input_and_no_guess() -> None:
-    mails = [{"id": n, "from": f"writer{n}@x.example", "text": "word " * n} for n in (1, 2, 3)]
+    mails: Any = [{"id": n, "from": f"writer{n}@x.example", "text": "word " * n} for n in (1, 2, 3)]
     calls = [
         RecordedCall(0, "LIST_MAILS", {}, {"mails": mails}),
         RecordedCall(1, "SEND_MAIL", {"to": "writer2@x.example", "text": "I chose you", "copies": 3}, "done"),
@@ -189,7 +189,7 @@ async def test_some_of_a_list_are_chosen_by_whoever_runs_the_plan() -> None:
 
 
 def test_objects_in_arguments_are_built_from_what_is_known() -> None:
-    files = [{"name": f"note{n}.txt", "content": f"text number {n}"} for n in range(3)]
+    files: Any = [{"name": f"note{n}.txt", "content": f"text number {n}"} for n in range(3)]
     calls = [
         RecordedCall(0, "LIST_FILES", {}, {"files": files}),
         RecordedCall(
@@ -248,14 +248,14 @@ ORDERS: list[JSON] = [
 @pytest.mark.parametrize(
     ("said", "chosen", "code"),
     [
-        ("close the open orders", (1, 3), 'for line in [each for each in orders if each["open"]]:'),
+        ("close the open orders", (1, 3), '[each for each in orders if each["open"]]'),
         ("close the orders that are not open", (0, 2), '[each for each in orders if not each["open"]]'),
         ("close all paid orders", (0, 2), '[each for each in orders if each["state"] == state]'),
         ("close the orders with a total over 20", (2, 3), 'if each["total"] > over]'),
-        ("close the first two orders", (0, 1), "for order in orders[:2]:"),
+        ("close the first two orders", (0, 1), "for order in orders[:count]:"),
         ("close the last order", (3,), 'close(order=orders[-1]["id"])'),
-        ("close the order with the largest total", (3,), 'max(orders, key=lambda one: one["total"])["id"]'),
-        ("close the order with the most stock", (0,), 'max(orders, key=lambda one: one["stock"])["id"]'),
+        ("close the order with the largest total", (3,), 'max(orders, key=lambda one: one["total"])'),
+        ("close the order with the most stock", (0,), 'max(orders, key=lambda one: one["stock"])'),
         ("close most orders", (0, 1, 3), ""),
         ("close the largest order", (3,), ""),  # by the total or by the stock?
         ("close the open orders", (0, 1, 3), ""),  # the agent has done something else
@@ -306,19 +306,126 @@ def test_single_call_for_a_selected_item_is_a_loop_only_if_it_names_the_item() -
         assert distilled([listed, log], "log the open orders", "").inputs == {"text": text}
 
 
-async def test_condition_of_the_user_is_an_input_since_a_model_decided() -> None:
+@pytest.mark.parametrize(
+    ("said", "result", "condition"),
+    [
+        ("if it rains in Oslo, write to ann@x.example", {"rain": True}, 'weather["rain"]'),
+        ("write to ann@x.example if it is over 20 in Oslo", {"high": 25}, 'weather["high"] > over'),
+        ("if there are any days in Oslo, write to ann@x.example", {"days": [3]}, 'len(weather["days"]) > 0'),
+        ("if it pours in Oslo, write to ann@x.example", {"rain": True}, "condition_holds"),
+        ("write to ann@x.example or bob of Oslo", {"rain": True}, "condition_holds"),
+        ('write to ann@x.example of Oslo: "call if it rains"', {"rain": True}, ""),
+    ],
+)
+def test_condition_of_the_user_is_asked_of_the_data_or_of_whoever_runs_the_plan(
+    said: str, result: Any, condition: str
+) -> None:
     calls = [
-        RecordedCall(0, "GET_WEATHER", {"city": "Oslo"}, {"rain": True}),
+        RecordedCall(0, "GET_WEATHER", {"city": "Oslo"}, result),
         RecordedCall(1, "SEND", {"to": "ann@x.example"}, "sent"),
     ]
-    plan = distilled(calls, "if it rains in Oslo, write to ann@x.example", "")
-    assert plan.inputs["condition_holds"] is True
-    assert "if not condition_holds:" in plan.text
-    assert "“if”" in plan.reasons["condition_holds"]
-    assert (
-        "condition_holds"
-        not in distilled(calls, 'write to ann@x.example of Oslo: "call if it rains"', "").text
-    )
+    plan = distilled(calls, said, "")
+    found = [line.strip() for line in plan.text.splitlines() if line.strip().startswith("if not ")]
+    assert [line.removeprefix("if not ").strip("():") for line in found] == ([condition] if condition else [])
+    assert ("condition_holds" in plan.inputs) == (condition == "condition_holds")
+
+
+LOOK: dict[str, JSON] = {
+    "room": "blue",
+    "free": True,
+    "seats": 4,
+    "owners": ["ann", "eve"],
+    "next_page": None,
+}
+PEOPLE: list[JSON] = [{"boss": "ann@x.example", "on": True}, {"boss": "bob@x.example", "on": True}]
+
+
+OPEN: list[tuple[str, list[tuple[str, Any, Any]], list[str]]] = [
+    # a look before something was changed may have been the reason to go on
+    (
+        "book blue for bob",
+        [("CHECK_ROOM", {"room": "blue"}, LOOK), ("BOOK", {"room": "blue", "to": "bob"}, "ok")],
+        ['room_2["free"]', 'len(room_2["owners"]) > 0', 'to not in room_2["owners"]'],
+    ),
+    # two fields had the one value that was used
+    (
+        "tell the owner of shop 7",
+        [
+            ("GET_SHOP", {"shop": 7}, {"mail": "a@x.example", "office": "a@x.example"}),
+            ("SEND", {"to": "a@x.example"}, "ok"),
+        ],
+        ['shop_2["mail"] == shop_2["office"]'],
+    ),
+    # no item was unlike these, and nobody was written to twice
+    (
+        "greet the bosses",
+        [
+            ("LIST_STAFF", {}, PEOPLE),
+            *(("SEND", {"to": f"{who}@x.example"}, "ok") for who in ("ann", "bob")),
+        ],
+        ['all(each["on"] for each in staff)', 'len({each["boss"] for each in staff}) == len(staff)'],
+    ),
+    # there was one page
+    (
+        "close all jobs",
+        [
+            ("LIST_JOBS", {"limit": 9}, {"jobs": [{"id": "j-1"}, {"id": "j-2"}], "has_more": False}),
+            *(("CLOSE", {"id": f"j-{n}"}, "ok") for n in (1, 2)),
+        ],
+        ['not jobs["has_more"]', 'len(jobs["jobs"]) < 9'],
+    ),
+    # a list in a text had something in it
+    (
+        "mail the names to al@x.example",
+        [
+            ("LIST_CLUBS", {}, [{"name": "chess"}, {"name": "rowing"}]),
+            ("MAIL", {"to": "al@x.example", "text": "chess, rowing"}, "ok"),
+        ],
+        ["len(clubs) > 0"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("said", "calls", "stops"), OPEN)
+def test_plan_stops_where_the_record_leaves_open_what_to_do(
+    said: str, calls: list[tuple[str, dict[str, JSON], JSON]], stops: list[str]
+) -> None:
+    made = [RecordedCall(place, *call) for place, call in enumerate(calls)]
+    plan, kept = next(plans(slice_of(made, {}, said), made, said, ""))
+    assert plan.unexplained == frozenset()
+    assert kept == made
+    assert [stop for stop in stops if stop not in plan.stops] == [], plan.stops
+
+
+def test_look_that_nothing_follows_from_is_left_out() -> None:
+    calls = [
+        RecordedCall(0, "LIST_ORDERS", {}, ORDERS),
+        RecordedCall(1, "GET_ORDER", {"id": "O-1000"}, ORDERS[0]),
+        *(RecordedCall(2 + n, "CLOSE", {"order": f"O-100{at}"}, "closed") for n, at in enumerate((1, 3))),
+    ]
+    plan, kept = next(plans(calls, calls, "close the open orders", ""))
+    assert [call.tool for call in kept] == ["LIST_ORDERS", "CLOSE", "CLOSE"]
+    assert plan.inputs == {}
+
+
+def test_rounds_with_loops_of_their_own_and_rounds_that_end_early_are_loops() -> None:
+    shops: Any = [{"shop": f"s-{n}"} for n in range(3)]
+    calls = [RecordedCall(0, "LIST_SHOPS", {}, shops)]
+    for n in range(3):
+        jobs: Any = [{"job": f"j-{n}{m}", "late": m == 0} for m in range(n + 1)]
+        calls.append(RecordedCall(len(calls), "LIST_JOBS", {"shop": f"s-{n}"}, jobs))
+        for m in range(n + 1):
+            calls.append(RecordedCall(len(calls), "CLOSE", {"job": f"j-{n}{m}"}, "ok"))
+    nested = distilled(calls, "close all jobs of each shop", "").text
+    assert "for job_2 in jobs:" in nested or "for job in jobs:" in nested, nested
+    calls = [RecordedCall(0, "LIST_SHOPS", {}, shops)]
+    for n in range(3):
+        calls.append(
+            RecordedCall(len(calls), "GET_SHOP", {"shop": f"s-{n}"}, {"shop": f"s-{n}", "open": n != 1})
+        )
+        if n != 1:
+            calls.append(RecordedCall(len(calls), "CLOSE", {"shop": f"s-{n}"}, "ok"))
+    assert 'if shop["open"]:' in distilled(calls, "close the open shops", "").text
 
 
 @pytest.mark.parametrize(

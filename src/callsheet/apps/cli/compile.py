@@ -457,6 +457,7 @@ def _told(made: Distillation, output: Path | None) -> list[str]:
             f"input {name} = {json.dumps(made.plan.inputs[name], ensure_ascii=False)[:80]}: {reason}"
         )
     lines += [f"to read: {reading}" for reading in made.plan.readings]
+    lines += [f"stops unless {condition}" for condition in made.plan.stops]
     if output is not None:
         given = " ".join(
             f"--var {shlex.quote(f'{name}={_written(value)}')}" for name, value in made.plan.inputs.items()

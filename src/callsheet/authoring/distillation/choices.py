@@ -13,8 +13,11 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
+from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
+from callsheet.authoring.distillation.wording import SMALL_WORDS, is_kin, word_set
 from callsheet.ir import JSON
 
 _NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -25,44 +28,84 @@ _FUNCTIONS = {
     **{"most": "max", "fewest": "min", "priciest": "max", "cheapest": "min"},
     **{"newest": "max", "latest": "max", "oldest": "min", "earliest": "min"},
 }
-_PRICES = frozenset(("price", "cost", "fare", "fee", "amount", "total", "rate"))
+_PAIRS = (
+    ("most recent", "newest"),
+    ("most expensive", "priciest"),
+    ("least expensive", "cheapest"),
+)
+_ORDERS = frozenset((*_FUNCTIONS, *_PLACES))
+_PRICES = word_set("price cost fare fee amount total rate")
 _OF_TIME = frozenset(("newest", "latest", "oldest", "earliest"))
 _OF_A_NAMED_FIELD = frozenset(("most", "fewest", "least"))
 """"The most votes", while "most tickets" are many of them."""
-_UNCLEAR = frozenset(
-    (
-        *("except", "excluding", "unless", "only", "some", "few", "half", "top", "other", "others"),
-        *("rest", "remaining", "best", "worst", "unique", "distinct", "odd", "even", "random", "any"),
-    )
+_UNCLEAR = word_set(
+    "except excluding unless only some few half top other others rest remaining best worst unique "
+    "distinct odd even random any appropriate suitable relevant important suspicious interesting "
+    "necessary overdue expired stale obsolete temporary today tomorrow yesterday"
 )
 """Words that restrict a list in ways that nothing here understands."""
-_NOT = frozenset(("not", "no", "never", "without", "isn't", "aren't", "isnt", "arent", "non"))
-_BOUND = re.compile(
-    r"\b(over|above|more than|greater than|at least|under|below|less than|at most|exactly)"
-    r"\s+\D?(\d+(?:\.\d+)?)"
+_VAGUE = word_set(
+    "deal handle process tidy clean triage review check sort organize organise manage judge decide "
+    "share split"
 )
-_QUANTIFIERS = frozenset(
-    (
-        *("all", "each", "every", "both", "these", "those", "what", "which", "their", "his", "her"),
-        *("many", "number", "count"),
-    )
+"""What a user begins with who leaves the choice to the agent."""
+_NOT = word_set(
+    "not no never without isn't aren't isnt arent non nobody none missing lacks lacking lack nothing"
 )
-_RELATIVES = frozenset(
-    ("that", "which", "who", "whose", "with", "without", "where", "older", "newer", "due", "still")
+_WITH = frozenset(("with", "have", "has", "having"))
+_NEAR_WORDS = 3
+BOUND = re.compile(
+    r"\b(over|above|more than|greater than|larger than|bigger than|longer than|higher than|at least"
+    r"|under|below|less than|fewer than|smaller than|shorter than|lower than|cheaper than"
+    r"|at most|up to|exactly)"
+    r"\s+[^\w\s-]?(\d+(?:\.\d+)?)(?:\s*(\w+))?"
 )
-_CONDITIONS = frozenset(
-    ("if", "unless", "whether", "otherwise", "else", "or", "depending", "provided", "when")
+_DAY_BOUND = re.compile(
+    r"\b(before|after|since|until|from|by|on or after|on or before)\s+(\d{4}-\d\d-\d\d)\b"
 )
-_COMPARED: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
-    **dict.fromkeys(("over", "above", "more than", "greater than"), (">", operator.gt)),
-    **dict.fromkeys(("under", "below", "less than"), ("<", operator.lt)),
+_CONTAINED = re.compile(
+    r"\b(contain|contains|containing|mention|mentions|mentioning|including|include|includes"
+    r"|start with|starts with|starting with|begin with|beginning with"
+    r"|end with|ends with|ending with|ending in)"
+    r"\s+(?:the (?:word|text) )?\W?([^\s\"',;:]*[^\s\"',;:.!?])"
+)
+UNITS = word_set("kb mb gb tb k m kib mib day days hour hours week weeks month months minute minutes years")
+"""Units in which data need not be."""
+_QUANTIFIERS = word_set("all each every both these those what which their his her many number count")
+_RELATIVES = word_set("that which who whose with without where older newer due still")
+COMPARED: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
+    **dict.fromkeys(
+        (
+            "over",
+            "above",
+            *(f"{w} than" for w in ("more", "greater", "larger", "bigger", "longer", "higher")),
+        ),
+        (">", operator.gt),
+    ),
+    **dict.fromkeys(
+        (
+            "under",
+            "below",
+            *(f"{w} than" for w in ("less", "fewer", "smaller", "shorter", "lower", "cheaper")),
+        ),
+        ("<", operator.lt),
+    ),
     "at least": (">=", operator.ge),
-    "at most": ("<=", operator.le),
+    **dict.fromkeys(("at most", "up to"), ("<=", operator.le)),
     "exactly": ("==", operator.eq),
+    "before": ("<", operator.lt),
+    "after": (">", operator.gt),
+    **dict.fromkeys(("since", "from", "on or after"), (">=", operator.ge)),
+    **dict.fromkeys(("until", "by", "on or before"), ("<=", operator.le)),
 }
 _DAY = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?\Z")
-_NAMES_OF_IDS = frozenset(("id", "number", "no", "key", "index", "code", "year", "zip", "phone"))
+_NAMES_OF_IDS = word_set("id number no key index code year zip phone")
 _SHORTEST = 3
+_DEEPEST = 2
+_WITHIN = "\0"
+"""Between the names of a field and of the object that it is in."""
+_TEXT = ""
+"""The name of the only field of a text."""
 
 
 class Unclear(Enum):
@@ -77,21 +120,25 @@ UNCLEAR = Unclear.UNCLEAR
 class Part(NamedTuple):
     """A part of a list that the words name: its code over `listing`, and its items.
 
-    `picked` is the code of the one item that is meant, if it is one.
+    `picked` is the code of the one item that is meant, if it is one. `conditions` have to hold, or nobody
+    has said which items are meant. `test` is what is asked of an item that is called `each`.
     """
 
     code: str
     items: tuple[JSON, ...]
     picked: str = ""
+    conditions: tuple[str, ...] = ()
+    test: str = ""
 
 
 class _Test(NamedTuple):
-    """What is asked of a field: its code, and how the field must compare with a value."""
+    """What is asked of a field: its code, how the field must compare with a value, and the words that ask."""
 
     code: str
     field: str
     compare: Callable[[Any, Any], bool]
     value: JSON
+    words: frozenset[str] = frozenset()
 
     def holds(self, row: dict[str, JSON]) -> bool:
         """Whether an item passes."""
@@ -120,38 +167,90 @@ def part_named(
     'max(orders, key=lambda one: one["total"])'
     >>> part_named("note the orders", "orders", orders, frozenset(), lambda name, value: name)
     """
-    rows = [cast("dict[str, JSON]", item) for item in items if isinstance(item, dict)]
+    if items and all(isinstance(item, str) for item in items):
+        return _texts_named(said, listing, cast("Sequence[str]", items), input_for)
+    rows = [_flat(item) for item in items if isinstance(item, dict)]
     if not rows or len(rows) < len(items):
         return None
-    words = re.findall(r"[\w'-]+", said.lower())
+    whole = {id(row): item for row, item in zip(rows, items, strict=True)}
+    words = _words_in(said)
     tests = [*_tests(said, words, rows, asked, input_for)]
-    if None in tests or (_UNCLEAR & {*words}):
+    if None in tests or _UNCLEAR & {*words} or (words and words[0] in _VAGUE):
         return UNCLEAR
-    code, kept = listing, rows
+    code, asks, kept = listing, "", rows
     known = [test for test in tests if test is not None]
     if known:
-        code = f"[each for each in {listing} if {' and '.join(test.code for test in known)}]"
+        asks = " and ".join(test.code for test in known)
+        code = f"[each for each in {listing} if {asks}]"
         kept = [row for row in rows if all(test.holds(row) for test in known)]
-    ranks = [*_ranks(said, words, code, kept)]
-    if not ranks and not known and _is_restricted(words, nouns, asked):
+    ranks = [*_ranks(words, code, kept, nouns, input_for)]
+    understood = {word for test in known for word in test.words} | _ORDERS & {*words}
+    if _is_restricted(words, nouns, asked, understood):
         return UNCLEAR
     if not ranks:
-        return Part(code, tuple(kept)) if known else None
+        return Part(code, tuple(whole[id(row)] for row in kept), test=asks) if known else None
     if len(ranks) > 1 or ranks[0] is None or not kept:
         return UNCLEAR
-    return ranks[0]
+    part = ranks[0]
+    return part._replace(items=tuple(whole[id(row)] for row in part.items))
 
 
-def _is_restricted(words: Sequence[str], nouns: frozenset[str], asked: frozenset[str]) -> bool:
-    """Whether something before or after the word for the items says which of them are meant."""
+def _flat(item: dict[str, JSON], before: str = "", depth: int = 0) -> dict[str, JSON]:
+    """The fields of an object, with those of the objects in it."""
+    found: dict[str, JSON] = {}
+    for name, value in item.items():
+        if isinstance(value, dict) and depth < _DEEPEST:
+            found |= _flat(value, f"{before}{name}{_WITHIN}", depth + 1)
+        else:
+            found[before + name] = value
+    return found
+
+
+def _at(item: str, field: str) -> str:
+    """The code of a field of an item."""
+    names = field.split(_WITHIN) if field != _TEXT else []
+    return item + "".join(f"[{json.dumps(name, ensure_ascii=False)}]" for name in names)
+
+
+def _texts_named(
+    said: str, listing: str, items: Sequence[str], input_for: Callable[[str, JSON], str]
+) -> Part | Unclear | None:
+    """The part of a list of texts that the words name: by what they have in them, or by their place."""
+    words = _words_in(said)
+    rows: list[dict[str, JSON]] = [{_TEXT: item} for item in items]
+    tests = [*_content_tests(said, words, rows, input_for)]
+    if None in tests or _UNCLEAR & {*words}:
+        return UNCLEAR
+    known = [test for test in tests if test is not None]
+    if not known:
+        return None
+    asks = " and ".join(test.code for test in known)
+    kept = tuple(cast("str", row[_TEXT]) for row in rows if all(test.holds(row) for test in known))
+    return Part(f"[each for each in {listing} if {asks}]", kept, test=asks)
+
+
+def _words_in(said: str) -> list[str]:
+    """The words, with those that say the same in two words as one."""
+    text = said.lower()
+    for pair, word in _PAIRS:
+        text = text.replace(pair, word)
+    return re.findall(r"[\w'-]+", text)
+
+
+def _is_restricted(
+    words: Sequence[str], nouns: frozenset[str], asked: frozenset[str], understood: set[str]
+) -> bool:
+    """Whether what stands by the word for the items says which are meant, and is not understood."""
     data = {word for text in asked for word in re.findall(r"[\w'-]+", text.lower())}
+    known = SMALL_WORDS | _QUANTIFIERS | nouns | data | understood
     for place, word in enumerate(words):
         if word not in nouns and word.rstrip("s") not in nouns:
             continue
         before = words[place - 1] if place > 1 else ""
-        if before and before not in _SMALL_WORDS | _QUANTIFIERS | nouns | data:
+        if before and before not in known and not (before in _NUMBERS and understood):
             return True
-        if place + 1 < len(words) and words[place + 1] in _RELATIVES:
+        after = words[place + 1 : place + 2 + 2 * _NEAR_WORDS]
+        if after and after[0] in _RELATIVES and not (understood | data) & {*after}:
             return True
     return False
 
@@ -165,39 +264,154 @@ def _tests(
 ) -> Iterator[_Test | None]:
     """What the words ask of an item; None for something that is not understood."""
     for field, values in _fields(rows):
-        at = f"each[{json.dumps(field, ensure_ascii=False)}]"
+        at = _at("each", field)
         if all(isinstance(value, bool) for value in values):
-            place = _place_of(field, words)
-            if place is None:
-                continue
-            negated = bool(_NOT & {*words[max(0, place - 3) : place]})
-            yield _Test(f"not {at}" if negated else at, field, operator.eq, not negated)
+            yield from _flag_tests(field, at, words)
+        elif any(value is None or value in ("", []) for value in values):
+            yield from _presence_tests(field, at, words)
         elif all(isinstance(value, str) for value in values):
             texts = [text for text in dict.fromkeys(cast("list[str]", values)) if _is_said(text, said)]
             texts = [text for text in texts if text not in asked]
             if len(texts) > 1 or (texts and _NOT & {*words}):
                 yield None
             elif texts:
-                yield _Test(f"{at} == {input_for(field, texts[0])}", field, operator.eq, texts[0])
-    bounds = _BOUND.findall(said.lower())
+                said_words = frozenset(_words_in(texts[0].replace("_", " ")))
+                yield _Test(f"{at} == {input_for(field, texts[0])}", field, operator.eq, texts[0], said_words)
+        if all(isinstance(value, list) for value in values):
+            items = {item for value in values for item in cast("list[JSON]", value) if isinstance(item, str)}
+            named = [item for item in sorted(items - asked) if _is_said(item, said)]
+            if len(named) > 1 or (named and _NOT & {*words}):
+                yield None
+            elif named:
+                code = f"{input_for(field, named[0])} in {at}"
+                yield _Test(code, field, operator.contains, named[0], frozenset(_words_in(named[0])))
+    yield from _number_tests(said, words, rows, asked, input_for)
+    yield from _day_tests(said, words, rows, asked, input_for)
+    yield from _content_tests(said, words, rows, input_for)
+
+
+def _flag_tests(field: str, at: str, words: Sequence[str]) -> Iterator[_Test]:
+    """Whether a flag is set: its name, after a word that denies it or not; or the opposite of its name."""
+    place = _place_of(field, words)
+    if place is not None:
+        negated = bool(_NOT & {*words[max(0, place - 3) : place]})
+        yield _Test(
+            f"not {at}" if negated else at, field, operator.eq, not negated, frozenset([words[place]])
+        )
+        return
+    name = "".join(_words_of(field))
+    opposites = {prefix + name for prefix in ("un", "non", "non-", "in", "dis")}
+    opposites |= {name.replace("on", "off", 1)} if name.startswith("on") else set()
+    opposites &= {*words}
+    if opposites and not _NOT & {*words}:
+        yield _Test(f"not {at}", field, operator.eq, False, frozenset(opposites))
+
+
+def _presence_tests(field: str, at: str, words: Sequence[str]) -> Iterator[_Test | None]:
+    """Whether a field has something, which some items do not have."""
+    parts = _words_of(field)
+    for place, word in enumerate(words):
+        opposite = word.startswith("un") and any(is_kin(word[2:], part) for part in parts)
+        if not opposite and not any(is_kin(word, part) for part in parts):
+            continue
+        near = {*words[max(0, place - _NEAR_WORDS) : place]}
+        if opposite or near & _NOT:
+            yield _Test(f"not {at}", field, _has, False, frozenset((word, *(near & _NOT))))
+            return
+        if near & _WITH:
+            yield _Test(at, field, _has, True, frozenset((word, *(near & _WITH))))
+            return
+
+
+def _has(value: JSON, wanted: JSON) -> bool:
+    return bool(value) is wanted
+
+
+def _number_tests(
+    said: str,
+    words: Sequence[str],
+    rows: Sequence[dict[str, JSON]],
+    asked: frozenset[str],
+    input_for: Callable[[str, JSON], str],
+) -> Iterator[_Test | None]:
+    """How a number compares with one that the user has said."""
+    bounds = BOUND.findall(said.lower())
     if not bounds:
         return
-    field = _number_field(words, rows)
-    if field is None or len(bounds) > 1 or _NOT & {*words}:
+    word, digits, unit = bounds[0]
+    field = _number_field([unit, *words] if unit else words, rows)
+    is_other_unit = unit in UNITS and unit not in _words_of(field or "")
+    if field is None or len(bounds) > 1 or is_other_unit or _NOT & {*words}:
         yield None
         return
-    word, digits = bounds[0]
     if digits in asked:
         return
     number = float(digits) if "." in digits else int(digits)
-    sign, compare = _COMPARED[word]
+    sign, compare = COMPARED[word]
     name = input_for(f"{word.replace(' ', '_')}", number)
-    code = f"each[{json.dumps(field, ensure_ascii=False)}] {sign} {name}"
-    yield _Test(code, field, compare, number)
+    code = f"{_at('each', field)} {sign} {name}"
+    yield _Test(code, field, compare, number, frozenset(word.split()))
+
+
+def _day_tests(
+    said: str,
+    words: Sequence[str],
+    rows: Sequence[dict[str, JSON]],
+    asked: frozenset[str],
+    input_for: Callable[[str, JSON], str],
+) -> Iterator[_Test | None]:
+    """How a day compares with one that the user has said."""
+    bounds = [(word, day) for word, day in _DAY_BOUND.findall(said.lower()) if day not in asked]
+    field = _day_field(rows, words)
+    if not bounds or field is None:
+        return
+    if len(bounds) > 1 or _NOT & {*words}:
+        yield None
+        return
+    word, day = bounds[0]
+    sign, compare = COMPARED[word]
+    code = f"{_at('each', field)}[:10] {sign} {input_for(word.replace(' ', '_'), day)}"
+    yield _Test(code, field, partial(_day_compares, compare), day, frozenset(word.split()))
+
+
+def _day_compares(compare: Callable[[Any, Any], bool], value: Any, limit: Any) -> bool:
+    return compare(value[:10], limit)
+
+
+def _has_within(value: Any, part: Any) -> bool:
+    return str(part).lower() in str(value).lower()
+
+
+def _content_tests(
+    said: str, words: Sequence[str], rows: Sequence[dict[str, JSON]], input_for: Callable[[str, JSON], str]
+) -> Iterator[_Test | None]:
+    """What a text has in it: in the field that is named, or the only one that has it."""
+    for verb, part in _CONTAINED.findall(said):
+        texts = [name for name, values in _fields(rows) if all(isinstance(value, str) for value in values)]
+        named = [name for name in texts if _place_of(name, words) is not None]
+        having = [name for name in texts if any(part.lower() in str(row[name]).lower() for row in rows)]
+        chosen = [name for name in having if name in named] or having
+        if len(chosen) != 1 or _NOT & {*words}:
+            yield None
+            return
+        at = _at("each", chosen[0])
+        name = input_for("part", part)
+        understood = frozenset((*verb.split(), "whose", *_words_in(part)))
+        if verb.startswith(("start", "begin")):
+            yield _Test(f"{at}.startswith({name})", chosen[0], str.startswith, part, understood)
+        elif verb.startswith("end"):
+            yield _Test(f"{at}.endswith({name})", chosen[0], str.endswith, part, understood)
+        else:
+            code = f"{name}.lower() in {at}.lower()"
+            yield _Test(code, chosen[0], _has_within, part, understood)
 
 
 def _ranks(
-    said: str, words: Sequence[str], listing: str, rows: Sequence[dict[str, JSON]]
+    words: Sequence[str],
+    listing: str,
+    rows: Sequence[dict[str, JSON]],
+    nouns: frozenset[str],
+    input_for: Callable[[str, JSON], str],
 ) -> Iterator[Part | None]:
     """The items that words of order name: by their place, or the greatest and least; None if unclear."""
     for word in dict.fromkeys(words):
@@ -207,7 +421,8 @@ def _ranks(
         count = _count_in(words[place + 1] if place + 1 < len(words) else "")
         at = int(_PLACES[word])
         if count is not None and word in {"first", "last"}:
-            code = f"{listing}[:{count}]" if word == "first" else f"{listing}[-{count}:]"
+            name = input_for("count", count)
+            code = f"{listing}[:{name}]" if word == "first" else f"{listing}[-{name}:]"
             yield Part(code, tuple(rows[:count] if word == "first" else rows[-count:]))
         elif -len(rows) <= at < len(rows):
             yield Part(listing, (rows[at],), f"{listing}[{_PLACES[word]}]")
@@ -217,22 +432,51 @@ def _ranks(
         function = _FUNCTIONS.get(word)
         if function is None:
             continue
-        field = _day_field(rows) if word in _OF_TIME else _number_field(words, rows)
+        field = _day_field(rows, words) if word in _OF_TIME else _number_field(words, rows)
         if word in {"cheapest", "priciest"}:
             field = _number_field([*_PRICES], rows)
-        if word in _OF_A_NAMED_FIELD and (field is None or _place_of(field, words) != words.index(word) + 1):
+        place = words.index(word)
+        if word in _OF_A_NAMED_FIELD and (field is None or _place_of(field, words) != place + 1):
             yield None
             continue
         if field is None or not rows:
             yield None
             continue
+        at = _at("", field)
+        near = [*words[max(0, place - 1) : place], *words[place + 1 : place + 2]]
+        near += [before for before, noun in pairwise(words) if noun in nouns and noun.endswith("s")]
+        count = next((number for number in map(_count_in, near) if number is not None), None)
         values = cast("list[Any]", [row[field] for row in rows])
+        if count is not None:
+            if len({*values}) < len(values):
+                yield None  # nobody has said in which order equal ones come
+                continue
+            name = input_for("count", count)
+            yield _topmost(listing, rows, values, at, (name, count), is_last=function == "max")
+            continue
         best = max(values) if function == "max" else min(values)
         if values.count(best) > 1:
             yield None  # which of two equal ones was meant, nobody has said
             continue
-        key = f"lambda one: one[{json.dumps(field, ensure_ascii=False)}]"
-        yield Part(listing, (rows[values.index(best)],), f"{function}({listing}, key={key})")
+        picked = f"{function}({listing}, key=lambda one: one{at})"
+        is_alone = f"len([each for each in {listing} if each{at} == {picked}{at}]) == 1"
+        yield Part(listing, (rows[values.index(best)],), picked, (is_alone,))
+
+
+def _topmost(
+    listing: str,
+    rows: Sequence[dict[str, JSON]],
+    values: Sequence[Any],
+    at: str,
+    count: tuple[str, int],
+    *,
+    is_last: bool,
+) -> Part:
+    """The first items by a field; nobody has said which of two equal ones comes first."""
+    order = sorted(range(len(rows)), key=lambda number: values[number], reverse=is_last)
+    code = f"sorted({listing}, key=lambda one: one{at}{', reverse=True' if is_last else ''})"
+    are_apart = f"len({{each{at} for each in {listing}}}) == len({listing})"
+    return Part(f"{code}[:{count[0]}]", tuple(rows[number] for number in order[: count[1]]), "", (are_apart,))
 
 
 def _count_in(word: str) -> int | None:
@@ -249,7 +493,7 @@ def _fields(rows: Sequence[dict[str, JSON]]) -> Iterator[tuple[str, list[JSON]]]
 
 
 def _words_of(field: str) -> list[str]:
-    parts = re.findall(r"[A-Z]?[a-z]+|\d+", field)
+    parts = re.findall(r"[A-Z]?[a-z]+|\d+", field.rsplit(_WITHIN, maxsplit=1)[-1])
     return [part.lower() for part in parts if part.lower() not in {"is", "has", "was", "are"}]
 
 
@@ -264,7 +508,9 @@ def _place_of(field: str, words: Sequence[str]) -> int | None:
 def _is_said(text: str, said: str) -> bool:
     if len(text) < _SHORTEST or len(text) > len(said):
         return False
-    return re.search(rf"(?<!\w){re.escape(text)}(?!\w)", said, re.IGNORECASE) is not None
+    return re.search(rf"(?<!\w){re.escape(text)}s?(?!\w)", said, re.IGNORECASE) is not None or (
+        "_" in text and _is_said(text.replace("_", " "), said)
+    )
 
 
 def _number_field(words: Sequence[str], rows: Sequence[dict[str, JSON]]) -> str | None:
@@ -280,98 +526,10 @@ def _number_field(words: Sequence[str], rows: Sequence[dict[str, JSON]]) -> str 
     return chosen[0] if len(chosen) == 1 else None
 
 
-def _day_field(rows: Sequence[dict[str, JSON]]) -> str | None:
+def _day_field(rows: Sequence[dict[str, JSON]], words: Sequence[str] = ()) -> str | None:
     found = [
         name
         for name, values in _fields(rows)
         if all(isinstance(value, str) and _DAY.match(value) for value in values)
     ]
     return found[0] if len(found) == 1 else None
-
-
-def unquoted(said: str) -> str:
-    """The words of a request without what it quotes, which is data.
-
-    >>> unquoted('tell bob: "call me if you can"')
-    'tell bob: '
-    """
-    return re.sub(r"\"[^\"]*\"|“[^”]*”|«[^»]*»", "", said)
-
-
-def condition_in(said: str) -> str:
-    """The word with which a request makes something depend on what is found; "" if there is none.
-
-    >>> condition_in("if it rains, tell ann"), condition_in("tell ann")
-    ('if', '')
-    """
-    return next((word for word in re.findall(r"\w+", unquoted(said).lower()) if word in _CONDITIONS), "")
-
-
-def counts(said: str) -> bool:
-    """Whether the words ask for a number of things.
-
-    >>> counts("write how many mails there are"), counts("forward the mails")
-    (True, False)
-    """
-    return re.search(r"\b(how many|count|number of)\b", said.lower()) is not None
-
-
-_SMALL_WORDS = frozenset(
-    (
-        *(
-            "a",
-            "an",
-            "the",
-            "you",
-            "your",
-            "i",
-            "we",
-            "my",
-            "our",
-            "us",
-            "me",
-            "it",
-            "its",
-            "is",
-            "are",
-            "was",
-        ),
-        *("were", "for", "of", "to", "in", "on", "at", "from", "with", "by", "about", "this", "that", "and"),
-        *("as", "here", "there", "please", "hi", "hello", "dear", "re", "fwd"),
-    )
-)
-
-
-def says_the_same(text: str, said: str, vocabulary: frozenset[str]) -> bool:
-    """Whether the words of a text are those of the user in other forms, or say nothing by themselves.
-
-    `vocabulary` are the words of the tools. A word that the user has said exactly so may be data of this one
-    time, unless it is the first one, which says what to do.
-
-    >>> says_the_same("Thank you for your mail ", "thank for mail 12", frozenset(["mail"]))
-    True
-    >>> says_the_same("Great work, ", "answer mail 12", frozenset(["mail"]))
-    False
-    """
-    words = re.findall(r"\w+", said)
-    for word in re.findall(r"\w+", text):
-        lower = word.lower()
-        if any(char.isdigit() for char in word):
-            return False
-        if lower in _SMALL_WORDS or lower in vocabulary or lower.rstrip("s") in vocabulary:
-            continue
-        if word in words[1:] or not any(_is_form(lower, other.lower()) for other in words):
-            return False
-    return True
-
-
-def _is_form(word: str, other: str) -> bool:
-    """Whether two words are forms of one: the same beginning, and little besides.
-
-    >>> _is_form("thanks", "thank"), _is_form("open", "opinion")
-    (True, False)
-    """
-    short, long = sorted((word, other), key=len)
-    return long == short or (
-        len(short) >= _SHORTEST and long.startswith(short) and len(long) <= len(short) + 3
-    )

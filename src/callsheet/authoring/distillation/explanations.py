@@ -2,7 +2,8 @@
 
 In: the values of an argument, one for each round of a loop, and the sources at hand. Out: an expression that
 gives all of them, or None. An expression is taken only if it holds in every round, and a place in a list only
-if a loop takes all of its items: to choose one is a decision, which nothing here knows.
+if a loop takes all of its items: to choose one is a decision, which nothing here knows. Where several
+expressions gave the one recorded value, the conditions of the result say that they have to agree.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import permutations
 from typing import NamedTuple, cast
 
+from callsheet.authoring.distillation.figures import figures_of, is_number
 from callsheet.ir import JSON
 
 _DEEPEST = 6
@@ -21,25 +24,44 @@ _LEAST_SUM = 10
 _SMALLEST = 100
 """From this number on two equal numbers are the same one, even if they are called otherwise."""
 _MOST_LINES = 500
+_MOST_RIVALS = 3
+_COUNT = re.compile(r"count|total|number_of|size", re.IGNORECASE)
+_LEAST_DIFFERENT = 3
+"""The rounds with different numbers from which on a calculation is no coincidence."""
 _FIRST_MARK, _MOST_MARKS = 0xE000, 6_000
 _MARK = re.compile("([\ue000-\uf8ff])")
 """Characters for private use, which stand for data in a template."""
-_PREFIX = re.compile(r"[^\w\s]\S*[ \t]+")
-"""How the lines of a listing begin that has a kind before each name, as `[FILE] a.txt`."""
+_SECONDS = re.compile("([\ue000-\uf8ff])(?::00)?(?::00(?:\\.0+)?)?(?:Z|[+]00:00)?(?![\\w:])")
+"""What stands after data if that is a day or a time, and says nothing more."""
+_SEPARATORS = ("\n", ", ", "; ", ",", " ")
 _TRANSFORMS: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("{}.strip()", str.strip),
     ("{}.lower()", str.lower),
     ("{}.upper()", str.upper),
-    ('{}.split("/")[-1]', lambda text: text.split("/")[-1]),
-    ('{}.split("@")[0]', lambda text: text.split("@")[0]),
+    ("{}.title()", str.title),
 )
+_PIECES: tuple[tuple[str, re.Pattern[str], Callable[[str], str]], ...] = (
+    ('{}.split("/")[-1]', re.compile(r"[^\n]*/[^\n/]+"), lambda text: text.split("/")[-1]),
+    ('{}.rsplit("/", 1)[0]', re.compile(r"[^\n]+/[^\n/]+"), lambda text: text.rsplit("/", 1)[0]),
+    ('{}.rsplit(".", 1)[0]', re.compile(r"[^\n]+\.\w{1,5}"), lambda text: text.rsplit(".", 1)[0]),
+    ('{}.split("@")[0]', re.compile(r"\S+@\S+"), lambda text: text.split("@")[0]),
+    ('{}.split("@")[-1]', re.compile(r"\S+@\S+"), lambda text: text.split("@")[-1]),
+    ("{}.split()[0]", re.compile(r"\w+ \w+(?: \w+)?"), lambda text: text.split()[0]),
+    ("{}.split()[-1]", re.compile(r"\w+ \w+(?: \w+)?"), lambda text: text.split()[-1]),
+    ("{}[:10]", re.compile(r"\d{4}-\d\d-\d\d[T ].*"), lambda text: text[:10]),
+    ("{}[11:]", re.compile(r"\d{4}-\d\d-\d\d[T ].*"), lambda text: text[11:]),
+    ("{}[11:16]", re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:.*"), lambda text: text[11:16]),
+)
+"""Parts of texts: those of paths, addresses, names and times."""
 
 
 class Source(NamedTuple):
     """Data that an expression may use: its code, its value in each round, and the list that a loop goes over.
 
     `rank` says how near it is: of several explanations the nearest counts. `is_sure` is whether the user has
-    asked for it, so that an equal value is no coincidence, however short it is.
+    asked for it, so that an equal value is no coincidence, however short it is. `asked` are the texts in the
+    arguments of the call that gave it, which such an answer repeats. `is_given` is whether the user has said
+    it, `is_chosen` whether the user's words pick it from a list.
     """
 
     code: str
@@ -47,13 +69,18 @@ class Source(NamedTuple):
     rank: int
     listing: str = ""
     is_sure: bool = False
+    asked: frozenset[str] = frozenset()
+    is_given: bool = False
+    is_chosen: bool = False
+    conditions: tuple[str, ...] = ()
 
 
 class Explained(NamedTuple):
-    """An expression, and the sources that it uses."""
+    """An expression, the sources that it uses, and the conditions without which it is not known to hold."""
 
     code: str
     used: tuple[Source, ...]
+    conditions: tuple[str, ...] = ()
 
 
 class _Leaf(NamedTuple):
@@ -61,6 +88,8 @@ class _Leaf(NamedTuple):
     key: str
     values: tuple[JSON, ...]
     source: Source
+    is_sure: bool = False
+    conditions: tuple[str, ...] = ()
 
 
 def _says_nothing(words: str) -> bool:
@@ -72,10 +101,12 @@ def explain(
     values: Sequence[JSON],
     sources: Sequence[Source],
     is_expected: Callable[[str], bool] = _says_nothing,
+    asked: frozenset[str] = frozenset(),
 ) -> Explained | None:
     """The expression for an argument of this name; None if there is none, or if it may be a coincidence.
 
-    `is_expected` tells whether the words around the data in a single text need no further explanation.
+    `is_expected` tells whether the words around the data in a single text need no further explanation, and
+    `asked` which figures about lists the user wants.
 
     >>> mail = Source("mail", ({"from": "ann@corp.example", "number": 7},), 1)
     >>> explain("to", ["ann@corp.example"], [mail]).code, explain("text", ["From ann@corp.example."], [mail])
@@ -90,63 +121,60 @@ def explain(
     ]
     if found:
         best = min(found, key=lambda leaf: (leaf.key != name, leaf.source.rank, len(leaf.code)))
-        return Explained(best.code, (best.source,))
+        return Explained(best.code, (best.source,), _agreeing(best, found))
+    figures = [*_figures(leaves, asked)]
+    counted = [leaf for leaf in figures if _same(leaf.values, wanted)]
+    if counted:
+        best = counted[0]
+        return Explained(best.code, (best.source,), (*best.conditions, *_agreeing(best, counted)))
     if all(isinstance(value, str) for value in wanted):
         texts = cast("tuple[str, ...]", wanted)
         return (
             _transformed(texts, leaves)
             or _joined(texts, leaves)
-            or _composed(texts, leaves, is_expected)
+            or _composed(texts, [*leaves, *figures, *_more_texts(texts, leaves)], is_expected)
             or _written_sum(texts, leaves)
+            or _edited(texts, leaves, is_expected)
         )
-    if all(isinstance(value, list) and len(value) > 1 for value in wanted):
+    if all(isinstance(value, list) and value for value in wanted):
         return _column(cast("tuple[list[JSON], ...]", wanted), leaves)
-    return _summed(wanted, leaves)
+    return _summed(wanted, leaves) or _calculated(wanted, leaves)
 
 
-def tables_in(code: str, value: JSON) -> Iterator[tuple[str, list[JSON]]]:
-    """The lists of several objects in a value, or of one, with their code."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            yield from tables_in(f"{code}[{json.dumps(key, ensure_ascii=False)}]", item)
-    elif isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
-        yield code, value
+def _agreeing(best: _Leaf, found: Sequence[_Leaf]) -> tuple[str, ...]:
+    """The conditions that others which had the one recorded value still have the same one.
+
+    What differs by round is no coincidence, and an answer repeats what it was asked for.
+    """
+    first = next(iter(best.values))
+    if any(value != first for value in best.values):
+        return ()
+    conditions: dict[str, None] = {}
+    for leaf in found:
+        is_echo = (best.source.is_given and str(first) in leaf.source.asked) or (
+            leaf.source.is_given and str(first) in best.source.asked
+        )
+        if leaf.code == best.code or is_echo:
+            continue
+        listings = best.source.listing, leaf.source.listing
+        if not any(listings):
+            alike = type(first) is type(next(iter(leaf.values)))
+            conditions[
+                f"{best.code} == {leaf.code}" if alike else f"str({best.code}) == str({leaf.code})"
+            ] = None
+        elif all(listings) and len({*listings}) > 1 and best.source.values == leaf.source.values:
+            conditions[f"{listings[0]} == {listings[1]}"] = None
+    return (*conditions,)[:_MOST_RIVALS]
 
 
-def without_tables(value: JSON) -> JSON:
-    """A value without its lists of objects."""
-    if isinstance(value, dict):
-        kept = {key: without_tables(item) for key, item in value.items()}
-        return {key: item for key, item in kept.items() if item != []}
-    if isinstance(value, list) and any(isinstance(item, dict) for item in value):
-        return []
-    return value
-
-
-def lists_in(code: str, value: JSON, length: int) -> Iterator[tuple[str, list[JSON]]]:
-    """The lists of this length in a value, with their code; the lines of a text count as a list."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            yield from lists_in(f"{code}[{json.dumps(key, ensure_ascii=False)}]", item, length)
-    elif isinstance(value, list):
-        if len(value) == length:
-            yield code, value
-    elif isinstance(value, str) and "\n" in value:
-        lines = [line for line in value.splitlines() if line.strip()]
-        if len(lines) > _MOST_LINES:
-            return
-        if len(lines) == length:
-            yield f"[each for each in {code}.splitlines() if each.strip()]", cast("list[JSON]", lines)
-        for prefix in dict.fromkeys(found[0] for line in lines if (found := _PREFIX.match(line))):
-            rest = [line.removeprefix(prefix) for line in lines if line.startswith(prefix)]
-            if len(rest) == length:
-                quoted = json.dumps(prefix, ensure_ascii=False)
-                kept = f"for each in {code}.splitlines() if each.startswith({quoted})"
-                yield f"[each.removeprefix({quoted}) {kept}]", cast("list[JSON]", rest)
+def is_filled(code: str) -> str:
+    """The condition that a list has something in it."""
+    return f"len({code}) > 0"
 
 
 def _leaves(source: Source) -> Iterator[_Leaf]:
-    yield from _leaves_below(source.code, "", source.values, source, 0)
+    for leaf in _leaves_below(source.code, "", source.values, source, 0):
+        yield leaf._replace(is_sure=source.is_sure)
 
 
 def _leaves_below(
@@ -173,11 +201,7 @@ def _is_distinct(name: str, leaf: _Leaf, values: tuple[JSON, ...], leaves: Seque
 
     A text of three letters is long enough if nothing else has it.
     """
-    if (
-        leaf.source.is_sure
-        or leaf.key == name
-        or len({json.dumps(value, sort_keys=True) for value in values}) > 1
-    ):
+    if leaf.is_sure or leaf.key == name or len({json.dumps(value, sort_keys=True) for value in values}) > 1:
         return True
     value = values[0]
     if isinstance(value, str):
@@ -192,7 +216,7 @@ def _transformed(texts: tuple[str, ...], leaves: Sequence[_Leaf]) -> Explained |
     for leaf in leaves:
         given = leaf.values
         if all(isinstance(value, int | float) and not isinstance(value, bool) for value in given):
-            is_distinct = leaf.source.is_sure or len(set(texts)) > 1 or len(texts[0]) >= _SHORTEST
+            is_distinct = leaf.is_sure or len(set(texts)) > 1 or len(texts[0]) >= _SHORTEST
             if tuple(map(str, given)) == texts and is_distinct:
                 return Explained(f"str({leaf.code})", (leaf.source,))
             continue
@@ -204,10 +228,16 @@ def _transformed(texts: tuple[str, ...], leaves: Sequence[_Leaf]) -> Explained |
     return None
 
 
-def _columns(leaves: Sequence[_Leaf]) -> Iterator[tuple[_Leaf, str, tuple[list[JSON], ...]]]:
-    """The columns of tables: for each list of several objects its fields, and lists of plain values."""
+def _columns(
+    leaves: Sequence[_Leaf], *, of_one: bool = False
+) -> Iterator[tuple[_Leaf, str, tuple[list[JSON], ...]]]:
+    """The columns of tables: for each list of several objects its fields, and lists of plain values.
+
+    `of_one` is whether a list that the user's words choose may have one item.
+    """
     for leaf in leaves:
-        if not all(isinstance(value, list) and len(value) > 1 for value in leaf.values):
+        least = 1 if of_one and leaf.source.is_chosen else 2
+        if not all(isinstance(value, list) and len(value) >= least for value in leaf.values):
             continue
         tables = cast("tuple[list[JSON], ...]", leaf.values)
         yield leaf, leaf.code, tables
@@ -221,9 +251,9 @@ def _columns(leaves: Sequence[_Leaf]) -> Iterator[tuple[_Leaf, str, tuple[list[J
 
 def _column(lists: tuple[list[JSON], ...], leaves: Sequence[_Leaf]) -> Explained | None:
     """A list that has one field of each object of a list, or the plain values of one."""
-    for leaf, code, columns in _columns(leaves):
+    for leaf, code, columns in _columns(leaves, of_one=True):
         if columns == lists:
-            return Explained(code, (leaf.source,))
+            return Explained(code, (leaf.source,), (is_filled(leaf.code),))
     return None
 
 
@@ -231,9 +261,10 @@ def _joined(texts: tuple[str, ...], leaves: Sequence[_Leaf]) -> Explained | None
     """A text that is a list of texts, with something between them."""
     for leaf, code, columns in _columns(leaves):
         if all(isinstance(value, str) for column in columns for value in column):
-            for between in (", ", "\n", ",", "; ", " "):
+            for between in _SEPARATORS:
                 if tuple(between.join(cast("list[str]", column)) for column in columns) == texts:
-                    return Explained(f"{json.dumps(between)}.join({code})", (leaf.source,))
+                    joined = f"{json.dumps(between)}.join({code})"
+                    return Explained(joined, (leaf.source,), (is_filled(leaf.code),))
     return None
 
 
@@ -267,6 +298,98 @@ def _summed(values: tuple[JSON, ...], leaves: Sequence[_Leaf]) -> Explained | No
     return None
 
 
+_CALCULATIONS: tuple[tuple[str, Callable[[float, float], float]], ...] = (
+    ("{} - {}", lambda a, b: a - b),
+    ("{} + {}", lambda a, b: a + b),
+    ("{} * {}", lambda a, b: a * b),
+    ("round({} * (1 + {} / 100), 2)", lambda a, b: round(a * (1 + b / 100), 2)),
+    ("round({} * (1 - {} / 100), 2)", lambda a, b: round(a * (1 - b / 100), 2)),
+    ("round({} * {}, 2)", lambda a, b: round(a * b, 2)),
+)
+_MOST_NUMBERS = 40
+
+
+def _calculated(values: tuple[JSON, ...], leaves: Sequence[_Leaf]) -> Explained | None:
+    """Numbers that differ by round and follow from two others in each; None if in several ways."""
+    if len({*map(str, values)}) < _LEAST_DIFFERENT or not all(map(is_number, values)):
+        return None
+    numbers = [leaf for leaf in leaves if all(map(is_number, leaf.values))][:_MOST_NUMBERS]
+    found: dict[str, Explained] = {}
+    for left, right in permutations(numbers, 2):
+        for form, function in _CALCULATIONS:
+            pairs = zip(
+                cast("tuple[float, ...]", left.values), cast("tuple[float, ...]", right.values), strict=True
+            )
+            if tuple(function(a, b) for a, b in pairs) == values:
+                code = form.format(left.code, right.code)
+                found[code] = Explained(code, (left.source, right.source))
+                break
+    is_alone = len({*map(_either_way, found)}) == 1
+    return next(iter(found.values())) if is_alone else None
+
+
+def _either_way(code: str) -> tuple[str, ...]:
+    """A calculation without the order of its parts, which a sum and a product do not have."""
+    return (code,) if " - " in code or "(" in code else tuple(sorted(code.split()))
+
+
+def _figures(leaves: Sequence[_Leaf], asked: frozenset[str]) -> Iterator[_Leaf]:
+    """What the user has asked for about the lists: how many, their sum, and so on."""
+    for leaf in leaves if asked else ():
+        if all(isinstance(value, list) for value in leaf.values):
+            tables = cast("tuple[list[JSON], ...]", leaf.values)
+            for code, values, conditions in figures_of(leaf.code, tables, asked):
+                yield _Leaf(code, "", values, leaf.source, True, conditions)
+        elif "count" in asked and _COUNT.search(leaf.key) and all(map(is_number, leaf.values)):
+            yield leaf._replace(is_sure=True)
+
+
+def _more_texts(texts: tuple[str, ...], leaves: Sequence[_Leaf]) -> Iterator[_Leaf]:
+    """Parts of texts, numbers as people write them, and lists that a text has a piece for each item of."""
+    for leaf in leaves:
+        if all(isinstance(value, str) for value in leaf.values):
+            given = cast("tuple[str, ...]", leaf.values)
+            for code, form, piece in _PIECES:
+                if all(form.fullmatch(value) for value in given):
+                    yield leaf._replace(code=code.format(leaf.code), values=tuple(map(piece, given)))
+        elif all(isinstance(value, float) for value in leaf.values):
+            values = tuple(f"{value:.2f}" for value in cast("tuple[float, ...]", leaf.values))
+            yield leaf._replace(code=f"format({leaf.code}, '.2f')", values=values)
+        elif len(texts) == 1 and isinstance(leaf.values[0], list):
+            yield from _rows_in(texts[0], leaf, leaf.values[0])
+
+
+def _rows_in(text: str, leaf: _Leaf, rows: list[JSON]) -> Iterator[_Leaf]:
+    """A list of which each item has a piece of the text, all made alike."""
+    for between in _SEPARATORS if 1 < len(rows) <= _MOST_LINES else ():
+        for code, column in _text_columns(leaf.code, rows):
+            if (joined := between.join(column)) in text:
+                whole = f"{json.dumps(between)}.join({code})"
+                yield _Leaf(whole, "", (joined,), leaf.source, True, (is_filled(leaf.code),))
+        pieces = text.split(between)
+        for start in range(len(pieces) - len(rows) + 1):
+            window = pieces[start : start + len(rows)]
+            if len({*window}) == 1 or window == [""] * len(window):
+                continue
+            found = explain("", window, [Source("row", tuple(rows), 0)])
+            if found is None:
+                continue
+            inner = leaf.code if found.code == "row" else f"{found.code} for row in {leaf.code}"
+            code = f"{json.dumps(between)}.join({inner})"
+            yield _Leaf(code, "", (between.join(window),), leaf.source, True, (is_filled(leaf.code),))
+            return
+
+
+def _text_columns(code: str, rows: list[JSON]) -> Iterator[tuple[str, list[str]]]:
+    """The fields of texts that all objects of a list have."""
+    tables = [row for row in rows if isinstance(row, dict)]
+    for name in tables[0] if len(tables) == len(rows) and rows else ():
+        values = [row.get(name) for row in tables]
+        if all(isinstance(value, str) for value in values):
+            field = json.dumps(name, ensure_ascii=False)
+            yield f"row[{field}] for row in {code}", cast("list[str]", values)
+
+
 def _written(value: JSON) -> JSON:
     """A number as an f-string writes it; anything else as it is."""
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
@@ -280,47 +403,131 @@ def _composed(
     Short data, and numbers, count only if they differ by round.
     """
     written = [leaf._replace(values=tuple(map(_written, leaf.values))) for leaf in leaves]
+    as_given = dict(zip(map(id, written), leaves, strict=True))
     known = [
         leaf
         for leaf in written
         if all(isinstance(v, str) and v and v in text for v, text in zip(leaf.values, texts, strict=True))
         and (
-            leaf.source.is_sure
+            leaf.is_sure
+            or leaf.source.is_chosen
             or len(set(leaf.values)) > 1
             or min(len(cast("str", v)) for v in leaf.values) >= _SHORTEST
         )
     ]
-    known.sort(key=lambda leaf: (-min(len(cast("str", v)) for v in leaf.values), leaf.source.rank))
+    known.sort(
+        key=lambda leaf: (
+            -min(len(cast("str", v)) for v in leaf.values),
+            not leaf.source.is_given,
+            leaf.source.rank,
+            len(leaf.code),
+        )
+    )
     if any(_MARK.search(text) for text in texts):
         return None
-    rounds = [[text] for text in texts]  # at even places text, at odd places data that was found
-    codes: list[tuple[int, str, Source]] = []
+    rounds = [*texts]
+    used: dict[int, _Leaf] = {}
     for number, leaf in enumerate(known[:_MOST_MARKS]):
         mark = chr(_FIRST_MARK + number)
-        cut = [
-            [part.replace(cast("str", value), mark) for part in parts]
-            for parts, value in zip(rounds, leaf.values, strict=True)
-        ]
-        counts = {"".join(parts).count(mark) for parts in cut}
+        patterns = [_place_of(cast("str", value)) for value in leaf.values]
+        cut = [pattern.sub(mark, text) for pattern, text in zip(patterns, rounds, strict=True)]
+        counts = {text.count(mark) for text in cut}
         if counts == {0} or len(counts) > 1:
             continue
         rounds = cut
-        codes.append((number, leaf.code, leaf.source))
-    if not codes:
+        used[number] = leaf
+    if not used or len({*rounds}) > 1:
         return None
-    templates = {"".join(parts) for parts in rounds}
-    if len(templates) > 1:
+    template = rounds[0]
+    around = _MARK.sub(" ", _SECONDS.sub(r"\1", template))
+    if (len(texts) == 1 and not is_expected(around)) or (len(texts) > 1 and re.search(r"\d", around)):
         return None
-    template = templates.pop()
-    if len(texts) == 1 and not is_expected(_MARK.sub(" ", template)):
-        return None
-    named = {number: code for number, code, _ in codes}
-    parts = _MARK.split(template)
+    if len(texts) == 1 and "@" in template and not re.search(r"\s", template):
+        return None  # an address that only looks as if it were put together
+    conditions: dict[str, None] = {}
+    for leaf in used.values():
+        same = [as_given[id(each)] for each in known if each.values == leaf.values]
+        conditions |= dict.fromkeys((*leaf.conditions, *_agreeing(as_given[id(leaf)], same)))
+    named = {number: leaf.code for number, leaf in used.items()}
+    sources = tuple(leaf.source for leaf in used.values())
+    return Explained(_text_code(template, named, leaves), sources, tuple(conditions))
+
+
+def _place_of(value: str) -> re.Pattern[str]:
+    """Where a value stands in a text: a number or a short text only as a word of its own."""
+    is_short = len(value) < _SHORTEST or re.fullmatch(r"[\d.]+", value)
+    return re.compile(rf"(?<![\w.]){re.escape(value)}(?!\w|\.\d)" if is_short else re.escape(value))
+
+
+def _text_code(template: str, named: dict[int, str], leaves: Sequence[_Leaf]) -> str:
+    """The code of a text with data at its marks: an f-string, or a sum where one cannot have the data."""
+    parts = [part for part in _MARK.split(template) if part]
+    codes = [named[ord(part) - _FIRST_MARK] if _MARK.match(part) else "" for part in parts]
+    numbers = {leaf.code for leaf in leaves if not isinstance(leaf.values[0], str)}
+    quotes_clash = any("\\" in code or "'" in code or 'f"' in code for code in codes)
+    if len(parts) == 1 and codes[0]:
+        return f"str({codes[0]})" if codes[0] in numbers else codes[0]
+    if quotes_clash:
+        return " + ".join(
+            (f"str({code})" if code in numbers else code) if code else json.dumps(part, ensure_ascii=False)
+            for part, code in zip(parts, codes, strict=True)
+        )
     pieces = [
-        f"{{{named[ord(part) - _FIRST_MARK]}}}" if place % 2 else part.replace("{", "{{").replace("}", "}}")
-        for place, part in enumerate(parts)
+        f"{{{code}}}" if code else part.replace("{", "{{").replace("}", "}}")
+        for part, code in zip(parts, codes, strict=True)
     ]
-    quoted = json.dumps("".join(piece if place % 2 == 0 else "\0" for place, piece in enumerate(pieces)))
-    for place in range(1, len(pieces), 2):
-        quoted = quoted.replace("\\u0000", pieces[place].replace('"', "'"), 1)
-    return Explained(f"f{quoted}", tuple(source for _, _, source in codes))
+    quoted = json.dumps("".join("\0" if code else piece for piece, code in zip(pieces, codes, strict=True)))
+    for piece, code in zip(pieces, codes, strict=True):
+        if code:
+            quoted = quoted.replace("\\u0000", piece.replace('"', "'"), 1)
+    return f"f{quoted}"
+
+
+def _edited(
+    texts: tuple[str, ...], leaves: Sequence[_Leaf], is_expected: Callable[[str], bool]
+) -> Explained | None:
+    """A text that is an earlier one with another line in one place."""
+    for leaf in leaves if len(texts) == 1 else ():
+        replaced = _replaced(texts[0], leaf, leaves)
+        if replaced is not None:
+            return replaced
+        before, after = str(leaf.values[0]).split("\n"), texts[0].split("\n")
+        places = [n for n, (old, new) in enumerate(zip(before, after, strict=False)) if old != new]
+        if len(before) != len(after) or len(before) < 3 or len(places) != 1:
+            continue
+        old, new = before[places[0]], after[places[0]]
+        start = len(re.match(r"\W*(?:\w+\W+)*", _common(old, new))[0])  # type: ignore[index]
+        given = (str(each.values[0]) for each in leaves if each.source.is_given)
+        if not start or any(text in old[start:] for text in given):  # or is it replaced in other lines, too?
+            continue
+        found = explain("", [new[start:]], [each.source for each in leaves], is_expected)
+        if found is None:
+            continue
+        line, kept = json.dumps(old, ensure_ascii=False), json.dumps(old[:start], ensure_ascii=False)
+        code = f"{leaf.code}.replace({line}, {kept} + {found.code})"
+        is_there = f"{leaf.code}.count({line}) == 1"
+        return Explained(code, (leaf.source, *found.used), (is_there, *found.conditions))
+    return None
+
+
+def _replaced(text: str, leaf: _Leaf, leaves: Sequence[_Leaf]) -> Explained | None:
+    """A text that is an earlier one with something that the user has said in place of something else."""
+    before = next(iter(leaf.values))
+    if not isinstance(before, str) or before == text:
+        return None
+    said = [(each, next(iter(each.values))) for each in leaves if each.source.is_given]
+    given = [(each, value) for each, value in said if isinstance(value, str)]
+    for (old, out), (new, back) in permutations(given, 2):
+        if out in before and before.replace(out, back) == text:
+            code = f"{leaf.code}.replace({old.code}, {new.code})"
+            is_there = f"{leaf.code}.count({old.code}) > 0"
+            return Explained(code, (leaf.source, old.source, new.source), (is_there,))
+    return None
+
+
+def _common(left: str, right: str) -> str:
+    """The beginning that two texts have in common."""
+    size = next(
+        (n for n, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right))
+    )
+    return left[:size]

@@ -1,411 +1,179 @@
-"""Writes recorded calls as a Python plan: loops for what repeats, expressions for what was copied, and inputs
-for the rest.
+"""Assembles a distilled plan: its text, its inputs, and what is to be read in it.
 
-In: the calls that led to the end, in order, and the words of the user. Out: the text of the plan, and the
-inputs with which it makes the recorded calls again.
+In: recorded calls in order, and the words of the user. Out: the plan with the fewest values that nothing
+explains, and the calls that it makes; calls that only looked at what nothing follows from are no part of it.
 """
 
 from __future__ import annotations
 
 import ast
-import builtins
 import json
-import keyword
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import chain, pairwise
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from types import MappingProxyType
 from typing import NamedTuple
 
-from callsheet.authoring.distillation.choices import (
-    Part,
-    condition_in,
-    counts,
-    part_named,
-    says_the_same,
-    unquoted,
-)
-from callsheet.authoring.distillation.explanations import (
-    Explained,
-    Source,
-    explain,
-    lists_in,
-    tables_in,
-    without_tables,
-)
-from callsheet.authoring.distillation.recorded_calls import RecordedCall, texts_in
-from callsheet.ir import JSON
+from callsheet.authoring.distillation.inputs import SAID, Inputs
+from callsheet.authoring.distillation.recorded_calls import RecordedCall, only_reads, texts_in
+from callsheet.authoring.distillation.rounds import segments
+from callsheet.authoring.distillation.sources import Sources
+from callsheet.authoring.distillation.wording import condition_in, unquoted
+from callsheet.authoring.distillation.writer import STOP, Writer
+from callsheet.ir import JSON, Effect
 
-_MOST_IN_ROUND = 4
-"""The most calls of one round of a loop."""
-_SENTENCE = 3
-"""From more words on, what the user has said is a text of theirs."""
-_NEAR = 0
-_LOOP = 10
-_BEFORE = 20
-_GIVEN = 10_000
-"""The ranks of sources: in the same round, of a loop's list, of earlier calls (the latest first), inputs."""
+_FEW, _MOST_CALLS = 6, 300
+"""Up to so many calls of a reading tool each is tried to be left out, in a run of at most so many calls."""
+_TEST = "\n        if "
+"""How a plan asks something of what it has looked up in a round, as the user's words ask."""
+_NO_EFFECTS: Mapping[str, Effect] = MappingProxyType({})
 
 
 class DistilledPlan(NamedTuple):
     """A plan, the inputs of the recorded run, and why each of them is an input.
 
-    `readings` are the places of the plan that rest on how the user's words were read.
+    `readings` are the places of the plan that rest on how the user's words were read, `stops` the conditions
+    without which it stops, since the record does not tell what to do then.
     """
 
     text: str
     inputs: dict[str, JSON]
     reasons: dict[str, str]
     readings: tuple[str, ...] = ()
+    stops: tuple[str, ...] = ()
+
+    @property
+    def unexplained(self) -> frozenset[str]:
+        """What nothing explains, as JSON."""
+        open_ones = (self.inputs[name] for name, reason in self.reasons.items() if reason != SAID)
+        return frozenset(json.dumps(value, sort_keys=True) for value in open_ones)
+
+    @property
+    def cost(self) -> tuple[int, int]:
+        """How much nothing explains, where a list is more than a value; then how long it is."""
+        return sum(1 + one.startswith("[") for one in self.unexplained), self.text.count("await ")
 
 
-class _Segment(NamedTuple):
-    """Rounds of calls, as many as `rounds` has; each has the same tools and arguments."""
+def plans(
+    calls: Sequence[RecordedCall],
+    every: Sequence[RecordedCall],
+    said: str,
+    title: str,
+    effects: Mapping[str, Effect] = _NO_EFFECTS,
+) -> Iterator[tuple[DistilledPlan, list[RecordedCall]]]:
+    """The plans that may do what these calls did, the likeliest first, each with the calls that it makes.
 
-    rounds: tuple[tuple[RecordedCall, ...], ...]
-
-
-@dataclass
-class _Known:
-    """A variable of the plan: the result of a call, or the results of all rounds of a loop."""
-
-    name: str
-    values: tuple[JSON, ...]
-    is_list: bool
-    asked: frozenset[str] = frozenset()
-    """The texts in the arguments of the call."""
-    nouns: frozenset[str] = frozenset()
-    """The words for what the tool lists."""
-
-
-@dataclass
-class _Writer:
-    said: str
-    inputs: dict[str, JSON] = field(default_factory=dict[str, JSON])
-    reasons: dict[str, str] = field(default_factory=dict[str, str])
-    known: list[_Known] = field(default_factory=list[_Known])
-    names: set[str] = field(default_factory=set[str])
-    lines: list[str] = field(default_factory=list[str])
-    vocabulary: frozenset[str] = frozenset()
-    """The words of the tools and their arguments."""
-    request: str = ""
-    """What the user has said, without what that quotes."""
-    given: frozenset[str] = frozenset()
-    """The texts in the arguments of all calls."""
-    parts: dict[str, dict[str, tuple[Part, ...]]] = field(
-        default_factory=dict[str, dict[str, tuple[Part, ...]]]
-    )
-    """By the name of a result, the parts of its lists that the user's words may mean; none if unclear."""
-    words_kept: list[str] = field(default_factory=list[str])
-    """The words around data that were taken for the user's."""
-    items: int = 0
-    """How many items of loops were thought of; those that are used get a name."""
-
-    # ------------------------------------------------------------ names
-
-    def new_name(self, wanted: str) -> str:
-        """A name that is free in the plan."""
-        base = re.sub(r"\W", "_", wanted).strip("_").lower() or "value"
-        if base[0].isdigit() or keyword.iskeyword(base) or hasattr(builtins, base):
-            base = f"the_{base}"
-        name, number = base, 2
-        while name in self.names:
-            name, number = f"{base}_{number}", number + 1
-        self.names.add(name)
-        return name
-
-    def input_for(self, argument: str, value: JSON, why: str) -> str:
-        """The input for a value: one that has it already, or a new one named after the argument."""
-        for name, known in self.inputs.items():
-            if known == value and type(known) is type(value) and self.reasons[name] == why:
-                return name
-        name = self.new_name(argument)
-        self.inputs[name] = value
-        self.reasons[name] = why
-        return name
-
-    def forget_all_but(self, used: set[str]) -> None:
-        """Forget the inputs that nothing uses: a part of a list was thought of, and did not fit."""
-        for name in [name for name in self.inputs if name not in used]:
-            del self.inputs[name], self.reasons[name]
-
-    def ask_whether(self, condition: str) -> None:
-        """Make an input of what a model decided: that the user's condition held in the recorded run."""
-        name = self.input_for("condition_holds", True, f"the user said “{condition}”, and a model decided")
-        self.lines += [f"    if not {name}:", "        return None"]
-
-    # ------------------------------------------------------------ calls
-
-    def write(self, segment: _Segment) -> None:
-        if len(segment.rounds) == 1 and any(map(self.is_for_each, segment.rounds[0])):
-            self.write_loop(segment.rounds)
-            return
-        if len(segment.rounds) == 1:
-            for call in segment.rounds[0]:
-                written = [f"{name}={self.argument(name, value)}" for name, value in call.args.items()]
-                result = self.new_name(_noun(call.tool))
-                self.lines.append(f"    {result} = await {call.tool.lower()}({', '.join(written)})")
-                asked = frozenset(texts_in(call.args))
-                self.known.append(_Known(result, (call.result,), False, asked, _nouns(call)))
-            return
-        self.write_loop(segment.rounds)
-
-    def is_for_each(self, call: RecordedCall) -> bool:
-        """Whether a single call was made for the one item that the user's words select from a list.
-
-        The argument has to be the item's field of that name: else it may be made from all of them.
-        """
-        chosen = [source for source in self.listed(1) if source.is_sure]
-        return bool(chosen) and any(
-            not self.has_said(value)
-            and explain(name, [value], self.outer(1), self.is_expected) is None
-            and (found := explain(name, [value], chosen)) is not None
-            and found.code.endswith(f'["{name}"]')
-            for name, value in call.args.items()
-        )
-
-    def is_expected(self, words: str) -> bool:
-        """Whether words that stand around data are the user's, or nothing by themselves."""
-        is_said = says_the_same(words, self.said, self.vocabulary)
-        if is_said and re.search(r"\w", words):
-            self.words_kept.append(words.strip())
-        return is_said
-
-    def argument(self, name: str, value: JSON) -> str:
-        """The code for an argument of a single call."""
-        if isinstance(value, bool) or value is None:
-            return repr(value)
-        if self.has_said(value):
-            return self.input_for(name, value, "the user said it")
-        sources = [*self.outer(1), *self.words_in(name, value)]
-        found = explain(name, [value], sources, self.is_expected)
-        if found is not None:
-            return found.code
-        if isinstance(value, dict | list) and self.is_partly_known(value):
-            return self.built(name, value)
-        return self.input_for(name, value, "nothing before it explains it")
-
-    def words_in(self, name: str, value: JSON) -> list[Source]:
-        """The words of a text that the user has said exactly so, as inputs: another time they may differ."""
-        if not isinstance(value, str):
-            return []
-        found: list[Source] = []
-        words = [*re.finditer(r"\w+", value)]
-        place = 0
-        while place < len(words):
-            start, size = words[place].start(), 1
-            while place + size < len(words) and self.has_said(value[start : words[place + size].end()]):
-                size += 1
-            text = value[start : words[place + size - 1].end()]
-            if size > _SENTENCE or (self.has_said(text) and self.is_of_this_time(text)):
-                found.append(Source(self.said_input(name if size > 1 else text, text), (text,), _GIVEN))
-            place += size
-        return found
-
-    def is_of_this_time(self, text: str) -> bool:
-        """Whether a text has a word besides those of the tools and those that say nothing."""
-        words = re.findall(r"[^\W\d]\w{3,}", text)
-        return any(not says_the_same(word, "", self.vocabulary) for word in words)
-
-    def is_partly_known(self, value: JSON) -> bool:
-        """Whether something in an object or a list was said or is explained."""
-        if isinstance(value, dict):
-            return any(
-                self.has_said(item)
-                or explain(key, [item], self.outer(1)) is not None
-                or self.is_partly_known(item)
-                for key, item in value.items()
-            )
-        return isinstance(value, list) and any(map(self.is_partly_known, value))
-
-    def built(self, name: str, value: JSON) -> str:
-        """The code of an object or a list, whose members are arguments of their own."""
-        if isinstance(value, dict):
-            members = (
-                f"{json.dumps(key, ensure_ascii=False)}: {self.argument(key, item)}"
-                for key, item in value.items()
-            )
-            return f"{{{', '.join(members)}}}"
-        if isinstance(value, list):
-            return f"[{', '.join(self.argument(name, item) for item in value)}]"
-        return self.argument(name, value)
-
-    def write_loop(self, rounds: tuple[tuple[RecordedCall, ...], ...]) -> None:
-        count = len(rounds)
-        listed = self.listed(count)
-        header: dict[str, tuple[str, str]] = {}
-        body: list[str] = []
-        within: list[Source] = []
-        results: list[tuple[str, str, tuple[JSON, ...]]] = []
-        for position, call in enumerate(rounds[0]):
-            calls = [round_[position] for round_ in rounds]
-            sources = [*within, *listed, *self.outer(count)]
-            written: list[str] = []
-            for name in call.args:
-                values = [one.args[name] for one in calls]
-                found = None if self.is_plain(values) else explain(name, values, sources)
-                if found is None:
-                    found = self.unexplained(name, values)
-                for used in found.used:
-                    if used.listing:
-                        header.setdefault(used.code, (used.listing, ""))
-                written.append(f"{name}={found.code}")
-            result = self.new_name(_noun(call.tool))
-            written = [self.with_names(text, header) for text in written]
-            body.append(f"        {result} = await {call.tool.lower()}({', '.join(written)})")
-            values = tuple(one.result for one in calls)
-            within.append(Source(result, values, _NEAR))
-            results.append((result, self.new_name(f"{result}s"), values))
-        if not header:  # the same calls each time: their number was decided by nobody we know
-            times = self.input_for("times", count, "how often the calls were made")
-            header["_round"] = f"range({times})", "_round"
-        self.lines += [f"    {every} = []" for _, every, _ in results]
-        names = ", ".join(name for _, name in header.values())
-        lists = ", ".join(listing for listing, _ in header.values())
-        self.lines.append(f"    for {names} in {lists if len(header) == 1 else f'zip({lists})'}:")
-        self.lines += body
-        self.lines += [f"        {every}.append({result})" for result, every, _ in results]
-        self.known += [_Known(every, values, is_list=True) for _, every, values in results]
-
-    def with_names(self, code: str, header: dict[str, tuple[str, str]]) -> str:
-        """Code with the names of the items that it uses."""
-        for mark, (listing, known) in header.items():
-            if mark in code:
-                word = "line" if listing.startswith("[") else re.findall(r"[A-Za-z]\w*", listing)[-1]
-                name = known or self.new_name(_singular(word))
-                header[mark] = listing, name
-                code = code.replace(mark, name)
-        return code
-
-    def is_plain(self, values: Sequence[JSON]) -> bool:
-        """Whether a value is the same in each round and no data: a flag, or what the user said."""
-        return all(value == values[0] for value in values) and (
-            isinstance(values[0], bool) or values[0] is None or self.has_said(values[0])
-        )
-
-    def unexplained(self, name: str, values: Sequence[JSON]) -> Explained:
-        """A flag as it is, the same value in each round as an input, different ones as a list of inputs."""
-        first = values[0]
-        if all(value == first for value in values):
-            return Explained(self.argument(name, first), ())
-        listing = self.input_for(f"{name}s", [*values], "a model chose them")
-        item = self.item_of(listing, tuple(values), _LOOP)
-        return Explained(item.code, (item,))
-
-    # ------------------------------------------------------------ sources
-
-    def outer(self, count: int) -> list[Source]:
-        """The results before and the inputs so far, which are the same in each of `count` rounds."""
-        chosen: list[Source] = []
-        results: list[Source] = []
-        for age, one in enumerate(reversed(self.known)):
-            if one.is_list:
-                results.append(Source(one.name, ([*one.values],) * count, _BEFORE + age))
-                continue
-            value = one.values[0]
-            if self.parts_of(one):
-                value = without_tables(value)
-            for part in chain.from_iterable(self.parts_of(one).values()):
-                code, items = part.picked or part.code, [*part.items]
-                whole = items[0] if part.picked else items
-                chosen.append(Source(code, (whole,) * count, _BEFORE + age))
-            results.append(Source(one.name, (value,) * count, _BEFORE + age))
-        given = (Source(name, (value,) * count, _GIVEN) for name, value in self.inputs.items())
-        return [*chosen, *self.numbers(count), *results, *given]
-
-    def numbers(self, count: int) -> list[Source]:
-        """How many items a list has, if the user has asked for that and there is only one list."""
-        if not counts(self.said):
-            return []
-        lists: list[tuple[str, int]] = []
-        for one in self.known:
-            if one.is_list:
-                continue
-            parts = self.parts_of(one)
-            for code, items in tables_in(one.name, one.values[0]):
-                meant = parts.get(code)
-                if meant is None:
-                    lists.append((code, len(items)))
-                else:
-                    lists += [(part.code, len(part.items)) for part in meant if not part.picked]
-        if len(lists) != 1:
-            return []
-        code, number = lists[0]
-        return [Source(f"len({code})", (number,) * count, _BEFORE, is_sure=True)]
-
-    def parts_of(self, one: _Known) -> dict[str, tuple[Part, ...]]:
-        """The parts of its lists that the user's words name, by the code of the list, the likeliest first.
-
-        A text that the calls were made with may be a condition besides, or not: the record tells.
-        """
-        found = self.parts.get(one.name)
-        if found is None:
-            found = self.parts[one.name] = {}
-            for code, items in tables_in(one.name, one.values[0]):
-                read = [
-                    part_named(self.request, code, items, asked, self.said_input, one.nouns)
-                    for asked in (one.asked, one.asked | self.given)
-                ]
-                if read[0] is not None:
-                    known = (part for part in read if isinstance(part, Part))
-                    found[code] = tuple({part.code + part.picked: part for part in known}.values())
-        return found
-
-    def said_input(self, name: str, value: JSON) -> str:
-        """The input for a value that the user has said of items."""
-        return self.input_for(name, value, "the user said it")
-
-    def listed(self, count: int) -> list[Source]:
-        """The lists with as many items as there are rounds, those that the user's words name first."""
-        chosen: list[Source] = []
-        found: list[Source] = []
-        for age, one in enumerate(reversed(self.known)):
-            rank = _LOOP if one.is_list else _BEFORE + age
-            if one.is_list:
-                if len(one.values) == count:
-                    found.append(self.item_of(one.name, one.values, rank))
-                continue
-            parts = self.parts_of(one)
-            for part in chain.from_iterable(parts.values()):
-                if not part.picked and len(part.items) == count:
-                    item = self.item_of(part.code, part.items, _LOOP)
-                    chosen.append(item._replace(is_sure=True))
-            for code, items in lists_in(one.name, one.values[0], count):
-                if code not in parts:
-                    found.append(self.item_of(code, tuple(items), rank))
-        return [*chosen, *found]
-
-    def item_of(self, listing: str, values: tuple[JSON, ...], rank: int) -> Source:
-        self.items += 1
-        return Source(f"\1{self.items}\1", values, rank, listing)
-
-    def has_said(self, value: JSON) -> bool:
-        if value is None or isinstance(value, dict | list | bool):
-            return False
-        text = str(value)
-        return bool(text.strip()) and re.search(rf"(?<!\w){re.escape(text)}(?!\w)", self.said) is not None
+    `every` are all calls of the run: one that looked at something before something was changed is made again
+    if its arguments are explained, since what it found may have been a reason.
+    """
+    tried = [_least(one, said, title, effects) for one in (calls, every) if len(one) <= _MOST_CALLS]
+    tried.append((distilled(calls, said, title, effects), [*calls]))
+    tried.sort(key=lambda one: one[0].cost)
+    yield _with_looks(*tried[0], every, said, title, effects)
+    yield from tried
 
 
-def distilled(calls: Sequence[RecordedCall], said: str, title: str) -> DistilledPlan:
+def _with_looks(
+    plan: DistilledPlan,
+    calls: Sequence[RecordedCall],
+    every: Sequence[RecordedCall],
+    said: str,
+    title: str,
+    effects: Mapping[str, Effect],
+) -> tuple[DistilledPlan, list[RecordedCall]]:
+    """The plan with the calls that looked at what may have been a reason to go on."""
+    kept = [*calls]
+    last = max((call.place for call in kept if not only_reads(call.tool, effects)), default=-1)
+    looks = [
+        call for call in every if call.place < last and only_reads(call.tool, effects) and call not in kept
+    ]
+    for tool in dict.fromkeys(call.tool for call in looks):
+        group = [call for call in looks if call.tool == tool]
+        more = sorted((*kept, *group), key=lambda one: one.place)
+        other = distilled(more, said, title, effects) if len(group) > 1 else plan
+        if _is_guarded(other, plan):
+            plan, kept = other, more
+    counts = Counter(call.tool for call in looks)
+    for call in [call for call in looks if counts[call.tool] <= _FEW]:
+        if any(one.tool == call.tool and one.args == call.args for one in kept):
+            continue
+        more = sorted((*kept, call), key=lambda one: one.place)
+        other = distilled(more, said, title, effects)
+        if _is_guarded(other, plan):
+            plan, kept = other, more
+    return plan, kept
+
+
+def _is_guarded(plan: DistilledPlan, before: DistilledPlan) -> bool:
+    """Whether a plan looks once more than another, and stops where it finds something else."""
+    is_once = plan.text.count("\n    for ") == before.text.count("\n    for ")
+    wanted = before.cost[0], before.cost[1] + 1
+    return is_once and plan.cost == wanted and len(plan.stops) > len(before.stops)
+
+
+def _least(
+    calls: Sequence[RecordedCall], said: str, title: str, effects: Mapping[str, Effect]
+) -> tuple[DistilledPlan, list[RecordedCall]]:
+    """The plan without the reading calls that it does not need: all of a tool, or one of a few."""
+    kept = [*calls]
+    plan = distilled(kept, said, title, effects)
+    reads = Counter(call.tool for call in calls if only_reads(call.tool, effects))
+    groups = [{call.place for call in calls if call.tool == tool} for tool in reads]
+    groups += [{call.place} for call in calls[::-1] if 1 < reads[call.tool] <= _FEW]
+    for group in groups:
+        rest = [one for one in kept if one.place not in group]
+        if not rest or len(rest) == len(kept):
+            continue
+        other = distilled(rest, said, title, effects)
+        keeps_tests = other.text.count(_TEST) >= plan.text.count(_TEST)
+        is_simpler = other.unexplained <= plan.unexplained and other.cost < plan.cost and keeps_tests
+        if is_simpler or other.cost[0] < plan.cost[0]:
+            plan, kept = other, rest
+    return plan, kept
+
+
+def distilled(
+    calls: Sequence[RecordedCall], said: str, title: str, effects: Mapping[str, Effect] = _NO_EFFECTS
+) -> DistilledPlan:
     """The plan of these calls; there is at least one."""
     names = {call.tool.lower() for call in calls} | {"main", "row", "each", "one"}
     words = (re.split(r"\W|_", text.lower()) for call in calls for text in (call.tool, *call.args))
-    given = frozenset(chain.from_iterable(texts_in(call.args) for call in calls))
-    writer = _Writer(said, names=names, vocabulary=frozenset(chain.from_iterable(words)), given=given)
-    writer.request = unquoted(said)
-    condition = condition_in(said)
-    if condition:
-        writer.ask_whether(condition)
-    for segment in _segments(calls):
+    vocabulary = chain(chain.from_iterable(words), *(_fields_of(call.result) for call in calls))
+    inputs = Inputs(said, unquoted(said), frozenset(vocabulary), names)
+    changing = [call for call in calls if not only_reads(call.tool, effects)]
+    writer = Writer(
+        inputs,
+        Sources(inputs, frozenset(chain.from_iterable(texts_in(call.args) for call in calls))),
+        reads=frozenset(call.tool for call in calls if only_reads(call.tool, effects)),
+        changed=frozenset(chain.from_iterable(texts_in(call.args) for call in changing)),
+        open_condition=condition_in(said),
+    )
+    for segment in segments(calls, writer.sources.is_known):
         writer.write(segment)
-    answer = writer.known[-1].name
-    lines = _without_idle_lists(writer.lines, answer)
-    writer.forget_all_but(_names_in(lines))
-    given = ", ".join(f"{name}: {_type_of(value)}" for name, value in writer.inputs.items())
-    why = "".join(f"    {name}: {reason}\n" for name, reason in writer.reasons.items())
+    writer.close_condition()
+    answer = writer.sources.known[-1].name
+    lines = _without_idle_lists(writer.guarded_lines(), answer)
+    inputs.forget_all_but(_names_in(lines))
+    given = ", ".join(f"{name}: {_type_of(value)}" for name, value in inputs.values.items())
+    why = "".join(f"    {name}: {reason}\n" for name, reason in inputs.reasons.items())
     about = f'    """{title}\n\n{why}    """\n' if why else f'    """{title}"""\n'
     text = f"async def main({given}):\n{about}" + "\n".join([*lines, f"    return {answer}", ""])
-    return DistilledPlan(text, writer.inputs, writer.reasons, (*_readings(writer, lines),))
+    found = (line.strip()[len("assert ") :].partition(f', "{STOP}')[0] for line in lines if STOP in line)
+    stops = tuple(dict.fromkeys(found))
+    return DistilledPlan(text, inputs.values, inputs.reasons, (*_readings(writer, lines),), stops)
+
+
+def _fields_of(value: JSON) -> Iterator[str]:
+    """The words for the fields of a result that have texts and numbers; what has a flag may be otherwise."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _fields_of(item)
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            if isinstance(item, str | int | float) and not isinstance(item, bool):
+                yield from re.split(r"\W|_", name.lower())
+            yield from _fields_of(item)
 
 
 def _names_in(lines: Sequence[str]) -> set[str]:
@@ -414,14 +182,12 @@ def _names_in(lines: Sequence[str]) -> set[str]:
     return {node.id for node in ast.walk(body) if isinstance(node, ast.Name)}
 
 
-def _readings(writer: _Writer, lines: Sequence[str]) -> Iterator[str]:
+def _readings(writer: Writer, lines: Sequence[str]) -> Iterator[str]:
     """The parts of lists, and the words around data, that a plan has because of the user's words."""
     text = "\n".join(lines)
-    for parts in writer.parts.values():
-        for part in chain.from_iterable(parts.values()):
-            if (code := part.picked or part.code) in text:
-                yield f"{code} is what the user's words select, and was so in the run"
-    for words in dict.fromkeys(writer.words_kept):
+    for code in writer.parts_used:
+        yield f"{code} is what the user's words select, and was so in the run"
+    for words in dict.fromkeys(writer.inputs.words_kept):
         quoted = json.dumps(words, ensure_ascii=False)
         if words.strip() and quoted[1:-1].strip() in text:
             yield f"the words {quoted} are taken for those of the user, and stay the same"
@@ -438,63 +204,6 @@ def _without_idle_lists(lines: Sequence[str], answer: str) -> list[str]:
     return [
         line for line in lines if not any(re.match(rf"\s*{name}( = \[\]$|\.append\()", line) for name in idle)
     ]
-
-
-def _segments(calls: Sequence[RecordedCall]) -> Iterator[_Segment]:
-    """The calls in rounds: the longest repetition at each place."""
-    place = 0
-    while place < len(calls):
-        best, size = 1, 1
-        for length in range(1, _MOST_IN_ROUND + 1):
-            count = _repeats(calls, place, length)
-            if count > 1 and count * length > best * size and not _is_chain(calls, place, length, count):
-                best, size = count, length
-        yield _Segment(
-            tuple(tuple(calls[start : start + size]) for start in range(place, place + best * size, size))
-        )
-        place += best * size
-
-
-def _repeats(calls: Sequence[RecordedCall], place: int, length: int) -> int:
-    """How often the next `length` calls follow each other."""
-    shape = _shape(calls[place : place + length])
-    count = 1
-    while _shape(calls[place + count * length : place + (count + 1) * length]) == shape:
-        count += 1
-    return count
-
-
-def _is_chain(calls: Sequence[RecordedCall], place: int, length: int, count: int) -> bool:
-    """Whether each of such rounds takes a text from the result of the one before: they are no loop."""
-    rounds = [calls[start : start + length] for start in range(place, place + length * count, length)]
-    return all(
-        {text for call in after for text in texts_in(call.args)}
-        & {text for call in before for text in texts_in(call.result)}
-        - {text for call in before for text in texts_in(call.args)}
-        for before, after in pairwise(rounds)
-    )
-
-
-def _shape(calls: Sequence[RecordedCall]) -> list[tuple[str, tuple[str, ...]]]:
-    return [(call.tool, tuple(sorted(call.args))) for call in calls]
-
-
-def _noun(tool: str) -> str:
-    """A name for the result of a tool: what stands after its verb."""
-    words = tool.lower().rpartition("__")[2].split("_")
-    return "_".join(words[1:]) if len(words) > 1 else f"{words[0]}_result"
-
-
-def _nouns(call: RecordedCall) -> frozenset[str]:
-    """The words for what a call lists: those of its tool after the verb, and the fields with lists."""
-    words = call.tool.lower().rpartition("__")[2].split("_")[1:]
-    for code, _ in tables_in("", call.result):
-        words += re.findall(r"[a-z]+", code.lower())
-    return frozenset(form for word in words for form in (word, word.rstrip("s")))
-
-
-def _singular(word: str) -> str:
-    return word[:-1] if word.endswith("s") and len(word) > 2 else f"{word}_item" if word != "line" else word
 
 
 def _type_of(value: JSON) -> str:

@@ -15,8 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
-from callsheet.authoring.distillation.choices import counts
-from callsheet.authoring.distillation.explanations import column_sums, tables_in
+from callsheet.authoring.distillation.explanations import column_sums
+from callsheet.authoring.distillation.lists import tables_in
+from callsheet.authoring.distillation.wording import counts
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Effect, canonical_tool_name
 from callsheet.machine.agents.actions import MAX_AT_ONCE, Finish, Unreadable, read_action
@@ -88,7 +89,7 @@ def slice_of(calls: Sequence[RecordedCall], effects: dict[str, Effect], said: st
     unknown effect whose name begins like one that reads counts as reading here.
     """
     needed: set[int] = set()
-    waiting = [call for call in calls if not _reads(call.tool, effects.get(call.tool, Effect.UNSAFE))][::-1]
+    waiting = [call for call in calls if not only_reads(call.tool, effects)][::-1]
     waiting += [*calls[-1:]]
     while waiting:
         call = waiting.pop()
@@ -107,8 +108,10 @@ def slice_of(calls: Sequence[RecordedCall], effects: dict[str, Effect], said: st
     return [call for call in calls if call.place in needed]
 
 
-def _reads(tool: str, effect: Effect) -> bool:
-    verb = tool.rpartition("__")[2].partition("_")[0]
+def only_reads(tool: str, effects: Mapping[str, Effect]) -> bool:
+    """Whether a tool changes nothing; of one of an unknown effect, its name tells."""
+    effect = effects.get(tool, Effect.UNSAFE)
+    verb = tool.rpartition("__")[2].partition("_")[0].upper()
     return effect.only_reads or (effect is Effect.UNSAFE and verb in _READING)
 
 

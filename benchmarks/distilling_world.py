@@ -1,0 +1,64 @@
+"""What the jobs of `distilling.py` have in common: data made of a seed, and what was done to it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from callsheet.ports.calls import ToolFailed
+
+Call = Callable[..., Any]
+Agent = Callable[[Call, dict[str, Any]], None]
+"""What an agent does for a task: it makes calls, given what the user has said."""
+LONGER, SHORTER = 901, 902
+"""The seeds of worlds whose lists are longer than in a record, and empty or of one item."""
+
+
+@dataclass
+class World:
+    """Data made of a seed, and what was done to it."""
+
+    reads: ClassVar[frozenset[str]]
+    """The tools that change nothing."""
+
+    seed: int
+    done: list[tuple[str, dict[str, Any]]] = field(default_factory=list[tuple[str, dict[str, Any]]])
+
+    def pick(self, *key: object) -> random.Random:
+        """The chance that belongs to a thing of this world."""
+        return random.Random(f"{self.seed}:{key}")
+
+    def size(self, chance: random.Random) -> int:
+        """How long a list is."""
+        return chance.randrange(*{LONGER: (6, 9), SHORTER: (0, 2)}.get(self.seed, (3, 6)))
+
+    def some(self, chance: random.Random, things: tuple[str, ...]) -> list[str]:
+        """Some of the things, each once."""
+        return chance.sample(things, min(len(things), self.size(chance)))
+
+    def call(self, tool: str, args: dict[str, Any]) -> Any:
+        """Call a tool; raises ToolFailed if it cannot do that."""
+        if tool not in self.reads:
+            self.done.append((tool, args))
+            return self.receipt(tool)
+        return getattr(self, tool)(**args)
+
+    def receipt(self, tool: str) -> dict[str, Any]:
+        """What a tool says that has changed something."""
+        return {"ok": True, "ref": f"{tool[0]}-{len(self.done)}"}
+
+
+def tried(call: Call, tool: str, **args: Any) -> Any:
+    """The result of a call that may fail, after which the agent goes on; then None."""
+    try:
+        return call(tool, **args)
+    except ToolFailed:
+        return None
+
+
+def reading(names: dict[str, tuple[str, ...]]) -> frozenset[str]:
+    """The tools that change nothing, by their names."""
+    verbs = ("list_", "get_", "read_", "search_", "find_", "query", "check_")
+    return frozenset(name for name in names if name.startswith(verbs))

@@ -1,0 +1,154 @@
+"""What a recorded run does not tell: conditions with which a distilled plan stops where another run differs.
+
+In: results of calls as they were recorded, with their code in the plan. Out: conditions, as Python
+expressions, that held in the record: where one does not hold, an agent might have done something else.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import cast
+
+from callsheet.ir import JSON
+
+_STATE = re.compile(
+    r"(?:^|_)(?:status|state|stage|tier|kind|type|level|mode|phase|health|availability|severity|category)$",
+    re.IGNORECASE,
+)
+_TOKEN = re.compile(r"[A-Za-z][A-Za-z_-]{0,20}")
+_MORE = re.compile(r"next|cursor|has_?more|truncated|incomplete|continu", re.IGNORECASE)
+_LIMIT = re.compile(
+    r"(?:^|_)(?:limit|per_?page|page_?size|max(?:_?results)?|top|count|first)$", re.IGNORECASE
+)
+_NAME = re.compile(
+    r"(?:^|[_\W])(?:id|key|number|sku|ref|iban|path|login|sha|code|slug|uuid|url|file|folder)\W*$|Id\W*$"
+)
+_AMOUNT = re.compile(
+    r"stock|available|quantity|capacity|seats|balance|remaining|left|free|budget|quota|limit|credit",
+    re.IGNORECASE,
+)
+_DEEPEST = 2
+
+
+def is_state(name: str, value: JSON) -> bool:
+    """Whether a field says in which state something is: a flag, or a word under a name for that."""
+    return isinstance(value, bool) or (
+        isinstance(value, str) and _STATE.search(name) is not None and _TOKEN.fullmatch(value) is not None
+    )
+
+
+def same_state(code: str, value: JSON, *, flags_only: bool = False, depth: int = 0) -> Iterator[str]:
+    """The conditions that an object is in the state in which it was.
+
+    >>> [*same_state("door", {"open": True, "status": "new", "name": "front"})]
+    ['door["open"]', 'door["status"] == "new"']
+    """
+    if not isinstance(value, dict) or depth > _DEEPEST:
+        return
+    for name, item in value.items():
+        at = f"{code}[{_quoted(name)}]"
+        if isinstance(item, bool):
+            yield at if item else f"not {at}"
+        elif is_state(name, item) and not flags_only:
+            yield f"{at} == {_quoted(item)}"
+        else:
+            yield from same_state(at, item, flags_only=flags_only, depth=depth + 1)
+
+
+def as_empty(code: str, value: JSON) -> Iterator[str]:
+    """The conditions that lists and texts in a result are empty, or not, as they were."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            if isinstance(item, list):
+                yield from as_empty(f"{code}[{_quoted(name)}]", item)
+    elif isinstance(value, list | str):
+        yield f"len({code}) > 0" if value else f"len({code}) == 0"
+
+
+def of_look(code: str, value: JSON, given: Mapping[str, str]) -> Iterator[str]:
+    """The conditions that a result is as it was, of which nobody knows what was looked for.
+
+    >>> [*of_look("door", {"open": True, "users": ["ann"]}, {"who": "bob"})]
+    ['door["open"]', 'len(door["users"]) > 0', 'who not in door["users"]']
+    """
+    yield from same_state(code, value)
+    yield from as_empty(code, value)
+    lists = {code: value} if isinstance(value, list) else {}
+    if isinstance(value, dict):
+        lists = {f"{code}[{_quoted(name)}]": item for name, item in value.items() if isinstance(item, list)}
+    for at, items in lists.items():
+        if items and all(isinstance(item, str) for item in items):
+            for name, text in given.items():
+                yield f"{name} {'in' if text in items else 'not in'} {at}"
+
+
+def is_name(field: str) -> bool:
+    """Whether the code of a field names its item, so that no two items have the same."""
+    return _NAME.search(field) is not None
+
+
+def same_order(code: str, value: JSON, given: Mapping[str, JSON]) -> Iterator[str]:
+    """The conditions that numbers are zero or not as they were, and no less than given ones if so before.
+
+    >>> [*same_order("shelf", {"stock": 7}, {"count": 3})]
+    ['shelf["stock"] > 0', 'shelf["stock"] >= count']
+    """
+    for name, item in value.items() if isinstance(value, dict) else ():
+        if not isinstance(item, int | float) or isinstance(item, bool):
+            continue
+        at = f"{code}[{_quoted(name)}]"
+        yield f"{at} {'>' if item > 0 else '<='} 0"
+        for other, number in given.items() if _AMOUNT.search(name) else ():
+            if isinstance(number, int | float):
+                yield f"{at} {'>=' if item >= number else '<'} {other}"
+
+
+def alike(code: str, rows: list[JSON]) -> Iterator[str]:
+    """The conditions that the items of a list are in states in which some were.
+
+    >>> [*alike("doors", [{"open": True, "state": "new"}, {"open": True, "state": "old"}])]
+    ['all(each["open"] for each in doors)', 'all(each["state"] in ["new", "old"] for each in doors)']
+    """
+    tables = [cast("dict[str, JSON]", row) for row in rows if isinstance(row, dict)]
+    for name in tables[0] if len(tables) == len(rows) and rows else ():
+        values = [row.get(name) for row in tables]
+        at = f"each[{_quoted(name)}]"
+        if all(isinstance(value, bool) for value in values):
+            if len({*map(str, values)}) == 1:
+                yield f"all({'' if values[0] else 'not '}{at} for each in {code})"
+        elif all(is_state(name, value) for value in values):
+            seen = json.dumps([*dict.fromkeys(cast("list[str]", values))], ensure_ascii=False)
+            yield f"all({at} in {seen} for each in {code})"
+
+
+def is_whole(code: str, args: Mapping[str, JSON], value: JSON) -> Iterator[str]:
+    """The conditions that a listing is all there is: no further page, and fewer items than were asked for."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            if _MORE.search(name) and (item is None or item is False or item == ""):
+                yield f"not {code}[{_quoted(name)}]"
+    for name, limit in args.items():
+        if not isinstance(limit, int) or isinstance(limit, bool) or not _LIMIT.search(name):
+            continue
+        lists = {code: value} if isinstance(value, list) else {}
+        if isinstance(value, dict):
+            lists = {f"{code}[{_quoted(key)}]": item for key, item in value.items() if isinstance(item, list)}
+        for at, items in lists.items():
+            if len(items) < limit:
+                yield f"len({at}) < {limit}"
+
+
+def is_paging(name: str, value: JSON) -> bool:
+    """Whether an argument asks for the first page, or says how much is listed at most."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return False
+    return bool(_LIMIT.search(name)) or (
+        re.fullmatch(r"page|offset|skip|start|page_number", name, re.IGNORECASE) is not None
+        and value in (0, 1)
+    )
+
+
+def _quoted(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,134 @@
+"""What the words of a user and of a model say: conditions, numbers of things, and words that stay the same.
+
+In: the words of a request, and a text that a model has written. Out: whether the text has anything of its
+own, which another time would be another: then no plan may repeat it. The words are English ones.
+"""
+
+from __future__ import annotations
+
+import re
+
+_SHORTEST_FORM = 3
+_SHORTEST_STEM = 5
+_CONDITIONS = frozenset(
+    ("if", "unless", "whether", "otherwise", "else", "or", "depending", "provided", "when")
+)
+
+
+def unquoted(said: str) -> str:
+    """The words of a request without what it quotes, which is data.
+
+    >>> unquoted('tell bob: "call me if you can"')
+    'tell bob: '
+    """
+    return re.sub(r"\"[^\"]*\"|“[^”]*”|«[^»]*»", "", said)
+
+
+def condition_in(said: str) -> str:
+    """The word with which a request makes something depend on what is found; "" if there is none.
+
+    >>> condition_in("if it rains, tell ann"), condition_in("tell ann")
+    ('if', '')
+    """
+    return next((word for word in re.findall(r"\w+", unquoted(said).lower()) if word in _CONDITIONS), "")
+
+
+def counts(said: str) -> bool:
+    """Whether the words ask for a number of things.
+
+    >>> counts("write how many mails there are"), counts("forward the mails")
+    (True, False)
+    """
+    return "count" in asked_figures(said)
+
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a list of words."""
+    return frozenset(text.split())
+
+
+SMALL_WORDS = word_set(
+    "a an the you your i we my our us me it its they them their he his she her who whom whose is are was "
+    "were be been has have had for of to in on at from with by about this that these those and as per via "
+    "than here there please hi hello dear re fwd regards cc s t z thank thanks greetings sincerely kind best "
+    "ms sec kb mb gb km kg eur usd pct percent select where order group join asc desc"
+)
+"""Words that carry no decision: those of grammar, politeness and units. What denies or counts is none."""
+_DATA = re.compile(r"[^\s,;!?\"“”'()]+")
+_FORMS = re.compile(r"[^\W\d_]+|\d+")
+
+
+def says_the_same(text: str, said: str, vocabulary: frozenset[str]) -> bool:
+    """Whether the words of a text are those of the user in other forms, or say nothing by themselves.
+
+    `vocabulary` are the words of the tools. A word that the user has said exactly so may be data of this one
+    time, unless it is the first one, which says what to do.
+
+    >>> says_the_same("Thank you for your mail ", "thank for mail 12", frozenset(["mail"]))
+    True
+    >>> says_the_same("Great work, ", "answer mail 12", frozenset(["mail"]))
+    False
+    """
+    others = re.findall(r"\w+", said)
+    for word in _FORMS.findall(text):
+        lower = word.lower()
+        if word.isdigit():
+            return False
+        if lower in SMALL_WORDS or lower in vocabulary or lower.rstrip("s") in vocabulary:
+            continue
+        if word in others[1:] or not any(is_form(lower, other.lower()) for other in others):
+            return False
+    return True
+
+
+def is_form(word: str, other: str) -> bool:
+    """Whether two words are forms of one: the same beginning, and little besides.
+
+    >>> is_form("thanks", "thank"), is_form("open", "opinion")
+    (True, False)
+    """
+    short, long = sorted((word, other), key=len)
+    return long == short or (
+        len(short) >= _SHORTEST_FORM and long.startswith(short) and len(long) <= len(short) + 3
+    )
+
+
+def is_kin(word: str, other: str) -> bool:
+    """Whether two words have one stem, however they end.
+
+    >>> is_kin("assignee", "assigned"), is_kin("failing", "fail"), is_kin("report", "repeat")
+    (True, True, False)
+    """
+    short, long = sorted((word.lower(), other.lower()), key=len)
+    if len(short) < _SHORTEST_FORM + 1:
+        return is_form(short, long)
+    stem = short[: max(_SHORTEST_STEM, len(short) - 2)]
+    return long.startswith(stem) and len(long) <= len(short) + 3
+
+
+def said_data(said: str) -> list[str]:
+    """What of a request looks like data: it has a digit or a sign within.
+
+    >>> said_data("move it to 2026-12-01 at 10:00, for ann@x.example.")
+    ['2026-12-01', '10:00', 'ann@x.example']
+    """
+    found = (text.strip(".:") for text in _DATA.findall(said))
+    return [text for text in dict.fromkeys(found) if re.search(r"\d|\w\W\w", text)]
+
+
+_ASKED = (
+    ("count", r"how many|count|number of"),
+    ("sum", r"how much|sum|total|totals|altogether|together|come to|adds? up|in all"),
+    ("mean", r"average|mean"),
+    ("max", r"highest|largest|biggest|greatest|maximum|max|peak|longest|most"),
+    ("min", r"lowest|smallest|least|minimum|min|shortest|cheapest"),
+)
+
+
+def asked_figures(said: str) -> frozenset[str]:
+    """Which figures about a list the words ask for: count, sum, mean, max or min.
+
+    >>> sorted(asked_figures("log the average and the highest price"))
+    ['max', 'mean']
+    """
+    return frozenset(name for name, words in _ASKED if re.search(rf"\b({words})\b", said.lower()))

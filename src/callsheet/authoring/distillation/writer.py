@@ -1,0 +1,460 @@
+"""Writes recorded calls as lines of a Python plan: loops for what repeats, expressions for what was copied,
+inputs for what nothing explains, and conditions where the record leaves open what to do.
+
+In: segments of recorded calls, in order, and the words of the user. Out: the lines, and the inputs with which
+they make the recorded calls again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import NamedTuple
+
+from callsheet.authoring.distillation import guards
+from callsheet.authoring.distillation.conditions import Result, condition_of
+from callsheet.authoring.distillation.explanations import Explained, Source, explain
+from callsheet.authoring.distillation.figures import is_number
+from callsheet.authoring.distillation.inputs import Inputs
+from callsheet.authoring.distillation.recorded_calls import RecordedCall, texts_in
+from callsheet.authoring.distillation.rounds import Segment
+from callsheet.authoring.distillation.sources import BEFORE, LOOP, NEAR, Known, Sources, nouns_of
+from callsheet.authoring.distillation.wording import asked_figures
+from callsheet.ir import JSON
+
+_EACH = frozenset(("each", "every"))
+STOP = "the recorded run does not show what to do without this"
+"""What a plan says where it stops, and the condition, if that is not long."""
+_LONG = 60
+_MESSAGE = f', "{STOP}'
+_QUOTE, _TICK = '"', "'"
+
+
+@dataclass
+class _Loop:
+    """The lines of a loop so far: its lists with the names of their items, and what it knows in a round."""
+
+    header: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    before: list[str] = field(default_factory=list[str])
+    body: list[str] = field(default_factory=list[str])
+    within: list[Source] = field(default_factory=list[Source])
+    names: list[str] = field(default_factory=list[str])
+    results: list[Known] = field(default_factory=list[Known])
+    written: str = ""
+    """The arguments of the latest call."""
+
+
+class _Look(NamedTuple):
+    """The results of a call in all rounds of a loop, and where its line stands."""
+
+    values: tuple[JSON, ...]
+    indent: str
+
+
+@dataclass
+class Writer:
+    """What is written so far, and what is known at this place of the plan."""
+
+    inputs: Inputs
+    sources: Sources
+    lines: list[str] = field(default_factory=list[str])
+    reads: frozenset[str] = frozenset()
+    """The tools that change nothing."""
+    changed: frozenset[str] = frozenset()
+    """The texts in the arguments of calls that changed something."""
+    open_condition: str = ""
+    """The word of the user's condition, as long as nothing is written for it."""
+    decided: str = ""
+    """The code of the user's condition."""
+    parts_used: list[str] = field(default_factory=list[str])
+    """The code of the parts that the plan uses."""
+    looks: dict[str, _Look] = field(default_factory=dict[str, _Look])
+    """The results of calls in loops that only read."""
+
+    # ------------------------------------------------------------ names
+
+    # ------------------------------------------------------------ conditions
+
+    def stop_unless(self, conditions: Sequence[str], indent: str = "    ") -> list[str]:
+        """The lines that stop the plan where one of the conditions does not hold."""
+        lines: list[str] = []
+        for condition in dict.fromkeys(conditions):
+            told = f": {condition.replace(_QUOTE, _TICK)}" if len(condition) < _LONG else ""
+            lines.append(f"{indent}assert {condition}, {json.dumps(STOP + told)}")
+        return lines
+
+    def write_condition(self) -> None:
+        """Write the user's condition, before something is changed; one that is not understood stays open."""
+        results = [
+            Result(one.name, one.values[0], one.nouns, one.asked)
+            for one in self.sources.known
+            if not one.is_list
+        ]
+        found = condition_of(self.inputs.request, self.open_condition, results, self.inputs.said_input)
+        if found is None:
+            self.close_condition()
+            return
+        code, *others = [each.code for each in found]
+        self.lines += self.stop_unless([f"({code}) == ({other})" for other in others])
+        self.lines += [f"    if not ({code}):", "        return None"]
+        self.open_condition, self.decided = "", " ".join(each.code for each in found)
+        if len(found) == 1 and found[0].figure:
+            self.sources.figures.append(Source(found[0].figure, (found[0].value,), BEFORE, is_sure=True))
+
+    def close_condition(self) -> None:
+        """Make an input of what a model decided: that the user's condition held in the recorded run."""
+        if not self.open_condition:
+            return
+        why = f"the user said “{self.open_condition}”, and a model decided"
+        name = self.inputs.input_for("condition_holds", True, why)
+        self.lines = [f"    if not {name}:", "        return None", *self.lines]
+        self.open_condition = ""
+
+    def guarded_lines(self) -> list[str]:
+        """The lines, with those in the places of marks that stop the plan where its results are unlike."""
+        kept = (line for line in self.lines if not line.startswith("\3") and STOP not in line)
+        text = "\n".join(kept)
+        found: list[str] = []
+        by_name = {one.name: one for one in self.sources.known}
+        for line in self.lines:
+            name = line[1:]
+            if line.startswith("\3") and name in self.looks:
+                found += self.unlike_look(name, self.looks[name], text)
+            elif line.startswith("\3"):
+                found += self.stop_unless(self.unlike(by_name[name], text))
+            else:
+                found.append(line)
+        return self.with_parts_named(found)
+
+    def with_parts_named(self, lines: list[str]) -> list[str]:
+        """The lines with a name for each part of a list that they use several times."""
+        parts = [
+            *chain.from_iterable(chain.from_iterable(each.values()) for each in self.sources.parts.values())
+        ]
+        codes = {part.picked: "picked" for part in parts if part.picked}
+        codes |= {part.code: "chosen" for part in parts if part.code.startswith(("[each", "sorted("))}
+        text = "\n".join(lines)
+        self.parts_used = [code for code in {part.picked or part.code: 0 for part in parts} if code in text]
+        for code, name in sorted(codes.items(), key=lambda one: -len(one[0])):
+            uses = [place for place, line in enumerate(lines) if code in line.partition(_MESSAGE)[0]]
+            if sum(lines[place].partition(_MESSAGE)[0].count(code) for place in uses) > 1:
+                top = next(place for place in range(uses[0], -1, -1) if lines[place][4] != " ")
+                short = self.inputs.new_name(name)
+                ticked = code.replace(_QUOTE, _TICK)
+                named = [line.replace(code, short).replace(ticked, short) for line in lines[top:]]
+                lines = [*lines[:top], f"    {short} = {code}", *named]
+        return lines
+
+    def unlike_look(self, name: str, look: _Look, text: str) -> list[str]:
+        """The lines that stop a round whose result is unlike all others, if nothing else uses it."""
+        rest = re.sub(rf"\b{name} = await |\.append\({name}\)", "", text)
+        if re.search(rf"(?<![\w\"]){name}\b", rest) or not self.changed:
+            return []
+        texts = {given: value for given, value in self.inputs.values.items() if isinstance(value, str)}
+        each = [[*guards.of_look(name, value, texts)] for value in look.values]
+        always = [one for one in each[0] if all(one in others for others in each)]
+        return self.stop_unless(always, look.indent)
+
+    def unlike(self, one: Known, text: str) -> list[str]:
+        """The conditions on the result of a call; more of them if nothing else uses it, or it was changed."""
+        value = one.values[0]
+        is_used = len(re.findall(rf"(?<![\w\"]){one.name}\b", text)) > 1
+        if not self.changed:
+            return []
+        is_changed = bool(one.asked & self.changed)
+        conditions = [*guards.same_state(one.name, value, flags_only=is_used and not is_changed)]
+        if not is_used:
+            texts = {name: given for name, given in self.inputs.values.items() if isinstance(given, str)}
+            conditions = [*guards.of_look(one.name, value, texts)]
+            numbers = {name: given for name, given in self.inputs.values.items() if is_number(given)}
+            conditions += guards.same_order(one.name, value, numbers)
+        at = re.compile(rf"(?:not |len\()*({one.name}\[[^ )]+)")
+        is_met = text + self.decided
+        return [each for each in conditions if (code := at.match(each)) is None or code[1] not in is_met]
+
+    # ------------------------------------------------------------ calls
+
+    def write(self, segment: Segment) -> None:
+        """Write the calls of a segment."""
+        calls = [*chain.from_iterable(segment.rounds)]
+        if self.open_condition and any(call.tool not in self.reads for call in calls):
+            self.write_condition()
+        if len(segment.rounds) == 1 and not any(map(self.is_for_each, segment.rounds[0])):
+            for call in segment.rounds[0]:
+                self.write_call(call)
+            return
+        self.write_loop(segment)
+
+    def write_call(self, call: RecordedCall) -> None:
+        """Write a call that is made once."""
+        written: list[str] = []
+        conditions: list[str] = []
+        for name, value in call.args.items():
+            found = self.value(name, [value], self.sources.outer(1), is_read=call.tool in self.reads)
+            if call.tool not in self.reads and self.is_as_before(found.code, call, name):
+                why = "it is what was there before"
+                found = Explained(self.inputs.input_for(name, value, why), ())
+            conditions += _conditions(found)
+            written.append(f"{name}={found.code}")
+        result = self.inputs.new_name(_noun(call.tool))
+        self.lines += self.stop_unless(conditions)
+        self.lines.append(f"    {result} = await {call.tool.lower()}({', '.join(written)})")
+        is_read = call.tool in self.reads
+        asked = frozenset(texts_in(call.args))
+        self.sources.known.append(Known(result, (call.result,), False, asked, nouns_of(call), is_read))
+        if is_read:
+            self.lines += self.stop_unless([*guards.is_whole(result, call.args, call.result)])
+            self.lines.append(f"\3{result}")
+
+    def is_as_before(self, code: str, call: RecordedCall, name: str) -> bool:
+        """Whether a call writes back what was read from the same place, which shows nothing."""
+        others = {text for other, value in call.args.items() if other != name for text in texts_in(value)}
+        return any(
+            re.fullmatch(rf"{one.name}(\[[^\]]+\])*", code) and others and others <= one.asked
+            for one in self.sources.known
+            if one.is_read and not one.is_list
+        )
+
+    def is_for_each(self, call: RecordedCall) -> bool:
+        """Whether a single call was made for the one item that the user's words select from a list.
+
+        The argument has to be the item's field of that name: else it may be made from all of them.
+        """
+        chosen = [source for source in self.sources.listed(1) if source.is_sure]
+        is_each = bool(_EACH & {*re.findall(r"\w+", self.inputs.request.lower())})
+        return bool(chosen) and any(
+            not self.inputs.has_said(value)
+            and explain(name, [value], self.sources.outer(1), self.inputs.is_expected) is None
+            and (found := explain(name, [value], chosen, self.inputs.is_expected)) is not None
+            and (found.code.endswith(f'["{name}"]') or is_each)
+            for name, value in call.args.items()
+        )
+
+    def write_loop(self, segment: Segment) -> None:
+        """Write calls that are made in each round of a loop."""
+        rounds, count = segment.rounds, len(segment.rounds)
+        known = self.sources.tail_of(segment, ["it"] * segment.head) if segment.tail else None
+        is_tested = known is not None and not known[1]
+        sources = [*self.sources.listed(count, is_tested=is_tested), *self.sources.outer(count)]
+        loop = _Loop()
+        columns = [[one[position] for one in rounds] for position in range(segment.head)]
+        self.write_round(loop, columns, sources, " " * 8, has_tail=segment.tail > 0)
+        tail = self.sources.tail_of(segment, loop.names) if segment.tail else None
+        if tail is not None:
+            code, items = tail
+            times = segment.times()
+            within = [_repeated(source, times) for source in (*loop.within, *sources)]
+            columns = [
+                [one[at] for one in rounds for at in range(segment.head + position, len(one), segment.tail)]
+                for position in range(segment.tail)
+            ]
+            line = f"if {code}:"
+            if items:
+                name = self.inputs.new_name(
+                    _singular(re.findall(r"[A-Za-z]\w*", code)[-1] if code[0] != "[" else "item")
+                )
+                within.insert(0, Source(name, tuple(items), NEAR))
+                line = f"for {name} in {code}:"
+            loop.body.append(" " * 8 + line)
+            loop.within.clear()
+            self.write_round(loop, columns, within, " " * 12, has_tail=False)
+        header = loop.header
+        if not header:  # the same calls each time: their number was decided by nobody we know
+            times_input = self.inputs.input_for("times", count, "how often the calls were made")
+            header["_round"] = f"range({times_input})", "_round"
+        first, *others = (listing for listing, _ in header.values())
+        self.lines += self.stop_unless([*loop.before, *(f"len({first}) == len({other})" for other in others)])
+        self.lines += [f"    {each.name} = []" for each in loop.results]
+        names = ", ".join(name for _, name in header.values())
+        lists = f"zip({', '.join((first, *others))})" if others else first
+        self.lines.append(f"    for {names} in {lists}:")
+        self.lines += loop.body
+        self.sources.known += loop.results
+
+    def write_round(
+        self,
+        loop: _Loop,
+        columns: Sequence[Sequence[RecordedCall]],
+        sources: Sequence[Source],
+        indent: str,
+        *,
+        has_tail: bool,
+    ) -> None:
+        """Write the calls of a round, each given as it was made in all rounds."""
+        for position, calls in enumerate(columns):
+            call, is_read = calls[0], calls[0].tool in self.reads
+            written: list[str] = []
+            conditions: list[str] = []
+            for name in call.args:
+                known = [*loop.within, *sources]
+                found = self.value(name, [one.args[name] for one in calls], known, is_read=is_read)
+                for used in found.used:
+                    if used.listing:
+                        loop.header.setdefault(used.code, (used.listing, ""))
+                        loop.before += used.conditions
+                    else:
+                        conditions += used.conditions
+                conditions += found.conditions
+                written.append(f"{name}={found.code}")
+            result = self.inputs.new_name(_noun(call.tool))
+            written = [self.with_names(text, loop.header) for text in written]
+            for condition in conditions:
+                code = self.with_names(condition, loop.header)
+                if code != condition or any(re.search(rf"\b{name}\b", code) for name in loop.names):
+                    loop.body += self.stop_unless([code], indent)
+                else:
+                    loop.before.append(code)
+            loop.written = " ".join(written)
+            loop.names.append(result)
+            loop.body.append(f"{indent}{result} = await {call.tool.lower()}({', '.join(written)})")
+            values = tuple(one.result for one in calls)
+            if is_read:
+                is_tested = has_tail and position == len(columns) - 1
+                unlike = self.unlike_rounds(result, values, call, is_tested=is_tested)
+                loop.body += self.stop_unless(unlike, indent)
+                loop.body.append(f"\3{result}")
+                self.looks[result] = _Look(values, indent)
+                loop.within += self.sources.of_rounds(result, values, calls)
+            else:
+                loop.before += self.unlike_items(loop, calls, columns)
+                loop.within.append(Source(result, values, NEAR))
+            every = self.inputs.new_name(f"{result}s")
+            loop.body.append(f"{indent}{every}.append({result})")
+            loop.results.append(Known(every, values, is_list=True, nouns=nouns_of(call), is_read=is_read))
+
+    def unlike_items(
+        self, loop: _Loop, calls: Sequence[RecordedCall], columns: Sequence[Sequence[RecordedCall]]
+    ) -> list[str]:
+        """The conditions that no call is made twice, if it never was, and nothing in it tells items apart."""
+        args = [json.dumps(call.args, sort_keys=True) for call in calls]
+        if len({*args}) < len(args) or len(calls) < len(columns[0]):
+            return []
+        found: list[str] = []
+        for listing, item in loop.header.values():
+            fields = {*re.findall(rf"\b{item}((?:\[[^\]]+\])+)", loop.written)} if item else set[str]()
+            field = fields.pop() if len(fields) == 1 else ""
+            is_name = guards.is_name(field) or field.strip('[]"') in listing
+            if field and not is_name:
+                found.append(f"len({{each{field} for each in {listing}}}) == len({listing})")
+        return found if len(found) == len(loop.header) == 1 else []
+
+    def unlike_rounds(
+        self, result: str, values: tuple[JSON, ...], call: RecordedCall, *, is_tested: bool
+    ) -> list[str]:
+        """The conditions on the result of a call in a loop."""
+        conditions = [*guards.is_whole(result, call.args, values[0])]
+        if not is_tested and not self.inputs.means_all():
+            conditions += (
+                code.removeprefix("all(")
+                .removesuffix(f" for each in {result})")
+                .replace("each[", f"{result}[")
+                for code in guards.alike(result, [*values])
+            )
+        return conditions
+
+    def with_names(self, code: str, header: dict[str, tuple[str, str]]) -> str:
+        """Code with the names of the items that it uses."""
+        for mark, (listing, known) in header.items():
+            if mark in code:
+                plain = re.sub(r"\[[^\]]*:[^\]]*\]$", "", listing)
+                word = "line" if plain[0] == "[" or "(" in plain else re.findall(r"[A-Za-z]\w*", plain)[-1]
+                name = known or self.inputs.new_name(_singular(word))
+                header[mark] = listing, name
+                code = code.replace(mark, name)
+        return code
+
+    # ------------------------------------------------------------ values
+
+    def value(
+        self, name: str, values: Sequence[JSON], sources: Sequence[Source], *, is_read: bool
+    ) -> Explained:
+        """The code of an argument, or of a member of one, in all rounds."""
+        first = values[0]
+        is_same = all(value == first and type(value) is type(first) for value in values)
+        if is_same and (first is None or isinstance(first, bool)):
+            return Explained(repr(first), ())
+        if is_same and self.inputs.has_said(first):
+            return Explained(self.inputs.said_input(name, first), ())
+        known = [*sources, *self.inputs.words_in(name, values), *self.inputs.numbers_said(values)]
+        found = explain(name, values, known, self.inputs.is_expected, asked_figures(self.inputs.request))
+        if found is not None:
+            return found
+        is_own = isinstance(first, str) and bool(re.search(r"\w", first)) and self.inputs.is_expected(first)
+        if is_same and (is_own or (is_read and guards.is_paging(name, first))):
+            return Explained(json.dumps(first, ensure_ascii=False), ())
+        if self.is_partly_known(name, values, known):
+            return self.built(name, values, sources, is_read=is_read)
+        if is_same:
+            return Explained(self.inputs.input_for(name, first, "nothing before it explains it"), ())
+        listing = self.inputs.input_for(f"{name}s", [*values], "a model chose them")
+        item = self.sources.item_of(listing, tuple(values), LOOP)
+        return Explained(item.code, (item,))
+
+    def is_partly_known(self, name: str, values: Sequence[JSON], sources: Sequence[Source]) -> bool:
+        """Whether objects or lists are alike in all rounds, and something in them is known."""
+        first = values[0]
+        members: list[tuple[str, list[JSON]]] = []
+        if isinstance(first, dict) and all(isinstance(v, dict) and v.keys() == first.keys() for v in values):
+            members = [(key, [v[key] for v in values if isinstance(v, dict)]) for key in first]
+        elif isinstance(first, list) and all(isinstance(v, list) and len(v) == len(first) for v in values):
+            members = [(name, [v[n] for v in values if isinstance(v, list)]) for n in range(len(first))]
+        return any(
+            (
+                all(one == each[0] for one in each)
+                and (
+                    self.inputs.has_said(each[0])
+                    or (
+                        isinstance(each[0], str)
+                        and re.search(r"\w", each[0])
+                        and self.inputs.is_expected(each[0])
+                    )
+                )
+            )
+            or explain(key, each, [*sources, *self.inputs.words_in(key, each)], self.inputs.is_expected)
+            is not None
+            or self.is_partly_known(key, each, sources)
+            for key, each in members
+        )
+
+    def built(
+        self, name: str, values: Sequence[JSON], sources: Sequence[Source], *, is_read: bool
+    ) -> Explained:
+        """The code of objects or lists, whose members are arguments of their own."""
+        found: list[tuple[str, Explained]] = []
+        tables = [value for value in values if isinstance(value, dict)]
+        lists = [value for value in values if isinstance(value, list)]
+        for key in tables[0] if tables else ():
+            member = self.value(key, [one[key] for one in tables], sources, is_read=is_read)
+            found.append((json.dumps(key, ensure_ascii=False) + ": ", member))
+        for place in range(len(lists[0]) if lists else 0):
+            member = self.value(name, [one[place] for one in lists], sources, is_read=is_read)
+            found.append(("", member))
+        code = ", ".join(before + one.code for before, one in found)
+        used = tuple(chain.from_iterable(one.used for _, one in found))
+        conditions = tuple(chain.from_iterable(one.conditions for _, one in found))
+        return Explained(f"{{{code}}}" if tables else f"[{code}]", used, conditions)
+
+    # ------------------------------------------------------------ sources
+
+
+def _repeated(source: Source, times: Sequence[int]) -> Source:
+    """A source in the rounds of inner loops."""
+    values = zip(source.values, times, strict=True)
+    return source._replace(values=tuple(chain.from_iterable((value,) * count for value, count in values)))
+
+
+def _conditions(found: Explained) -> list[str]:
+    return [*chain.from_iterable(source.conditions for source in found.used), *found.conditions]
+
+
+def _noun(tool: str) -> str:
+    """A name for the result of a tool: what stands after its verb."""
+    words = tool.lower().rpartition("__")[2].split("_")
+    return "_".join(words[1:]) if len(words) > 1 else f"{words[0]}_result"
+
+
+def _singular(word: str) -> str:
+    return word[:-1] if word.endswith("s") and len(word) > 2 else f"{word}_item" if word != "line" else word
