@@ -128,6 +128,37 @@ def handled(count: int) -> str:
     return "\n".join([*lines, "@RESPOND ($v)", ""])
 
 
+def subplans(count: int) -> str:
+    """Many sub-plans of four statements, each of them called once."""
+    plans, calls = ["# ltp: 2"], ["LET $v0 = 0"]
+    for n in range(1, count // 5 + 1):
+        plans += [
+            f"PLAN p{n} ($x: int) -> int {{",
+            f"  P{n}: @LOOK (x=$x) > $y",
+            f"  ?IF ($y < {n}) {{",
+            "    SET $y = $y + 1",
+            "  }",
+            "  RETURN ($y)",
+            "}",
+        ]
+        calls.append(f"C{n}: CALL p{n} (x=$v{n - 1}) > $v{n}")
+    return "\n".join([*plans, *calls, f"@RESPOND ($v{count // 5})", ""])
+
+
+def long_body(count: int) -> str:
+    """A loop of two items over a long sequence of calls."""
+    lines = [f"  S{n}: @INC (x=$v{n - 1}) > $v{n}" for n in range(1, count)]
+    head = ["# ltp: 2", "L: ?FOREACH ($x IN [1, 2]) {", "  S0: @INC (x=$x) > $v0"]
+    return "\n".join([*head, *lines, f"  YIELD ($v{count - 1})", "} > $rows", "@RESPOND ($rows)", ""])
+
+
+def undone(count: int) -> str:
+    """Calls in a block that fails at its end and takes them back."""
+    lines = [f"  S{n}: @INC (x={n}) > $v{n}" for n in range(count // 2)]
+    end = ['  FAIL ("no")', '} ON_FAIL UNDO (inc="inc(x=result)") ON_FAIL {', '  NOTE ("undone")', "}"]
+    return "\n".join(["# ltp: 2", "TRY {", *lines, *end, "@RESPOND (1)", ""])
+
+
 def each(count: int) -> str:
     """A loop over the items, of which each makes a call and gives a record."""
     return f"""# ltp: 2
@@ -204,6 +235,9 @@ KINDS = {
     "branches": Kind(branches, True, branches.__doc__ or ""),
     "deep": Kind(deep, True, deep.__doc__ or ""),
     "handled": Kind(handled, True, handled.__doc__ or ""),
+    "sub-plans": Kind(subplans, True, subplans.__doc__ or ""),
+    "long body": Kind(long_body, True, long_body.__doc__ or ""),
+    "undone": Kind(undone, True, undone.__doc__ or ""),
     "each": Kind(each, False, each.__doc__ or ""),
     "in order": Kind(in_order, False, in_order.__doc__ or ""),
     "together": Kind(together, False, together.__doc__ or ""),

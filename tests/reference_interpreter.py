@@ -11,14 +11,17 @@ import asyncio
 import builtins
 import copy
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
+from contextvars import ContextVar
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, assert_never, cast
 
 from callsheet.ir import tree
 from callsheet.ir.expression import Expression, variables_in
+from callsheet.ir.inverse import Fate, reversal
 from callsheet.ir.plan import Plan
+from callsheet.ir.sagas import inverses_of
 from callsheet.ir.scopes import scopes_of
 from callsheet.machine.expressions import Environment, ExpressionFailed, compile_expression
 from callsheet.machine.expressions.values import to_json, to_text
@@ -45,6 +48,10 @@ class Failed(Exception):
             "step": self.step,
             "attempts": self.attempts,
         }
+
+
+_MADE: ContextVar[list[tuple[str, dict[str, Any], Any]]] = ContextVar("made")
+"""The calls so far that changed something, in the order of the text: tool, arguments, result."""
 
 
 class _Ended(Exception):
@@ -211,10 +218,11 @@ class Interpreter:
         *,
         now: Callable[[], datetime] = lambda: datetime(2026, 3, 2, 9, tzinfo=UTC),
         modules: Mapping[str, Any] | None = None,
+        reads: Collection[str] = (),
     ) -> None:
         assert plan.tree is not None
         self.tree, self.tools, self.now, self.modules = plan.tree, tools, now, modules or {}
-        self.scopes = scopes_of(plan.tree)
+        self.scopes, self.reads = scopes_of(plan.tree), reads
         self.compiled: dict[int, tuple[tuple[str, ...], Any]] = {}
         self.classes: dict[str, Any] = {}
         self.remarks: list[str] = []
@@ -223,6 +231,7 @@ class Interpreter:
     async def run(self, inputs: Mapping[str, Any]) -> Any:
         """The plan's answer. Raises Failed."""
         values = {one.name: inputs.get(one.name, one.default) for one in self.tree.inputs}
+        _MADE.set([])
         try:
             await self.block(self.tree.body, Scope(values))
         except _Ended as end:
@@ -253,11 +262,33 @@ class Interpreter:
         if recovery is None:
             await self.once(one, scope)
             return
+        if recovery.undo is not None:
+            await self.undoing(one, recovery.undo, scope)
+            return
         try:
             await self.recovered(one, recovery, scope)
         finally:
             if recovery.final is not None:
                 await self.block(recovery.final, scope)
+
+    async def undoing(self, one: tree.Statement, undo: tuple[tuple[str, str], ...], scope: Scope) -> None:
+        """A block that takes back, newest first, what it has changed if it fails."""
+        made = _MADE.get()
+        before = len(made)
+        try:
+            await self.once(one, scope)
+        except Failed:
+            mine, inverses = made[before:], inverses_of(undo)
+            del made[before:]
+            for tool, args, result in reversed(mine):
+                inverse = inverses.get(tool)
+                again = reversal(tool, inverse, Fate.DONE, args, result)
+                if inverse is not None and not isinstance(again, str):
+                    try:
+                        await self.tools[inverse.tool]((), again)
+                    except Failed as stopped:
+                        raise Failed("NOT_UNDONE", stopped.message, one.id) from None
+            raise
 
     async def recovered(self, one: tree.Statement, recovery: tree.Recovery, scope: Scope) -> None:
         """A statement with its further attempts, its remedy and its handlers."""
@@ -337,11 +368,15 @@ class Interpreter:
         """All of the work, side by side; then the first that failed, in order."""
         limit = asyncio.Semaphore(most or len(work) or 1)
 
-        async def limited(one: Any) -> None:
+        made: list[list[Any]] = [[] for _ in work]
+
+        async def limited(one: Any, own: list[Any]) -> None:
+            _MADE.set(own)
             async with limit:
                 await one
 
-        results = await asyncio.gather(*map(limited, work), return_exceptions=True)
+        results = await asyncio.gather(*map(limited, work, made), return_exceptions=True)
+        _MADE.get().extend(call for own in made for call in own)
         for one in results:
             if isinstance(one, BaseException):
                 raise one
@@ -354,6 +389,8 @@ class Interpreter:
         except ExpressionFailed as failure:
             raise Failed(failure.kind.name, failure.message) from None
         result = await self.tools[one.tool](given, named)
+        if one.tool not in self.reads:
+            _MADE.get().append((one.tool, named, result))
         if one.into is not None:
             scope.make(one.into.name, result)
 

@@ -470,6 +470,16 @@ def _ends(body: Block) -> bool:
     return isinstance(last, Say) and last.word not in {Word.YIELD, Word.NOTE, Word.WAIT}
 
 
+_INVERSES = st.sampled_from(
+    [
+        (("WRITE", "keep(x=call.x)"), ("KEEP", "write(x=result, y=call.y)")),
+        (("WRITE", "write(x=result, y=True)"),),
+        (("KEEP", "faulty(x=result)"),),
+    ]
+)
+"""Of calls that `programs` make: each other's, one's own, and one that fails."""
+
+
 @st.composite
 def _attempts(draw: st.DrawFn, scope: _Scope, depth: int) -> Statement:
     final = draw(_bodies(scope.inner(may_end=False, may_leave=False), 1)) if draw(st.booleans()) else None
@@ -481,6 +491,8 @@ def _attempts(draw: st.DrawFn, scope: _Scope, depth: int) -> Statement:
         said = Say("", Word.NOTE, (_e('"${error.kind}"'),))
         handlers = (Handler(kinds, (said, *draw(_bodies(inner, depth - 1)))),)
     again = Again(1, 0.0) if draw(st.integers(0, 4)) == 0 else None
+    if draw(st.integers(0, 2)) == 0:
+        body = (Try("", body, Recovery(undo=draw(_INVERSES))),)
     return Try("", body, Recovery(again, None, handlers, final))
 
 

@@ -34,12 +34,26 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return made
 
 
-async def test_repeated_plan_is_checked_once(checks: list[object]) -> None:
-    plan = Plan.parse(TEXT)
-    async with Runtime([twice]) as runtime:
-        answers = [(await runtime.run(plan, {"x": x})).response for x in (1, 2, 3)]
+@tool(undo="twice(x=call.x)")
+def half(x: int) -> int:
+    return x // 2
+
+
+SAGA = """# ltp: 2
+INPUT $x: int
+TRY {
+  @HALF (x=$x * 4) > $y
+} ON_FAIL UNDO
+@RESPOND ($y)"""
+
+
+@pytest.mark.parametrize("text", [TEXT, SAGA], ids=["flat", "with ON_FAIL UNDO"])
+async def test_repeated_plan_is_checked_once(checks: list[object], text: str) -> None:
+    plan = Plan.parse(text)
+    async with Runtime([twice, half]) as runtime:
+        answers = [str((await runtime.run(plan, {"x": x})).response) for x in (1, 2, 3)]
         assert (answers, len(checks)) == (["2", "4", "6"], 1)
-        assert (await runtime.run(Plan.parse(TEXT), {"x": 4})).response == "8"
+        assert str((await runtime.run(Plan.parse(text), {"x": 4})).response) == "8"
         assert len(checks) == 2
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from tests import forked
 from callsheet import CallsheetError, Runtime, tool
 from callsheet.api.run_branches import undo_lines
 from callsheet.ir.inverse import NotAnInverse, read_inverse
+from callsheet.runtime.effects import EffectAhead
 from callsheet.runtime.undo import Undoing
 
 PLAN = """# ltp: 2
@@ -157,15 +159,55 @@ def test_what_cannot_be_undone_is_shown_first_and_reads_are_not_counted(
     assert world.values == {1: 10, 2: 20}
 
 
-def test_a_run_that_follows_makes_again_what_was_undone(runtime: Runtime, world: World) -> None:
-    runtime.run_sync(MIXED, run_id="r")
-    runtime.undo_sync("r", effects=True)
-    assert world.values == {1: 10, 2: 20}
-    edited = MIXED.replace('"done"', '"done again"')
-    again = runtime.rerun_sync("r", plan=edited, effects=True)
-    assert again.response == "done again"
-    assert world.values == {1: 11, 2: 20, 3: 7}, "the calls that were taken back are made again"
+FLAT = """S1: @LOOK () > $n
+S2: @ADD (value=7) > $new
+S3: @SEND (text="added $new.id")
+S4: @PUT (id=1, value=11) > $old
+S5: @RESPOND ("done")"""
+GROUPED = """PLAN_START
+S1: @LOOK () > $n
+@PARALLEL {
+  S2: @ADD (value=7) > $new
+  S3: @SEND (text="added 3")
+}
+S4: @PUT (id=1, value=11) > $old
+S5: @RESPOND ("done")
+PLAN_END"""
+GRAPH = """{"steps": [
+  {"index": "S2", "title": "add", "depends_on": [], "tool": "ADD", "args": {"value": 7}},
+  {"index": "S3", "title": "tell", "depends_on": ["S2"], "tool": "SEND", "args": {"text": "added 3"}},
+  {"index": "S4", "title": "put", "depends_on": ["S2"], "tool": "PUT", "args": {"id": 1, "value": 11}}
+]}"""
+
+
+@pytest.mark.parametrize("plan", [MIXED, FLAT, GROUPED, GRAPH], ids=["blocks", "flat", "group", "graph"])
+@pytest.mark.parametrize("start", ["", "S4"], ids=["all", "from S4"])
+def test_a_run_that_follows_makes_again_what_was_undone(
+    runtime: Runtime, world: World, plan: str, start: str
+) -> None:
+    """Also where a run is followed that has the calls of another one, which was undone."""
+    runtime.run_sync(plan, run_id="r")
+    runtime.rerun_sync("r", "S4", effects=True, new_id="s")
+    after = {1: 11, 2: 20, 3: 7}
+    assert world.values == after
+    for run_id in ("s", "r"):
+        runtime.undo_sync(run_id, start=start if run_id == "r" else "", effects=True)
+    assert world.values == ({1: 10, 2: 20, 3: 7} if start else {1: 10, 2: 20})
+    with pytest.raises(CallsheetError, match="JRN086: run s cannot go on"):
+        runtime.fork_sync("s", runtime.playback_sync("s")[-1].seq, effects=True)
+    shown: list[str] = []
+
+    def agree(ahead: Sequence[EffectAhead]) -> bool:
+        shown.extend(each.tool for each in ahead)
+        return True
+
+    runtime.rerun_sync("s", "S4", effects=agree, new_id="t")
+    assert world.values == after, "the calls that were taken back are made again"
     assert world.mails == ["added 3"], "the call that could not be taken back is kept"
+    assert set(shown) - {"SEND"} == ({"PUT"} if start else {"ADD", "PUT"})
+    calls = world.calls
+    runtime.rerun_sync("t", "S4", effects=True, new_id="u")
+    assert world.calls == calls + 1, "what was made again counts"
 
 
 def test_only_what_was_called_from_a_step_on_and_the_rest_later(runtime: Runtime, world: World) -> None:
@@ -295,9 +337,13 @@ def world():
     return json.loads(FILE.read_text()) if FILE.exists() else []
 def save(values):
     FILE.write_text(json.dumps(values))
-@tool(effect="unsafe", undo="drop(value=call.value)")
+@tool(effect="idempotent", undo="drop(value=call.value)")
 def add(value: int) -> str:
-    save([*world(), value])
+    save(sorted({*world(), value}))
+    with open(FILE.with_name("added"), "a") as file:
+        file.write(f"{value} ")
+    if os.environ.get("KILL") == f"added {value}":
+        os.kill(os.getpid(), signal.SIGKILL)
     return "added"
 @tool(effect="idempotent")
 def drop(value: int) -> str:
@@ -318,11 +364,17 @@ def _callsheet(folder: Path, *arguments: str, kill: str = "") -> subprocess.Comp
     )  # fmt: skip
 
 
-def test_an_undoing_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+BLOCKS = '# ltp: 2\n?FOREACH ($n IN [1, 2, 3]) IN ORDER {\n  @ADD (value=$n)\n}\nS4: @RESPOND ("done")\n'
+STEPS = 'S1: @ADD (value=1)\nS2: @ADD (value=2)\nS3: @ADD (value=3)\nS4: @RESPOND ("done")\n'
+
+
+@pytest.mark.parametrize("plan", [BLOCKS, STEPS], ids=["blocks", "flat"])
+def test_an_undoing_that_is_killed_goes_on_where_it_was_and_so_does_a_rerun_of_what_it_took_back(
+    tmp_path: Path, plan: str
+) -> None:
     (tmp_path / "tools.py").write_text(TOOLS)
-    plan = '# ltp: 2\n?FOREACH ($n IN [1, 2, 3]) IN ORDER {\n  @ADD (value=$n)\n}\nFAIL ("no")\n'
     (tmp_path / "plan.ltp").write_text(plan)
-    assert _callsheet(tmp_path, "run", "plan.ltp", "--tools", "tools.py", "--run-id", "r").returncode == 1
+    assert _callsheet(tmp_path, "run", "plan.ltp", "--tools", "tools.py", "--run-id", "r").returncode == 0
     assert _callsheet(tmp_path, "undo", "r").returncode == 4
     assert json.loads((tmp_path / "world.json").read_text()) == [1, 2, 3]
     assert _callsheet(tmp_path, "undo", "r", "--yes", kill="after 2").returncode == -9
@@ -330,3 +382,8 @@ def test_an_undoing_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "run undo-r undoes run r" in done.stderr
     assert json.loads((tmp_path / "world.json").read_text()) == []
+    again = _callsheet(tmp_path, "rerun", "r", "--from", "S4", "--run-id", "s", "--yes", kill="added 2")
+    assert again.returncode == -9, again.stderr
+    assert _callsheet(tmp_path, "resume", "s").returncode == 0
+    assert json.loads((tmp_path / "world.json").read_text()) == [1, 2, 3]
+    assert (tmp_path / "added").read_text() == "1 2 3 1 2 2 3 "

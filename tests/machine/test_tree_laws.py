@@ -36,6 +36,7 @@ from callsheet.machine.tree.compiling import OWN_FACTS
 
 INPUTS: dict[str, JSON] = {"a": [1, "2", None, "x"], "b": "start"}
 LIMITS = Limits(max_steps=100_000, retry_delay=0.0)
+READS = {"READ", "FAULTY"}
 Calls = Counter[str]
 
 
@@ -89,7 +90,7 @@ def by_the_reference(plan: Plan) -> tuple[str, Any, Calls]:
 
     tools = {name: tool(name) for name in ("READ", "KEEP", "WRITE", "FAULTY")}
     try:
-        return "done", asyncio.run(Interpreter(plan, tools).run(INPUTS)), calls
+        return "done", asyncio.run(Interpreter(plan, tools, reads=READS).run(INPUTS)), calls
     except ReferenceFailed as failed:
         return "failed", failed.kind, calls
 

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.plans import FACTS, INPUTS
 from tests.runtime.test_drivers_agree import SEEDS, ports_of, simulation
 from tests.structured_plans import programs
 
 from callsheet import CallsheetError, RunResult, Runtime, tool
+from callsheet.frontends.structured import read_structured
 from callsheet.ir import JSON, Plan
 from callsheet.ir.labels import read_label
 from callsheet.ir.tree import Act, acts
@@ -104,7 +105,22 @@ def _acts(plan: Plan) -> list[Act]:
 VALUES = st.sampled_from([[], [1, 2], "x", {"k": "v"}, 2])
 
 
+TRIED_AGAIN = read_structured("""# ltp: 2
+INPUT $a: json
+INPUT $b: json = 1
+S2: @FAULTY (x=$b) > $v2 ON_FAIL USE (1)
+TRY {
+  S3: ?FOREACH ($i IN [1, 2, 3]) {
+    S4: @KEEP (x=$i) > $v5
+    REQUIRE (bool($v2)) "must"
+  }
+} ON_FAIL @RETRY(1, delay=0)
+@RESPOND (1)
+""").require()
+
+
 @given(programs(), SEEDS, st.integers(0, 10_000), VALUES)
+@example(TRIED_AGAIN, 3, 1, [])
 @SAME
 def test_every_call_with_effects_that_a_fork_makes_was_shown(
     journal: Journal, plan: Plan, world: int, number: int, value: JSON

@@ -175,9 +175,10 @@ class _Admitted(NamedTuple):
 class AdmittedPlans:
     """A cache of at most `most` admitted plans, so that further runs of them start faster.
 
-    Plans are compared by identity. The least recently used are dropped, and none is kept that has more than
-    `MOST_STEPS` steps. An admission counts only on the same terms: the same tools and policy, the same names
-    of inputs, and the same labels left by earlier runs.
+    Plans are compared by identity, as they are before the inverses of their tools are added. The least
+    recently used are dropped, and none is kept that has more than `MOST_STEPS` steps. An admission counts
+    only on the same terms: the same tools and policy, the same names of inputs, and the same labels left by
+    earlier runs.
     """
 
     MOST_STEPS = 20_000
@@ -185,6 +186,20 @@ class AdmittedPlans:
     def __init__(self, most: int = 64) -> None:
         self._most = most
         self._entries: OrderedDict[tuple[int, frozenset[str]], tuple[Plan, _Terms, _Admitted]] = OrderedDict()
+        self._wholes: OrderedDict[int, tuple[Plan, Registry, Plan]] = OrderedDict()
+
+    def whole(self, plan: Plan, registry: Registry, make: Callable[[], Plan]) -> Plan:
+        """What `make` gives for a plan with these tools, each time the same object."""
+        known = self._wholes.get(id(plan))
+        if known is not None and known[1] is registry:
+            self._wholes.move_to_end(id(plan))
+            return known[2]
+        made = make()
+        if made is not plan and len(plan.steps) <= self.MOST_STEPS:
+            self._wholes[id(plan)] = plan, registry, made
+            if len(self._wholes) > self._most:
+                self._wholes.popitem(last=False)
+        return made
 
     def get(self, request: Request, equipment: Equipment, left: PersistedLabels | None) -> _Admitted | None:
         """The admission of a request on the same terms; None if it is not there."""
@@ -212,6 +227,7 @@ class AdmittedPlans:
     def clear(self) -> None:
         """Drop everything, because the tools have changed."""
         self._entries.clear()
+        self._wholes.clear()
 
 
 def _terms(request: Request, equipment: Equipment, left: PersistedLabels | None) -> _Terms:
@@ -244,7 +260,13 @@ def prepare(
     admitted plans. Raises PlanError with all findings for a plan with errors, PolicyRefused, CallsheetError
     (CFG011) for secrets and approvals of nothing.
     """
-    request = replace(request, plan=_whole(request.plan, equipment.registry, request.source))
+    written, registry = request.plan, equipment.registry
+
+    def make() -> Plan:
+        return _whole(written, registry, request.source)
+
+    whole = make() if cache is None else cache.whole(written, registry, make)
+    request = replace(request, plan=whole)
     plan, policy = request.plan, request.policy
     _check_names(request)
     if plan.tree is not None:

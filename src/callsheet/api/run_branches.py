@@ -12,13 +12,14 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
-from typing import Annotated, Any, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict
 
 from callsheet.api.admission import Equipment, Request, prepare, revise
 from callsheet.api.plan_sources import check_file
 from callsheet.api.requirements import inverse_in
 from callsheet.api.run_service import record
 from callsheet.ir import JSON, Plan
+from callsheet.lazy import deferred
 from callsheet.machine import Limits
 from callsheet.policy.model import Policy
 from callsheet.runtime import forking
@@ -33,6 +34,11 @@ from callsheet.store import Journal, JournalError
 from callsheet.store.listing import check_here
 from callsheet.store.undoings import UNDOES
 from callsheet.views.columns import CUT, escaped
+
+if TYPE_CHECKING:
+    from callsheet.runtime import flat_reruns
+else:
+    flat_reruns = deferred("callsheet.runtime.flat_reruns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +112,7 @@ async def branch_off(
         await offload(lambda: check_file(journal, run_id))
     match what:
         case Rerun(place, by, limits):
-            made = await offload(lambda: forking.rerun(journal, run_id, place, by, limits))
+            made = await offload(lambda: flat_reruns.rerun_from(journal, run_id, place, by, limits))
         case Fork(at, edits):
             known, revision = await offload(rules.known), None
             if edits.changes_plan:
@@ -115,9 +121,7 @@ async def branch_off(
                 revision = await _revised(draft, rules)
             made = await offload(lambda: forking.fork(journal, run_id, at, edits, revision, known))
         case Revised(plan=None, failed_items=True) if not _is_tree(journal, run_id):
-            from callsheet.runtime.failed_items import rerun_items  # noqa: PLC0415 - only for version 1
-
-            made = await offload(lambda: rerun_items(journal, run_id, what.by, what.limits))
+            made = await offload(lambda: flat_reruns.rerun_items(journal, run_id, what.by, what.limits))
         case Revised():
             made = await _keeping(journal, run_id, what, rules)
     rules.check_policy(made.folded.policy)

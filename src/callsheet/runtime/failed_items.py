@@ -1,29 +1,21 @@
-"""Runs the failed items of loops again: finds them in a recorded run, and prepares the run that repeats them.
+"""The failed items of the loops of a recorded run, which a new run repeats.
 
-In: a run that has ended. Out: the prepared run, which keeps what the other items gave, call by call. In a
-plan with blocks `kept_ahead` finds what is kept by its content; in one of version 1 the new run begins where
-the first loop with failed items began, and is given the recorded outcomes as it asks for them.
+In: a run that has ended. Out: its failed items, and the agents that are to be asked anew.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from callsheet import lazy
-from callsheet.ir.operations import CallKind, call_kind
-from callsheet.machine import Limits, Machine
-from callsheet.machine.keys import attempt_key, item_of, visit_of
+from callsheet.machine import Machine
+from callsheet.machine.keys import attempt_key, item_of
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.runtime.edits import ParentHistory
-from callsheet.runtime.effects import EffectAhead
-from callsheet.runtime.forking import Forking, beginning_of, parent_of, rerun
 from callsheet.store import EventType, Journal, JournalError
 from callsheet.store.events import Event as Row
-from callsheet.store.kept_calls import Finished, calls_of, without_talks
 from callsheet.store.replay import begin_with, fold_on
 from callsheet.store.runs import RunInfo
 
@@ -122,83 +114,3 @@ class _Listener:
             loop = machine.prefix(code).removesuffix(".")
             self._items.append(FailedItem(loop, note.at.item - 1, note.at.items))
             self._failed.add(f"{loop}.{note.at.item - 1}")
-
-
-# ---------------------------------------------------------------- plans of version 1
-
-
-def rerun_items(
-    journal: Journal, run_id: str, by: str = "", limits: Callable[[Limits], Limits] | None = None
-) -> Forking:
-    """Prepare a run of a plan of version 1 that runs the failed items of its loops again.
-
-    It keeps what came before the first of these loops as it is. Of the loop and of what follows, each
-    finished call of the same step, visit and item with the same arguments is kept. Raises JournalError as
-    `failures_of` and `forking.rerun` do.
-    """
-    parent = parent_of(journal, run_id)
-    failures = failures_of(journal, parent, ParentHistory(journal, parent))
-    first_visits = dict[str, str]()
-    for item in failures.items:
-        first_visits.setdefault(item.loop.partition("@")[0], item.loop)
-    first = min(first_visits.values(), key=lambda loop: beginning_of(journal, run_id, loop))
-    also = [loop for loop in first_visits.values() if loop != first]
-    origin: Mapping[str, Any] = {"keeps": True, "anew": [*failures.anew], "failed_items": True}
-    made = rerun(journal, run_id, first, by, limits, also=also, origin=origin)
-    preview = _Preview(made, failures, without_talks(calls_of(journal, run_id), failures.anew))
-    return replace(made, effects=preview.effects(), kept=preview.lines())
-
-
-class _Preview:
-    """What the rerun of failed items keeps of the calls after the point where it branches off."""
-
-    def __init__(self, made: Forking, failures: Failures, calls: Iterable[Finished]) -> None:
-        self._made, self._failures = made, failures
-        taken = made.branch.taken
-        later = [c for c in calls if c.outcome is not None and c.seq > made.at and c.seq not in taken]
-        self._failed = {f"{item.loop}.{item.item}" for item in failures.items}
-        self._loops = {item.loop for item in failures.items}
-        self._kept = [c for c in later if visit_of(c.key) in self._loops]
-        self._rest = [c for c in later if visit_of(c.key) not in self._loops]
-        self._finished = {item_of(attempt_key(c.key)) for c in later}
-
-    def effects(self) -> tuple[EffectAhead, ...]:
-        """The effects ahead without the calls whose outcome is kept."""
-        found = (self._left(each) for each in self._made.effects)
-        return tuple(each for each in found if each is not None)
-
-    def _left(self, each: EffectAhead) -> EffectAhead | None:
-        ahead = [call for call in each.calls if not self._is_kept(call.key, call.is_same, each.tool)]
-        kept = len(each.calls) - len(ahead)
-        more = each.more
-        if more:
-            items = {one for one in self._finished - self._failed if visit_of(f"{one}.1") in self._loops}
-            mine = sum(1 for one in items if one.rpartition(".")[0].endswith(each.step))
-            more = max(0, more - max(0, mine - kept))
-        if not ahead and more == 0 and kept:
-            return None
-        return replace(each, calls=tuple(ahead), more=more)
-
-    def _is_kept(self, key: str, is_same: bool, tool: str) -> bool:
-        if not key or item_of(key) not in self._finished:
-            return False
-        if is_same:
-            return True
-        is_agent = call_kind(tool) is CallKind.AGENT  # its own calls are kept, one by one
-        return is_agent and visit_of(key) in self._loops and item_of(key) not in self._failed
-
-    def lines(self) -> tuple[str, ...]:
-        """The failed items, and what is kept."""
-        lines = [*self._failures.lines()]
-        for word, calls in (
-            ("kept", self._kept),
-            ("kept, if the run asks for it with the same arguments", self._rest),
-        ):
-            counts = Counter(call.command.step for call in calls)
-            named = ", ".join(f"{step} ({n})" if n > 1 else step for step, n in [*counts.items()][:20])
-            if counts:
-                total = sum(counts.values())
-                lines.append(f"{word}: {total:,} call{'s' if total != 1 else ''}: {named}")
-        if not self._kept:
-            lines.append("kept: no call")
-        return tuple(lines)

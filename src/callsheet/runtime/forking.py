@@ -51,6 +51,7 @@ from callsheet.store.branch import (
     begins_at,
     branch,
     calls_after,
+    first_begun,
     generation_of,
     state_at,
     visit_at,
@@ -59,6 +60,7 @@ from callsheet.store.branch import (
 from callsheet.store.events import Event, EventType
 from callsheet.store.folded import Folded
 from callsheet.store.fork import Secrets, write_branch
+from callsheet.store.kept_calls import require_not_undone
 from callsheet.store.runs import RunInfo
 from callsheet.store.start import HOST, Start, facts_to_json, policy_body
 
@@ -195,8 +197,8 @@ def fork(
     If the plan is edited, its `revision` is required. `known` are secrets of the configuration, which are
     sealed in the edits like all others. Raises JournalError: JRN002 for an unknown run, JRN012, JRN015 or
     JRN020 if its events cannot be read, JRN022 for one of another version of the machine, JRN041 for an
-    unknown event, JRN082 if the edit comes too late, JRN084 for an unknown name, SEC009 for a secret in the
-    plan.
+    unknown event, JRN082 if the edit comes too late, JRN084 for an unknown name, JRN086 if an undoing has
+    taken back an earlier call, SEC009 for a secret in the plan.
     """
     edits = edits or Edits()
     parent = parent_of(journal, run_id)
@@ -204,6 +206,7 @@ def fork(
         raise JournalError(
             "JRN041", f"the run has no event {at}", f"its events have the numbers 1 to {parent.events}"
         )
+    require_not_undone(journal, parent, at)
     history = ParentHistory(journal, parent, known)
     check_plain(history, edits)
     before, last = state_at(history.plan, history.events(), at, history.plan_of)
@@ -239,32 +242,34 @@ def fork(
 def rerun(
     journal: Journal,
     run_id: str,
-    place: str,
+    places: str | Collection[Visited],
     by: str = "",
     limits: Callable[[Limits], Limits] | None = None,
-    *,
-    also: Collection[str] = (),
     origin: Mapping[str, Any] = MappingProxyType({}),
 ) -> Forking:
-    """Prepare a run of the same plan that repeats a step and what follows, keeping everything before its
-    turn.
+    """Prepare a run of the same plan of version 1 that repeats a step and what follows.
 
-    `place` is the step, or a visit of it such as `S3@2`; in a plan that the run made itself, `r1/S3`. In a
+    Everything before its turn is kept.
+
+    `places` is the step, or a visit of it such as `S3@2`; in a plan that the run made itself, `r1/S3`. In a
     graph the results of all steps that do not depend on it are kept, in a block those of the other members.
-    Other `limits` apply before the step begins, so that one which a limit refused can be made. The steps
-    `also`, which begin no earlier, and what depends on them are repeated too; `origin` is recorded with the
-    origin of the new run. Raises JournalError as `fork` does; JRN081 for a step that the run has not reached.
+    With several visits, the first one to begin is the step, and the others and what depends on them are
+    repeated too. Other `limits` apply before the step begins, so that one which a limit refused can be made.
+    `origin` is recorded with the origin of the new run. Raises JournalError as `fork` does; JRN081 for a step
+    that the run has not reached.
     """
     parent = parent_of(journal, run_id)
     history = ParentHistory(journal, parent)
-    visited = _visited(place)
-    beginning = begins_at(history.plan, history.events(), history.plan_of, visited)
-    if beginning is None:
-        raise _not_come_to(history, place, visited)
-    at, there = beginning
-    again = [visited, *map(_visited, also)]
-    early = _early(there.machine).union(*(_issued(history, at, each) for each in again))
-    cut = Cut(at, early, _keeping(there.machine, again))
+    again = {visited_at(places)} if isinstance(places, str) else {*places}
+    begun = first_begun(history.plan, history.events(), history.plan_of, again)
+    if begun is None:
+        visited = min(again)
+        raise _not_come_to(history, places if isinstance(places, str) else visited.step, visited)
+    first, at, there = begun
+    repeated = [first, *sorted(again - {first})]
+    early = _early(there.machine).union(*(_issued(history, at, each) for each in repeated))
+    cut = Cut(at, early, _keeping(there.machine, repeated))
+    place = places if isinstance(places, str) else str(first)
     body = history.start(at, {"verb": "rerun", "from": place, "by": by, "edits": [], **origin})
     before, edit = there.machine.limits, None
     bounds = before if limits is None else bounded(limits(before), there.policy)
@@ -282,7 +287,7 @@ def beginning_of(journal: Journal, run_id: str, place: str) -> int:
     Raises JournalError (JRN081) for a step that the run has not reached.
     """
     history = ParentHistory(journal, parent_of(journal, run_id))
-    visited = _visited(place)
+    visited = visited_at(place)
     found = begins_at(history.plan, history.events(), history.plan_of, visited)
     if found is None:
         raise _not_come_to(history, place, visited)
@@ -362,7 +367,8 @@ def _hidden(history: ParentHistory, new_branch: Branch, public: frozenset[str]) 
 # ---------------------------------------------------------------- steps
 
 
-def _visited(place: str) -> Visited:
+def visited_at(place: str) -> Visited:
+    """The visit that a place such as `S3`, `S3@2` or `r1/S3` names."""
     match = _PLACE.fullmatch(place)
     assert match is not None
     generation, step, visit = match.groups()

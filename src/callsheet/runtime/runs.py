@@ -300,6 +300,8 @@ async def resume_run(
         machine = folded.machine
         if machine.result is not None and not machine.may_reopen:
             return ended(journal, writer, folded, journaled)
+        if machine.result is not None:
+            kept_calls.require_not_undone(journal, journal.find_run(run_id))
         recorder = JournalRecorder(writer, journal.durability, folded=folded)
         cancelled = None if machine.result is not None else cancel_asked(journal, run_id)
         if cancelled is not None:

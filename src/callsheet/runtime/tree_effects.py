@@ -193,6 +193,7 @@ class _Preview:
         for block in blocks_of_failure(recovery):
             if any(each.id == id_ for each in _of_scope(block)):
                 yield from self._behind(block, id_, act, after_failure=after_failure)
+        yield from self._attempts(one, recovery)
         yield from self._failing(recovery, act.path, act, after_failure=after_failure)
 
     def _itself(self, one: Statement, act: Activation, *, after_failure: bool) -> Iterator[_Ahead]:
@@ -235,7 +236,18 @@ class _Preview:
                         yield from self._all(inner_block, path, act, after_failure=after_failure)
             recovery = recovery_of(one)
             if recovery is not None:
+                if path is not None:
+                    yield from self._attempts(one, recovery)
                 yield from self._failing(recovery, path, act, after_failure=after_failure)
+
+    def _attempts(self, one: Statement, recovery: Recovery) -> Iterator[_Ahead]:
+        """What a block or a sub-plan does again if it fails; further attempts at a call have its place."""
+        if recovery.again is None:
+            return
+        plan = self._tree.plan(one.plan) if isinstance(one, Invoke) else None
+        for block in own_blocks(one) if plan is None else (plan.body,):
+            for each in self._all(block, None, None, after_failure=True):
+                yield each._replace(per="attempt")
 
     def _rounds(self, one: Repeat, act: Activation | None, *, after_failure: bool) -> Iterator[_Ahead]:
         for each in self._all(one.body, None, act, after_failure=after_failure):

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 from urllib.parse import quote, quote_plus
 
 from callsheet import lazy
@@ -76,23 +76,20 @@ def _bytes_pattern() -> Any:
     return compile_pattern((_LINE + _BREAK).encode(), is_bytes=True)
 
 
-_Text = TypeVar("_Text", str, bytes)
-
-
-class PrefixIndex(Generic[_Text]):
+class PrefixIndex:
     """Texts indexed by their first characters (as many as the shortest has).
 
     >>> list(PrefixIndex(["ab", "abc", "xyz"]).found_in("_abc"))
     [(1, 'ab'), (1, 'abc')]
     """
 
-    def __init__(self, texts: Sequence[_Text]) -> None:
+    def __init__(self, texts: Sequence[str]) -> None:
         self._length = min(map(len, texts), default=0)
-        self._by_head: defaultdict[_Text, list[_Text]] = defaultdict(list)
+        self._by_head: defaultdict[str, list[str]] = defaultdict(list)
         for text in texts if self._length else ():
             self._by_head[text[: self._length]].append(text)
 
-    def found_in(self, text: _Text) -> Iterator[tuple[int, _Text]]:
+    def found_in(self, text: str) -> Iterator[tuple[int, str]]:
         """Every occurrence, as (position, text)."""
         length, get = self._length, self._by_head.get
         for at in range(len(text) - length + 1):
@@ -235,7 +232,7 @@ _SHORTEST_CORE = 8
 _LONGEST_TWICE, _MOST_TWICE = 300, 50
 """The longest secret, and the most secrets, for which double encodings are searched for too."""
 _SOME = 100
-"""With more forms than this, the search goes by their first characters instead of one form at a time."""
+"""With more forms than this in one text, their places are found by their first characters, not one by one."""
 
 
 class Form(NamedTuple):
@@ -263,8 +260,48 @@ def _texts_of(value: object) -> Iterator[str]:
             yield str(part)
 
 
+_MOST_BYTES = 500_000
+"""The size of the forms in one compiled matcher; nearly twice as many would not fit into its memory."""
+
+
+_MEMORY = 48 << 20
+
+
+class _Pass:
+    """Byte strings that are searched for in one pass, and beside them lines of encoded data."""
+
+    def __init__(self, texts: Sequence[bytes]) -> None:
+        self.texts = texts
+        try:
+            forms = [escaped(text) for text in texts]
+            self._set: Any = pattern_set([*forms, LINES], memory=_MEMORY, is_bytes=True)
+        except PatternRejected:  # a text that is too long for a matcher
+            self._set = None
+
+    def in_bytes(self, data: bytes) -> tuple[list[bytes], bool]:
+        """The texts that are in these bytes, and whether there may be lines of encoded data."""
+        if self._set is None:
+            return [text for text in self.texts if text in data], True
+        found: list[int] = self._set.Match(data) or []
+        lines = len(self.texts)
+        return [self.texts[number] for number in found if number != lines], lines in found
+
+
+def _passes(texts: Iterable[bytes]) -> Iterator[_Pass]:
+    """The passes for these texts, none of which is too large."""
+    some, size = list[bytes](), 0
+    for text in texts:
+        if some and size + len(text) > _MOST_BYTES:
+            yield _Pass(some)
+            some, size = [], 0
+        some.append(text)
+        size += len(text)
+    if some:
+        yield _Pass(some)
+
+
 class _Portion:
-    """A set of forms searched for in one pass; the matcher is compiled at first use."""
+    """A set of forms searched for together; the matchers are compiled at first use."""
 
     def __init__(self, whys: Mapping[str, str]) -> None:
         self.whys = whys
@@ -275,71 +312,52 @@ class _Portion:
 
     def may_be_in(self, data: bytes) -> bool:
         """Whether the bytes of a JSON text contain a form, even if broken over several lines."""
-        if self._pass is None:  # too many or too long for one compiled matcher
-            in_one_line = joined(data)
-            return self._stands_in(data) or (in_one_line is not None and self._stands_in(in_one_line))
-        matches = self._pass.Match(data)
-        if matches != self._lines_alone:
-            return bool(matches)
-        in_one_line = joined(data)
-        matches = None if in_one_line is None else self._pass.Match(in_one_line)
-        return bool(matches) and matches != self._lines_alone
+        found, has_lines = self._forms_in(data)
+        in_one_line = joined(data) if has_lines and not found else None
+        return bool(found) or (in_one_line is not None and bool(self._forms_in(in_one_line)[0]))
 
-    def _stands_in(self, data: bytes) -> bool:
-        return any(True for _ in self._heads_of_encoded.found_in(data))
+    def _forms_in(self, data: bytes) -> tuple[list[bytes], bool]:
+        """The forms that are in these bytes, and whether there may be lines of encoded data."""
+        found, has_lines = list[bytes](), False
+        for one in self._passes:
+            texts, lines = one.in_bytes(data)
+            found += texts
+            has_lines = has_lines or lines
+        return found, has_lines
 
     def found_in(self, text: str) -> Iterator[tuple[int, int, str]]:
         """Every occurrence in a text, as start, end, and why it is secret."""
-        has_lines = True
-        if self._pass is not None:
-            matches = self._pass.Match(text.encode("utf-8", "surrogatepass"))
-            if not matches:
-                return
-            has_lines = self._lines_alone[0] in matches
-        yield from self._each_in(text)
+        found, has_lines = self._forms_in(_bytes_of(text))
+        if found:
+            yield from self._each_in(text, found)
         in_one_line = joined_text(text) if has_lines else None
         if in_one_line is not None:
-            for start, end, why in self._each_in(in_one_line.text):
+            found, _ = self._forms_in(_bytes_of(in_one_line.text))
+            for start, end, why in self._each_in(in_one_line.text, found):
                 yield in_one_line.place_of(start), in_one_line.place_of(end - 1) + 1, why
 
-    def _each_in(self, text: str) -> Iterator[tuple[int, int, str]]:
-        if len(self.whys) > _SOME:
-            for at, form in self._heads.found_in(text):
+    def _each_in(self, text: str, found: Iterable[bytes]) -> Iterator[tuple[int, int, str]]:
+        """Every occurrence of these forms."""
+        forms = [one for one in (each.decode("utf-8", "surrogatepass") for each in found) if one in self.whys]
+        if len(forms) > _SOME:
+            for at, form in PrefixIndex(forms).found_in(text):
                 yield at, at + len(form), self.whys[form]
             return
-        for form, why in self.whys.items():
-            at = text.find(form)
+        for form in forms:
+            at, why = text.find(form), self.whys[form]
             while at >= 0:
                 yield at, at + len(form), why
                 at = text.find(form, at + 1)
 
     @cached_property
-    def _heads(self) -> PrefixIndex[str]:
-        return PrefixIndex([*self.whys])
-
-    @cached_property
-    def _heads_of_encoded(self) -> PrefixIndex[bytes]:
-        return PrefixIndex(self._encoded)
-
-    @cached_property
-    def _encoded(self) -> tuple[bytes, ...]:
+    def _passes(self) -> tuple[_Pass, ...]:
         """The forms as bytes, plain and as escaped in the JSON text of a journal."""
         encoded = (json.dumps(text, ensure_ascii=False)[1:-1] for text in self.whys)
-        every = dict.fromkeys((*self.whys, *encoded))
-        return tuple(text.encode("utf-8", "surrogatepass") for text in every)
+        return tuple(_passes(map(_bytes_of, dict.fromkeys((*self.whys, *encoded)))))
 
-    @cached_property
-    def _lines_alone(self) -> list[int]:
-        """The match result that means: there are lines of encoded data, but none of the forms."""
-        return [len(self._encoded)]
 
-    @cached_property
-    def _pass(self) -> Any:
-        forms = [escaped(form) for form in self._encoded]
-        try:
-            return pattern_set([*forms, LINES], memory=64 << 20, is_bytes=True)
-        except PatternRejected:
-            return None
+def _bytes_of(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 class Known:

@@ -34,6 +34,11 @@ class Visited(NamedTuple):
     step: str
     visit: int
 
+    def __str__(self) -> str:
+        """Its place, such as `r1/S3@2`."""
+        again = f"@{self.visit}" if self.visit != 1 else ""
+        return f"{f'r{self.generation}/' if self.generation else ''}{self.step}{again}"
+
 
 def visit_at(key: str) -> Visited:
     """The visit that the call with a key belongs to."""
@@ -108,26 +113,32 @@ def begins_at(
     """The event with which a visit of a step begins, and the run there; None if it never began."""
     if plan.tree is not None:
         return _begins_in_tree(plan, events, plan_of, visited)
+    found = first_begun(plan, events, plan_of, (visited,))
+    return None if found is None else found[1:]
+
+
+def first_begun(
+    plan: Plan, events: Iterable[Event], plan_of: PlanOf, visits: Iterable[Visited]
+) -> tuple[Visited, int, Folded] | None:
+    """Which of these visits of a plan of version 1 begins first, with which event, and the run there."""
+    wanted = [*{(each.generation, each.step): each for each in sorted(visits, reverse=True)}.values()]
     rows = iter(events)
-    first = next(rows)
-    folded = begin_with(plan, first)
-    beginning = first.seq if has_begun(folded.machine, visited) else None
+    row = next(rows)
+    folded = begin_with(plan, row)
+    found: Visited | None = None
 
     def until() -> Iterator[Event]:
-        nonlocal beginning
-        before = first.seq
-        for row in rows:
-            if has_begun(folded.machine, visited):
-                beginning = before
+        nonlocal found, row
+        while True:
+            found = next((each for each in wanted if has_begun(folded.machine, each)), None)
+            following = next(rows, None) if found is None else None
+            if following is None:
                 return
-            before = row.seq
+            row = following
             yield row
-        if has_begun(folded.machine, visited):
-            beginning = before
 
-    if beginning is None:
-        fold_on(folded, until(), plan_of)
-    return None if beginning is None else (beginning, folded)
+    fold_on(folded, until(), plan_of)
+    return None if found is None else (found, row.seq, folded)
 
 
 def _begins_in_tree(

@@ -8,7 +8,7 @@ another id, at another place, for another item, or by one that is no longer in t
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -19,12 +19,14 @@ from callsheet.ir.tree_codec import tree_to_json
 from callsheet.ir.tree_edits import without_spans
 from callsheet.machine import AgentTurn, CallModel, CallTool, Fact, RunAgent, Succeeded
 from callsheet.machine.keys import attempt_key, is_of_tree, item_of, parse_key, place_in_tree, segment
+from callsheet.store.errors import JournalError
 from callsheet.store.events import Event as Row
 from callsheet.store.events import EventType
 from callsheet.store.folded import Folded
 from callsheet.store.journal import Journal
 from callsheet.store.records import recorded_event
 from callsheet.store.replay import begin_with, fold_on
+from callsheet.store.runs import RunInfo
 from callsheet.store.undoings import taken_back
 
 Kept: TypeAlias = CallTool | CallModel | RunAgent | AgentTurn
@@ -271,17 +273,66 @@ def calls_of(journal: Journal, run_id: str) -> list[Finished]:
 
     fold_on(folded, noted(), journal.plan_of)
     found += _doubtful(run_id, folded, said, info.events)
-    gone = taken_back(journal, run_id)
+    gone = undone_in(journal, info)
     found = [call for call in found if call.seq not in gone]
     if keeps(first.body or {}) and info.parent_run is not None:
         own = {call.content for call in found}
-        earlier = _offered(first.body or {}, calls_of(journal, info.parent_run))
+        earlier = _offered(first.body or {}, calls_of(journal, info.parent_run), info.parent_run)
         found += [
             c
             for c in earlier
             if (c.run_id, c.seq) not in used and not (c.outcome is None and c.content in own)
         ]
     return found
+
+
+def undone_in(journal: Journal, info: RunInfo) -> frozenset[int]:
+    """The events of a run whose calls undoings have taken back, or may have.
+
+    Those are undoings of this run, and of those of which it has copies of events or outcomes that it kept.
+    Raises JournalError if a run cannot be read.
+    """
+    return _undone_in(journal, info, {})
+
+
+def _undone_in(journal: Journal, info: RunInfo, known: dict[str, frozenset[int]]) -> frozenset[int]:
+    """As `undone_in`; `known` is what undoings of other runs have taken back."""
+    gone = taken_back(journal, info.run_id)
+    if info.parent_run is None:
+        return gone
+    has_parent = journal.parts.reader.runs.has(info.parent_run)
+    parent = journal.find_run(info.parent_run) if has_parent else None
+    lost = frozenset[int]() if parent is None else _undone_in(journal, parent, known)
+    copied = {
+        (row.type, row.key)
+        for row in (journal.events(parent.run_id) if parent is not None and lost else ())
+        if row.seq in lost
+    }
+    found = set(gone)
+    for row in journal.opener(info.run_id).events(journal.events(info.run_id)):
+        if row.key is None:
+            continue
+        if row.ts < info.created and (row.type, row.key) in copied:
+            found.add(row.seq)
+        outcome = recorded_event(row, journal.plan_of) if row.type is EventType.OK else None
+        for run_id, seq in _sources(outcome) if isinstance(outcome, Succeeded) else ():
+            if run_id not in known:
+                known[run_id] = taken_back(journal, run_id)
+            if seq in known[run_id]:
+                found.add(row.seq)
+    return frozenset(found)
+
+
+def require_not_undone(journal: Journal, info: RunInfo, at: int | None = None) -> None:
+    """Raise JournalError (JRN086) if an undoing has taken back a call of a run, up to an event of it."""
+    gone = undone_in(journal, info)
+    keys = (row.key for row in journal.events(info.run_id) if row.seq in gone and row.seq <= (at or row.seq))
+    steps = [*dict.fromkeys(parse_key(key).step for key in keys if key is not None)]
+    if steps:
+        named = ", ".join(steps[:8]) + (", …" if len(steps) > 8 else "")
+        message = f"run {info.run_id} cannot go on: an undoing has taken back calls of {named}"
+        hint = f"make them again, in a new run: callsheet rerun {info.run_id} --from {steps[0]}"
+        raise JournalError("JRN086", message, hint)
 
 
 def keeps(start: Mapping[str, Any]) -> bool:
@@ -295,10 +346,27 @@ def without_talks(calls: Iterable[Finished], anew: Collection[str]) -> list[Fini
     return [c for c in calls if not (isinstance(c.command, AgentTurn) and attempt_key(c.key) in anew)]
 
 
-def _offered(start: Mapping[str, Any], calls: list[Finished]) -> list[Finished]:
-    """What a run with this start may keep of the calls of its parent."""
-    anew = start["fork"].get("anew")
-    return without_talks(calls, anew) if anew else calls
+def offered(
+    calls: list[Finished],
+    run_id: str,
+    anew: Collection[str] = (),
+    events: Sequence[Sequence[int]] | None = None,
+) -> list[Finished]:
+    """What a run that branches off another may keep of its calls, which `calls_of` gives.
+
+    `anew` are agents that begin anew. `events`, if given, are ranges of what it may keep, first to last; a
+    call of which nothing is known stays in doubt.
+    """
+    found = without_talks(calls, anew) if anew else calls
+    if events is None:
+        return found
+    seqs = {seq for first, last in events for seq in range(first, last + 1)}
+    return [c for c in found if c.outcome is None or (c.run_id == run_id and c.seq in seqs)]
+
+
+def _offered(start: Mapping[str, Any], calls: list[Finished], run_id: str) -> list[Finished]:
+    origin: Mapping[str, Any] = start["fork"]
+    return offered(calls, run_id, origin.get("anew") or (), origin.get("events"))
 
 
 def kept_by(journal: Journal, run_id: str) -> KeptCalls | None:
@@ -316,8 +384,8 @@ def kept_by(journal: Journal, run_id: str) -> KeptCalls | None:
         for source in _sources(outcome)
     }
     body = first.body or {}
-    offered = _offered(body, calls_of(journal, info.parent_run))
-    calls = [call for call in offered if (call.run_id, call.seq) not in used]
+    earlier = _offered(body, calls_of(journal, info.parent_run), info.parent_run)
+    calls = [call for call in earlier if (call.run_id, call.seq) not in used]
     return KeptCalls(journal.plan_of(info.plan_hash), calls, body["fork"].get("again", ()))
 
 

@@ -204,8 +204,10 @@ class Statements(Execution):
         return NEXT
 
     def _note_done(self, act: Activation, op: CallOp | ComputeOp, done: Done | None) -> None:
-        """Keep a call that an ON_FAIL UNDO around it may have to take back."""
-        if isinstance(op, CallOp) and op.is_undoable and done is not None and is_undone_around(act):
+        """Keep a call that an ON_FAIL UNDO around it may have to take back, unless it takes back another."""
+        if done is None or not (isinstance(op, CallOp) and op.is_undoable):
+            return
+        if act.path[:-1] not in self.undone and is_undone_around(act):
             act.done.append(self.blamed_call(act, op, done))
 
     def _store_result(self, run: Run, act: Activation, op: CallOp, value: Any) -> int:
