@@ -271,6 +271,9 @@ class Course:
                 event.seq: (str(event.type), event.key, event.ts, event.epoch)
                 for event in journal.events(RUN)
             }
+        epochs = [found[seq][3] for seq in sorted(found)]
+        if epochs != sorted(epochs):
+            wrong("an earlier owner has written after a later one")
         for seq, event in self.world.recorded.durable.items():
             if seq not in found:
                 wrong(f"event {seq}, {event[0]} {event[1]}, was durable and is lost")

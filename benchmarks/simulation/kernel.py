@@ -515,15 +515,14 @@ class _Map:
     def __setitem__(self, place: slice, data: bytes) -> None:
         kernel, at = self._kernel, place.start or 0
         fd = kernel.real(self._number)
+        copy = os.dup(fd)
         try:
             kernel.point("copy to memory")
         except Killed:
-            part = data[: kernel.chance.randrange(len(data) + 1)]  # a kill within the copying of it
-            with suppress(OSError):
-                name = os.open(f"/proc/self/fd/{fd}", os.O_RDWR)
-                os.pwrite(name, part, at)
-                os.close(name)
+            os.pwrite(copy, data[: kernel.chance.randrange(len(data) + 1)], at)  # a kill within the copying
             raise
+        finally:
+            os.close(copy)
         kernel.disk.wrote(fd, at, data)
         os.pwrite(fd, data, at)
         kernel.point("copied to memory")

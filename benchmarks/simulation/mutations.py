@@ -63,6 +63,9 @@ def _plant(name: str) -> Callable[[Callable[[], list[tuple[Any, str, Any]]]], ob
     return add
 
 
+_FENCE = "WHERE (SELECT epoch FROM runs WHERE number = ?) = ?"
+
+
 def _nothing(*_: Any, **__: Any) -> None:
     return None
 
@@ -168,9 +171,9 @@ def _() -> Any:
     return [(ledger, "insert_left", _nothing)]
 
 
-@_plant("whoever takes over a run does not read the tails of dead processes")
+@_plant("whoever takes over a run reads no tails")
 def _() -> Any:
-    return [(Ledger, "_bring_in_left", _nothing)]
+    return [(Ledger, "_bring_in_left", _nothing), (Ledger, "_waiting_elsewhere", lambda *_: [])]
 
 
 @_plant("whoever takes over a run does not read the tails of living processes")
@@ -217,24 +220,26 @@ def _() -> Any:
     return [(RunLock, "require_name", _nothing)]
 
 
-@_plant("the owner's epoch is not checked in a transaction")
-def _() -> Any:
-    return [
-        (inserts, "_is_ours", lambda *_: True),
-        (inserts, "_update_run", lambda *_: True),
-    ]
-
-
-@_plant("the owner's epoch is not checked in the statement that inserts a few entries")
+@_plant("the owner's epoch is not checked, and rows of another owner are overwritten")
 def _() -> Any:
     def plain_insert(number: int, epoch: int, rows: Any) -> Any:
         statement, values = real(number, epoch, rows)
+        statement = statement.replace("INSERT INTO", "INSERT OR REPLACE INTO")
         return statement.replace(
             "WHERE (SELECT epoch FROM runs WHERE number = ?) = ?", "WHERE ? IS NOT ?"
         ), values
 
-    real = inserts.plain_insert
-    return [(ledger, "plain_insert", plain_insert)]
+    def update_run(cursor: Any, number: int, epoch: int, portion: Any, now: float) -> bool:
+        (found,) = cursor.execute("SELECT epoch FROM runs WHERE number = ?", (number,)).fetchone()
+        return update(cursor, number, found, portion, now)
+
+    real, update = inserts.plain_insert, inserts._update_run
+    return [
+        (ledger, "plain_insert", plain_insert),
+        (inserts, "_is_ours", lambda *_: True),
+        (inserts, "_update_run", update_run),
+        (inserts, "_INSERT_EVENT", inserts._INSERT_EVENT.replace("INSERT INTO", "INSERT OR REPLACE INTO")),
+    ]
 
 
 @_plant("taking over a run does not raise its epoch")

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 from benchmarks.simulation import simulation
+from benchmarks.simulation.__main__ import finding
+from benchmarks.simulation.mutations import MUTATIONS
 
 _FAILED_ONCE = Path(simulation.__file__).with_name("regressions.txt")
 
@@ -34,3 +36,18 @@ def test_seed_replays_to_the_letter() -> None:
     first, again = simulation.simulate(7), simulation.simulate(7)
     assert first.trace
     assert first.trace == again.trace
+
+
+@pytest.mark.parametrize(
+    ("seed", "bug"),
+    [
+        (1, "calls leave before their intent is durable"),
+        (2, "the idempotency key differs with each delivery"),
+        (2, "whoever takes over a run reads no tails"),
+        (3, "calls in doubt are made again on resumption"),
+        (6, "commits of the database are not synced"),
+    ],
+)
+def test_planted_bug_is_found(seed: int, bug: str) -> None:
+    (mutation,) = [one for one in MUTATIONS if one.name == bug]
+    assert finding(mutation, [simulation.prepare(seed)])[0] == seed
