@@ -336,3 +336,64 @@ class _List:
 
 def _is_append(one: ast.Expr) -> bool:
     return isinstance(one.value, ast.Call) and (dotted(one.value.func) or "").endswith(".append")
+
+
+def spread_calls_as_functions(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+    """Let `f(**x)` in a list of calls be a call of a function that awaits it; whether there was any.
+
+    Where a call is awaited by itself, its arguments are told apart by their names before it is made.
+
+    >>> module = ast.parse("async def main(xs):\\n    await asyncio.gather(*(send(to=1, **x) for x in xs))")
+    >>> spread_calls_as_functions(module, list(ast.walk(module)))
+    True
+    >>> print(ast.unparse(module))
+    async def send_spread_at_1(to, given_at_1):
+        return await send(to=to, **given_at_1)
+    <BLANKLINE>
+    async def main(xs):
+        await asyncio.gather(*(send_spread_at_1(1, x) for x in xs))
+    """
+    fresh = Fresh(nodes)
+    made: list[ast.stmt] = []
+    for one in nodes:
+        if not isinstance(one, ast.AsyncFunctionDef):
+            continue
+        for call in _gathered_elements(one):
+            spread = [word for word in call.keywords if word.arg is None]
+            spread = [word for word in spread if not isinstance(word.value, ast.Dict)]
+            is_named = isinstance(call.func, ast.Name)
+            if is_named and len(spread) == 1 and not any(isinstance(each, ast.Starred) for each in call.args):
+                made.append(_spread_function(call, spread[0], fresh))
+    module.body[:0] = made
+    return bool(made)
+
+
+def _gathered_elements(function: ast.AsyncFunctionDef) -> Iterator[ast.Call]:
+    """The calls that comprehensions make and a gather awaits."""
+    gathered = {*_gathered(function)}
+    for node in own_nodes(*function.body):
+        match node:
+            case ast.Call(args=[ast.Starred(value=ast.ListComp(elt=made) | ast.GeneratorExp(elt=made))]):
+                is_task = (dotted(node.func) or "").rpartition(".")[2] == "gather"
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.ListComp(elt=made)):
+                is_task = name in gathered
+            case _:
+                continue
+        while isinstance(made, ast.Call) and (dotted(made.func) or "").rpartition(".")[2] in _TASKS:
+            made, is_task = made.args[0] if made.args else ast.Constant(None), True
+        if is_task and isinstance(made, ast.Call):
+            yield made
+
+
+def _spread_function(call: ast.Call, spread: ast.keyword, fresh: Fresh) -> ast.stmt:
+    """The function that makes a call, which becomes one of that function."""
+    name, given = cast("ast.Name", call.func).id, fresh("given")
+    words = [word for word in call.keywords if word is not spread]
+    names = [fresh(f"{name}_argument") for _ in call.args] + [word.arg or "" for word in words]
+    inner = [*names[: len(call.args)], *(f"{word.arg}={word.arg}" for word in words), f"**{given}"]
+    helper = fresh(f"{name}_spread")
+    text = f"async def {helper}({', '.join([*names, given])}):\n    return await {name}({', '.join(inner)})"
+    call.func = ast.copy_location(ast.Name(helper, ast.Load()), call.func)
+    call.args = [*call.args, *(word.value for word in words), spread.value]
+    call.keywords = []
+    return placed(ast.parse(text).body[0], call)

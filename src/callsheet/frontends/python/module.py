@@ -72,6 +72,7 @@ def hoist_imports(module: ast.Module, nodes: Iterable[ast.AST]) -> bool:
     those of the module.
     """
     every = list(nodes)
+    _with_usual_modules(every)
     meanings, bound = _meanings(every), set[str]()
     first: dict[str, int] = {}
     for one in every:
@@ -92,6 +93,21 @@ def hoist_imports(module: ast.Module, nodes: Iterable[ast.AST]) -> bool:
                 body[number] = ast.copy_location(ast.Pass(), one)
     module.body[:0] = hoisted
     return bool(hoisted)
+
+
+_USUAL: Final = {"posixpath": "os.path"}
+"""Modules that are another one under a name of their own."""
+
+
+def _with_usual_modules(nodes: Iterable[ast.AST]) -> None:
+    """Import modules by their usual names."""
+    for one in nodes:
+        if isinstance(one, ast.ImportFrom) and not one.level and one.module in _USUAL:
+            one.module = _USUAL[one.module]
+        if isinstance(one, ast.Import):
+            for each in one.names:
+                if each.name in _USUAL:
+                    each.name, each.asname = _USUAL[each.name], each.asname or each.name
 
 
 def _meanings(nodes: Iterable[ast.AST]) -> dict[str, set[str]]:

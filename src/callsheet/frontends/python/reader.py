@@ -37,7 +37,7 @@ from callsheet.frontends.python.function_tables import tables_by_place
 from callsheet.frontends.python.group_handlers import group_handlers_as_plain
 from callsheet.frontends.python.links import Linking
 from callsheet.frontends.python.methods import declare_fields, methods_as_functions
-from callsheet.frontends.python.mixed_calls import mixed_calls_as_one
+from callsheet.frontends.python.mixed_calls import mixed_calls_as_one, spread_calls_as_functions
 from callsheet.frontends.python.module import Within, hoist_imports, needed_part
 from callsheet.frontends.python.parameters import settle_parameters
 from callsheet.frontends.python.products import guard_functions
@@ -116,6 +116,7 @@ _REWRITES: Final[tuple[_Rewrite, ...]] = (
     flows_as_loops,
     methods_as_functions,
     flows_as_loops,  # over methods, which are functions by now
+    spread_calls_as_functions,
     mixed_calls_as_one,
     _of_nodes(collect_tasks),
     _of_nodes(declare_fields),
