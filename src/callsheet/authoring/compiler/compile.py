@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
+from callsheet.authoring.compiler.answers import bound_names, looks_like_program, program_in, question_in
 from callsheet.authoring.compiler.asking import NAME, Ask, Reading, ask_model
 from callsheet.authoring.compiler.catalogue import FEW_TOOLS, Catalogue, catalogue_for
 from callsheet.authoring.compiler.goal_parts import is_empty_word, is_side_by_side, mentions_all, parts_of
@@ -20,15 +21,11 @@ from callsheet.authoring.compiler.program import (
     MOST_OF_SMALL,
     Stubs,
     asks,
-    bound_names,
     changes_something,
     fields_of,
-    looks_like_program,
     no_program,
     placed,
-    program_in,
     program_question,
-    question_in,
     read_program_answer,
     stubs_for,
     with_doubts,

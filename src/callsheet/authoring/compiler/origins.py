@@ -1,0 +1,123 @@
+"""Where the value of an argument that identifies a thing comes from: the tools that tell it.
+
+Pure. In: the declarations of the tools. Out: for an argument, which tools are called to find its value, and
+where in their result it stands, as far as their schemas say so. The stubs tell it to the model beforehand,
+and the review names it where a plan has a phrase in place of an id.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, NamedTuple, cast
+
+from callsheet import lazy
+from callsheet.authoring.compiler.goal_parts import words_of
+from callsheet.ports.tools import ToolSpec
+from callsheet.views.stubs import function_name
+
+_ID = lazy.pattern(r"(?:^|_)id_?$|[a-z]Id$")
+_FIRST = lazy.pattern(r"\{\W{0,3}(\w+)\W")
+"""The first field of what a description shows."""
+_MOST = 2
+
+
+class Origin(NamedTuple):
+    """A tool that tells a value, and where in its result the value stands, empty if it does not say."""
+
+    tool: str
+    place: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.tool}(...){self.place}"
+
+
+class Origins:
+    """The tools that tell the ids which other tools take.
+
+    >>> from callsheet.ir import Effect
+    >>> pets = {"type": "array", "items": {"properties": {"id": {}, "name": {}}}}
+    >>> feed = ToolSpec("FEED", "feed", "", {"properties": {"pet_id": {}}})
+    >>> origins = Origins([feed, ToolSpec("FIND_PET", "find_pet", "", effect=Effect.READ, result=pets)])
+    >>> [str(one) for one in origins.of(feed, "pet_id")]
+    ['find_pet(...)[0]["id"]']
+    """
+
+    def __init__(self, tools: Collection[ToolSpec]) -> None:
+        self._reading = [spec for spec in tools if spec.effect.only_reads]
+        self._keys = _keys(tools)
+
+    def identifies(self, argument: str) -> bool:
+        """Whether an argument says which thing is meant.
+
+        These are arguments called `id` or `..._id`, and those that tools take under the name of a field by
+        which another one begins what it tells of a thing.
+        """
+        return argument in self._keys or _ID.search(argument) is not None
+
+    def of(self, called: ToolSpec, argument: str) -> list[Origin]:
+        """The tools that read and do not take this argument themselves, nearest by the words of their names.
+
+        Of equal ones those that take something come first: they find a thing by what is known of it.
+        One whose declared result has no field that may be the argument is none of them.
+        """
+        noun = set(words_of(_ID.sub("", argument)))
+        wanted = noun | set(words_of(called.name.lower()))
+        found: list[tuple[int, bool, Origin]] = []
+        for spec in self._reading:
+            words = set(words_of(spec.name.lower()))
+            place = _place(spec, argument)
+            if argument not in spec.parameter_names and words & wanted and place is not None:
+                near = 2 * len(words & noun) + len(words & wanted)
+                found.append((-near, not spec.parameter_names, Origin(function_name(spec.name), place)))
+        return [origin for near, _, origin in sorted(found) if near == min(found)[0]][:_MOST]
+
+
+def _place(spec: ToolSpec, argument: str) -> str | None:
+    """Where a result has an id; empty if it does not say what it has, None if it has none.
+
+    >>> spec = ToolSpec("T", "t", "", result={"properties": {"size": {}, "id": {}}})
+    >>> _place(spec, "file_id"), _place(ToolSpec("T", "t", ""), "id"), _place(spec, "sku")
+    ('["id"]', '', None)
+    """
+    result = spec.result or {}
+    inner = _resolved(result.get("items"), result) if result.get("type") == "array" else {}
+    fields = list((inner or _resolved(result, result)).get("properties") or {})
+    if not fields:
+        return "" if not _is_scalar(inner or result) else None
+    own = [name for name in fields if name == argument]
+    own = own or [name for name in fields if _ID.match(name) and _ID.search(argument)]
+    return None if not own else f'{"[0]" if inner else ""}["{own[0]}"]'
+
+
+def _is_scalar(schema: Mapping[str, Any]) -> bool:
+    return schema.get("type") in ("integer", "number", "boolean", "null")
+
+
+def _resolved(schema: object, root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A schema, or the definition that it refers to."""
+    given = cast("Mapping[str, Any]", schema) if isinstance(schema, Mapping) else {}
+    reference = given.get("$ref")
+    if not isinstance(reference, str) or not reference.startswith("#/"):
+        return given
+    target: object = root
+    for part in reference[2:].split("/"):
+        target = cast("Mapping[str, object]", target).get(part) if isinstance(target, Mapping) else None
+    return cast("Mapping[str, Any]", target) if isinstance(target, Mapping) else {}
+
+
+def _keys(tools: Collection[ToolSpec]) -> set[str]:
+    """The fields by which tools that read begin what they tell of a thing, and that other tools take."""
+    first = {name for spec in tools if spec.effect.only_reads for name in _first_field(spec)}
+    taken = Counter(name for spec in tools for name in spec.parameter_names)
+    return {name for name in first if taken[name] > 1}
+
+
+def _first_field(spec: ToolSpec) -> Iterator[str]:
+    result = spec.result or {}
+    fields = _resolved(result.get("items") or result, result).get("properties")
+    shown = _FIRST.search(spec.description)
+    if fields and len(fields) > 2:
+        yield next(iter(fields))
+    elif shown is not None:
+        yield shown[1]
