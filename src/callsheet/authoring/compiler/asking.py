@@ -57,8 +57,8 @@ Read: TypeAlias = "Callable[[str, Constraint | None], Reading]"
 class Ask:
     """A request for a plan: the conversation, the constraint on the answer, and how to parse it.
 
-    A second answer is constrained by `narrowed` of a wrong first one. `plainly` is the conversation to use
-    without a constraint; `keeps` tells whether an answer satisfies the constraint.
+    A second answer is constrained by `narrowed` of a wrong or doubtful first one. `plainly` is the
+    conversation to use without a constraint; `keeps` tells whether an answer satisfies the constraint.
     `most_tokens` limits each answer; `repairs` says whether to ask again after a wrong answer.
     """
 
@@ -71,6 +71,8 @@ class Ask:
     keeps: Callable[[str], bool] | None = None
     most_tokens: int | None = None
     repairs: bool = True
+    shows_answer: bool = True
+    """Whether the model sees its first answer when it is asked again; a small one would copy it."""
     placed: Callable[[Iterable[Diagnostic], Source], Iterable[Diagnostic]] | None = None
     """How errors are told to the model, which sees no places; None tells them as they are."""
     is_comparable: Callable[[Plan, Plan], bool] = lambda first, second: True
@@ -93,7 +95,8 @@ async def ask_model(ask: Ask, model: LanguageModel) -> Draft:
     elif ask.narrowed is not None and ask.constraint is not None:
         ask = replace(ask, constraint=ask.narrowed(first))
     told = first.errors if ask.placed is None else ask.placed(first.errors, first.source)
-    second = await _answered(ask, model, repair(ask.messages, first.answer, map(finding_line, told)))
+    shown = first.answer if ask.shows_answer else ""
+    second = await _answered(ask, model, repair(ask.messages, shown, map(finding_line, told)))
     second = replace(second, diagnostics=(*_about_server(first), *second.diagnostics))
     if not second.answer and first.answer:  # keep the first answer
         return replace(first, accounting=second.accounting, failure=second.failure)
@@ -103,7 +106,10 @@ async def ask_model(ask: Ask, model: LanguageModel) -> Draft:
 async def _second_look(ask: Ask, model: LanguageModel, first: Draft) -> Draft:
     """The better of the first plan and that of a second request with what is doubtful in it."""
     again = replace(ask, accounting=first.accounting)
-    second = await _answered(again, model, repair(ask.messages, first.answer, first.doubts, doubted=True))
+    if ask.narrowed is not None and ask.constraint is not None:
+        again = replace(again, constraint=ask.narrowed(first))
+    shown = first.answer if ask.shows_answer else ""
+    second = await _answered(again, model, repair(ask.messages, shown, first.doubts, doubted=True))
     is_better = (
         first.plan is not None
         and second.plan is not None

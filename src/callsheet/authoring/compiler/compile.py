@@ -23,6 +23,7 @@ from callsheet.authoring.compiler.program import (
     asks,
     changes_something,
     fields_of,
+    lookups,
     no_program,
     placed,
     program_question,
@@ -118,6 +119,7 @@ async def _program(request: Request, model: LanguageModel, check: Check, chosen:
         most_tokens=chosen.max_tokens or (MOST_OF_SMALL if is_small else None),
         repairs=chosen.repairs,
         placed=placed,
+        shows_answer=not is_small,
         is_comparable=lambda first, second: (
             changes_something(second, request) or not changes_something(first, request)
         ),
@@ -130,7 +132,7 @@ def _grammar_of(stubs: Stubs, request: Request, wrong: Draft | None = None) -> G
 
     A text may be as long as the goal, which it may repeat. After a wrong answer the variables are those that
     it set, except under names of tools, and after one that was cut off blocks are short: it mostly repeated
-    itself.
+    itself. After a doubtful plan the ids that nobody stated are looked up first.
     """
     shapes = [ToolShape(function_name(spec.name), spec.parameters) for spec in stubs.tools]
     given = tuple(name for name in request.given if name.isidentifier())
@@ -141,10 +143,11 @@ def _grammar_of(stubs: Stubs, request: Request, wrong: Draft | None = None) -> G
         given,
         longest_text=longest,
         variables=None
-        if wrong is None
+        if wrong is None or wrong.plan is not None
         else bound_names(program_in(wrong.answer)) - {shape.name for shape in shapes},
         fields=fields_of(stubs.tools),
         most_statements=(8, 3) if is_cut else (20, 8),
+        looked_up=None if wrong is None or wrong.plan is None else lookups(wrong.plan, request),
     )
 
 

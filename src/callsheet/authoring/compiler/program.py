@@ -26,7 +26,7 @@ from callsheet.authoring.compiler.catalogue import by_fit
 from callsheet.authoring.compiler.origins import Origins
 from callsheet.authoring.compiler.prompt import MAX_CONTEXT, Question, finding_line
 from callsheet.authoring.compiler.request import Check, Request
-from callsheet.authoring.compiler.review import unstated
+from callsheet.authoring.compiler.review import doubtful, unstated
 from callsheet.authoring.compiler.tool_lines import estimate_tokens
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span
 from callsheet.frontends.python import Signature, read_python
@@ -69,6 +69,8 @@ async def main():
         for wall in walls:
             await paint_wall(wall_id=wall["id"], color="white")
     return f"The lamp is {lamp['color']}, and there are {len(walls)} walls."'''
+
+_EXAMPLE = RULES.rpartition("Goal: ")[2]
 
 QUESTION_RULE = """\
 11. If no tool does what the goal asks for, or the goal can be read in two ways that change different \
@@ -293,12 +295,12 @@ def _hidden_tools(program: str, request: Request) -> Iterator[Diagnostic]:
 
 
 def _unnoticed_failures(program: str) -> Iterator[Diagnostic]:
-    """CMP009 for each `except` around an await that does nothing."""
+    """CMP009 for each `except` around an await that does nothing, or only prints."""
     for one in nodes_of(program):
         if not isinstance(one, ast.Try) or not any(isinstance(n, ast.Await) for n in ast.walk(one)):
             continue
         for handler in one.handlers:
-            if all(isinstance(each, ast.Pass | ast.Continue) for each in handler.body):
+            if all(isinstance(each, ast.Pass | ast.Continue) or _prints(each) for each in handler.body):
                 yield Diagnostic(
                     "CMP009",
                     Severity.WARNING,
@@ -306,6 +308,14 @@ def _unnoticed_failures(program: str) -> Iterator[Diagnostic]:
                     _line(program, handler.lineno),
                     "let the failure end the plan, or tell of it in the answer",
                 )
+
+
+def _prints(node: ast.stmt) -> bool:
+    match node:
+        case ast.Expr(value=ast.Call(func=ast.Name(id="print"))):
+            return True
+        case _:
+            return False
 
 
 def _line(program: str, number: int) -> Span:
@@ -324,7 +334,7 @@ def _checked(program: str, request: Request, check: Check) -> Reading:
     if result.plan.tree is not None:
         found = (
             *found,
-            *unstated(result.plan.tree, _told(request), request.tools, RULES.rpartition("Goal: ")[2]),
+            *unstated(result.plan.tree, _told(request), request.tools, _EXAMPLE),
             *_without_calls(result.plan.tree, request),
         )
     wrong = any(one.is_error for one in found)
@@ -343,6 +353,21 @@ def with_doubts(reading: Reading) -> Reading:
     return reading._replace(
         doubts=tuple(dict.fromkeys(finding_line(one) for one in placed(found, reading.source)))
     )
+
+
+def lookups(plan: Plan, request: Request) -> dict[tuple[str, str], tuple[str, ...]]:
+    """The arguments of a plan's tools that need an id and have a value that nobody stated.
+
+    Each with the tools that find it, by the names that programs know.
+    """
+    if plan.tree is None:
+        return {}
+    found = doubtful(plan.tree, _told(request), request.tools, _EXAMPLE)
+    return {
+        (function_name(one.act.tool), one.argument): tuple(origin.tool for origin in one.origins)
+        for one in found
+        if one.origins
+    }
 
 
 def changes_something(plan: Plan, request: Request) -> bool:
@@ -446,6 +471,7 @@ __all__ = [
     "asks",
     "changes_something",
     "fields_of",
+    "lookups",
     "no_program",
     "placed",
     "program_question",

@@ -11,9 +11,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 from callsheet import lazy
-from callsheet.authoring.compiler.origins import Origins
+from callsheet.authoring.compiler.origins import Origin, Origins
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import (
     SAYING,
@@ -76,6 +77,27 @@ def unstated(
     >>> [f"{one.message}; {one.help}" for one in unstated(plan.tree, ["Feed Old Rex"], tools)]
     ["pet_id='Old Rex' is not an id; take it from the result of find_pet(...), which is called first"]
     """
+    for one in doubtful(tree, told, tools, example):
+        yield Diagnostic("CMP010", Severity.WARNING, one.message, one.act.span, one.help, step=one.act.id)
+
+
+class Doubtful(NamedTuple):
+    """A value of a call that nobody stated; `argument` is empty for one that is given by place.
+
+    `origins` are the tools that tell such a value, if it identifies a thing.
+    """
+
+    act: Act
+    argument: str
+    message: str
+    help: str
+    origins: tuple[Origin, ...] = ()
+
+
+def doubtful(
+    tree: Tree, told: Iterable[str], tools: Collection[ToolSpec] = (), example: str = ""
+) -> Iterator[Doubtful]:
+    """The values that `unstated` warns of."""
     own = " ".join(told)
     declared = {spec.name: (spec, _said_by(spec)) for spec in tools}
     texts = " ".join((own, *(said for _, said in declared.values())))
@@ -88,9 +110,12 @@ def unstated(
         for name, given in (*(("", value) for value in act.positional), *act.named):
             value = set_once.get(given.name, given) if isinstance(given, Variable) else given
             text = value.value if isinstance(value, Literal) and isinstance(value.value, str) else None
+            spec, said = declared.get(act.tool, (None, ""))
+            is_id = spec is not None and origins.identifies(name)
+            found = tuple(origins.of(spec, name)) if spec is not None and is_id else ()
             if text in borrowed:
                 message = f"{name}={text!r} is of the example, and not of the goal"
-                yield _doubted(act, message, "use what the goal says")
+                yield Doubtful(act, name, message, "use what the goal says", found)
                 continue
             is_unknown = False
             for part in _parts(value):
@@ -98,43 +123,41 @@ def unstated(
                     is_unknown = True
                     shown = one_line(part)[:60]
                     where = f"{name}={shown}" if name else f"{act.tool.lower()}({shown})"
+                    message = f"{where}: nothing that the model was told has {shown}"
                     help_ = "check it, or say it in the goal; what is not known has to be looked up by a tool"
-                    yield _doubted(act, f"{where}: nothing that the model was told has {shown}", help_)
-            if is_unknown or text is None or act.tool not in declared:
+                    yield Doubtful(act, name, message, help_, found)
+            if is_unknown or text is None or spec is None:
                 continue
-            spec, said = declared[act.tool]
-            found = [str(one) for one in origins.of(spec, name)] if origins.identifies(name) else []
-            if origins.identifies(name) and (
-                not _stands(text, texts) or (found and text.isalpha() and text.islower())
-            ):
-                first = " or ".join(found) or "a tool that finds it"
-                yield _doubted(
-                    act,
-                    f"{name}={one_line(text)[:60]!r} is not an id",
-                    f"take it from the result of {first}, which is called first",
+            if is_id and (not _stands(text, texts) or (found and text.isalpha() and text.islower())):
+                first = " or ".join(map(str, found)) or "a tool that finds it"
+                message = f"{name}={one_line(text)[:60]!r} is not an id"
+                yield Doubtful(
+                    act, name, message, f"take it from the result of {first}, which is called first", found
                 )
-            elif _WORD.fullmatch(text) and text.casefold() not in f"{own} {said}".casefold():
+            elif _WORD.fullmatch(text) and not _begins_a_word(text, f"{own} {said}"):
                 yield from _spelled_otherwise(act, name, text, own, is_filter=spec.effect.only_reads)
+
+
+def _begins_a_word(text: str, told: str) -> bool:
+    """Whether a word was told, perhaps with another ending."""
+    return re.search(rf"(?<!\w){re.escape(text[: max(3, len(text) - 3)])}", told, re.IGNORECASE) is not None
 
 
 def _said_by(spec: ToolSpec) -> str:
     return f"{spec.description} {json.dumps(spec.parameters, ensure_ascii=False, default=str)}"
 
 
-def _spelled_otherwise(act: Act, name: str, text: str, told: str, *, is_filter: bool) -> Iterator[Diagnostic]:
+def _spelled_otherwise(act: Act, name: str, text: str, told: str, *, is_filter: bool) -> Iterator[Doubtful]:
     """A word that neither the goal nor its tool has: said otherwise there, or what a lookup filters by."""
     shown = f"{name}={text!r}"
     letters = r"[\s_-]*".join(map(re.escape, _plain(text)))
     as_told = re.search(rf"(?<!\w){letters}(?!\w)", told, re.IGNORECASE)
     if as_told is not None:
-        yield _doubted(act, f"{shown}, but the goal says {as_told[0]!r}", "write it as the goal does")
+        message = f"{shown}, but the goal says {as_told[0]!r}"
+        yield Doubtful(act, name, message, "write it as the goal does")
     elif is_filter:
         help_ = "use what the goal says; leave it out if it may be left out and the goal does not say it"
-        yield _doubted(act, f"{shown}: the goal does not say that", help_)
-
-
-def _doubted(act: Act, message: str, help_: str) -> Diagnostic:
-    return Diagnostic("CMP010", Severity.WARNING, message, act.span, help_, step=act.id)
+        yield Doubtful(act, name, f"{shown}: the goal does not say that", help_)
 
 
 def _stands(text: str, told: str) -> bool:

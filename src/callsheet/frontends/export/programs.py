@@ -9,7 +9,7 @@ can be called without `await`. What it cannot say, such as which variables are s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from callsheet.frontends.export.rules import (
@@ -68,6 +68,7 @@ _FROM = (
 )
 _OPERATORS = "==,!=,<=,>=,<,>,in,not in,is,is not,and,or,+,-,*,//,/,%,**,|,&"
 _EXPR = Use("expr")
+_PART_OF_RESULT = seq(Use("name"), Many(Use("after"), 0, 8))
 _FIELD = re.compile(r"[A-Za-z_][\w .-]{0,60}", re.ASCII)
 _PLAIN = re.compile(r"[^\W\d_][\w .:/+-]*", re.ASCII)
 """A text of an enumeration that is written as it is."""
@@ -81,6 +82,7 @@ def program_grammar(
     variables: Iterable[str] | None = None,
     fields: Iterable[str] | None = None,
     most_statements: tuple[int, int] = (20, 8),
+    looked_up: Mapping[tuple[str, str], Collection[str]] | None = None,
 ) -> Grammar:
     """The grammar of the programs that call these tools.
 
@@ -88,7 +90,8 @@ def program_grammar(
     values in it, since small models write on and on. With `variables` these are the only names: a model that
     wrote a text without quotes cannot do so again. With `fields` only these are read from values: where all
     tools declare their results, a model need not guess. `most_statements` are those of the function, and of a
-    block in it.
+    block in it. `looked_up` has arguments, each with its tool, that must be read from a variable, and the
+    tools that find them: the program begins with a call of one of those that the first of them names.
 
     llama.cpp follows every reading of a text at once and copies them for each character, so alternatives
     that begin alike cost a model minutes once they nest. Here they share their beginnings.
@@ -110,7 +113,8 @@ def program_grammar(
         names = (*variables, *given) or _SPARE
         rules["name"] = _any_of(dict.fromkeys((*names, *_CONSTANTS, *_IMPORTS)))
     _values(rules, is_closed=fields is not None)
-    _calls(rules, tools)
+    sought = looked_up or {}
+    _calls(rules, tools, sought)
     for level in range(_DEPTH, 0, -1):
         _statements(rules, level, most_statements[level > 1])
     imports = _one_of((*(f"import {name}" for name in _IMPORTS), *_FROM))
@@ -119,10 +123,22 @@ def program_grammar(
         Many(seq(imports, "\n"), 0, ANY_NUMBER),
         Many(Text("\n"), 0, 2),
         head,
+        _looked_up_first(tools, sought),
         Use("block-1"),
         _maybe(Text("\n")),
     )
     return _used(rules, "program")
+
+
+def _looked_up_first(tools: Sequence[ToolShape], sought: Mapping[tuple[str, str], Collection[str]]) -> Node:
+    """The statement that calls one of the tools which find what is sought first; nothing without one."""
+    finders = next((found for found in sought.values() if found), ())
+    calls: dict[str, Node | None] = {
+        f"{tool.name}(": Use(f"tool-{number}") for number, tool in enumerate(tools) if tool.name in finders
+    }
+    if not calls:
+        return Text("")
+    return seq("\n    ", Use("name"), " = await ", _begun(calls))
 
 
 def _used(rules: Mapping[str, Node], start: str) -> Grammar:
@@ -330,11 +346,11 @@ def _values(rules: dict[str, Node], *, is_closed: bool) -> None:
     rules["expr"] = seq(Use("condition"), _maybe(seq(" if ", Use("condition"), " else ", Use("condition"))))
 
 
-def _calls(rules: dict[str, Node], tools: Sequence[ToolShape]) -> None:
+def _calls(rules: dict[str, Node], tools: Sequence[ToolShape], sought: Collection[tuple[str, str]]) -> None:
     """Awaits: of tools, of operations, of several side by side."""
     calls: dict[str, Node | None] = {}
     for number, tool in enumerate(tools):
-        rules[f"tool-{number}"] = _enclosed("", _arguments(tool.parameters), ")")
+        rules[f"tool-{number}"] = _enclosed("", _arguments(tool, sought), ")")
         calls[f"{tool.name}("] = Use(f"tool-{number}")
     for name, parameters in _OPERATIONS.items():
         first, *rest = parameters
@@ -348,17 +364,22 @@ def _calls(rules: dict[str, Node], tools: Sequence[ToolShape]) -> None:
     rules["await"] = seq("await ", _one_of((Use("gather"), Use("call"))))
 
 
-def _arguments(schema: Mapping[str, Any]) -> Node:
+def _arguments(tool: ToolShape, sought: Collection[tuple[str, str]]) -> Node:
     """The arguments of a tool by name, in their order; the required ones are always given."""
+    schema = tool.parameters
     given = cast("Mapping[str, Any]", schema.get("properties") or {})
     required = set(cast("list[str]", schema.get("required") or []))
     names = [name for name in given if name.isidentifier()]
     first = [name for name in names if name in required]
     rest = [name for name in names if name not in required]
     comma = seq(",", _one_of((" ", Use("wrap"))))
-    nodes = [seq(f"{name}=", _value(given[name])) for name in first]
+
+    def value_of(name: str) -> Node:
+        return _PART_OF_RESULT if (tool.name, name) in sought else _value(given[name])
+
+    nodes = [seq(f"{name}=", value_of(name)) for name in first]
     must = seq(*(part for n, node in enumerate(nodes) for part in ((comma, node) if n else (node,))))
-    optional_ones = [seq(f"{name}=", _value(given[name])) for name in rest]
+    optional_ones = [seq(f"{name}=", value_of(name)) for name in rest]
     spread = seq("**", Use("dict"))  # arguments whose names Python cannot write
     if len(names) < len(given):
         optional_ones.append(spread)
@@ -377,7 +398,7 @@ def _value(schema: object) -> Node:
     listed = cast("list[Any]", values) if isinstance(values, list) else []
     if listed and all(isinstance(one, str) and _PLAIN.fullmatch(one) for one in listed):
         texts = [f"{quote}{text}{quote}" for quote in "\"'" for text in listed]
-        return _one_of((_any_of(texts), seq(Use("name"), Many(Use("after"), 0, 8))))
+        return _one_of((_any_of(texts), _PART_OF_RESULT))
     return _EXPR
 
 
