@@ -75,8 +75,8 @@ class Ask:
     """Whether the model sees its first answer when it is asked again; a small one would copy it."""
     placed: Callable[[Iterable[Diagnostic], Source], Iterable[Diagnostic]] | None = None
     """How errors are told to the model, which sees no places; None tells them as they are."""
-    is_comparable: Callable[[Plan, Plan], bool] = lambda first, second: True
-    """Whether a second plan may replace a doubted first one: one that does less has fewer doubts."""
+    is_better: Callable[[Draft, Draft], bool] = lambda first, second: len(second.doubts) < len(first.doubts)
+    """Whether a second plan takes the place of a doubted first one."""
 
 
 async def ask_model(ask: Ask, model: LanguageModel) -> Draft:
@@ -110,12 +110,7 @@ async def _second_look(ask: Ask, model: LanguageModel, first: Draft) -> Draft:
         again = replace(again, constraint=ask.narrowed(first))
     shown = first.answer if ask.shows_answer else ""
     second = await _answered(again, model, repair(ask.messages, shown, first.doubts, doubted=True))
-    is_better = (
-        first.plan is not None
-        and second.plan is not None
-        and len(second.doubts) < len(first.doubts)
-        and ask.is_comparable(first.plan, second.plan)
-    )
+    is_better = first.plan is not None and second.plan is not None and ask.is_better(first, second)
     doubted = Fact("asked once more", f"{first.doubts[0]}; {_taken(second, is_better=is_better)}")
     accounting = second.accounting.with_remarks(doubted)
     return replace(second if is_better else first, accounting=accounting)

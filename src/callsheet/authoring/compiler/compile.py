@@ -20,6 +20,7 @@ from callsheet.authoring.compiler.goal_parts import is_empty_word, is_side_by_si
 from callsheet.authoring.compiler.program import (
     MOST_OF_SMALL,
     Stubs,
+    as_told,
     asks,
     changes_something,
     fields_of,
@@ -102,6 +103,8 @@ async def _program(request: Request, model: LanguageModel, check: Check, chosen:
         if not looks_like_program(text):
             return _in_another_syntax(text, request, check)
         reading = read_program_answer(text, request, check)
+        if is_small:
+            reading = as_told(reading, request, check)
         return with_doubts(reading) if is_small and chosen.second_look else reading
 
     is_small = strength is Strength.SMALL
@@ -120,11 +123,24 @@ async def _program(request: Request, model: LanguageModel, check: Check, chosen:
         repairs=chosen.repairs,
         placed=placed,
         shows_answer=not is_small,
-        is_comparable=lambda first, second: (
-            changes_something(second, request) or not changes_something(first, request)
-        ),
+        is_better=lambda first, second: _is_better(first, second, request),
     )
     return await ask_model(ask, model)
+
+
+def _is_better(first: Draft, second: Draft, request: Request) -> bool:
+    """Whether a second plan has fewer ids that were made up, or as many and fewer other doubts.
+
+    One that changes nothing any more is not: a plan that does less has fewer doubts.
+    """
+    if first.plan is None or second.plan is None:
+        return False
+    if changes_something(first.plan, request) and not changes_something(second.plan, request):
+        return False
+    before, after = (
+        (len(lookups(one, request)), len(draft.doubts)) for draft in (first, second) if (one := draft.plan)
+    )
+    return after < before
 
 
 def _grammar_of(stubs: Stubs, request: Request, wrong: Draft | None = None) -> Grammar:

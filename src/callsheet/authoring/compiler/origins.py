@@ -7,6 +7,7 @@ and the review names it where a plan has a phrase in place of an id.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple, cast
@@ -19,6 +20,8 @@ from callsheet.views.stubs import function_name
 _ID = lazy.pattern(r"(?:^|_)id_?$|[a-z]Id$")
 _FIRST = lazy.pattern(r"\{\W{0,3}(\w+)\W")
 """The first field of what a description shows."""
+_SHOWN = lazy.pattern(r"\{([\w, ]+)\}")
+"""The fields that a description shows in braces."""
 _MOST = 2
 
 
@@ -46,6 +49,10 @@ class Origins:
     def __init__(self, tools: Collection[ToolSpec]) -> None:
         self._reading = [spec for spec in tools if spec.effect.only_reads]
         self._keys = _keys(tools)
+        self._takers: dict[str, list[set[str]]] = {}
+        for spec in tools:
+            for name in spec.parameter_names:
+                self._takers.setdefault(name, []).append(set(words_of(spec.name.lower())))
 
     def identifies(self, argument: str) -> bool:
         """Whether an argument says which thing is meant.
@@ -58,36 +65,62 @@ class Origins:
     def of(self, called: ToolSpec, argument: str) -> list[Origin]:
         """The tools that read and do not take this argument themselves, nearest by the words of their names.
 
+        Their words are compared with those of the argument and of the tools that take it.
+
         Of equal ones those that take something come first: they find a thing by what is known of it.
         One whose declared result has no field that may be the argument is none of them.
         """
         noun = set(words_of(_ID.sub("", argument)))
-        wanted = noun | set(words_of(called.name.lower()))
+        takers = self._takers.get(argument, [])
+        times = Counter(word for words in takers for word in words)
+        shared = {word for word in times if 2 * times[word] >= len(takers)}
+        wanted = noun | shared | set(words_of(called.name.lower()))
         found: list[tuple[int, bool, Origin]] = []
         for spec in self._reading:
             words = set(words_of(spec.name.lower()))
             place = _place(spec, argument)
-            if argument not in spec.parameter_names and words & wanted and place is not None:
-                near = 2 * len(words & noun) + len(words & wanted)
-                found.append((-near, not spec.parameter_names, Origin(function_name(spec.name), place)))
-        return [origin for near, _, origin in sorted(found) if near == min(found)[0]][:_MOST]
+            near = 2 * len(words & noun) + len(words & wanted) or int(place.is_named)
+            if near and argument not in spec.parameter_names and place.text is not None:
+                found.append((-near, not spec.parameter_names, Origin(function_name(spec.name), place.text)))
+        return [origin for _, _, origin in sorted(found)][:_MOST]
 
 
-def _place(spec: ToolSpec, argument: str) -> str | None:
-    """Where a result has an id; empty if it does not say what it has, None if it has none.
+class _Place(NamedTuple):
+    """Where a result has an id: empty if it does not say what it has, None if it has none.
+
+    `is_named` says that the field has the name of the argument, or of what it identifies.
+    """
+
+    text: str | None
+    is_named: bool = False
+
+
+def _place(spec: ToolSpec, argument: str) -> _Place:
+    """Where the result of a tool has the id that an argument takes.
 
     >>> spec = ToolSpec("T", "t", "", result={"properties": {"size": {}, "id": {}}})
-    >>> _place(spec, "file_id"), _place(ToolSpec("T", "t", ""), "id"), _place(spec, "sku")
+    >>> _place(spec, "file_id").text, _place(ToolSpec("T", "t", ""), "id").text, _place(spec, "sku").text
     ('["id"]', '', None)
+    >>> _place(ToolSpec("T", "t", "Gives {id, owner}."), "owner_id")
+    _Place(text=' as "owner"', is_named=True)
     """
     result = spec.result or {}
     inner = _resolved(result.get("items"), result) if result.get("type") == "array" else {}
     fields = list((inner or _resolved(result, result)).get("properties") or {})
+    is_declared = bool(fields)
+    shown = _SHOWN.search(spec.description)
+    if not fields and shown is not None:
+        fields = re.findall(r"\w+", shown[1])
     if not fields:
-        return "" if not _is_scalar(inner or result) else None
-    own = [name for name in fields if name == argument]
-    own = own or [name for name in fields if _ID.match(name) and _ID.search(argument)]
-    return None if not own else f'{"[0]" if inner else ""}["{own[0]}"]'
+        return _Place(None if _is_scalar(inner or result) else "")
+    ids = [name for name in fields if _ID.match(name)]
+    other = _ID.sub("", argument) if ids else argument  # what a record refers to has its own id beside it
+    named = [name for name in fields if name in (argument, other)]
+    own = named or [name for name in ids if _ID.search(argument)]
+    if not own:
+        return _Place(None)
+    place = f'{"[0]" if inner else ""}["{own[0]}"]' if is_declared else f' as "{own[0]}"'
+    return _Place(place, bool(named))
 
 
 def _is_scalar(schema: Mapping[str, Any]) -> bool:

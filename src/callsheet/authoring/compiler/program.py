@@ -349,10 +349,34 @@ def with_doubts(reading: Reading) -> Reading:
     """The reading with its findings about what the plan does as doubts, each with its line."""
     if reading.plan is None:
         return reading
-    found = (one for one in reading.diagnostics if one.code in _DOUBTS)
+    found = (one for one in reading.diagnostics if one.code in _DOUBTS and one.severity is not Severity.HINT)
     return reading._replace(
         doubts=tuple(dict.fromkeys(finding_line(one) for one in placed(found, reading.source)))
     )
+
+
+def as_told(reading: Reading, request: Request, check: Check) -> Reading:
+    """The reading with each word spelled as the goal spells it, where neither goal nor tool has it as it is.
+
+    A hint says so for each. Small models write `living_room` for the living room.
+    """
+    plan, program = reading.plan, reading.source.text
+    if plan is None or plan.tree is None:
+        return reading
+    found = [one.spellings for one in doubtful(plan.tree, _told(request), request.tools, _EXAMPLE)]
+    hints: list[Diagnostic] = []
+    for word, told in dict.fromkeys(one for one in found if one is not None):
+        for quote in "\"'":
+            program = program.replace(f"{quote}{word}{quote}", f"{quote}{told}{quote}")
+        hints.append(
+            Diagnostic("CMP010", Severity.HINT, f"{word!r} is written as in the goal, {told!r}", help=None)
+        )
+    if not hints:
+        return reading
+    mended = _checked(program, request, check)
+    if mended.plan is None:
+        return reading
+    return mended._replace(diagnostics=(*mended.diagnostics, *hints))
 
 
 def lookups(plan: Plan, request: Request) -> dict[tuple[str, str], tuple[str, ...]]:
@@ -468,6 +492,7 @@ __all__ = [
     "PROGRAM_VERSION",
     "RULES",
     "Stubs",
+    "as_told",
     "asks",
     "changes_something",
     "fields_of",

@@ -92,6 +92,8 @@ class Doubtful(NamedTuple):
     message: str
     help: str
     origins: tuple[Origin, ...] = ()
+    spellings: tuple[str, str] | None = None
+    """The word, and how the goal spells it."""
 
 
 def doubtful(
@@ -154,7 +156,7 @@ def _spelled_otherwise(act: Act, name: str, text: str, told: str, *, is_filter: 
     as_told = re.search(rf"(?<!\w){letters}(?!\w)", told, re.IGNORECASE)
     if as_told is not None:
         message = f"{shown}, but the goal says {as_told[0]!r}"
-        yield Doubtful(act, name, message, "write it as the goal does")
+        yield Doubtful(act, name, message, "write it as the goal does", spellings=(text, as_told[0]))
     elif is_filter:
         help_ = "use what the goal says; leave it out if it may be left out and the goal does not say it"
         yield Doubtful(act, name, f"{shown}: the goal does not say that", help_)
