@@ -517,6 +517,11 @@ def test_lookup_that_decides_nothing_and_made_up_values_are_told() -> None:
         ("cancel_event(event_id='boat_trip')", "cancel the boat trip", ["event_id='boat_trip' is not an id"]),
         ("cancel_event(event_id='trip')", "cancel the trip", []),
         ("forecast(city='new_york')", "New York", ["city='new_york', but the goal says 'New York'"]),
+        (
+            "forecast(city='Oslo, Bergen')",
+            "Is it dry in Bergen and Oslo?",
+            ["city='Oslo, Bergen' is several things in one text"],
+        ),
         ("forecast(city='all')", "Is it dry?", ["city='all': the goal does not say that"]),
         (
             "cancel_event(event_id='Kim')",

@@ -60,7 +60,7 @@ def unstated(
     """CMP010 for each literal value of a call that stands neither in what was `told` nor in what tools say.
 
     So is each id that is a phrase, a word that is spelled otherwise than it was told, one that a lookup
-    filters by though neither its tool nor the goal says it, and a text that stands in quotes in the prompt's
+    filters by though neither its tool nor the goal says it, a text of several things that were told, and one that stands in quotes in the prompt's
     own `example` alone, which small models repeat. What identifies a thing is said by `Origins`. A variable
     that is set once is its value.
 
@@ -136,8 +136,22 @@ def doubtful(
                 yield Doubtful(
                     act, name, message, f"take it from the result of {first}, which is called first", found
                 )
+            elif _is_several(text, own):
+                message = f"{name}={one_line(text)[:60]!r} is several things in one text"
+                yield Doubtful(act, name, message, "make a call for each, in a loop over a list of them")
             elif _WORD.fullmatch(text) and not _begins_a_word(text, f"{own} {said}"):
                 yield from _spelled_otherwise(act, name, text, own, is_filter=spec.effect.only_reads)
+
+
+def _is_several(text: str, told: str) -> bool:
+    """Whether a text has, between commas, things that were told, though not in these words together."""
+    parts = [part.strip() for part in text.split(",")]
+    told = told.casefold()
+    return (
+        len(parts) > 1
+        and text.casefold() not in told
+        and all(one and one.casefold() in told for one in parts)
+    )
 
 
 def _begins_a_word(text: str, told: str) -> bool:
