@@ -60,9 +60,9 @@ def unstated(
     """CMP010 for each literal value of a call that stands neither in what was `told` nor in what tools say.
 
     So is each id that is a phrase, a word that is spelled otherwise than it was told, one that a lookup
-    filters by though neither its tool nor the goal says it, a text of several things that were told, and one that stands in quotes in the prompt's
-    own `example` alone, which small models repeat. What identifies a thing is said by `Origins`. A variable
-    that is set once is its value.
+    filters by though neither its tool nor the goal says it, a text of several things that were told, and one
+    that stands in quotes in the prompt's own `example` alone, which small models repeat. What identifies a
+    thing is said by `Origins`. A variable that is set once is its value.
 
     >>> from callsheet.frontends.python import read_python
     >>> from callsheet.ir import Effect
