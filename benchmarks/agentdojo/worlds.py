@@ -112,10 +112,10 @@ class World:
         return Tool(spec, handler)
 
 
-def _result_of(annotation: Any) -> dict[str, Any] | None:
+def _result_of(annotation: Any) -> dict[str, Any]:
     """The schema of a result as JSON, from the type that a function is annotated with."""
     if annotation is None:
-        return None
+        return {}
     return import_module("pydantic").TypeAdapter(annotation).json_schema(mode="serialization")
 
 

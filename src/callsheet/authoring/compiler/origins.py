@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from callsheet import lazy
 from callsheet.authoring.compiler.goal_parts import words_of
 from callsheet.ports.tools import ToolSpec
+from callsheet.views.python_types import table
 from callsheet.views.stubs import function_name
 
 _ID = lazy.pattern(r"(?:^|_)id_?$|[a-z]Id$")
@@ -104,8 +105,8 @@ def _place(spec: ToolSpec, argument: str) -> _Place:
     >>> _place(ToolSpec("T", "t", "Gives {id, owner}."), "owner_id")
     _Place(text=' as "owner"', is_named=True)
     """
-    result = spec.result or {}
-    inner = _resolved(result.get("items"), result) if result.get("type") == "array" else {}
+    result = spec.result
+    inner = _resolved(result.get("items") if result.get("type") == "array" else None, result)
     fields = list((inner or _resolved(result, result)).get("properties") or {})
     is_declared = bool(fields)
     shown = _SHOWN.search(spec.description)
@@ -129,14 +130,14 @@ def _is_scalar(schema: Mapping[str, Any]) -> bool:
 
 def _resolved(schema: object, root: Mapping[str, Any]) -> Mapping[str, Any]:
     """A schema, or the definition that it refers to."""
-    given = cast("Mapping[str, Any]", schema) if isinstance(schema, Mapping) else {}
+    given = table(schema)
     reference = given.get("$ref")
     if not isinstance(reference, str) or not reference.startswith("#/"):
         return given
     target: object = root
     for part in reference[2:].split("/"):
-        target = cast("Mapping[str, object]", target).get(part) if isinstance(target, Mapping) else None
-    return cast("Mapping[str, Any]", target) if isinstance(target, Mapping) else {}
+        target = table(target).get(part)
+    return table(target)
 
 
 def _keys(tools: Collection[ToolSpec]) -> set[str]:
@@ -147,7 +148,7 @@ def _keys(tools: Collection[ToolSpec]) -> set[str]:
 
 
 def _first_field(spec: ToolSpec) -> Iterator[str]:
-    result = spec.result or {}
+    result = spec.result
     fields = _resolved(result.get("items") or result, result).get("properties")
     shown = _FIRST.search(spec.description)
     if fields and len(fields) > 2:

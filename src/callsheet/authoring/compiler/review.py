@@ -164,15 +164,18 @@ def _said_by(spec: ToolSpec) -> str:
 
 
 def _spelled_otherwise(act: Act, name: str, text: str, told: str, *, is_filter: bool) -> Iterator[Doubtful]:
-    """A word that neither the goal nor its tool has: said otherwise there, or what a lookup filters by."""
+    """A word that neither the goal nor its tool has: said otherwise there, or what a lookup filters by.
+
+    So is one of several words that are joined, such as `room_name`, wherever it stands.
+    """
     shown = f"{name}={text!r}"
     letters = r"[\s_-]*".join(map(re.escape, _plain(text)))
     as_told = re.search(rf"(?<!\w){letters}(?!\w)", told, re.IGNORECASE)
     if as_told is not None:
         message = f"{shown}, but the goal says {as_told[0]!r}"
         yield Doubtful(act, name, message, "write it as the goal does", spellings=(text, as_told[0]))
-    elif is_filter:
-        help_ = "use what the goal says; leave it out if it may be left out and the goal does not say it"
+    elif is_filter or "_" in text or text.count("-") > 1:
+        help_ = "use what the goal says or a tool has found; leave it out if it may be left out"
         yield Doubtful(act, name, f"{shown}: the goal does not say that", help_)
 
 
