@@ -80,7 +80,7 @@ class Origins:
         for spec in self._reading:
             words = set(words_of(spec.name.lower()))
             place = _place(spec, argument)
-            near = 2 * len(words & noun) + len(words & wanted) or int(place.is_named)
+            near = 4 * len(words & noun) + 2 * len(words & wanted) or int(place.is_named)
             if near and argument not in spec.parameter_names and place.text is not None:
                 found.append((-near, not spec.parameter_names, Origin(function_name(spec.name), place.text)))
         return [origin for _, _, origin in sorted(found)][:_MOST]
