@@ -71,8 +71,6 @@ class Ask:
     keeps: Callable[[str], bool] | None = None
     most_tokens: int | None = None
     repairs: bool = True
-    shows_answer: bool = True
-    """Whether the model sees its first answer when it is asked again; a small one would copy it."""
     placed: Callable[[Iterable[Diagnostic], Source], Iterable[Diagnostic]] | None = None
     """How errors are told to the model, which sees no places; None tells them as they are."""
     is_better: Callable[[Draft, Draft], bool] = lambda first, second: len(second.doubts) < len(first.doubts)
@@ -95,8 +93,7 @@ async def ask_model(ask: Ask, model: LanguageModel) -> Draft:
     elif ask.narrowed is not None and ask.constraint is not None:
         ask = replace(ask, constraint=ask.narrowed(first))
     told = first.errors if ask.placed is None else ask.placed(first.errors, first.source)
-    shown = first.answer if ask.shows_answer else ""
-    second = await _answered(ask, model, repair(ask.messages, shown, map(finding_line, told)))
+    second = await _answered(ask, model, repair(ask.messages, first.answer, map(finding_line, told)))
     second = replace(second, diagnostics=(*_about_server(first), *second.diagnostics))
     if not second.answer and first.answer:  # keep the first answer
         return replace(first, accounting=second.accounting, failure=second.failure)
@@ -108,8 +105,7 @@ async def _second_look(ask: Ask, model: LanguageModel, first: Draft) -> Draft:
     again = replace(ask, accounting=first.accounting)
     if ask.narrowed is not None and ask.constraint is not None:
         again = replace(again, constraint=ask.narrowed(first))
-    shown = first.answer if ask.shows_answer else ""
-    second = await _answered(again, model, repair(ask.messages, shown, first.doubts, doubted=True))
+    second = await _answered(again, model, repair(ask.messages, first.answer, first.doubts, doubted=True))
     is_better = first.plan is not None and second.plan is not None and ask.is_better(first, second)
     doubted = Fact("asked once more", f"{first.doubts[0]}; {_taken(second, is_better=is_better)}")
     accounting = second.accounting.with_remarks(doubted)

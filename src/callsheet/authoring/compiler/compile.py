@@ -122,7 +122,6 @@ async def _program(request: Request, model: LanguageModel, check: Check, chosen:
         most_tokens=chosen.max_tokens or (MOST_OF_SMALL if is_small else None),
         repairs=chosen.repairs,
         placed=placed,
-        shows_answer=not is_small,
         is_better=lambda first, second: _is_better(first, second, request),
     )
     return await ask_model(ask, model)

@@ -279,8 +279,7 @@ def repair(messages: Messages, answer: str, wrong: Iterable[str], *, doubted: bo
     """The conversation that asks again, with what is wrong with the answer, or `doubted` in it."""
     shown = answer if len(answer) <= MAX_ANSWER else f"{answer[:MAX_ANSWER]}… (cut here)"
     lines = [f"- {one}" for one in islice(wrong, MAX_FINDINGS)]
-    which = "That plan" if shown.strip() else "A plan for it"
-    head = f"{which} may not reach the goal:" if doubted else f"{which} cannot be used:"
+    head = "That plan may not reach the goal:" if doubted else "That plan cannot be used:"
     summary = "\n".join([head, *lines, "Write the whole plan again, without these faults."])
     if not shown.strip():  # some models reject empty messages
         *before, last = messages
