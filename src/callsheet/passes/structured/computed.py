@@ -1,15 +1,15 @@
 """Finds fields that there are not in the pure Python of a COMPUTE, as in the expressions around it.
 
 In: the source and the shapes of the variables that it reads. Out: CHK120 and CHK123. Looked at are names that
-the source binds once, to an item of a known value or to a part of one; what is not known is not complained
-about.
+the source binds once, to an item of a known value or to a part of one, and keys that it neither sets nor
+tests; what is not known is not complained about.
 """
 
 from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Bound, Expression, Index, Variable
@@ -27,7 +27,7 @@ def look_over(typer: Typer, one: Compute) -> None:
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # compiling it says so
         return
     times = Counter(name for node in nodes for name in _names_bound(node))
-    given = frozenset(name for name in one.names if not times[name])
+    given = frozenset(name for name in one.names if not times[name] and name not in one.into)
     for target, source, is_item in (each for node in nodes for each in _bindings(node)):
         path = _path(source, given, typer)
         if path is None or times[target] != 1 or target in one.names:
@@ -36,9 +36,14 @@ def look_over(typer: Typer, one: Compute) -> None:
         if is_item:
             shape = of.items_of(shape.without(Special.NULL)) or ANY
         typer.bound[target] = shape
+    own = _own_keys(nodes)
+    if own is None:
+        return
     for node in nodes:
         match node:
-            case ast.Subscript(value=value, slice=ast.Constant(value=str() as name), ctx=ast.Load()):
+            case ast.Subscript(value=value, slice=ast.Constant(value=str() as name), ctx=ast.Load()) if (
+                name not in own
+            ):
                 path = _path(value, given, typer)
                 if path is not None:
                     _check(typer, Index(path, Literal(name)), name)
@@ -57,6 +62,24 @@ def _check(typer: Typer, node: Index, name: str) -> None:
         lacks(typer, node, lacking[0], name)
     elif target.kinds and families(target) <= {of.LIST, of.TUPLE, of.TEXT}:
         not_by_name(typer, node, target, typer.quietly(node.index))
+
+
+def _own_keys(nodes: Iterable[ast.AST]) -> set[str] | None:
+    """The keys that the source sets or tests itself; None if it may set or lack any."""
+    keys: set[str] = set()
+    for node in nodes:
+        match node:
+            case ast.Subscript(slice=ast.Constant(value=str() as key), ctx=ast.Store() | ast.Del()):
+                keys.add(key)
+            case ast.Compare(left=ast.Constant(value=str() as key), ops=[ast.In() | ast.NotIn()]):
+                keys.add(key)
+            case ast.Subscript(ctx=ast.Store() | ast.Del()) | ast.Try():
+                return None
+            case ast.Attribute(attr="update" | "setdefault"):
+                return None
+            case _:
+                pass
+    return keys
 
 
 def _names_bound(node: ast.AST) -> Iterator[str]:
