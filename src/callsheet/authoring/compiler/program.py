@@ -379,16 +379,16 @@ def as_told(reading: Reading, request: Request, check: Check) -> Reading:
     return mended._replace(diagnostics=(*mended.diagnostics, *hints))
 
 
-def lookups(plan: Plan, request: Request) -> dict[tuple[str, str], tuple[str, ...]]:
+def lookups(plan: Plan, request: Request) -> dict[tuple[str, str], dict[str, str]]:
     """The arguments of a plan's tools that need an id and have a value that nobody stated.
 
-    Each with the tools that find it, by the names that programs know.
+    Each with the tools that find it, by the names that programs know, and the place in their result.
     """
     if plan.tree is None:
         return {}
     found = doubtful(plan.tree, _told(request), request.tools, _EXAMPLE)
     return {
-        (function_name(one.act.tool), one.argument): tuple(origin.tool for origin in one.origins)
+        (function_name(one.act.tool), one.argument): {origin.tool: origin.place for origin in one.origins}
         for one in found
         if one.origins
     }

@@ -82,7 +82,7 @@ def program_grammar(
     variables: Iterable[str] | None = None,
     fields: Iterable[str] | None = None,
     most_statements: tuple[int, int] = (20, 8),
-    looked_up: Mapping[tuple[str, str], Collection[str]] | None = None,
+    looked_up: Mapping[tuple[str, str], Mapping[str, str]] | None = None,
 ) -> Grammar:
     """The grammar of the programs that call these tools.
 
@@ -91,7 +91,7 @@ def program_grammar(
     wrote a text without quotes cannot do so again. With `fields` only these are read from values: where all
     tools declare their results, a model need not guess. `most_statements` are those of the function, and of a
     block in it. `looked_up` has arguments, each with its tool, that must be read from a variable, and the
-    tools that find them: the program begins with a call of one of those that the first of them names.
+    tools that find them, with the place in their result: the program begins with a call of one of the first.
 
     llama.cpp follows every reading of a text at once and copies them for each character, so alternatives
     that begin alike cost a model minutes once they nest. Here they share their beginnings.
@@ -130,15 +130,19 @@ def program_grammar(
     return _used(rules, "program")
 
 
-def _looked_up_first(tools: Sequence[ToolShape], sought: Mapping[tuple[str, str], Collection[str]]) -> Node:
-    """The statement that calls one of the tools which find what is sought first; nothing without one."""
-    finders = next((found for found in sought.values() if found), ())
-    calls: dict[str, Node | None] = {
-        f"{tool.name}(": Use(f"tool-{number}") for number, tool in enumerate(tools) if tool.name in finders
-    }
-    if not calls:
-        return Text("")
-    return seq("\n    ", Use("name"), " = await ", _begun(calls))
+def _looked_up_first(tools: Sequence[ToolShape], sought: Mapping[tuple[str, str], Mapping[str, str]]) -> Node:
+    """The statement that calls one of the tools which find what is sought first; nothing without one.
+
+    Of a record its field is read at once, since a model passes on the whole record otherwise.
+    """
+    finders = next((found for found in sought.values() if found), {})
+    options: list[Node] = []
+    for number, tool in enumerate(tools):
+        place = finders.get(tool.name)
+        if place is not None:
+            call = seq(f"await {tool.name}(", Use(f"tool-{number}"))
+            options.append(seq("(", call, f"){place}") if place.startswith('["') else call)
+    return seq("\n    ", Use("name"), " = ", _one_of(options)) if options else Text("")
 
 
 def _used(rules: Mapping[str, Node], start: str) -> Grammar:
