@@ -113,7 +113,7 @@ def program_grammar(
         names = (*variables, *given) or _SPARE
         rules["name"] = _any_of(dict.fromkeys((*names, *_CONSTANTS, *_IMPORTS)))
     _values(rules, is_closed=fields is not None)
-    sought = looked_up or {}
+    sought: Mapping[tuple[str, str], Mapping[str, str]] = looked_up or {}
     _calls(rules, tools, sought)
     for level in range(_DEPTH, 0, -1):
         _statements(rules, level, most_statements[level > 1])
@@ -135,7 +135,8 @@ def _looked_up_first(tools: Sequence[ToolShape], sought: Mapping[tuple[str, str]
 
     Of a record its field is read at once, since a model passes on the whole record otherwise.
     """
-    finders = next((found for found in sought.values() if found), {})
+    none: Mapping[str, str] = {}
+    finders = next((found for found in sought.values() if found), none)
     options: list[Node] = []
     for number, tool in enumerate(tools):
         place = finders.get(tool.name)
