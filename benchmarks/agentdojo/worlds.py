@@ -107,8 +107,16 @@ class World:
             "python:agentdojo",
             is_declared=True,
             does=DOES.get(function.name),
+            result=_result_of(function.return_type),
         )
         return Tool(spec, handler)
+
+
+def _result_of(annotation: Any) -> dict[str, Any]:
+    """The schema of a result as JSON, from the type that a function is annotated with."""
+    if annotation is None:
+        return {}
+    return import_module("pydantic").TypeAdapter(annotation).json_schema(mode="serialization")
 
 
 @dataclass(frozen=True)

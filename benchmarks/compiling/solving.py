@@ -5,7 +5,8 @@ python -m benchmarks.compiling.solving --model local:FILE.gguf --form python --r
 python -m benchmarks.compiling.solving --model local:FILE.gguf --goals jobs --form python
 python -m benchmarks.compiling.solving --show rows.jsonl
 
-The goals of `bfcl` are by other authors; the `jobs` are everyday jobs over 22 tools, written for this
+The goals of `bfcl` are by other authors, and so are those of `suites` and `rest`, the user tasks of AgentDojo
+that its own checks judge; the `jobs` are everyday jobs over 22 tools, written for this
 measurement, a third of them in two states of the world: their plans must do the right thing in both.
 
 The form `free` is a Python program that no grammar holds and that is asked for only once. Each goal is
@@ -23,7 +24,7 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
@@ -31,6 +32,7 @@ from typing import Any
 
 from benchmarks.compiling.jobs import job_tasks
 from benchmarks.compiling.places import place_tasks
+from benchmarks.compiling.suites import rest_tasks, suite_tasks
 from benchmarks.compiling.worlds import Declared, Task, World, bfcl_tasks
 
 from callsheet import Plan, Runtime
@@ -40,10 +42,11 @@ from callsheet.diagnostics import Severity
 from callsheet.ir import Effect, canonical_tool_name
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.models.local import LocalSettings, open_local
-from callsheet.ports.models.model import LanguageModel
+from callsheet.ports.models.model import Completion, Constraint, LanguageModel, Strength, Syntax, strength_of
+from callsheet.ports.models.prompts import Messages
 from callsheet.ports.tools import Tool, ToolSpec
 
-_LONGEST = 60.0
+_LONGEST = 300.0
 """The seconds after which a run is given up."""
 
 
@@ -84,6 +87,33 @@ def tools_of(world: World) -> list[Tool]:
     return [tool(one) for one in world.tools]
 
 
+class _Heard:
+    """A model whose conversations are kept, each with the answer that it got."""
+
+    def __init__(self, model: LanguageModel) -> None:
+        self._model = model
+        self.conversations: list[dict[str, Any]] = []
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    @property
+    def accepts(self) -> Sequence[Syntax]:
+        return self._model.accepts
+
+    @property
+    def strength(self) -> Strength:
+        return strength_of(self._model)
+
+    async def complete(
+        self, messages: Messages, constraint: Constraint | None = None, *, max_tokens: int | None = None
+    ) -> Completion:
+        said = await self._model.complete(messages, constraint, max_tokens=max_tokens)
+        self.conversations.append({"messages": list(messages), "answer": said.text, "stop": str(said.stop)})
+        return said
+
+
 FREE = "free"
 """The form of a Python program that no grammar holds and that is asked for only once."""
 
@@ -103,7 +133,7 @@ async def solve(task: Task, model: LanguageModel, form: str) -> Solved:
     doubted = any("asked once more" in str(remark) for remark in made.accounting.remarks)
     outcome, why = "none", "; ".join(d.message for d in made.findings.errors)[:200]
     if isinstance(made, Compiled):
-        outcome, why = await _outcome(task, made.plan)
+        outcome, why = await _outcome(task, made.plan, model)
     return Solved(
         task.id,
         form,
@@ -119,18 +149,23 @@ async def solve(task: Task, model: LanguageModel, form: str) -> Solved:
     )
 
 
-async def _outcome(task: Task, plan: Plan) -> tuple[str, str]:
-    """What a plan comes to: in each world of a goal, the first in which it is not right counts."""
+async def _outcome(task: Task, plan: Plan, model: LanguageModel) -> tuple[str, str]:
+    """What a plan comes to: in each world of a goal, the first in which it is not right counts.
+
+    The model that wrote the plan also answers what the plan asks a model.
+    """
     for case in task.cases:
         world = case.world()
         try:
-            result = await asyncio.wait_for(Runtime(tools_of(world), builtins=False).run(plan), _LONGEST)
+            runtime = Runtime(tools_of(world), model=model, builtins=False)
+            result = await asyncio.wait_for(runtime.run(plan), _LONGEST)
         except Exception as error:  # what became of this goal ends no measurement
             return "failed", f"{type(error).__name__}: {error}"[:200]
         if not result.ok:
             return "failed", str(result.error)[:200]
         if not case.is_right(world, str(result.answer)):
-            return "wrong", ""
+            made = ", ".join(f"{name}({said})" for name, said, _ in world.calls)
+            return "wrong", f"answers {str(result.answer)[:300]!r} after {made[:600] or 'nothing'}"
     return "right", ""
 
 
@@ -161,6 +196,8 @@ _GOALS: Mapping[str, Callable[[], Iterable[Task]]] = {
     "bfcl": bfcl_tasks,
     "jobs": job_tasks,
     "places": place_tasks,
+    "suites": suite_tasks,
+    "rest": rest_tasks,
 }
 
 
@@ -174,6 +211,8 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=1_000, help="the most goals")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--save", type=Path, help="append each result to this file")
+    parser.add_argument("--log", type=Path, help="append the conversations of each goal to this file")
+    parser.add_argument("--only", help="goals whose id has such a prefix, separated by commas")
     parser.add_argument("--resume", action="store_true", help="leave out what the file has already")
     parser.add_argument("--show", type=Path, help="print the counts of a file, and measure nothing")
     asked = parser.parse_args()
@@ -187,12 +226,19 @@ def main() -> None:
     )
     rows = _saved(asked.save) if asked.resume and asked.save.exists() else []
     known = {(row.goal, row.form) for row in rows}
-    for task in chosen(_GOALS[asked.goals](), asked.of_each)[: asked.most]:
+    begins = tuple(asked.only.split(",")) if asked.only else ("",)
+    among = [task for task in _GOALS[asked.goals]() if task.id.startswith(begins)]
+    for task in chosen(among, asked.of_each)[: asked.most]:
         for form in asked.form.split(","):
             if (task.id, form) in known:
                 continue
-            row = asyncio.run(solve(task, model, form))
+            heard = _Heard(model)
+            row = asyncio.run(solve(task, heard, form))
             rows.append(row)
+            if asked.log is not None:
+                with asked.log.open("a", encoding="utf-8") as file:
+                    said = {**asdict(row), "conversations": heard.conversations}
+                    file.write(json.dumps(said, ensure_ascii=False) + "\n")
             line = f"{row.form:7} {row.outcome:6} {row.seconds:6} s {row.goal} {row.why}"
             print(line, file=sys.stderr, flush=True)
             if asked.save is not None:

@@ -381,31 +381,6 @@ def test_constraint_may_be_disabled() -> None:
     assert model.constraints == [None]
 
 
-def _named(name: str) -> dict[str, object]:
-    return {"type": "object", "properties": {name: {"type": "string"}}, "required": [name]}
-
-
-READERS = (
-    ToolSpec(
-        "FIND_READER", "find_reader", "Find a reader by name. Gives reader_id and email.", _named("name")
-    ),
-    ToolSpec("LIST_LOANS", "list_loans", "List the loans of a reader. Gives a list.", _named("reader_id")),
-)
-
-
-@pytest.mark.parametrize(
-    ("goal", "has_giver"),
-    [
-        ("Which loans has the reader Tomas Vrba?", True),
-        ("List the loans of reader r-7", False),
-        ("Find the reader Tomas Vrba and list his loans", False),
-    ],
-)
-def test_tool_returning_id_precedes_tool_that_needs_it(goal: str, *, has_giver: bool) -> None:
-    parts = catalogue_for(goal, READERS).parts
-    assert (("reader_id", ("FIND_READER",)) in parts) == has_giver
-
-
 @pytest.mark.parametrize("repeated", ["a", "-", "*", "a.", "a/", "#a ", '"a" ', "12 ", "a@", "if a "])
 def test_catalogues_of_long_goals_take_bounded_time(repeated: str) -> None:
     goal = (repeated * MAX_GOAL)[:MAX_GOAL]

@@ -26,7 +26,7 @@ from tests.passes.structured.trees import (
 from callsheet.diagnostics import Severity
 from callsheet.frontends.structured import read_structured
 from callsheet.ir import JSON
-from callsheet.ir.tree import Input, Statement, SubPlan, Tree
+from callsheet.ir.tree import Compute, Input, Statement, SubPlan, Tree
 from callsheet.ir.types import Basic, DictOf, ListOf, Maybe, Named, OneOf, Record, Type
 from callsheet.passes import check
 
@@ -316,6 +316,14 @@ BAD: dict[str, tuple[str, tuple[Statement, ...]]] = {
     "a text as the source of a loop": ("CHK123", (each("x", "$s", call("ANYTHING", "$x")),)),
     "a number as the source of a loop": ("CHK123", (each("x", "$n", call("ANYTHING", "$x")),)),
     "an item's field": ("CHK120", (each("x", "$all", call("SEND", to="$x.titel")),)),
+    "an item's field in a computation": (
+        "CHK120",
+        (Compute("c", "n = sum(x['points'] for x in all)", ("all",), ("n",)), respond("$n")),
+    ),
+    "a text's field in a computation": (
+        "CHK123",
+        (Compute("c", "n = 0\nfor x in s:\n    n += x['points']", ("s",), ("n",)), respond("$n")),
+    ),
     "null yielded by some items": (
         "CHK122",
         (each("x", "$all", when("$x.id > 1", give("$x.id")), into="l"), respond("[x + 1 for x in $l]")),

@@ -57,8 +57,8 @@ Read: TypeAlias = "Callable[[str, Constraint | None], Reading]"
 class Ask:
     """A request for a plan: the conversation, the constraint on the answer, and how to parse it.
 
-    A second answer is constrained by `narrowed` of a wrong first one. `plainly` is the conversation to use
-    without a constraint; `keeps` tells whether an answer satisfies the constraint.
+    A second answer is constrained by `narrowed` of a wrong or doubtful first one. `plainly` is the
+    conversation to use without a constraint; `keeps` tells whether an answer satisfies the constraint.
     `most_tokens` limits each answer; `repairs` says whether to ask again after a wrong answer.
     """
 
@@ -73,8 +73,8 @@ class Ask:
     repairs: bool = True
     placed: Callable[[Iterable[Diagnostic], Source], Iterable[Diagnostic]] | None = None
     """How errors are told to the model, which sees no places; None tells them as they are."""
-    is_comparable: Callable[[Plan, Plan], bool] = lambda first, second: True
-    """Whether a second plan may replace a doubted first one: one that does less has fewer doubts."""
+    is_better: Callable[[Draft, Draft], bool] = lambda first, second: len(second.doubts) < len(first.doubts)
+    """Whether a second plan takes the place of a doubted first one."""
 
 
 async def ask_model(ask: Ask, model: LanguageModel) -> Draft:
@@ -103,13 +103,10 @@ async def ask_model(ask: Ask, model: LanguageModel) -> Draft:
 async def _second_look(ask: Ask, model: LanguageModel, first: Draft) -> Draft:
     """The better of the first plan and that of a second request with what is doubtful in it."""
     again = replace(ask, accounting=first.accounting)
+    if ask.narrowed is not None and ask.constraint is not None:
+        again = replace(again, constraint=ask.narrowed(first))
     second = await _answered(again, model, repair(ask.messages, first.answer, first.doubts, doubted=True))
-    is_better = (
-        first.plan is not None
-        and second.plan is not None
-        and len(second.doubts) < len(first.doubts)
-        and ask.is_comparable(first.plan, second.plan)
-    )
+    is_better = first.plan is not None and second.plan is not None and ask.is_better(first, second)
     doubted = Fact("asked once more", f"{first.doubts[0]}; {_taken(second, is_better=is_better)}")
     accounting = second.accounting.with_remarks(doubted)
     return replace(second if is_better else first, accounting=accounting)

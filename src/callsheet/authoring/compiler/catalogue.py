@@ -7,11 +7,10 @@ Deterministic: tools are found by the words of the goal's parts.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
-from callsheet import lazy
 from callsheet.authoring.compiler.goal_parts import (
     Fields,
     WordIndex,
@@ -75,19 +74,6 @@ class _Match(NamedTuple):
             [each | {-1} if more else each for each, more in zip(words, meant, strict=True)],
         )
 
-    def is_outdone(self, one: int, close: Sequence[int]) -> bool:
-        """Whether a better candidate matches everything that this one does, and more.
-
-        In `search the web` a search of notes matches only `search`. In `move each`, after a part about
-        events, moving a file matches only `move`; in `read issue 12` a note matches only `read`.
-        """
-        own, best = self.words[one] - {-1}, self.words[close[0]] - {-1}
-        if 0 in best and own < best:
-            return True
-        return self.words[one] == frozenset({0}) and any(
-            {0, -1} <= self.words[other] or {0, 1} <= self.words[other] for other in close
-        )
-
 
 def _best_first(
     near: _Match, is_tool: Sequence[bool], most: int, begins_so: Sequence[bool]
@@ -101,100 +87,10 @@ def _best_first(
     by_score = sorted((-score, n) for n, score in enumerate(near.scores) if score > 0)
     tools = [(-score, n) for score, n in by_score if is_tool[n]]
     close = [n for score, n in tools if score >= _NEAR_ENOUGH * tools[0][0]]
-    best_matches = [n for n in close if not near.is_outdone(n, close)]
     operations = [n for score, n in by_score if not is_tool[n] and -score >= _NEAR_ENOUGH * best][:1]
-    if any(begins_so[n] for n in best_matches):
+    if any(begins_so[n] for n in close):
         operations = [n for n in operations if near.words[n] - {-1} != frozenset({0})]
-    return tuple(sorted((*best_matches[:most], *operations), key=lambda n: (-near.scores[n], n)))
-
-
-_ID = lazy.pattern(r"[a-z]+(?:_[a-z]+)*_id")
-"""Arguments that identify one thing; the text before `_id` is its kind."""
-_TOKEN = lazy.pattern(r"\b\w{0,40}\d|\b[a-z]{1,40}_\w")
-"""What may be an id in a goal: a word with a digit or an underscore."""
-_GIVES = lazy.pattern(r"\b(?:gives?|returns?|each with)\b", re.IGNORECASE)
-
-
-_FINDS = lazy.pattern(r"(?:\w+__)?(?:SEARCH|LIST|FIND|QUERY)_")
-_A_LIST = lazy.pattern(
-    r"\b(?:gives?|returns?|yields?|lists?)\b.{0,20}\b(?:list|paths|rows|names)\b", re.IGNORECASE
-)
-
-
-def finds(name: str, line: str) -> bool:
-    """Whether a tool finds things, by its name or its description of the result.
-
-    >>> finds("LIST_TRIPS", ""), finds("READ_REVIEWS", "Gives a list of strings"), finds("CANCEL_TRIP", "")
-    (True, True, False)
-    """
-    return _FINDS.match(name) is not None or _A_LIST.search(line) is not None
-
-
-def with_finders(parts: Sequence[Part], offers: Sequence[Offer]) -> list[Part]:
-    """The parts, with a finding tool added to each that speaks of all things and has none.
-
-    It is matched by the words of its name: for `assign every open issue` a tool that lists issues.
-    """
-    parts_found: list[Part] = []
-    for part in parts:
-        known = [offers[n] for near in (*parts_found, part) for n in near.candidates]
-        if part.candidates and mentions_all(part.text) and not any(finds(o.name, o.line) for o in known):
-            words = set(words_of(part.text)[1:])
-            shared = [
-                (len(words & set(words_of(offer.name.lower())[1:])), -n)
-                for n, offer in enumerate(offers)
-                if offer.parameters is not None and finds(offer.name, offer.line)
-            ]
-            most, number = max(shared, default=(0, 0))
-            with_finder = part._replace(candidates=(*part.candidates, -number))
-            parts_found.append(with_finder if most else part)
-        else:
-            parts_found.append(part)
-    return parts_found
-
-
-def with_givers(goal: str, parts: Sequence[Part], offers: Sequence[Offer]) -> list[Part]:
-    """The parts, with one inserted before each that needs an id which nothing before it supplies.
-
-    The text of an inserted part is the name of the argument.
-    """
-    if _TOKEN.search(goal):
-        return list(parts)
-    parts_found: list[Part] = []
-    for part in parts:
-        needed = _needed(offers[part.candidates[0]]) if part.candidates else ()
-        known = [offers[n] for earlier in parts_found for n in earlier.candidates]
-        for name in needed:
-            if not any(_gives(offer, name) for offer in known):
-                giver = _giver(part.text, name, part.candidates[0], offers)
-                parts_found += [Part(name, (giver,))] if giver is not None else []
-        parts_found.append(part)
-    return parts_found
-
-
-def _needed(offer: Offer) -> Iterator[str]:
-    """The ids that a tool requires."""
-    required = cast("list[Any]", (offer.parameters or {}).get("required") or [])
-    return (name for name in required if isinstance(name, str) and _ID.fullmatch(name))
-
-
-def _gives(offer: Offer, name: str) -> bool:
-    begins = _GIVES.search(offer.line)
-    return (
-        begins is not None and re.search(rf"\b{re.escape(name)}\b", offer.line[begins.start() :]) is not None
-    )
-
-
-def _giver(text: str, name: str, needs: int, offers: Sequence[Offer]) -> int | None:
-    """The best match for a text among the tools that give an id and do not require it."""
-    able = [
-        n
-        for n, offer in enumerate(offers)
-        if n != needs and _gives(offer, name) and name not in _needed(offer)
-    ]
-    near = scores(wanted_by(text), [offers[n].about for n in able])
-    best = max(zip(near, able, strict=True), key=lambda pair: (pair[0], -pair[1]), default=(0.0, 0))
-    return best[1] if best[0] > 0 else None
+    return tuple(sorted((*close[:most], *operations), key=lambda n: (-near.scores[n], n)))
 
 
 FEW_TOOLS = 10
@@ -255,7 +151,6 @@ def catalogue_for(
     offered = [offer for spec in tools if (offer := offer_of(spec)) is not None]
     candidates = [*offered, *OPERATIONS]
     near = near_parts(goal, [c.about for c in candidates], [c.parameters is not None for c in candidates])
-    near = with_givers(goal, with_finders(near, candidates), candidates)
     order = _in_order_of_parts(goal, near, candidates, fills=fills)
     parts = tuple((part.text, tuple(candidates[n].name for n in part.candidates)) for part in near)
     operations = tuple(OPERATIONS[n - len(offered)] for n in order if n >= len(offered))

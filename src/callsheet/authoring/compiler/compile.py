@@ -13,22 +13,21 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
+from callsheet.authoring.compiler.answers import bound_names, looks_like_program, program_in, question_in
 from callsheet.authoring.compiler.asking import NAME, Ask, Reading, ask_model
 from callsheet.authoring.compiler.catalogue import FEW_TOOLS, Catalogue, catalogue_for
 from callsheet.authoring.compiler.goal_parts import is_empty_word, is_side_by_side, mentions_all, parts_of
 from callsheet.authoring.compiler.program import (
     MOST_OF_SMALL,
     Stubs,
+    as_told,
     asks,
-    bound_names,
     changes_something,
     fields_of,
-    looks_like_program,
+    lookups,
     no_program,
     placed,
-    program_in,
     program_question,
-    question_in,
     read_program_answer,
     stubs_for,
     with_doubts,
@@ -104,6 +103,8 @@ async def _program(request: Request, model: LanguageModel, check: Check, chosen:
         if not looks_like_program(text):
             return _in_another_syntax(text, request, check)
         reading = read_program_answer(text, request, check)
+        if is_small:
+            reading = as_told(reading, request, check)
         return with_doubts(reading) if is_small and chosen.second_look else reading
 
     is_small = strength is Strength.SMALL
@@ -121,11 +122,24 @@ async def _program(request: Request, model: LanguageModel, check: Check, chosen:
         most_tokens=chosen.max_tokens or (MOST_OF_SMALL if is_small else None),
         repairs=chosen.repairs,
         placed=placed,
-        is_comparable=lambda first, second: (
-            changes_something(second, request) or not changes_something(first, request)
-        ),
+        is_better=lambda first, second: _is_better(first, second, request),
     )
     return await ask_model(ask, model)
+
+
+def _is_better(first: Draft, second: Draft, request: Request) -> bool:
+    """Whether a second plan has fewer ids that were made up, or as many and fewer other doubts.
+
+    One that changes nothing any more is not: a plan that does less has fewer doubts.
+    """
+    if first.plan is None or second.plan is None:
+        return False
+    if changes_something(first.plan, request) and not changes_something(second.plan, request):
+        return False
+    before, after = (
+        (len(lookups(one, request)), len(draft.doubts)) for draft in (first, second) if (one := draft.plan)
+    )
+    return after < before
 
 
 def _grammar_of(stubs: Stubs, request: Request, wrong: Draft | None = None) -> Grammar:
@@ -133,7 +147,7 @@ def _grammar_of(stubs: Stubs, request: Request, wrong: Draft | None = None) -> G
 
     A text may be as long as the goal, which it may repeat. After a wrong answer the variables are those that
     it set, except under names of tools, and after one that was cut off blocks are short: it mostly repeated
-    itself.
+    itself. After a doubtful plan the ids that nobody stated are looked up first.
     """
     shapes = [ToolShape(function_name(spec.name), spec.parameters) for spec in stubs.tools]
     given = tuple(name for name in request.given if name.isidentifier())
@@ -144,10 +158,11 @@ def _grammar_of(stubs: Stubs, request: Request, wrong: Draft | None = None) -> G
         given,
         longest_text=longest,
         variables=None
-        if wrong is None
+        if wrong is None or wrong.plan is not None
         else bound_names(program_in(wrong.answer)) - {shape.name for shape in shapes},
         fields=fields_of(stubs.tools),
         most_statements=(8, 3) if is_cut else (20, 8),
+        looked_up=None if wrong is None or wrong.plan is None else lookups(wrong.plan, request),
     )
 
 

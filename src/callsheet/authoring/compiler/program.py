@@ -8,18 +8,25 @@ not of words: all of them where they fit, else those that rank first for the who
 from __future__ import annotations
 
 import ast
-import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple, cast
 
 from callsheet import lazy
+from callsheet.authoring.compiler.answers import (
+    looks_like_program,
+    nodes_of,
+    program_in,
+    with_imports,
+    with_own_names,
+    with_results_awaited,
+)
 from callsheet.authoring.compiler.asking import NAME, Reading
 from callsheet.authoring.compiler.catalogue import by_fit
+from callsheet.authoring.compiler.origins import Origins
 from callsheet.authoring.compiler.prompt import MAX_CONTEXT, Question, finding_line
 from callsheet.authoring.compiler.request import Check, Request
-from callsheet.authoring.compiler.review import unstated
+from callsheet.authoring.compiler.review import doubtful, unstated
 from callsheet.authoring.compiler.tool_lines import estimate_tokens
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span
 from callsheet.frontends.python import Signature, read_python
@@ -62,6 +69,8 @@ async def main():
         for wall in walls:
             await paint_wall(wall_id=wall["id"], color="white")
     return f"The lamp is {lamp['color']}, and there are {len(walls)} walls."'''
+
+_EXAMPLE = RULES.rpartition("Goal: ")[2]
 
 QUESTION_RULE = """\
 11. If no tool does what the goal asks for, or the goal can be read in two ways that change different \
@@ -130,8 +139,9 @@ def stubs_for(goal: str, tools: Iterable[ToolSpec], strength: Strength, most: in
 
 def _text(tools: Iterable[ToolSpec], detail: Detail) -> str:
     """The stubs of tools: the records that their types need, then a line for each."""
-    types = Types()
-    lines = [line for spec in tools for line in _stub(spec, types, detail)]
+    told = tuple(tools)
+    types, origins = Types(), Origins(told)
+    lines = [line for spec in told for line in _stub(spec, types, origins, detail)]
     return "\n".join((*(line for record in types.records.values() for line in _record(record)), *lines))
 
 
@@ -143,15 +153,18 @@ def _record(record: Record) -> Iterator[str]:
     yield one_line(f"class {record.name}(TypedDict): {fields}")
 
 
-def _stub(spec: ToolSpec, types: Types, detail: Detail) -> Iterator[str]:
+def _stub(spec: ToolSpec, types: Types, origins: Origins, detail: Detail) -> Iterator[str]:
     stub = stub_of(spec.name, spec, types)
     head = stub.head.replace(f" = {OMITTED}", " = ...")
     about = _short(" ".join(spec.description.split()), detail.characters)
     yield one_line(f"{head}:" + (f"  # {about}" if about else ""))
-    if detail.arguments:
-        for one in (*stub.positional, *stub.named, *stub.others):
-            if one.about:
-                yield one_line(f"    # {one.name}: {_short(one.about, detail.characters)}")
+    for one in (*stub.positional, *stub.named, *stub.others):
+        said = _short(one.about, detail.characters) if detail.arguments else ""
+        found = origins.of(spec, one.name) if origins.identifies(one.name) else ()
+        if found:
+            said = f"{said} An id, found by {' or '.join(map(str, found))}".lstrip()
+        if said:
+            yield one_line(f"    # {one.name}: {said}")
 
 
 def _short(text: str, most: int) -> str:
@@ -190,69 +203,6 @@ def program_question(request: Request, stubs: Stubs, strength: Strength = Streng
     return Question(messages, (*stubs.remarks, *cut), f"program/{PROGRAM_VERSION}")
 
 
-_THOUGHTS = lazy.pattern(r"\s*<think>.*?</think>", re.DOTALL)
-_FENCED = lazy.pattern(r"^[ \t]*(`{3,}|~{3,})[^\n`]*\n(.*?)(?:^[ \t]*\1[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
-_LOOKS_LIKE = lazy.pattern(
-    r"^[ \t]*(?:(?:async[ \t]+)?def[ \t]+\w+[ \t]*\(|(?:[\w, ]+=[ \t]*|return[ \t]+)?await[ \t])",
-    re.MULTILINE,
-)
-
-
-def looks_like_program(answer: str) -> bool:
-    """Whether an answer has lines that only a Python program has.
-
-    >>> looks_like_program("x = await f()"), looks_like_program('S1: @RESPOND ("await the end")')
-    (True, False)
-    """
-    return _LOOKS_LIKE.search(answer) is not None
-
-
-def program_in(answer: str) -> str:
-    """The program in an answer, without thoughts, fences and prose around them.
-
-    >>> program_in("Here:\\n```python\\nasync def main(): return 1\\n```\\nIt answers 1.")
-    'async def main(): return 1\\n'
-    """
-    thoughts = _THOUGHTS.match(answer)
-    text = answer if thoughts is None else answer[thoughts.end() :]
-    fenced = [match[2] for match in _FENCED.finditer(text) if looks_like_program(match[2])]
-    if fenced:
-        return max(fenced, key=lambda one: ("def main" in one, len(one)))
-    lines = text.strip("\n").split("\n")
-    starts = [n for n, line in enumerate(lines) if line.startswith(_BEGINS)]
-    if not starts:
-        return "\n".join(lines) + "\n"
-    ends = (
-        n
-        for n, line in enumerate(lines)
-        if _PROSE.match(line) and any(one.startswith("async def ") for one in lines[:n])
-    )
-    return "\n".join(lines[starts[0] : next(ends, len(lines))]).rstrip() + "\n"
-
-
-_BEGINS = ("async def ", "import ", "from ", "@plan", '"""', "def ", "class ")
-_PROSE = lazy.pattern(r"[A-Za-z][\w ,]*(?:[:.!?]\s*)?$|```|[A-Z*-][\w']* [\w']+ [\w']+")
-"""A line at the margin that no program has behind its functions."""
-
-
-_QUESTION = lazy.pattern(r"[\s`*>]*QUESTION[`*]*:[`*]*\s*(\S.*)", re.DOTALL)
-_MOST_OF_QUESTION = 1_000
-
-
-def question_in(answer: str) -> str:
-    """What an answer asks instead of being a plan; empty if it asks nothing.
-
-    >>> question_in("QUESTION: Which room?"), question_in("async def main(): return 'QUESTION: none'")
-    ('Which room?', '')
-    """
-    thoughts = _THOUGHTS.match(answer)
-    text = answer if thoughts is None else answer[thoughts.end() :]
-    asked = _QUESTION.match(text)
-    if asked is None or looks_like_program(text):
-        return ""
-    return one_line(" ".join(asked[1].strip("` \n").split()))[:_MOST_OF_QUESTION]
-
-
 def asks(question: str) -> Diagnostic:
     """CMP012 for a question in place of a plan."""
     return Diagnostic(
@@ -268,7 +218,9 @@ def read_program_answer(answer: str, request: Request, check: Check) -> Reading:
 
     A program without a docstring gets the goal as that of its file, and is otherwise taken as it is.
     """
-    program = with_imports(program_in(answer), _names_of(request))
+    tools = [function_name(spec.name) for spec in request.tools]
+    program = with_results_awaited(with_own_names(program_in(answer), tools), tools)
+    program = with_imports(program, _names_of(request))
     hidden = tuple(_hidden_tools(program, request))
     if hidden:
         return Reading(None, hidden, Source(NAME, program))
@@ -281,62 +233,6 @@ def read_program_answer(answer: str, request: Request, check: Check) -> Reading:
 def _names_of(request: Request) -> frozenset[str]:
     """The names of the tools, in lower case."""
     return frozenset(name.lower() for spec in request.tools for name in (spec.executor, spec.name))
-
-
-_IMPORTED: Mapping[str, str] = {
-    **dict.fromkeys(("asyncio", "json", "math", "re", "itertools", "functools", "statistics"), ""),
-    **dict.fromkeys(("datetime", "timedelta", "date", "timezone"), "datetime"),
-    **dict.fromkeys(("Counter", "defaultdict", "deque"), "collections"),
-}
-"""The names that a program may use after an import: empty for a module, else the module that has them."""
-_MODULE_OF_DATES = frozenset({"datetime", "timedelta", "date", "timezone", "time"})
-
-
-def with_imports(program: str, tools: Iterable[str] = ()) -> str:
-    """A program with the imports of the modules that it uses; models forget them.
-
-    >>> with_imports("async def main(): return json.dumps(str(date(2026, 1, 1)))").splitlines()[:2]
-    ['import json', 'from datetime import date']
-    """
-    used: set[str] = set()
-    bound = set(tools)
-    is_module_of_dates = False
-    for one in _nodes(program):
-        match one:
-            case ast.Name(id=name, ctx=ast.Load()):
-                used.add(name)
-            case ast.Name(id=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                bound.add(name)
-            case ast.ClassDef(name=name) | ast.arg(arg=name):
-                bound.add(name)
-            case ast.alias(name=name, asname=other):
-                bound.add(other or name.partition(".")[0])
-            case ast.Attribute(value=ast.Name(id="datetime"), attr=attribute):
-                is_module_of_dates = is_module_of_dates or attribute in _MODULE_OF_DATES
-            case _:
-                pass
-    missing = sorted(name for name in used - bound if name in _IMPORTED)
-    lines: list[str] = []
-    for name in missing:
-        module = _IMPORTED[name]
-        is_whole = not module or (name == "datetime" and is_module_of_dates)
-        lines.append(f"import {name}" if is_whole else f"from {module} import {name}")
-    if not lines:
-        return program
-    before = _end_of_docstring(program)
-    rows = program.split("\n")
-    return "\n".join(
-        (*rows[:before], *sorted(lines, key=lambda line: line.startswith("from")), *rows[before:])
-    )
-
-
-def _end_of_docstring(program: str) -> int:
-    """The number of lines that the docstring of the file takes."""
-    match ast.parse(program).body:
-        case [ast.Expr(value=ast.Constant(value=str()), end_lineno=int(last)), *_]:
-            return last
-        case _:
-            return 0
 
 
 def fields_of(tools: Iterable[ToolSpec]) -> frozenset[str] | None:
@@ -383,22 +279,10 @@ def _fields_in(schema: object) -> Iterator[str]:
             yield from _fields_in(inner)
 
 
-def bound_names(program: str) -> frozenset[str]:
-    """The names that a program gives a value to."""
-    found: set[str] = set()
-    for one in _nodes(program):
-        match one:
-            case ast.Name(id=name, ctx=ast.Store()) | ast.ExceptHandler(name=str(name)):
-                found.add(name)
-            case _:
-                pass
-    return frozenset(found)
-
-
 def _hidden_tools(program: str, request: Request) -> Iterator[Diagnostic]:
     """PYT010 for each function with the name of a tool: a model that copies a stub invents its results."""
     names = _names_of(request)
-    for one in _nodes(program):
+    for one in nodes_of(program):
         is_function = isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
         if is_function and one.name.lower() in names:
             yield Diagnostic(
@@ -411,12 +295,12 @@ def _hidden_tools(program: str, request: Request) -> Iterator[Diagnostic]:
 
 
 def _unnoticed_failures(program: str) -> Iterator[Diagnostic]:
-    """CMP009 for each `except` around an await that does nothing."""
-    for one in _nodes(program):
+    """CMP009 for each `except` around an await that does nothing, or only prints."""
+    for one in nodes_of(program):
         if not isinstance(one, ast.Try) or not any(isinstance(n, ast.Await) for n in ast.walk(one)):
             continue
         for handler in one.handlers:
-            if all(isinstance(each, ast.Pass | ast.Continue) for each in handler.body):
+            if all(isinstance(each, ast.Pass | ast.Continue) or _prints(each) for each in handler.body):
                 yield Diagnostic(
                     "CMP009",
                     Severity.WARNING,
@@ -426,12 +310,12 @@ def _unnoticed_failures(program: str) -> Iterator[Diagnostic]:
                 )
 
 
-def _nodes(program: str) -> Iterator[ast.AST]:
-    try:
-        tree = ast.parse(program)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the reader says what is wrong
-        return iter(())
-    return ast.walk(tree)
+def _prints(node: ast.stmt) -> bool:
+    match node:
+        case ast.Expr(value=ast.Call(func=ast.Name(id="print"))):
+            return True
+        case _:
+            return False
 
 
 def _line(program: str, number: int) -> Span:
@@ -450,7 +334,7 @@ def _checked(program: str, request: Request, check: Check) -> Reading:
     if result.plan.tree is not None:
         found = (
             *found,
-            *unstated(result.plan.tree, _told(request), request.tools, RULES.rpartition("Goal: ")[2]),
+            *unstated(result.plan.tree, _told(request), request.tools, _EXAMPLE),
             *_without_calls(result.plan.tree, request),
         )
     wrong = any(one.is_error for one in found)
@@ -465,10 +349,49 @@ def with_doubts(reading: Reading) -> Reading:
     """The reading with its findings about what the plan does as doubts, each with its line."""
     if reading.plan is None:
         return reading
-    found = (one for one in reading.diagnostics if one.code in _DOUBTS)
+    found = (one for one in reading.diagnostics if one.code in _DOUBTS and one.severity is not Severity.HINT)
     return reading._replace(
         doubts=tuple(dict.fromkeys(finding_line(one) for one in placed(found, reading.source)))
     )
+
+
+def as_told(reading: Reading, request: Request, check: Check) -> Reading:
+    """The reading with each word spelled as the goal spells it, where neither goal nor tool has it as it is.
+
+    A hint says so for each. Small models write `living_room` for the living room.
+    """
+    plan, program = reading.plan, reading.source.text
+    if plan is None or plan.tree is None:
+        return reading
+    found = [one.spellings for one in doubtful(plan.tree, _told(request), request.tools, _EXAMPLE)]
+    hints: list[Diagnostic] = []
+    for word, told in dict.fromkeys(one for one in found if one is not None):
+        for quote in "\"'":
+            program = program.replace(f"{quote}{word}{quote}", f"{quote}{told}{quote}")
+        hints.append(
+            Diagnostic("CMP010", Severity.HINT, f"{word!r} is written as in the goal, {told!r}", help=None)
+        )
+    if not hints:
+        return reading
+    mended = _checked(program, request, check)
+    if mended.plan is None:
+        return reading
+    return mended._replace(diagnostics=(*mended.diagnostics, *hints))
+
+
+def lookups(plan: Plan, request: Request) -> dict[tuple[str, str], dict[str, str]]:
+    """The arguments of a plan's tools that need an id and have a value that nobody stated.
+
+    Each with the tools that find it, by the names that programs know, and the place in their result.
+    """
+    if plan.tree is None:
+        return {}
+    found = doubtful(plan.tree, _told(request), request.tools, _EXAMPLE)
+    return {
+        (function_name(one.act.tool), one.argument): {origin.tool: origin.place for origin in one.origins}
+        for one in found
+        if one.origins
+    }
 
 
 def changes_something(plan: Plan, request: Request) -> bool:
@@ -479,14 +402,11 @@ def changes_something(plan: Plan, request: Request) -> bool:
 
 
 def _told(request: Request) -> Iterator[str]:
-    """Everything that the model was told in which a value of the goal may stand."""
+    """What the model was told beside the tools, in which a value of the goal may stand."""
     yield request.goal
     yield request.context
     yield from (text for answer in request.answers.items() for text in answer)
     yield from request.given.values()
-    for spec in request.tools:
-        yield spec.description
-        yield json.dumps(spec.parameters, ensure_ascii=False, default=str)
 
 
 def _without_calls(tree: Tree, request: Request) -> Iterator[Diagnostic]:
@@ -572,18 +492,15 @@ __all__ = [
     "PROGRAM_VERSION",
     "RULES",
     "Stubs",
+    "as_told",
     "asks",
-    "bound_names",
     "changes_something",
     "fields_of",
-    "looks_like_program",
+    "lookups",
     "no_program",
     "placed",
-    "program_in",
     "program_question",
-    "question_in",
     "read_program_answer",
     "stubs_for",
     "with_doubts",
-    "with_imports",
 ]

@@ -1,18 +1,20 @@
 """Looks over the plan in a model's answer: names, an answer that loses no result, values that nobody stated.
 
-Pure. In: a plan with blocks, and everything the model was told. Out: warnings. Only parts with a digit or an
-`@` are looked at: such values are the same in every language, whatever words are around them.
+Pure. In: a plan with blocks, and everything the model was told. Out: warnings. What is looked at are parts
+with a digit or an `@`, which are the same in every language, ids, and single words of which nobody spoke.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 from callsheet import lazy
-from callsheet.authoring.compiler.goal_parts import words_of
+from callsheet.authoring.compiler.origins import Origin, Origins
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import (
     SAYING,
@@ -40,13 +42,14 @@ from callsheet.ir.expression import Display, Expression, Mapping, Text, Variable
 from callsheet.ir.tree import Act, Let, Tree, acts, all_statements, variables_set
 from callsheet.ports.models.prompts import one_line
 from callsheet.ports.tools import ToolSpec
-from callsheet.views.stubs import function_name
 
 _PART = lazy.pattern(r"[^\s,;()\[\]{}<>\"']+")
 _DIGITS = lazy.pattern(r"\d{1,9}", re.ASCII)
 _TIMES = lazy.pattern(r"(?:\d{4}-\d\d-\d\d)?(?:(?:^|T)\d\d?:\d\d(?::\d\d)?)?", re.ASCII)
 """A date, a time of day, or both."""
 _QUOTED = lazy.pattern(r'"([^"\n{}]+)"')
+_WORD = lazy.pattern(r"[^\W\d]+(?:-[^\W\d]+)*")
+"""A text of one word, perhaps with underscores or hyphens."""
 _SMALL = 10
 """Whole numbers below it count things, choose and switch; goals say them in words."""
 
@@ -54,12 +57,12 @@ _SMALL = 10
 def unstated(
     tree: Tree, told: Iterable[str], tools: Collection[ToolSpec] = (), example: str = ""
 ) -> Iterator[Diagnostic]:
-    """CMP010 for each literal value of a call that stands in none of the texts, and each id that is a phrase.
+    """CMP010 for each literal value of a call that stands neither in what was `told` nor in what tools say.
 
-    So is a text that stands in quotes in the prompt's own `example` alone, which small models repeat.
-
-    What identifies a thing are arguments called `id` or `..._id`, and those that tools take under the name of
-    a field by which another one begins what it tells of a thing. A variable that is set once is its value.
+    So is each id that is a phrase, a word that is spelled otherwise than it was told, one that a lookup
+    filters by though neither its tool nor the goal says it, a text of several things that were told, and one
+    that stands in quotes in the prompt's own `example` alone, which small models repeat. What identifies a
+    thing is said by `Origins`. A variable that is set once is its value.
 
     >>> from callsheet.frontends.python import read_python
     >>> from callsheet.ir import Effect
@@ -72,87 +75,113 @@ def unstated(
     >>> tools = [ToolSpec("FEED", "feed", "", schema), ToolSpec("FIND_PET", "f", "", effect=Effect.READ)]
     >>> plan = read_python('async def main(): await feed(pet_id="Old Rex")').plan
     >>> [f"{one.message}; {one.help}" for one in unstated(plan.tree, ["Feed Old Rex"], tools)]
-    ["pet_id='Old Rex' is not an id; call find_pet first, and take it from the result"]
+    ["pet_id='Old Rex' is not an id; take it from the result of find_pet(...), which is called first"]
     """
-    texts = " ".join(told)
-    known, numbers = _plain(texts), {int(one) for one in _DIGITS.findall(texts)}
-    declared = {spec.name: spec for spec in tools}
-    keys, set_once = _keys(tools), _set_once(tree)
+    for one in doubtful(tree, told, tools, example):
+        yield Diagnostic("CMP010", Severity.WARNING, one.message, one.act.span, one.help, step=one.act.id)
+
+
+class Doubtful(NamedTuple):
+    """A value of a call that nobody stated; `argument` is empty for one that is given by place.
+
+    `origins` are the tools that tell such a value, if it identifies a thing.
+    """
+
+    act: Act
+    argument: str
+    message: str
+    help: str
+    origins: tuple[Origin, ...] = ()
+    spellings: tuple[str, str] | None = None
+    """The word, and how the goal spells it."""
+
+
+def doubtful(
+    tree: Tree, told: Iterable[str], tools: Collection[ToolSpec] = (), example: str = ""
+) -> Iterator[Doubtful]:
+    """The values that `unstated` warns of."""
+    own = " ".join(told)
+    declared = {spec.name: (spec, _said_by(spec)) for spec in tools}
+    texts = " ".join((own, *(said for _, said in declared.values())))
+    known, numbers = _plain(texts), {int(one) for one in _DIGITS.findall(own)}
+    origins, set_once = Origins(tools), _set_once(tree)
     borrowed = {text for text in _QUOTED.findall(example) if text.casefold() not in texts.casefold()}
     for act in acts(tree):
         if act.kind is not CallKind.TOOL:
             continue
         for name, given in (*(("", value) for value in act.positional), *act.named):
             value = set_once.get(given.name, given) if isinstance(given, Variable) else given
-            is_unknown = False
-            if isinstance(value, Literal) and isinstance(value.value, str) and value.value in borrowed:
-                message = f"{name}={value.value!r} is of the example, and not of the goal"
-                yield _doubted(act, message, "use what the goal says")
+            text = value.value if isinstance(value, Literal) and isinstance(value.value, str) else None
+            spec, said = declared.get(act.tool, (None, ""))
+            is_id = spec is not None and origins.identifies(name)
+            found = tuple(origins.of(spec, name)) if spec is not None and is_id else ()
+            if text in borrowed:
+                message = f"{name}={text!r} is of the example, and not of the goal"
+                yield Doubtful(act, name, message, "use what the goal says", found)
                 continue
+            is_unknown = False
             for part in _parts(value):
                 if _plain(part) and _plain(part) not in known and not _is_of(part, numbers):
                     is_unknown = True
                     shown = one_line(part)[:60]
                     where = f"{name}={shown}" if name else f"{act.tool.lower()}({shown})"
+                    message = f"{where}: nothing that the model was told has {shown}"
                     help_ = "check it, or say it in the goal; what is not known has to be looked up by a tool"
-                    yield _doubted(act, f"{where}: nothing that the model was told has {shown}", help_)
-            if is_unknown or not (name in keys or _ID.search(name)) or act.tool not in declared:
+                    yield Doubtful(act, name, message, help_, found)
+            if is_unknown or text is None or spec is None:
                 continue
-            if (
-                isinstance(value, Literal)
-                and isinstance(value.value, str)
-                and not _stands(value.value, texts)
-            ):
-                first = " or ".join(_finders(declared[act.tool], name, tools)) or "a tool that finds it"
-                yield _doubted(
-                    act,
-                    f"{name}={one_line(value.value)[:60]!r} is not an id",
-                    f"call {first} first, and take it from the result",
+            if is_id and (not _stands(text, texts) or (found and text.isalpha() and text.islower())):
+                first = " or ".join(map(str, found)) or "a tool that finds it"
+                message = f"{name}={one_line(text)[:60]!r} is not an id"
+                yield Doubtful(
+                    act, name, message, f"take it from the result of {first}, which is called first", found
                 )
+            elif _is_several(text, own):
+                message = f"{name}={one_line(text)[:60]!r} is several things in one text"
+                yield Doubtful(act, name, message, "make a call for each, in a loop over a list of them")
+            elif _WORD.fullmatch(text) and not _begins_a_word(text, f"{own} {said}"):
+                yield from _spelled_otherwise(act, name, text, own, is_filter=spec.effect.only_reads)
 
 
-def _doubted(act: Act, message: str, help_: str) -> Diagnostic:
-    return Diagnostic("CMP010", Severity.WARNING, message, act.span, help_, step=act.id)
+def _is_several(text: str, told: str) -> bool:
+    """Whether a text has, between commas, things that were told, though not in these words together."""
+    parts = [part.strip() for part in text.split(",")]
+    told = told.casefold()
+    return (
+        len(parts) > 1
+        and text.casefold() not in told
+        and all(one and one.casefold() in told for one in parts)
+    )
+
+
+def _begins_a_word(text: str, told: str) -> bool:
+    """Whether a word was told, perhaps with another ending."""
+    return re.search(rf"(?<!\w){re.escape(text[: max(3, len(text) - 3)])}", told, re.IGNORECASE) is not None
+
+
+def _said_by(spec: ToolSpec) -> str:
+    return f"{spec.description} {json.dumps(spec.parameters, ensure_ascii=False, default=str)}"
+
+
+def _spelled_otherwise(act: Act, name: str, text: str, told: str, *, is_filter: bool) -> Iterator[Doubtful]:
+    """A word that neither the goal nor its tool has: said otherwise there, or what a lookup filters by.
+
+    So is one of several words that are joined, such as `room_name`, wherever it stands.
+    """
+    shown = f"{name}={text!r}"
+    letters = r"[\s_-]*".join(map(re.escape, _plain(text)))
+    as_told = re.search(rf"(?<!\w){letters}(?!\w)", told, re.IGNORECASE)
+    if as_told is not None:
+        message = f"{shown}, but the goal says {as_told[0]!r}"
+        yield Doubtful(act, name, message, "write it as the goal does", spellings=(text, as_told[0]))
+    elif is_filter or "_" in text or text.count("-") > 1:
+        help_ = "use what the goal says or a tool has found; leave it out if it may be left out"
+        yield Doubtful(act, name, f"{shown}: the goal does not say that", help_)
 
 
 def _stands(text: str, told: str) -> bool:
     """Whether a text may be an id: one with a digit, which is compared alone, or a word that was told."""
     return any(c.isdigit() for c in text) or (len(text.split()) == 1 and text.casefold() in told.casefold())
-
-
-_ID = lazy.pattern(r"(?:^|_)id$|[a-z]Id$")
-_FIRST = lazy.pattern(r"\{\W{0,3}(\w+)\W")
-"""The first field of what a description shows."""
-_MOST_FINDERS = 2
-
-
-def _keys(tools: Collection[ToolSpec]) -> set[str]:
-    """The fields by which tools that read begin what they tell of a thing, and that other tools take."""
-    first: set[str] = set()
-    for spec in tools:
-        if not spec.effect.only_reads:
-            continue
-        schema = spec.result or {}
-        fields = (schema.get("items") or schema).get("properties")
-        shown = _FIRST.search(spec.description)
-        if fields and len(fields) > 2:
-            first.add(next(iter(fields)))
-        elif shown is not None:
-            first.add(shown[1])
-    taken = Counter(name for spec in tools for name in spec.parameter_names)
-    return {name for name in first if taken[name] > 1}
-
-
-def _finders(called: ToolSpec, argument: str, tools: Collection[ToolSpec]) -> list[str]:
-    """The tools that read and do not take this argument themselves, nearest by the words of their names."""
-    noun = set(words_of(_ID.sub("", argument)))
-    wanted = noun | set(words_of(called.name.lower()))
-    found: list[tuple[int, str]] = []
-    for spec in tools:
-        words = set(words_of(spec.name.lower()))
-        if spec.effect.only_reads and argument not in spec.parameter_names and words & wanted:
-            found.append((-2 * len(words & noun) - len(words & wanted), function_name(spec.name)))
-    return [name for near, name in sorted(found) if near == min(found)[0]][:_MOST_FINDERS]
 
 
 def _set_once(tree: Tree) -> dict[str, Literal]:

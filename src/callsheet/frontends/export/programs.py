@@ -9,7 +9,7 @@ can be called without `await`. What it cannot say, such as which variables are s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from callsheet.frontends.export.rules import (
@@ -47,6 +47,8 @@ _METHODS = """
     dumps loads findall search match sub ceil floor sqrt prod pow today now
     fromisoformat strptime datetime timedelta"""
 """The methods of values, and the functions of modules."""
+_OF_TEXTS = "lower upper title capitalize strip strftime isoformat get date replace split total_seconds"
+"""The methods of values in f-strings."""
 _CONSTANTS = ("True", "False", "None")
 _SPARE = ("result", "results", "item", "items")
 """The variables where there are no others."""
@@ -66,6 +68,7 @@ _FROM = (
 )
 _OPERATORS = "==,!=,<=,>=,<,>,in,not in,is,is not,and,or,+,-,*,//,/,%,**,|,&"
 _EXPR = Use("expr")
+_PART_OF_RESULT = seq(Use("name"), Many(Use("after"), 0, 8))
 _FIELD = re.compile(r"[A-Za-z_][\w .-]{0,60}", re.ASCII)
 _PLAIN = re.compile(r"[^\W\d_][\w .:/+-]*", re.ASCII)
 """A text of an enumeration that is written as it is."""
@@ -79,6 +82,7 @@ def program_grammar(
     variables: Iterable[str] | None = None,
     fields: Iterable[str] | None = None,
     most_statements: tuple[int, int] = (20, 8),
+    looked_up: Mapping[tuple[str, str], Mapping[str, str]] | None = None,
 ) -> Grammar:
     """The grammar of the programs that call these tools.
 
@@ -86,7 +90,8 @@ def program_grammar(
     values in it, since small models write on and on. With `variables` these are the only names: a model that
     wrote a text without quotes cannot do so again. With `fields` only these are read from values: where all
     tools declare their results, a model need not guess. `most_statements` are those of the function, and of a
-    block in it.
+    block in it. `looked_up` has arguments, each with its tool, that must be read from a variable, and the
+    tools that find them, with the place in their result: the program begins with a call of one of the first.
 
     llama.cpp follows every reading of a text at once and copies them for each character, so alternatives
     that begin alike cost a model minutes once they nest. Here they share their beginnings.
@@ -108,7 +113,8 @@ def program_grammar(
         names = (*variables, *given) or _SPARE
         rules["name"] = _any_of(dict.fromkeys((*names, *_CONSTANTS, *_IMPORTS)))
     _values(rules, is_closed=fields is not None)
-    _calls(rules, tools)
+    sought: Mapping[tuple[str, str], Mapping[str, str]] = looked_up or {}
+    _calls(rules, tools, sought)
     for level in range(_DEPTH, 0, -1):
         _statements(rules, level, most_statements[level > 1])
     imports = _one_of((*(f"import {name}" for name in _IMPORTS), *_FROM))
@@ -117,10 +123,27 @@ def program_grammar(
         Many(seq(imports, "\n"), 0, ANY_NUMBER),
         Many(Text("\n"), 0, 2),
         head,
+        _looked_up_first(tools, sought),
         Use("block-1"),
         _maybe(Text("\n")),
     )
     return _used(rules, "program")
+
+
+def _looked_up_first(tools: Sequence[ToolShape], sought: Mapping[tuple[str, str], Mapping[str, str]]) -> Node:
+    """The statement that calls one of the tools which find what is sought first; nothing without one.
+
+    Of a record its field is read at once, since a model passes on the whole record otherwise.
+    """
+    none: Mapping[str, str] = {}
+    finders = next((found for found in sought.values() if found), none)
+    options: list[Node] = []
+    for number, tool in enumerate(tools):
+        place = finders.get(tool.name)
+        if place is not None:
+            call = seq(f"await {tool.name}(", Use(f"tool-{number}"))
+            options.append(seq("(", call, f"){place}") if place.startswith('["') else call)
+    return seq("\n    ", Use("name"), " = ", _one_of(options)) if options else Text("")
 
 
 def _used(rules: Mapping[str, Node], start: str) -> Grammar:
@@ -128,7 +151,7 @@ def _used(rules: Mapping[str, Node], start: str) -> Grammar:
 
 
 _TOKENS = frozenset(
-    ("name", "field", "string", "single", "integer", "plain", "plain-single", "words", "key", "spec")
+    ("name", "field", "string", "single", "raw", "integer", "plain", "plain-single", "words", "key", "spec")
 )
 
 
@@ -176,6 +199,17 @@ def _listed(item: Node, most: int) -> Node:
     return _maybe(seq(item, Many(seq(", ", item), 0, most - 1)))
 
 
+def _enclosed(opened: str, inside: Node, closed: str) -> Node:
+    """What stands between brackets, perhaps on lines of its own with a comma at the end."""
+    wrapped = seq(Use("wrap"), inside, _maybe(","), Use("wrap"))
+    return seq(opened, _one_of((inside, wrapped)), closed)
+
+
+def _then(item: Node, most: int) -> Node:
+    """Further items, each after a comma and perhaps on a line of its own."""
+    return Many(seq(",", _one_of((" ", Use("wrap"))), item), 0, most)
+
+
 def _texts(rules: dict[str, Node], longest: int) -> None:
     """Names, numbers and texts."""
     word = chars("A-Za-z0-9_")
@@ -190,18 +224,31 @@ def _texts(rules: dict[str, Node], longest: int) -> None:
         rules[f"plain{name}"] = Many(Use(f"part{name}"), 1, longest)
     rules["string"] = seq('"', Many(Use("char"), 0, longest), '"')
     rules["single"] = seq("'", Many(Use("char-single"), 0, longest), "'")
+    rules["raw"] = seq(
+        "r", _one_of(tuple(seq(q, Many(chars(f"{q}\n", outside=True), 0, 120), q) for q in "\"'"))
+    )
     rules["words"] = Many(chars("\n", outside=True), 1, _LONGEST_COMMENT)
+    rules["wrap"] = seq("\n", Many(Text("    "), 1, _DEPTH + 2))
     rules["key"] = seq(chars("A-Za-z_"), Many(chars("A-Za-z0-9_ -"), 0, _LONGEST_NAME))
     rules["spec"] = seq(":", Many(chars(",.+0-9a-z%"), 1, 12))
     for name, quote in (("", "'"), ("-double", '"')):
         _holes(rules, name, quote)
     operators = seq(" ", chars("+*/-"), " ")
-    calculated = seq(Use("hole"), Many(seq(operators, _one_of((Use("hole"), Use("number")))), 0, 3))
+    term = _one_of((Use("hole"), Use("number")))
+    sum_ = seq(Use("hole"), Many(seq(operators, term), 0, 3))
+    calculated = _one_of((sum_, seq("(", sum_, ")", Many(seq(operators, term), 0, 3))))
     joined, joined_double = (
         seq(f"{q}, {q}.join(", Use(of), ")") for q, of in (("'", "made"), ('"', "made-double"))
     )
-    rules["slot"] = seq("{", _one_of((calculated, joined)), _maybe(Use("spec")), "}")
-    rules["slot-double"] = seq("{", _one_of((Use("hole-double"), joined_double)), _maybe(Use("spec")), "}")
+    rules["slot"] = seq(
+        "{", _one_of((seq(calculated, _maybe(Use("else"))), joined, Use("chosen"))), _maybe(Use("spec")), "}"
+    )
+    rules["slot-double"] = seq(
+        "{",
+        _one_of((seq(Use("hole-double"), _maybe(Use("else-double"))), joined_double, Use("chosen-double"))),
+        _maybe(Use("spec")),
+        "}",
+    )
     # a plain part is followed by a value, so that no text can be divided in two ways
     inside, inside_single = (
         seq(_maybe(Use(plain)), Many(seq(Use(slot), _maybe(Use(plain))), 0, ANY_NUMBER))
@@ -224,7 +271,9 @@ def _holes(rules: dict[str, Node], name: str, quote: str) -> None:
             Use("name"),
         )
     )
-    part = _one_of((seq(".", Use("field")), seq("[", inside, "]")))
+    given = _one_of((seq(quote, Many(chars("A-Za-z0-9_ :%/.,+-"), 0, _LONGEST_NAME), quote), Use("integer")))
+    method = seq(_any_of(_OF_TEXTS.split(), "("), _listed(given, 2), ")")
+    part = _one_of((seq(".", _one_of((method, Use("field")))), seq("[", inside, "]")))
     place = Use(f"part-of-value{name}")
     rules[f"part-of-value{name}"] = seq(Use("name"), Many(part, 0, 6))
     compared = seq(
@@ -236,12 +285,17 @@ def _holes(rules: dict[str, Node], name: str, quote: str) -> None:
         " for ", Use("targets"), " in ", place, _maybe(seq(" if ", condition))
     )
     each = Use(f"each{name or '-single'}")
-    item = _one_of((Use("integer"), place))
+    item = _one_of((Use("integer"), place, seq("str(", place, ")")))
     ordered = seq(_any_of(("sorted", "set"), "("), place, ")")
     rules[f"made{name}"] = _one_of((seq(item, _maybe(each)), seq("[", item, each, "]"), ordered))
     functions = _any_of(("len", "sum", "round", "int", "str", "sorted", "min", "max", "list"), "(")
     made = seq(functions, Use(f"made{name}"), _maybe(seq(", ", Use("integer"))), ")")
     rules[f"hole{name}"] = _one_of((place, made))
+    text = seq(quote, Many(chars(f"{quote}\"'\\\n{{}}", outside=True), 0, _LONGEST_NAME), quote)
+    rules[f"else{name}"] = seq(
+        " if ", condition, " else ", _one_of((Use(f"hole{name}"), Use("number"), text))
+    )
+    rules[f"chosen{name}"] = seq(text, Use(f"else{name}"))
 
 
 def _values(rules: dict[str, Node], *, is_closed: bool) -> None:
@@ -250,21 +304,19 @@ def _values(rules: dict[str, Node], *, is_closed: bool) -> None:
     rules["each"] = each
     rules["targets"] = seq(Use("name"), Many(seq(", ", Use("name")), 0, 3))
 
-    def items(item: Node) -> Node:
-        further = Many(seq(", ", item), 0, _MOST_ITEMS - 1)
-        return _maybe(seq(item, _one_of((Use("each"), further))))
-
-    rules["list"] = seq("[", items(_EXPR), "]")
+    loops = Many(Use("each"), 1, 2)
+    rules["list"] = _enclosed("[", _maybe(seq(_EXPR, _one_of((loops, _then(_EXPR, _MOST_ITEMS - 1))))), "]")
     rules["entry"] = seq(_EXPR, ": ", _EXPR)
-    more_entries = _one_of((Use("each"), Many(seq(", ", Use("entry")), 0, _MOST_ITEMS - 1)))
-    more_members = _one_of((Use("each"), Many(seq(", ", _EXPR), 0, _MOST_ITEMS - 1)))
-    rules["dict"] = seq("{", _maybe(seq(_EXPR, _one_of((seq(": ", _EXPR, more_entries), more_members)))), "}")
+    more_entries = _one_of((Use("each"), _then(Use("entry"), _MOST_ITEMS - 1)))
+    more_members = _one_of((Use("each"), _then(_EXPR, _MOST_ITEMS - 1)))
+    members = _one_of((seq(": ", _EXPR, more_entries), more_members))
+    rules["dict"] = _enclosed("{", _maybe(seq(_EXPR, members)), "}")
     rules["argument-value"] = _one_of((seq("lambda ", Use("name"), ": ", _EXPR), _EXPR))
     argument = _one_of(
         (
             seq(_any_of(("key", "reverse", "default", "start", "days", "hours", "minutes"), "="),
                 Use("argument-value")),
-            seq(_EXPR, _maybe(Use("each"))),
+            seq(_EXPR, Many(Use("each"), 0, 2)),
         )
     )  # fmt: skip
     rules["argument"] = argument
@@ -285,7 +337,10 @@ def _values(rules: dict[str, Node], *, is_closed: bool) -> None:
     rules["after"] = _one_of((seq(".", _one_of((Use("method"), Use("field")))), seq("[", Use("index"), "]")))
     atom = _one_of(
         (
-            *map(Use, ("string", "single", "formatted", "number", "list", "dict", "pure", "await", "name")),
+            *map(
+                Use,
+                ("string", "single", "formatted", "raw", "number", "list", "dict", "pure", "await", "name"),
+            ),
             seq("(", _EXPR, _maybe(_one_of((Use("each"), Many(seq(", ", _EXPR), 1, 8)))), ")"),
         )
     )
@@ -296,41 +351,48 @@ def _values(rules: dict[str, Node], *, is_closed: bool) -> None:
     rules["expr"] = seq(Use("condition"), _maybe(seq(" if ", Use("condition"), " else ", Use("condition"))))
 
 
-def _calls(rules: dict[str, Node], tools: Sequence[ToolShape]) -> None:
+def _calls(rules: dict[str, Node], tools: Sequence[ToolShape], sought: Collection[tuple[str, str]]) -> None:
     """Awaits: of tools, of operations, of several side by side."""
     calls: dict[str, Node | None] = {}
     for number, tool in enumerate(tools):
-        rules[f"tool-{number}"] = seq(_arguments(tool.parameters), ")")
+        rules[f"tool-{number}"] = _enclosed("", _arguments(tool, sought), ")")
         calls[f"{tool.name}("] = Use(f"tool-{number}")
     for name, parameters in _OPERATIONS.items():
         first, *rest = parameters
         more = [_maybe(seq(", ", _maybe(f"{one}="), _EXPR)) for one in rest]
         calls.setdefault(f"{name}(", seq(_maybe(f"{first}="), _EXPR, *more, ")"))
     rules["call"] = _begun(calls)
-    further = Many(seq(", ", Use("call")), 0, _MOST_AT_ONCE - 1)
-    several = _one_of((seq("*[", Use("call"), Use("each"), "]"), seq(Use("call"), further)))
-    rules["gather"] = seq("asyncio.gather(", several, ")")
+    several = _one_of(
+        (seq("*[", Use("call"), Use("each"), "]"), seq(Use("call"), _then(Use("call"), _MOST_AT_ONCE - 1)))
+    )
+    rules["gather"] = _enclosed("asyncio.gather(", several, ")")
     rules["await"] = seq("await ", _one_of((Use("gather"), Use("call"))))
 
 
-def _arguments(schema: Mapping[str, Any]) -> Node:
+def _arguments(tool: ToolShape, sought: Collection[tuple[str, str]]) -> Node:
     """The arguments of a tool by name, in their order; the required ones are always given."""
+    schema = tool.parameters
     given = cast("Mapping[str, Any]", schema.get("properties") or {})
     required = set(cast("list[str]", schema.get("required") or []))
     names = [name for name in given if name.isidentifier()]
     first = [name for name in names if name in required]
     rest = [name for name in names if name not in required]
-    nodes = [seq(f"{name}=", _value(given[name])) for name in first]
-    must = seq(*(part for n, node in enumerate(nodes) for part in ((", ", node) if n else (node,))))
-    optional_ones = [seq(f"{name}=", _value(given[name])) for name in rest]
+    comma = seq(",", _one_of((" ", Use("wrap"))))
+
+    def value_of(name: str) -> Node:
+        return _PART_OF_RESULT if (tool.name, name) in sought else _value(given[name])
+
+    nodes = [seq(f"{name}=", value_of(name)) for name in first]
+    must = seq(*(part for n, node in enumerate(nodes) for part in ((comma, node) if n else (node,))))
+    optional_ones = [seq(f"{name}=", value_of(name)) for name in rest]
     spread = seq("**", Use("dict"))  # arguments whose names Python cannot write
     if len(names) < len(given):
         optional_ones.append(spread)
     if nodes:
-        return seq(must, *(_maybe(seq(", ", node)) for node in optional_ones))
+        return seq(must, *(_maybe(seq(comma, node)) for node in optional_ones))
     tails: list[Node] = []
     for n, node in enumerate(optional_ones):
-        tails.append(seq(node, *(_maybe(seq(", ", later)) for later in optional_ones[n + 1 :])))
+        tails.append(seq(node, *(_maybe(seq(comma, later)) for later in optional_ones[n + 1 :])))
     return _maybe(_one_of(tails)) if tails else Text("")
 
 
@@ -341,7 +403,7 @@ def _value(schema: object) -> Node:
     listed = cast("list[Any]", values) if isinstance(values, list) else []
     if listed and all(isinstance(one, str) and _PLAIN.fullmatch(one) for one in listed):
         texts = [f"{quote}{text}{quote}" for quote in "\"'" for text in listed]
-        return _one_of((_any_of(texts), seq(Use("name"), Many(Use("after"), 0, 8))))
+        return _one_of((_any_of(texts), _PART_OF_RESULT))
     return _EXPR
 
 
@@ -366,7 +428,7 @@ def _statements(rules: dict[str, Node], level: int, most: int) -> None:
             seq("raise ", _one_of(("ToolError(", "ValueError(")), _maybe(_EXPR), ")"),
         )
     )
-    options: list[Node] = [Use("simple")]
+    options: list[Node] = [seq(Use("simple"), _maybe(seq("  # ", Use("words"))))]
     if level < _DEPTH:
         inner = Use(f"block-{level + 1}")
         options += [

@@ -40,6 +40,7 @@ from callsheet.ir.tree import (
     Word,
 )
 from callsheet.ir.types import Type
+from callsheet.passes.structured import computed
 from callsheet.passes.structured import operations as of
 from callsheet.passes.structured.findings import Report
 from callsheet.passes.structured.literals import names_left_alone
@@ -343,6 +344,7 @@ class Flow:
 
     def compute(self, one: Compute) -> None:
         """COMPUTE."""
+        computed.look_over(self.typer(one), one)
 
         def run() -> None:
             for name in one.into:

@@ -321,15 +321,23 @@ def index(typer: Typer, node: Index, target: Shape) -> tuple[Shape, bool]:
     if not found and wrong:
         typer.add("CHK123", f"{spelled(node.target)} is {article(wrong[0])}, which has no items", node)
     elif found and target.kinds and sequences and not may_be_number(at):
-        there = spelled(node.target)
-        typer.add(
-            "CHK123",
-            f"{there} is {article(shapes.text(target))}, whose index is an int, not {shapes.text(at)}",
-            node,
-            f"[x for x in {there} if x.name == …] finds items by a field",
-        )
+        not_by_name(typer, node, target, at)
     shape = join(*found) if found else ANY
     return (shape.without(Special.NULL) if node.is_optional else shape), node.is_optional
+
+
+def not_by_name(typer: Typer, node: Index, target: Shape, at: Shape) -> None:
+    """CHK123: an index of a list or text that is no number."""
+    there = spelled(node.target)
+    help_ = f"[x for x in {there} if x.name == …] finds items by a field"
+    if families(target) == {of.TEXT}:
+        help_ = 'a text has no fields: take it apart, or have a model read it, llm_extract("what", text)'
+    typer.add(
+        "CHK123",
+        f"{there} is {article(shapes.text(target))}, whose index is an int, not {shapes.text(at)}",
+        node,
+        help_,
+    )
 
 
 def item(kind: shapes.Kind, index: object) -> Shape | None:
@@ -398,7 +406,13 @@ def key(typer: Typer, node: Field | Index, target: Shape, name: str) -> tuple[Sh
     return (shape.without(Special.NULL), True) if is_optional else (shape, False)
 
 
-def lacks(typer: Typer, node: Field | Index, kind: shapes.Kind, name: str, severity: Severity) -> None:
+def lacks(
+    typer: Typer,
+    node: Field | Index,
+    kind: shapes.Kind,
+    name: str,
+    severity: Severity = Severity.ERROR,
+) -> None:
     """CHK120: a field that there is not, and what there is instead."""
     shown = spelled(node.target)
     message = f"{shown} is {article(shapes.text(Shape((kind,))))}, which has no field {name}"

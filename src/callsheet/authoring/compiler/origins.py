@@ -1,0 +1,157 @@
+"""Where the value of an argument that identifies a thing comes from: the tools that tell it.
+
+Pure. In: the declarations of the tools. Out: for an argument, which tools are called to find its value, and
+where in their result it stands, as far as their schemas say so. The stubs tell it to the model beforehand,
+and the review names it where a plan has a phrase in place of an id.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from callsheet import lazy
+from callsheet.authoring.compiler.goal_parts import words_of
+from callsheet.ports.tools import ToolSpec
+from callsheet.views.python_types import table
+from callsheet.views.stubs import function_name
+
+_ID = lazy.pattern(r"(?:^|_)id_?$|[a-z]Id$")
+_FIRST = lazy.pattern(r"\{\W{0,3}(\w+)\W")
+"""The first field of what a description shows."""
+_SHOWN = lazy.pattern(r"\{([\w, ]+)\}")
+"""The fields that a description shows in braces."""
+_MOST = 2
+
+
+class Origin(NamedTuple):
+    """A tool that tells a value, and where in its result the value stands, empty if it does not say."""
+
+    tool: str
+    place: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.tool}(...){self.place}"
+
+
+class Origins:
+    """The tools that tell the ids which other tools take.
+
+    >>> from callsheet.ir import Effect
+    >>> pets = {"type": "array", "items": {"properties": {"id": {}, "name": {}}}}
+    >>> feed = ToolSpec("FEED", "feed", "", {"properties": {"pet_id": {}}})
+    >>> origins = Origins([feed, ToolSpec("FIND_PET", "find_pet", "", effect=Effect.READ, result=pets)])
+    >>> [str(one) for one in origins.of(feed, "pet_id")]
+    ['find_pet(...)[0]["id"]']
+    """
+
+    def __init__(self, tools: Collection[ToolSpec]) -> None:
+        self._reading = [spec for spec in tools if spec.effect.only_reads]
+        self._keys = _keys(tools)
+        self._takers: dict[str, list[set[str]]] = {}
+        for spec in tools:
+            for name in spec.parameter_names:
+                self._takers.setdefault(name, []).append(set(words_of(spec.name.lower())))
+
+    def identifies(self, argument: str) -> bool:
+        """Whether an argument says which thing is meant.
+
+        These are arguments called `id` or `..._id`, and those that tools take under the name of a field by
+        which another one begins what it tells of a thing.
+        """
+        return argument in self._keys or _ID.search(argument) is not None
+
+    def of(self, called: ToolSpec, argument: str) -> list[Origin]:
+        """The tools that read and do not take this argument themselves, nearest by the words of their names.
+
+        Their words are compared with those of the argument and of the tools that take it.
+
+        Of equal ones those that take something come first: they find a thing by what is known of it.
+        One whose declared result has no field that may be the argument is none of them.
+        """
+        noun = set(words_of(_ID.sub("", argument)))
+        takers = self._takers.get(argument, [])
+        times = Counter(word for words in takers for word in words)
+        shared = {word for word in times if 2 * times[word] >= len(takers)}
+        wanted = noun | shared | set(words_of(called.name.lower()))
+        found: list[tuple[int, bool, Origin]] = []
+        for spec in self._reading:
+            words = set(words_of(spec.name.lower()))
+            place = _place(spec, argument)
+            near = 4 * len(words & noun) + 2 * len(words & wanted) or int(place.is_named)
+            if near and argument not in spec.parameter_names and place.text is not None:
+                found.append((-near, not spec.parameter_names, Origin(function_name(spec.name), place.text)))
+        return [origin for _, _, origin in sorted(found)][:_MOST]
+
+
+class _Place(NamedTuple):
+    """Where a result has an id: empty if it does not say what it has, None if it has none.
+
+    `is_named` says that the field has the name of the argument, or of what it identifies.
+    """
+
+    text: str | None
+    is_named: bool = False
+
+
+def _place(spec: ToolSpec, argument: str) -> _Place:
+    """Where the result of a tool has the id that an argument takes.
+
+    >>> spec = ToolSpec("T", "t", "", result={"properties": {"size": {}, "id": {}}})
+    >>> _place(spec, "file_id").text, _place(ToolSpec("T", "t", ""), "id").text, _place(spec, "sku").text
+    ('["id"]', '', None)
+    >>> _place(ToolSpec("T", "t", "Gives {id, owner}."), "owner_id")
+    _Place(text=' as "owner"', is_named=True)
+    """
+    result = spec.result
+    inner = _resolved(result.get("items") if result.get("type") == "array" else None, result)
+    fields = list((inner or _resolved(result, result)).get("properties") or {})
+    is_declared = bool(fields)
+    shown = _SHOWN.search(spec.description)
+    if not fields and shown is not None:
+        fields = re.findall(r"\w+", shown[1])
+    if not fields:
+        return _Place(None if _is_scalar(inner or result) else "")
+    ids = [name for name in fields if _ID.match(name)]
+    other = _ID.sub("", argument) if ids else argument  # what a record refers to has its own id beside it
+    named = [name for name in fields if name in (argument, other)]
+    own = named or [name for name in ids if _ID.search(argument)]
+    if not own:
+        return _Place(None)
+    place = f'{"[0]" if inner else ""}["{own[0]}"]' if is_declared else f' as "{own[0]}"'
+    return _Place(place, bool(named))
+
+
+def _is_scalar(schema: Mapping[str, Any]) -> bool:
+    return schema.get("type") in ("integer", "number", "boolean", "null")
+
+
+def _resolved(schema: object, root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A schema, or the definition that it refers to."""
+    given = table(schema)
+    reference = given.get("$ref")
+    if not isinstance(reference, str) or not reference.startswith("#/"):
+        return given
+    target: object = root
+    for part in reference[2:].split("/"):
+        target = table(target).get(part)
+    return table(target)
+
+
+def _keys(tools: Collection[ToolSpec]) -> set[str]:
+    """The fields by which tools that read begin what they tell of a thing, and that other tools take."""
+    first = {name for spec in tools if spec.effect.only_reads for name in _first_field(spec)}
+    taken = Counter(name for spec in tools for name in spec.parameter_names)
+    return {name for name in first if taken[name] > 1}
+
+
+def _first_field(spec: ToolSpec) -> Iterator[str]:
+    result = spec.result
+    fields = _resolved(result.get("items") or result, result).get("properties")
+    shown = _FIRST.search(spec.description)
+    if fields and len(fields) > 2:
+        yield next(iter(fields))
+    elif shown is not None:
+        yield shown[1]

@@ -1,0 +1,119 @@
+"""Finds fields that there are not in the pure Python of a COMPUTE, as in the expressions around it.
+
+In: the source and the shapes of the variables that it reads. Out: CHK120 and CHK123. Looked at are names that
+the source binds once, to an item of a known value or to a part of one, and keys that it neither sets nor
+tests; what is not known is not complained about.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from callsheet.ir.expr import Literal
+from callsheet.ir.expression import Bound, Expression, Index, Variable
+from callsheet.ir.tree import Compute
+from callsheet.passes.structured import operations as of
+from callsheet.passes.structured.shapes import ANY, Fields, Special, families
+from callsheet.passes.structured.subexpressions import lacks, not_by_name
+from callsheet.passes.structured.typing import Typer
+
+
+def look_over(typer: Typer, one: Compute) -> None:
+    """Report the fields that the source reads and that there are not."""
+    try:
+        nodes = list(ast.walk(ast.parse(one.source)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # compiling it says so
+        return
+    times = Counter(name for node in nodes for name in _names_bound(node))
+    given = frozenset(name for name in one.names if not times[name] and name not in one.into)
+    for target, source, is_item in (each for node in nodes for each in _bindings(node)):
+        path = _path(source, given, typer)
+        if path is None or times[target] != 1 or target in one.names:
+            continue
+        shape = typer.quietly(path)
+        if is_item:
+            shape = of.items_of(shape.without(Special.NULL)) or ANY
+        typer.bound[target] = shape
+    own = _own_keys(nodes)
+    if own is None:
+        return
+    for node in nodes:
+        match node:
+            case ast.Subscript(value=value, slice=ast.Constant(value=str() as name), ctx=ast.Load()) if (
+                name not in own
+            ):
+                path = _path(value, given, typer)
+                if path is not None:
+                    _check(typer, Index(path, Literal(name)), name)
+            case _:
+                pass
+
+
+def _check(typer: Typer, node: Index, name: str) -> None:
+    target = typer.quietly(node.target).without(Special.NULL)
+    lacking = [
+        kind
+        for kind in target.kinds
+        if isinstance(kind, Fields) and not kind.is_open and name not in kind.fields
+    ]
+    if lacking and len(lacking) == len(target.kinds):
+        lacks(typer, node, lacking[0], name)
+    elif target.kinds and families(target) <= {of.LIST, of.TUPLE, of.TEXT}:
+        not_by_name(typer, node, target, typer.quietly(node.index))
+
+
+def _own_keys(nodes: Iterable[ast.AST]) -> set[str] | None:
+    """The keys that the source sets or tests itself; None if it may set or lack any."""
+    keys: set[str] = set()
+    for node in nodes:
+        match node:
+            case ast.Subscript(slice=ast.Constant(value=str() as key), ctx=ast.Store() | ast.Del()):
+                keys.add(key)
+            case ast.Compare(left=ast.Constant(value=str() as key), ops=[ast.In() | ast.NotIn()]):
+                keys.add(key)
+            case ast.Subscript(ctx=ast.Store() | ast.Del()) | ast.Try():
+                return None
+            case ast.Attribute(attr="update" | "setdefault"):
+                return None
+            case _:
+                pass
+    return keys
+
+
+def _names_bound(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
+            yield name
+        case ast.FunctionDef(name=name) | ast.ExceptHandler(name=str(name)):
+            yield name
+        case _:
+            pass
+
+
+def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr, bool]]:
+    """The names that a node binds to a part of a value, or with True to each of its items."""
+    match node:
+        case ast.For(target=ast.Name(id=name), iter=source):
+            yield name, source, True
+        case ast.comprehension(target=ast.Name(id=name), iter=source):
+            yield name, source, True
+        case ast.Assign(targets=[ast.Name(id=name)], value=source):
+            yield name, source, False
+        case _:
+            pass
+
+
+def _path(node: ast.expr, given: frozenset[str], typer: Typer) -> Expression | None:
+    """A variable, or a part of one by literal keys, as an expression of the plan; None for anything else."""
+    match node:
+        case ast.Name(id=name) if name in given:
+            return Variable(name)
+        case ast.Name(id=name) if name in typer.bound:
+            return Bound(name)
+        case ast.Subscript(value=value, slice=ast.Constant(value=str() | int() as key)):
+            target = _path(value, given, typer)
+            return None if target is None else Index(target, Literal(key))
+        case _:
+            return None
