@@ -161,7 +161,8 @@ class Usage(NamedTuple):
         True
         """
         known: dict[str, Any] = {name: value for name, value in data.items() if name in cls._fields}
-        return cls(**{**known, "cost": known.get("cost") or 0.0})
+        known["cost"] = known.get("cost") or 0.0
+        return cls(**known)
 
     def describe(self) -> str:
         """The usage in one line; what is zero is left out but for steps and calls."""

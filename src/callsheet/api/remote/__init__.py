@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from types import MethodType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class RunOrServer(Generic[_Of, _P, _Value]):
     def __get__(self, runtime: _Of, owner: type[object]) -> Callable[_P, Coroutine[Any, Any, _Value]]: ...
     def __get__(self, runtime: Any, owner: type[object]) -> Any:
         if runtime is not None:
-            return self.of_run.__get__(runtime, owner)
+            return MethodType(self.of_run, runtime)
         from callsheet.api.remote.runtime import RemoteRuntime  # noqa: PLC0415 - only where a server is asked
 
         return RemoteRuntime
