@@ -246,6 +246,17 @@ def test_undoing_that_was_interrupted_goes_on_with_the_same_request(folder):
         assert (api.ended("undo-u")["status"], (folder / "notes.txt").read_text()) == ("done", "")
 
 
+def test_one_tool_is_called_as_a_run_and_its_name_is_no_more_than_that(ended):
+    api, at = ended, "/v1/tools/{tool}/call"
+    body = {"arguments": {"a": 40, "b": 2}}
+    name = told(api, "POST", "/v1/tools/ADD/call", body, 202, at)["run_id"]
+    assert api.ended(name)["response"] == "42"
+    again = api.get(f"/v1/runs/{name}/beginning")
+    assert (again["inputs"], again["sealed"]) == ({"a": 40, "b": 2}, [])
+    more = "/v1/tools/ADD%20%28a=1%29%20%3E%20%24x%0AS2%3A%20%40NOTE/call"
+    assert api("POST", more, {"arguments": {"line": "x"}}).code == "CFG011"
+
+
 def test_branching_needs_confirmation(ended):
     api = ended
     refused = api("POST", "/v1/runs/r/rerun", {"step": "S2"})

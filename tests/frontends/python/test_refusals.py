@@ -84,6 +84,16 @@ REFUSED = {
         "PYT015",
         5,
     ),
+    "async def main():\n    a = [1]\n    b = (x for x in a)\n    await score(1)\n    a.append(1)\n"
+    "    return list(b)": (
+        "PYT015",
+        5,
+    ),
+    "async def main():\n    n = 1\n    b = (x * n for x in [1])\n    await score(1)\n    n = 2\n"
+    "    return list(b)": (
+        "PYT015",
+        3,
+    ),
     "async def main():\n    xs = [1]\n    for x in xs:\n        await score(x)\n        xs.append(2)": (
         "PYT015",
         5,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict, cast
 
 from callsheet.apps.operations.runs import plan_name
 from callsheet.apps.operations.schema import Object, PlanHash
-from callsheet.diagnostics import Source
+from callsheet.diagnostics import CallsheetError, Source
 from callsheet.machine import Limits
 from callsheet.sealing.keys import has_placeholder
 
@@ -19,10 +19,20 @@ if TYPE_CHECKING:
 def one_call(tool: str, arguments: Iterable[str]) -> Source:
     """The text of a plan that calls a tool with a variable for each argument, and answers with its result.
 
+    Raises CallsheetError (CFG011) for what is no name, of which a text might make something else.
+
     >>> print(one_call("ADD", ["a"]).text.splitlines()[2])
     S1: @ADD (a=$a) > $result ON_FAIL TERMINATE
     """
-    given = ", ".join(f"{name}=${name}" for name in arguments)
+    names = [*arguments]
+    for name, what in ((tool, "tool"), *((each, "argument") for each in names)):
+        if not name.isidentifier():
+            raise CallsheetError.single(
+                "CFG011",
+                f"the {what} {name[:60]!r} cannot be given: plans cannot write its name",
+                help="names consist of letters, digits and _",
+            )
+    given = ", ".join(f"{name}=${name}" for name in names)
     lines = (
         "# ltp: 1",
         "PLAN_START",

@@ -10,7 +10,6 @@ from callsheet.apps.operations.beginnings import BeginningRow, beginning_of, one
 from callsheet.apps.table.arguments import Line, Name, RunArguments, Values
 from callsheet.apps.table.operation import Arguments, Context, HttpFace, Operation, run_endpoint
 from callsheet.apps.table.starts import Recorded, StartArguments, StartedResult, location_of, start
-from callsheet.diagnostics import CallsheetError
 
 
 async def run_beginning(context: Context, args: RunArguments) -> BeginningRow:
@@ -37,15 +36,7 @@ async def call_tool(context: Context, args: CallArguments) -> Recorded:
 
     So the tool is checked, a policy and approvals guard the call, and the journal has it.
     """
-    names = (*args.arguments, *args.secrets)
-    for name in names:
-        if not name.isidentifier():
-            raise CallsheetError.single(
-                "CFG011",
-                f"the argument {name[:60]!r} cannot be given: plans cannot write its name",
-                help="names consist of letters, digits and _",
-            )
-    plan = one_call(args.tool, names)
+    plan = one_call(args.tool, (*args.arguments, *args.secrets))
     given = {"plan": plan.text, "name": plan.name, "inputs": args.arguments, "secrets": args.secrets}
     return await start(context, StartArguments.model_validate(given))
 

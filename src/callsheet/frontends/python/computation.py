@@ -485,7 +485,7 @@ class Computation:
         lowered = self.lowering.expression(made)
         return replace(lowered, span=span) if isinstance(lowered, ir.Binary) else lowered
 
-    def _compute(
+    def _compute(  # noqa: PLR0915 - one after another
         self,
         body: Sequence[ast.stmt],
         needed: frozenset[str],
@@ -507,6 +507,7 @@ class Computation:
         outputs = sorted(
             name for name in (bound | touched) & needed if name in (done or set()) or name in before
         )
+        self._check_generators(body, outputs)
         carries = bool(self.program.error_fields) and self._may_raise_own(body)
         sure = set[str]() if keeps or done is None else done
         reads |= {name for name in outputs if name not in sure and name in before}
@@ -615,6 +616,22 @@ class Computation:
             return False
         found = self.all_definitions.get(name)
         return isinstance(found, ast.FunctionDef) or (found is None and is_built_in(name))
+
+    def _check_generators(self, body: Sequence[ast.stmt], outputs: Sequence[str]) -> None:
+        """Raises Refused (PYT015) for a generator that is kept over a call, and reads what is set again."""
+        for one in body:
+            if not isinstance(one, ast.Assign) or not isinstance(one.value, ast.GeneratorExp):
+                continue
+            first, *others = one.value.generators
+            late = names_read(one.value.elt, *first.ifs, *others) - names_bound(first.target)
+            for name in sorted(late & self.names) if names_bound(one) & {*outputs} else ():
+                if sum(name in core.bound_by(each) for each in core.all_of(self.function.body)) > 1:
+                    raise Refused(
+                        "PYT015",
+                        one.value,
+                        f"this generator would see later values of {name}, and is kept over a call",
+                        f"write a list: [{ast.unparse(one.value)[1:-1]}]",
+                    )
 
     def _compute_label(self, outputs: Sequence[str]) -> str:
         named = [name for name in outputs if not name.rpartition("_")[2].isdigit()]

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterator
 from typing import Final
 
-from callsheet.frontends.python.source import dotted, walk
+from callsheet.frontends.python.source import dotted, names_bound, walk
 
 NUMBER_DRAWS: Final = frozenset(
     {
@@ -154,6 +154,10 @@ def looked_through(node: ast.expr) -> list[ast.expr]:
             return [one for one in args if isinstance(one, ast.Name)]
         case ast.Call(func=ast.Attribute(attr="items" | "keys" | "values", value=value), args=[]):
             return [value]
+        case ast.GeneratorExp():
+            own = names_bound(*(one.target for one in node.generators))
+            named = [one for one in walk(node) if isinstance(one, ast.Name)]
+            return [one for one in named if one.id not in own]
         case _:
             return []
 

@@ -197,12 +197,16 @@ def _leaks(node: ast.AST) -> Iterator[str]:  # noqa: PLR0911, PLR0912 - a case f
             yield from _leaks(func) if not isinstance(func, ast.Name) else ()
             for one in args:
                 inner = one.value if isinstance(one, ast.Starred) else one
-                if inner is not one or is_reader:
+                is_consumed = isinstance(inner, ast.GeneratorExp) and isinstance(func, ast.Attribute)
+                if inner is not one or is_reader or is_consumed:
                     yield from _leaks_of_read(inner)
                 else:
                     yield from _leaks(inner)
             for word in words:  # as in dict(items=xs)
                 yield from _leaks_of_read(word.value) if word.arg is None else _leaks(word.value)
+            return
+        case ast.GeneratorExp():  # it looks at what it reads until it is used up
+            yield from names_read(node)
             return
         case ast.Compare(left=left, comparators=others):
             for one in (left, *others):
@@ -244,5 +248,8 @@ def _leaks_of_read(node: ast.expr) -> Iterator[str]:
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _ITERATORS:
             for one in args:
                 yield from _leaks_of_read(one.value if isinstance(one, ast.Starred) else one)
+        case ast.GeneratorExp():
+            for one in children(node):
+                yield from _leaks(one)
         case _:
             yield from _leaks(node)

@@ -2,7 +2,7 @@
 
 In: the source and the shapes of the variables that it reads. Out: CHK120 and CHK123. Looked at are names that
 the source binds once, to an item of a known value or to a part of one, and keys that it neither sets nor
-tests; what is not known is not complained about.
+tests; what is not known, and what the source tells apart itself, is not complained about.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ def look_over(typer: Typer, one: Compute) -> None:
     own = _own_keys(nodes)
     if own is None:
         return
+    told_apart = {name for node in nodes for name in _names_told_apart(node)}
     for node in nodes:
         match node:
             case ast.Subscript(value=value, slice=ast.Constant(value=str() as name), ctx=ast.Load()) if (
-                name not in own
+                name not in own and told_apart.isdisjoint(_names_in(value))
             ):
                 path = _path(value, given, typer)
                 if path is not None:
@@ -80,6 +81,21 @@ def _own_keys(nodes: Iterable[ast.AST]) -> set[str] | None:
             case _:
                 pass
     return keys
+
+
+def _names_told_apart(node: ast.AST) -> Iterator[str]:
+    """The names whose values the source tells apart by what they are: it knows more than the shapes do."""
+    match node:
+        case ast.Call(func=ast.Name(id="isinstance" | "type" | "hasattr"), args=[value, *_]):
+            yield from _names_in(value)
+        case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[value]) | ast.Match(subject=value):
+            yield from _names_in(value)
+        case _:
+            pass
+
+
+def _names_in(node: ast.AST) -> set[str]:
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
 
 
 def _names_bound(node: ast.AST) -> Iterator[str]:
