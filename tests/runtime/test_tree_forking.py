@@ -119,8 +119,26 @@ TRY {
 """).require()
 
 
+HANDLED = read_structured("""# ltp: 2
+INPUT $a: json
+INPUT $b: json = 1
+TRY {
+  S3: @READ (x=1) ON_FAIL USE (1)
+  REQUIRE (False) "must"
+} ON_FAIL @RETRY(2, delay=0) ON_FAIL {
+  S4: @KEEP (x=1) ON_FAIL USE (1)
+}
+S5: @KEEP (x=2) ON_FAIL USE (1)
+@RESPOND (1)
+""").require()
+
+
 @given(programs(), SEEDS, st.integers(0, 10_000), VALUES)
 @example(TRIED_AGAIN, 3, 1, [])
+@example(HANDLED, 3, 2, [])
+@example(HANDLED, 3, 3, [])
+@example(HANDLED, 3, 4, [])
+@example(HANDLED, 3, 5, [])
 @SAME
 def test_every_call_with_effects_that_a_fork_makes_was_shown(
     journal: Journal, plan: Plan, world: int, number: int, value: JSON

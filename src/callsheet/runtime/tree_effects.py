@@ -174,7 +174,7 @@ class _Preview:
         for place, one in enumerate(block):
             if one.id == id_ or _is_inside(one, id_):
                 yield from self._inside(one, id_, act, after_failure=after_failure)
-                yield from self._all(block[place + 1 :], act.path, act, after_failure=after_failure)
+                yield from self._all(block[place + 1 :], _around(one, act), act, after_failure=after_failure)
                 return
 
     def _inside(self, one: Statement, id_: str, act: Activation, *, after_failure: bool) -> Iterator[_Ahead]:
@@ -194,7 +194,7 @@ class _Preview:
             if any(each.id == id_ for each in _of_scope(block)):
                 yield from self._behind(block, id_, act, after_failure=after_failure)
         yield from self._attempts(one, recovery)
-        yield from self._failing(recovery, act.path, act, after_failure=after_failure)
+        yield from self._failing(recovery, _around(one, act), act, after_failure=after_failure)
 
     def _itself(self, one: Statement, act: Activation, *, after_failure: bool) -> Iterator[_Ahead]:
         operation = act.body.operations[act.pc]
@@ -353,6 +353,13 @@ class _Preview:
         if listed is None or listed.call is None or listed.call.tool != tool:
             return ()
         return inner_tools(listed, self._facts)
+
+
+def _around(one: Statement, act: Activation) -> str:
+    """The place of what stands beside a statement under way: without the attempt or round that this is in."""
+    begins = segment(one.id)
+    found = [f"/{act.path}".find(f"/{begins}{mark}") for mark in ("~", "[#")]
+    return act.path[: max(found)] if max(found) >= 0 else act.path
 
 
 def _current(act: Activation) -> str:
