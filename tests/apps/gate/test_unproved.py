@@ -134,7 +134,7 @@ async def test_call_that_needs_an_approval_asks_in_the_same_conversation(desk: D
 async def test_program_that_reaches_outside_or_is_wrong_is_refused(desk: Desk) -> None:
     wrong = [
         (SENDS.replace("6 //", "len(open('x').read()) //"), "no tool or name open"),
-        (SENDS.replace("def post", "import os\ndef post"), "PYT005"),
+        (SENDS.replace("def post", "import ctypes\ndef post"), "PYT005"),
         (SENDS.replace("await send(name)", "await send(nobody)"), "no tool or name nobody"),
         (SENDS.replace("return await", "yield await"), "interpreter cannot run this program either"),
     ]

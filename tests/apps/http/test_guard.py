@@ -35,7 +35,15 @@ GUARDED = [endpoint for endpoint in ENDPOINTS if not endpoint.is_open]
 
 
 def path_of(endpoint):
-    names = {"run_id": "r", "plan_id": "p", "seq": "1", "name": "strict", "code": "CHK040", "digest": "0"}
+    names = {
+        "run_id": "r",
+        "plan_id": "p",
+        "seq": "1",
+        "name": "strict",
+        "code": "CHK040",
+        "digest": "0",
+        "tool": "ADD",
+    }
     return endpoint.path.format(**names)
 
 

@@ -117,8 +117,11 @@ def _python(document: PlanDocument, context: AnalysisContext, specs: Mapping[str
 
 
 def _is_about(diagnostic: Diagnostic, tools: Collection[str]) -> bool:
-    """Whether a finding is that one of these tools is not known."""
-    return diagnostic.code in _UNKNOWN and any(f"@{name}" in diagnostic.message.split() for name in tools)
+    """Whether a finding is that one of these tools is not known, in the words of LTP or of Python."""
+    words = {*diagnostic.message.split()}
+    return diagnostic.code in _UNKNOWN and any(
+        not words.isdisjoint((f"@{one}", one.lower())) for one in tools
+    )
 
 
 _UNKNOWN = frozenset({"CHK040", "POL101"})

@@ -187,7 +187,7 @@ RunDetailsResult = TypedDict(
         "failed_steps": FailedSteps,
         "steps_executed": Count,
         "refusal": Object | None,
-        "objection": Annotated[Object | None, "the call that the policy refused"],
+        "objection": Object | None,
         "usage": Object,
         "limits": Object,
     },
