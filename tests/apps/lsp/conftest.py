@@ -128,6 +128,11 @@ class Editors:
         try:
             yield it
             await it.goes()
+        except BaseException:
+            server = it.client._server  # which would be waited for, and nobody has told it to go
+            if server is not None and server.returncode is None:
+                server.kill()
+            raise
         finally:
             await it.client.stop()
 
