@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -149,12 +150,17 @@ def test_new_runs_from_old_ones_need_consent(both):
         shown.append([call["tool"] for call in calls])
         return len(shown) > 1
 
+    def agrees_to_undo(preview: Any) -> bool:
+        shown.append(preview["text"])
+        return not preview["irreversible"]
+
     with pytest.raises(CallsheetError, match="JRN083"):
         remote.rerun_sync("old", "S1", effects=agrees)
     assert remote.rerun_sync("old", "S1", effects=agrees, new_id="new").run_id == "new"
     assert shown == [["NOTE"], ["NOTE"]]
     assert remote.fork_sync("old", 3, variables={"x": "edited"}).response == "edited"
-    assert remote.undo_sync("new", effects=True).ok
+    assert remote.undo_sync("new", effects=agrees_to_undo).ok
+    assert "1 call" in shown.pop()[0]
     assert (folder / "notes.txt").read_text() == ""  # the tool takes back every such line
 
 
@@ -244,6 +250,20 @@ def test_lost_connections_start_no_run_twice_and_lose_no_event(both):
         assert (folder / "notes.txt").read_text() == "1\n2\n3\n4\n5\n"
 
 
+class Elsewhere(BaseHTTPRequestHandler):
+    """A server of another kind, which answers everything."""
+
+    def do_GET(self) -> None:
+        body, kind = (b"{}", "application/json") if "inbox" in self.path else (b"<p>hi", "text/html")
+        self.send_response(404 if "lost" in self.path else 200)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None: ...
+
+
 def test_server_that_is_none_is_named(both):
     _, remote, _ = both
     with pytest.raises(CallsheetError, match="API060"):
@@ -254,3 +274,31 @@ def test_server_that_is_none_is_named(both):
         Runtime.at(remote.address, token="wrong").runs_sync()
     with pytest.raises(CallsheetError, match="API009"):
         Runtime.at(f"{remote.address}/elsewhere", token=TOKEN).runs_sync()
+    with HTTPServer(("127.0.0.1", 0), Elsewhere) as server:
+        threading.Thread(target=server.serve_forever).start()
+        there = Runtime.at(f"http://127.0.0.1:{server.server_port}")
+        for call in (there.runs_sync, there.inbox_sync, lambda: there.result_sync("lost")):
+            with pytest.raises(CallsheetError, match="API061"):
+                call()
+        server.shutdown()
+
+
+def test_bad_arguments_reach_no_server(both):
+    _, remote, _ = both
+    with pytest.raises(CallsheetError, match="JRN001"):
+        remote.cancel_sync("../v1/inbox?")
+    with pytest.raises(ValueError, match="no page of the API"):
+        remote.get_sync("//elsewhere.example/v1/runs")
+    with pytest.raises(CallsheetError, match=r"RUN022.*\$key"):
+        remote.run_sync(BLOCKS, {"n": 1}, secrets={"key": 5})
+    with pytest.raises(CallsheetError, match="SEC005"):
+        remote.run_sync(BLOCKS, {"n": 1}, secrets={"n": "1"})
+
+
+def test_times_of_runs_are_conditions(both):
+    _, remote, _ = both
+    remote.run_sync(plan_of("S1: @RESPOND (1)"), run_id="timed")
+    (run,) = remote.runs_sync(limit=1)
+    assert run.run_id == "timed"
+    assert remote.runs_sync(where=RunFilter(since=run.created + 1)) == []
+    assert run in remote.runs_sync(where=RunFilter(since=run.created - 1, until=run.created + 1))

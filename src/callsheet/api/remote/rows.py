@@ -21,12 +21,10 @@ UNDERWAY = frozenset({"queued", "running"})
 
 def result_of(row: Row, diagnostics: Sequence[Diagnostic] = ()) -> RunResult:
     """The result of a run from its details; `diagnostics` are the warnings with which it was started."""
-    refusal, objection = row["refusal"], row["objection"]
-    status = row["status"]
-    known = {*map(str, RunStatus)}
+    refusal, objection, status = row["refusal"], row["objection"], row["status"]
     return RunResult(
         row["run_id"],
-        RunStatus(status) if status in known else RunStatus.RUNNING,
+        RunStatus(status) if status in {*map(str, RunStatus)} else RunStatus.RUNNING,
         response=row["response"] or "",
         variables=dict(row["variables"]),
         steps_executed=row["steps_executed"],

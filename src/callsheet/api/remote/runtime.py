@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
-from dataclasses import asdict
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
 from callsheet.api.arguments import (
     InDoubt,
@@ -18,19 +16,27 @@ from callsheet.api.arguments import (
     inputs_for,
     tags_of,
     values_of,
-    verdict_of,
     with_secrets,
 )
-from callsheet.api.findings import Findings, PlanError
+from callsheet.api.findings import Findings
 from callsheet.api.loops import IS_NOT_OPEN, IS_OPEN, Loops, blocking, require_loop
-from callsheet.api.plan import Plan, PlanLike, as_plan
+from callsheet.api.plan import PlanLike
 from callsheet.api.recorded_runs import JournalEvent, RecordedRun
 from callsheet.api.remote import rows
-from callsheet.api.remote.server import PATIENCE, Refused, ResponseLost, Server
+from callsheet.api.remote.requests import (
+    Beginning,
+    Sent,
+    conditions_of,
+    decision_of,
+    limits_of,
+    of_run,
+    terms_of,
+)
+from callsheet.api.remote.server import PATIENCE, PAUSE, Refused, ResponseLost, Server
 from callsheet.api.result import RunResult
-from callsheet.diagnostics import Diagnostic, Source, from_json
+from callsheet.diagnostics import CallsheetError, Diagnostic, Source, from_json
 from callsheet.diagnostics.wrong_type import wanted, wanted_number
-from callsheet.machine import Limits, TookPlace, Verdict
+from callsheet.machine import Limits, Verdict
 from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.cancelling import PATIENCE as CANCELLING
 from callsheet.runtime.doubt import DoubtfulCall
@@ -43,10 +49,6 @@ RemoteConsent: TypeAlias = "bool | Callable[[Sequence[Mapping[str, Any]]], bool]
 """Whether a new run may change something: True, or a function whose True allows the calls it is shown."""
 _Notes: TypeAlias = tuple[Diagnostic, ...]
 _MOST_AT_ONCE = 500
-_OF_THE_SERVER = frozenset(
-    {"replans_on_failure", "window", "retry_delay", "retry_backoff", "max_retry_delay", "max_waiting"}
-)
-"""The limits that a request cannot name."""
 
 
 class RemoteRun(AsyncIterator[JournalEvent]):
@@ -56,9 +58,7 @@ class RemoteRun(AsyncIterator[JournalEvent]):
     it, or ending this program, does not affect the run.
     """
 
-    def __init__(
-        self, run_id: str, runtime: RemoteRuntime, begun: asyncio.Task[tuple[Diagnostic, ...]]
-    ) -> None:
+    def __init__(self, run_id: str, runtime: RemoteRuntime, begun: asyncio.Task[_Notes]) -> None:
         self.run_id = run_id
         """The run's id, also in the journal of the server."""
         self._runtime = runtime
@@ -146,9 +146,11 @@ class RemoteRuntime(Loops):
     async def check(self, plan: PlanLike, inputs: Mapping[str, Any] | None = None, **named: Any) -> Findings:
         """Check a plan against the tools of the server; raises PlanError for a text that is not a plan."""
         values = values_of(inputs_for(plan, inputs, named))
-        sent = _Sent.of(plan, values)
+        sent = Sent.of(plan, values)
         body = {**sent.body, "inputs": sorted(values)}
-        data = await self._data("POST", "/v1/validate", body, text=sent.source, is_safe=True)
+        data = await self._data(
+            "POST", "/v1/validate", body, text=sent.source, is_safe=True, has="diagnostics"
+        )
         return Findings(from_json(data["diagnostics"], sent.source), sent.source)
 
     check_sync = blocking(check)
@@ -171,9 +173,8 @@ class RemoteRuntime(Loops):
         the server refuses.
         """
         begin = self._beginning(plan, inputs_for(plan, inputs, named), run_id, limits, secrets, run_tags)
-        name, body, source = begin
-        diagnostics = await self._begin(name, body, source)
-        return await self._settled(name, diagnostics)
+        diagnostics = await self._begin(begin.body, begin.source)
+        return await self._settled(begin.run_id, diagnostics)
 
     run_sync = blocking(run)
 
@@ -194,8 +195,10 @@ class RemoteRuntime(Loops):
         """
         require_loop("start", "run_sync")
         begin = self._beginning(plan, inputs_for(plan, inputs, named), run_id, limits, secrets, run_tags)
-        task = asyncio.create_task(self._begin(*begin), name=f"callsheet start {begin[0]}")
-        return RemoteRun(begin[0], self, task)
+        task = asyncio.create_task(
+            self._begin(begin.body, begin.source), name=f"callsheet start {begin.run_id}"
+        )
+        return RemoteRun(begin.run_id, self, task)
 
     def _beginning(
         self,
@@ -205,21 +208,25 @@ class RemoteRuntime(Loops):
         limits: Limits | None,
         secrets: Mapping[str, Any] | None,
         run_tags: Mapping[str, str] | None,
-    ) -> tuple[str, dict[str, Any], Source]:
-        """The id of a new run, the request that starts it, and the text of its plan."""
+    ) -> Beginning:
         values, secret = with_secrets(inputs, secrets)
-        sent, name = _Sent.of(plan, values), id_of_run(run_id)
+        for each in sorted(secret):
+            if not isinstance(values[each], str):
+                raise CallsheetError.single(
+                    "RUN022", f"the secret ${each} cannot be sent: it is not a text", help="give a text"
+                )
+        sent, name = Sent.of(plan, values), id_of_run(run_id)
         body = {
             **sent.body,
             "run_id": name,
             "inputs": {each: value for each, value in values.items() if each not in secret},
             "secrets": {each: values[each] for each in sorted(secret)},
-            "limits": _limits(limits),
+            "limits": limits_of(limits),
             "tags": dict(tags_of(run_tags)),
         }
-        return name, body, sent.source
+        return Beginning(name, body, sent.source)
 
-    async def _begin(self, run_id: str, body: Mapping[str, Any], source: Source) -> _Notes:
+    async def _begin(self, body: Mapping[str, Any], source: Source) -> _Notes:
         """Start a run; if only the response to a first request was lost, the id is taken by that run."""
         is_lost, until = False, time.monotonic() + self._server.patience
         async with self._connected() as client:
@@ -231,6 +238,7 @@ class RemoteRuntime(Loops):
                     if time.monotonic() > until:
                         raise
                     is_lost = True
+                    await asyncio.sleep(PAUSE)
         if not isinstance(answer, Refused):
             return from_json(answer["diagnostics"], source)
         if answer.code == "JRN003" and is_lost:
@@ -250,11 +258,11 @@ class RemoteRuntime(Loops):
     ) -> RunResult:
         """Continue a run where its journal ends, and wait for its result; one that goes on is waited for."""
         body = {
-            **({} if in_doubt is None else {"in_doubt": _verdict(in_doubt)}),
-            **_terms(accept_changed_tools, as_recorded, limits),
+            **({} if in_doubt is None else {"in_doubt": decision_of(in_doubt)}),
+            **terms_of(accept_changed_tools, as_recorded, limits),
         }
         async with self._connected() as client:
-            answer = await self._server.ask(client, "POST", f"/v1/runs/{run_id}/resume", body)
+            answer = await self._server.ask(client, "POST", of_run(run_id, "/resume"), body)
             if isinstance(answer, Refused) and answer.code != "JRN004":  # it is running already
                 raise self._server.error(answer)
         return await self._settled(run_id)
@@ -263,8 +271,8 @@ class RemoteRuntime(Loops):
 
     async def decide(self, run_id: str, call: str, decision: InDoubt, *, every: bool = False) -> RunResult:
         """Decide on a call in doubt; `resume` then continues the run."""
-        body = {**_verdict(decision), "calls": [call], "every": every, "resume": False}
-        await self._data("POST", f"/v1/runs/{run_id}/decide", body)
+        body = {**decision_of(decision), "calls": [call], "every": every, "resume": False}
+        await self._data("POST", of_run(run_id, "/decide"), body)
         return await self._result(run_id)
 
     decide_sync = blocking(decide)
@@ -274,7 +282,7 @@ class RemoteRuntime(Loops):
     ) -> RunResult | None:
         """End a run for good; None if it has not ended within `patience` seconds."""
         body = {"reason": wanted("reason", reason, str, "a text"), "patience": patience}
-        await self._data("POST", f"/v1/runs/{run_id}/cancel", body)
+        await self._data("POST", of_run(run_id, "/cancel"), body)
         result = await self._result(run_id)
         return result if result.status.is_final else None
 
@@ -303,20 +311,20 @@ class RemoteRuntime(Loops):
                 body |= {"answer": given.value}
             case Verdict.EXPIRE:
                 raise ValueError("only time lets a question expire")
-        return rows.ask_of(await self._data("POST", f"/v1/runs/{run_id}/approve", body))
+        return rows.ask_of(await self._data("POST", of_run(run_id, "/approve"), body, has="digest"))
 
     answer_sync = blocking(answer)
 
     async def inbox(self) -> list[PendingAsk]:
         """The unanswered questions of all runs, oldest first."""
-        return [rows.ask_of(row) for row in (await self._data("GET", "/v1/inbox"))["asks"]]
+        return [rows.ask_of(row) for row in (await self._data("GET", "/v1/inbox", has="asks"))["asks"]]
 
     inbox_sync = blocking(inbox)
 
     async def calls_in_doubt(self) -> dict[str, tuple[DoubtfulCall, ...]]:
         """The calls in doubt of all runs that no process executes, by the ids of the runs, oldest first."""
         found: dict[str, tuple[DoubtfulCall, ...]] = {}
-        for row in (await self._data("GET", "/v1/inbox"))["in_doubt"]:
+        for row in (await self._data("GET", "/v1/inbox", has="asks"))["in_doubt"]:
             found[row["run_id"]] = (*found.get(row["run_id"], ()), rows.call_of(row))
         return found
 
@@ -338,15 +346,15 @@ class RemoteRuntime(Loops):
         limits: Limits | None = None,
     ) -> RunResult:
         """Run a plan again from a step, or an edited one, as a new run that keeps the earlier results."""
-        sent = None if plan is None else _Sent.of(plan, {})
+        sent = None if plan is None else Sent.of(plan, {})
         body = {
             "step": step,
             "failed_items": failed_items,
             **({} if sent is None else {"plan": sent.body["plan"]}),
-            **_terms(accept_changed_tools, as_recorded, limits),
+            **terms_of(accept_changed_tools, as_recorded, limits),
         }
         source = None if sent is None else sent.source
-        return await self._branched(f"/v1/runs/{run_id}/rerun", body, effects, new_id, source)
+        return await self._branched(of_run(run_id, "/rerun"), body, effects, new_id, source)
 
     rerun_sync = blocking(rerun)
 
@@ -373,19 +381,21 @@ class RemoteRuntime(Loops):
             "variables": values_of(variables, "variables", placed=True),
             "arguments": changed,
             "steps": dict(steps or {}),
-            **_terms(accept_changed_tools, as_recorded, limits),
+            **terms_of(accept_changed_tools, as_recorded, limits),
         }
-        return await self._branched(f"/v1/runs/{run_id}/fork", body, effects, new_id)
+        return await self._branched(of_run(run_id, "/fork"), body, effects, new_id)
 
     fork_sync = blocking(fork)
 
-    async def undo(self, run_id: str, *, start: str = "", effects: RemoteConsent = False) -> RunResult:
+    async def undo(
+        self, run_id: str, *, start: str = "", effects: bool | Callable[[Mapping[str, Any]], bool] = False
+    ) -> RunResult:
         """Take back what the calls of a run did, newest first, as a run of its own.
 
-        A function as `effects` is shown the calls; `get("/v1/runs/RUN/undo")` has those that nothing undoes.
+        A function as `effects` is shown what `get("/v1/runs/RUN/undo")` gives, with what cannot be undone.
         """
         body = {"step": wanted("start", start, str, "the id of a step")}
-        return await self._branched(f"/v1/runs/{run_id}/undo", body, effects, None)
+        return await self._branched(of_run(run_id, "/undo"), body, effects, None, member="undo")
 
     undo_sync = blocking(undo)
 
@@ -393,19 +403,20 @@ class RemoteRuntime(Loops):
         self,
         path: str,
         body: Mapping[str, Any],
-        effects: RemoteConsent,
+        effects: bool | Callable[[Any], bool],
         new_id: str | None,
         source: Source | None = None,
+        *,
+        member: str = "effects",
     ) -> RunResult:
-        """The result of a new run, after the consent to its effects."""
+        """The result of a new run, after the consent to what a member of the refusal names."""
         asked = {**body, "effects": effects is True, **({} if new_id is None else {"run_id": new_id})}
         async with self._connected() as client:
             answer = await self._server.ask(client, "POST", path, asked)
             if isinstance(answer, Refused) and answer.code == "JRN083" and callable(effects):
-                undo: Mapping[str, Any] = answer.problem.get("undo", {})
-                if effects(answer.problem.get("effects") or undo.get("calls", ())):
-                    asked |= {"consent": answer.problem["consent"]}
-                    answer = await self._server.ask(client, "POST", path, asked)
+                agrees = effects(answer.problem[member])
+                asked |= {"consent": answer.problem["consent"]}
+                answer = await self._server.ask(client, "POST", path, asked) if agrees else answer
             if isinstance(answer, Refused):
                 raise self._server.error(answer, source)
         return await self._settled(answer["run_id"])
@@ -423,22 +434,17 @@ class RemoteRuntime(Loops):
         after: str | None = None,
     ) -> list[RecordedRun]:
         """The runs of the server, the newest first, at most `limit`."""
-        given = {
-            name: value for name, value in asdict(where or RunFilter()).items() if value not in (None, "", ())
-        }
         query = {
-            **given,
-            **({"tag": ",".join(given["tags"])} if "tags" in given else {}),
+            **conditions_of(where or RunFilter()),
             **({} if status is None else {"status": status}),
             "sort": sort,
             "order": "rising" if rises else "falling",
         }
-        query.pop("tags", None)
         found: list[RecordedRun] = []
         while limit is None or len(found) < limit:
             most = _MOST_AT_ONCE if limit is None else min(limit - len(found), _MOST_AT_ONCE)
             page = {**query, "limit": most, **({} if after is None else {"before": after})}
-            data = await self._data("GET", "/v1/runs", query=page)
+            data = await self._data("GET", "/v1/runs", query=page, has="runs")
             found += map(rows.run_of, data["runs"])
             if not data["more"]:
                 break
@@ -465,7 +471,7 @@ class RemoteRuntime(Loops):
                 async for event in events:
                     yield event
             return
-        while page := await self._data("GET", f"/v1/runs/{run_id}/journal", query={"after": after}):
+        while page := await self._data("GET", of_run(run_id, "/journal"), query={"after": after}):
             for row in page:
                 yield rows.event_of(run_id, row)
             after = page[-1]["seq"]
@@ -504,7 +510,12 @@ class RemoteRuntime(Loops):
         return self._run_sync(listed(), "tail")
 
     async def get(self, path: str, **query: Any) -> Any:
-        """The data of any other page of the API: `get("/v1/runs/nightly/why", variable="answer")`."""
+        """The data of any other page of the API: `get("/v1/runs/nightly/why", variable="answer")`.
+
+        A page that is no JSON, such as `/report`, is given as text. Raises ValueError for another address.
+        """
+        if not wanted("path", path, str, "the path of a page").startswith("/v1/"):
+            raise ValueError(f"{path!r} is no page of the API: its paths begin with /v1/")
         return await self._data("GET", path, query=query)
 
     get_sync = blocking(get)
@@ -518,7 +529,7 @@ class RemoteRuntime(Loops):
         return await self._result(run_id, diagnostics)
 
     async def _result(self, run_id: str, diagnostics: _Notes = ()) -> RunResult:
-        return rows.result_of(await self._data("GET", f"/v1/runs/{run_id}"), diagnostics)
+        return rows.result_of(await self._data("GET", of_run(run_id), has="status"), diagnostics)
 
     async def _data(
         self,
@@ -529,63 +540,17 @@ class RemoteRuntime(Loops):
         query: Mapping[str, Any] | None = None,
         text: Source | None = None,
         is_safe: bool = False,
+        has: str = "",
     ) -> Any:
+        """What a page gives; API061 for an answer without the member that it `has`."""
         async with self._connected() as client:
             answer = await self._server.ask(client, method, path, body, query, repeats=is_safe)
         if isinstance(answer, Refused):
             raise self._server.error(answer, text)
-        return answer
+        if has and not (isinstance(answer, dict) and has in answer):
+            raise self._server.another()
+        return cast("Any", answer)
 
     def _connected(self) -> AbstractAsyncContextManager[httpx2.AsyncClient]:
         """The client of `with`, or one for this call alone."""
         return self._server.client() if self._client is None else nullcontext(self._client)
-
-
-class _Sent(NamedTuple):
-    """A plan on its way to a server: the members of a request, and the text that findings point into."""
-
-    body: Mapping[str, Any]
-    source: Source
-
-    @classmethod
-    def of(cls, given: PlanLike, inputs: Mapping[str, Any]) -> _Sent:
-        """A plan as its own text if the server reads that as the same plan, else as canonical JSON.
-
-        Raises PlanError for a text that is not a plan.
-        """
-        plan = as_plan(given, inputs.keys())
-        source = plan.source
-        if source is None or not _reads_alike(source, plan, inputs):
-            source = Source("<plan>", json.dumps(plan.to_json()))
-        return cls({"plan": source.text, "name": source.name}, source)
-
-
-def _reads_alike(source: Source, plan: Plan, inputs: Mapping[str, Any]) -> bool:
-    """Whether a text is read as the plan where nothing is known of its syntax, nor of files beside it."""
-    try:
-        return Plan.parse(source.text, inputs=inputs.keys()) == plan
-    except PlanError:
-        return False
-
-
-def _limits(given: Limits | None) -> dict[str, Any]:
-    """The limits that a request may name; a server decides the pace of retries and its memory."""
-    if given is None:
-        return {}
-    data = wanted("limits", given, Limits, "Limits(…)").to_json()
-    return {name: value for name, value in data.items() if name not in _OF_THE_SERVER and value is not None}
-
-
-def _terms(accept_changed_tools: bool, as_recorded: bool, limits: Limits | None) -> dict[str, Any]:
-    return {
-        "accept_changed_tools": accept_changed_tools,
-        "as_recorded": as_recorded,
-        "limits": _limits(limits),
-    }
-
-
-def _verdict(given: InDoubt) -> dict[str, Any]:
-    verdict = verdict_of(given)
-    if isinstance(verdict, TookPlace):
-        return {"decision": "value", "value": verdict.value}
-    return {"decision": str(verdict)}

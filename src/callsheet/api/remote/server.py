@@ -29,8 +29,12 @@ PATIENCE = 30.0
 _CONNECTING = 10.0
 _SILENCE = 60.0
 """Seconds without a byte after which a connection counts as lost; streams are never silent for so long."""
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
+PAUSE = 0.1
+"""Seconds before a first repetition."""
+_LONGEST_PAUSE = 5.0
 _NO_ROOM = (429, 503)
+_NOT_OF_PLANS = ("API", "CFG", "JRN", "RUN", "SEC")
+"""The beginnings of codes that are about a request, and not about the plan in it."""
 
 
 class Refused(NamedTuple):
@@ -103,7 +107,7 @@ class Server:
         """
         import httpx2  # noqa: PLC0415 - as above
 
-        until, pause = time.monotonic() + self.patience, _FIRST_PAUSE
+        until, pause = time.monotonic() + self.patience, PAUSE
         while True:
             why, asked_pause = "", 0.0
             try:
@@ -136,7 +140,7 @@ class Server:
         """
         import httpx2  # noqa: PLC0415 - as above
 
-        until, pause = time.monotonic() + self.patience, _FIRST_PAUSE
+        until, pause = time.monotonic() + self.patience, PAUSE
         while True:
             why = "the stream broke off"
             try:
@@ -144,8 +148,9 @@ class Server:
                 async with client.stream("GET", path, params={"after": after}) as response:
                     if response.is_success:
                         async for message in _messages(response):
-                            until, pause = time.monotonic() + self.patience, _FIRST_PAUSE
-                            after = int(message.data.get("seq", after))
+                            until = time.monotonic() + self.patience
+                            if not message.name:
+                                after, pause = int(message.data["seq"]), PAUSE
                             yield message
                             if message.name in ("end", "problem"):
                                 return
@@ -170,35 +175,42 @@ class Server:
             help="a run that it has begun goes on there; ask again when it can be reached",
         )
 
+    def another(self, status: int = HTTPStatus.OK) -> CallsheetError:
+        """The error for an answer that no server of callsheet gives."""
+        return CallsheetError.single(
+            "API061",
+            f"{self.address} answers {int(status)}, and not as callsheet does",
+            help="check the address: it is that of `callsheet serve`, without /v1",
+        )
+
     def error(self, refused: Refused, text: Source | None = None) -> CallsheetError:
         """What the server refused, as the library raises it; `text` is the plan that was sent."""
         rows = cast("list[Mapping[str, Any]]", refused.problem.get("diagnostics") or [])
         if not rows:
-            return CallsheetError.single(
-                "API061",
-                f"{self.address} answers {refused.status}, and not as callsheet does",
-                help="check the address: it is that of `callsheet serve`, without /v1",
-            )
+            return self.another(refused.status)
         found = from_json(rows, text)
         if refused.status == HTTPStatus.FORBIDDEN and refused.code.startswith("POL"):
             return PolicyRefused(found, text)
-        if text is not None and refused.status == HTTPStatus.UNPROCESSABLE_ENTITY:
+        is_invalid = refused.status == HTTPStatus.UNPROCESSABLE_ENTITY
+        if text is not None and is_invalid and not refused.code.startswith(_NOT_OF_PLANS):
             return PlanError(found, text)
         return CallsheetError(found, text)
 
 
 def _read(response: httpx2.Response) -> Any | Refused:
-    """The data of a response, or its problem; raises CallsheetError (API061) for what is no JSON."""
-    if response.is_success:
-        kind = response.headers.get("content-type", "")
-        if kind.startswith("application/x-ndjson"):
-            return [json.loads(line) for line in response.content.splitlines()]
-        return response.text if kind.startswith("text/") else json.loads(response.content or b"null")
+    """The data of a response, or its problem; a text if it is no JSON."""
+    if not response.is_success:
+        try:
+            problem = json.loads(response.content)
+        except ValueError:
+            problem = {}
+        return Refused(response.status_code, problem if isinstance(problem, dict) else {})
     try:
-        problem = json.loads(response.content)
+        if response.headers.get("content-type", "").startswith("application/x-ndjson"):
+            return [json.loads(line) for line in response.content.splitlines()]
+        return json.loads(response.content or b"null")
     except ValueError:
-        problem = {}
-    return Refused(response.status_code, problem if isinstance(problem, dict) else {})
+        return response.text
 
 
 def _seconds(response: httpx2.Response) -> float:
