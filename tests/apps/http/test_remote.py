@@ -175,6 +175,8 @@ def test_run_goes_on_without_its_program_and_is_cancelled_by_its_id(both):
                     break
             assert [d.code for d in await run.started()] == ["CHK015"]
             assert (await there.result("long")).status is RunStatus.RUNNING
+            with pytest.raises(CallsheetError, match="JRN004"):
+                await there.resume("long", in_doubt="skip")
             ended = await there.cancel("long", "enough")
             assert ended is not None
             assert ended.error == "enough"

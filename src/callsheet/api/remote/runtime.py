@@ -256,14 +256,18 @@ class RemoteRuntime(Loops):
         as_recorded: bool = False,
         limits: Limits | None = None,
     ) -> RunResult:
-        """Continue a run where its journal ends, and wait for its result; one that goes on is waited for."""
+        """Continue a run where its journal ends, and wait for its result.
+
+        One that goes on is waited for, unless this call has terms of its own, which would not count (JRN004).
+        """
         body = {
             **({} if in_doubt is None else {"in_doubt": decision_of(in_doubt)}),
             **terms_of(accept_changed_tools, as_recorded, limits),
         }
         async with self._connected() as client:
             answer = await self._server.ask(client, "POST", of_run(run_id, "/resume"), body)
-            if isinstance(answer, Refused) and answer.code != "JRN004":  # it is running already
+            has_terms = accept_changed_tools or as_recorded or not (in_doubt is None and limits is None)
+            if isinstance(answer, Refused) and (has_terms or answer.code != "JRN004"):
                 raise self._server.error(answer)
         return await self._settled(run_id)
 
