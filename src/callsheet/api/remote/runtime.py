@@ -31,6 +31,7 @@ from callsheet.api.result import RunResult
 from callsheet.diagnostics import Diagnostic, Source, from_json
 from callsheet.diagnostics.wrong_type import wanted, wanted_number
 from callsheet.machine import Limits, TookPlace, Verdict
+from callsheet.machine.limits import IN_REQUESTS
 from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.cancelling import PATIENCE as CANCELLING
 from callsheet.runtime.doubt import DoubtfulCall
@@ -43,10 +44,6 @@ RemoteConsent: TypeAlias = "bool | Callable[[Sequence[Mapping[str, Any]]], bool]
 """Whether a new run may change something: True, or a function whose True allows the calls it is shown."""
 _Notes: TypeAlias = tuple[Diagnostic, ...]
 _MOST_AT_ONCE = 500
-_OF_THE_SERVER = frozenset(
-    {"replans_on_failure", "window", "retry_delay", "retry_backoff", "max_retry_delay", "max_waiting"}
-)
-"""The limits that a request cannot name."""
 
 
 class RemoteRun(AsyncIterator[JournalEvent]):
@@ -573,7 +570,7 @@ def _limits(given: Limits | None) -> dict[str, Any]:
     if given is None:
         return {}
     data = wanted("limits", given, Limits, "Limits(…)").to_json()
-    return {name: value for name, value in data.items() if name not in _OF_THE_SERVER and value is not None}
+    return {name: value for name, value in data.items() if name in IN_REQUESTS and value is not None}
 
 
 def _terms(accept_changed_tools: bool, as_recorded: bool, limits: Limits | None) -> dict[str, Any]:
