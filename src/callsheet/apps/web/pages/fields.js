@@ -64,7 +64,7 @@ export function valueOf(field, text = "") {
   if (field.kind === "integer" || field.kind === "number") return numberOf(field, text);
   if (field.kind === "lines" && !Array.isArray(parsed))
     return { value: text.split("\n").map((line) => line.trim()).filter(Boolean) };
-  if (field.kind === "any") return { value: typed(text) };
+  if (field.kind === "any") return { value: field.isSecret ? text : typed(text) }; // secrets are sent as texts
   return parsed === undefined ? { problem: "is not JSON: texts stand in double quotes" } : { value: parsed };
 }
 
