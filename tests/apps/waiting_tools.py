@@ -14,7 +14,8 @@ def add(a: int, b: int = 1) -> int:
 @tool(effect="read")
 async def hold(name: str, context: CallContext) -> str:
     """Waits until a file is there."""
-    context.report_progress(1, 4, "rows")
+    context.report_progress(1, 4, "opened")
+    context.report_log("rows")
     Path(name + ".began").touch()
     while not Path(name).exists():
         await asyncio.sleep(0.01)

@@ -182,7 +182,7 @@ INPUT $first: int  # what is added to
 INPUT $how: "fast" | "slow" = "fast"
 INPUT $day: date?
 INPUT $names: list[str] = []
-INPUT SECRET $key: str
+INPUT SECRET $key: json
 S1: @ADD (a=$first, b=2) > $sum
 S2: @NOTE (line="it is $sum, $how, $day, ${len($names)}") > $noted
 S3: @RESPOND ($sum)
@@ -193,7 +193,7 @@ async def test_declared_inputs_are_a_form_and_another_run_begins_with_them_but_f
     await write(web, TYPED)
     await web.page.click("button:has-text('set the inputs')")
     await web.page.fill("#input-first", "many")
-    await web.page.fill("#input-key", "hunter2hunter2")
+    await web.page.fill("#input-key", "7215301846")
     await web.page.select_option("#input-how", label="slow")
     await web.page.fill("#input-day", "2026-01-31")
     await web.page.fill("#input-names", "Ada\nGrace")
@@ -205,14 +205,14 @@ async def test_declared_inputs_are_a_form_and_another_run_begins_with_them_but_f
     await web.page.locator("h1 .words", has_text="Done").wait_for()
     assert (web.api.folder / "notes.txt").read_text() == "it is 42, slow, 2026-01-31, 2\n"
     assert [run["plan"] for run in web.api.get("/v1/runs")["runs"]] == ["Add up"]
-    assert "hunter2" not in await web.page.evaluate("JSON.stringify([sessionStorage, localStorage])")
+    assert "7215301846" not in await web.page.evaluate("JSON.stringify([sessionStorage, localStorage])")
     await web.page.click("summary:has-text('Run again')")
     await web.page.click("button:has-text('With the same inputs')")
     await web.page.locator(".inputs .notice", has_text="secrets have to be given again: key").wait_for()
     assert await web.page.input_value("#plan-text") == TYPED
     told = [await web.page.input_value(f"#input-{name}") for name in ("first", "how", "day", "names", "key")]
     assert told == ["40", '"slow"', "2026-01-31", '["Ada","Grace"]', ""]
-    await web.page.fill("#input-key", "hunter2hunter2")
+    await web.page.fill("#input-key", "7215301846")
     await web.page.fill("#input-first", "41")
     await web.page.keyboard.press("Control+Enter")
     await web.page.locator("h1 .words", has_text="Done").wait_for()

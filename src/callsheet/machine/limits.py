@@ -164,4 +164,8 @@ _OPTIONAL = (
 """The bounds that may be None."""
 _NAMES = tuple(f.name for f in fields(Limits))
 _TABLES = ("max_calls_by_tool", "max_concurrency_by_tool")
+IN_REQUESTS = frozenset(_NAMES) - {
+    "replans_on_failure", "window", "retry_delay", "retry_backoff", "max_retry_delay", "max_waiting",
+}  # fmt: skip
+"""The limits that a request to a server can set; the others are the server's."""
 _BOUNDS = tuple(name for name in _NAMES if name.startswith("max_") and name not in _TABLES)

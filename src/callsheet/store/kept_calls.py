@@ -326,6 +326,8 @@ def _undone_in(journal: Journal, info: RunInfo, known: dict[str, frozenset[int]]
 def require_not_undone(journal: Journal, info: RunInfo, at: int | None = None) -> None:
     """Raise JournalError (JRN086) if an undoing has taken back a call of a run, up to an event of it."""
     gone = undone_in(journal, info)
+    if not gone:
+        return
     keys = (row.key for row in journal.events(info.run_id) if row.seq in gone and row.seq <= (at or row.seq))
     steps = [*dict.fromkeys(parse_key(key).step for key in keys if key is not None)]
     if steps:

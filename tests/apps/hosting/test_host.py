@@ -20,6 +20,7 @@ from callsheet.api.policies import load_policy
 from callsheet.api.proving import PolicyRefused
 from callsheet.apps.hosting import ForkRequest, Host, RerunRequest, ResumeOptions, RunRequest, RunState
 from callsheet.apps.hosting.collector import LARGE
+from callsheet.apps.hosting.live_calls import CallReport
 from callsheet.apps.hosting.recorded import CallReports, delete_run
 from callsheet.apps.hosting.requests import Listeners, tightened
 from callsheet.apps.hosting.run_queue import Attempts, Capacity
@@ -205,8 +206,8 @@ async def test_watcher_gets_every_event_once_and_status_and_what_tools_report(fo
         info = host.journal.find_run(run)
         assert [event.seq for event in events] == [*range(1, info.events + 1)]
         assert states[-1].status == "done"
-        assert [(each.key, each.progress) for each in reports[0].calls] == [
-            ("S1.0.1", CallProgress(1, 4, "rows"))
+        assert reports[0].calls == [
+            CallReport("S1.0.1", CallProgress(1, 4, "rows"), ("opened", "rows")),
         ]
         late = [told.seq async for told in host.watch(run, after=2) if not isinstance(told, RunState)]
         assert late == [*range(3, info.events + 1)]

@@ -10,6 +10,7 @@ from pathlib import Path
 from apps.http.conftest import TOKEN
 from callsheet.apps.http.table import ENDPOINTS, document, statuses_of
 from callsheet.diagnostics import CODES
+from callsheet.machine.limits import IN_REQUESTS
 
 _CHECKS = (
     "not_a_server_error",
@@ -58,11 +59,12 @@ def test_operations_on_plans_and_runs_are_told_apart_by_their_tags():
                 assert operation["tags"] != ["plans"]
 
 
-def test_request_bodies_allow_no_additional_properties():
+def test_request_bodies_allow_no_additional_properties_and_just_the_limits_of_requests():
     schemas = document()["components"]["schemas"]
     for endpoint in ENDPOINTS:
         if endpoint.body is not None:
             assert schemas[endpoint.body.__name__]["additionalProperties"] is False
+    assert schemas["LimitArguments"]["properties"].keys() == IN_REQUESTS
 
 
 def test_every_api_code_has_its_status():

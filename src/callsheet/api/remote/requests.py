@@ -14,13 +14,10 @@ from callsheet.api.plan import Plan, PlanLike, as_plan
 from callsheet.diagnostics import Source
 from callsheet.diagnostics.wrong_type import wanted
 from callsheet.machine import Limits, TookPlace
+from callsheet.machine.limits import IN_REQUESTS
 from callsheet.store import check_run_id
 from callsheet.store.runs import RunFilter
 
-_OF_THE_SERVER = frozenset(
-    {"replans_on_failure", "window", "retry_delay", "retry_backoff", "max_retry_delay", "max_waiting"}
-)
-"""The limits that a request cannot name."""
 _TIMES = frozenset({"since", "until", "ended_since", "ended_until"})
 """The conditions on runs that are times."""
 
@@ -84,7 +81,7 @@ def limits_of(given: Limits | None) -> dict[str, Any]:
     if given is None:
         return {}
     data = wanted("limits", given, Limits, "Limits(…)").to_json()
-    return {name: value for name, value in data.items() if name not in _OF_THE_SERVER and value is not None}
+    return {name: value for name, value in data.items() if name in IN_REQUESTS and value is not None}
 
 
 def terms_of(accept_changed_tools: bool, as_recorded: bool, limits: Limits | None) -> dict[str, Any]:

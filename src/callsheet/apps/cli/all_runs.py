@@ -70,7 +70,7 @@ class _Followed:
 
 
 class OpenRuns:
-    """The runs of a journal that have not ended, the newest first; each look reads only what is new."""
+    """The runs of a journal that have not ended, by status; each look reads only what is new."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -83,7 +83,7 @@ class OpenRuns:
         for status in _OPEN:
             query = RunQuery(wanted=RunFilter(status=status), limit=_MOST)
             for info, shown in listed_runs(self._journal, query):
-                row = run_row(self._journal, info, shown)
+                row = run_row(self._journal, info, shown, has_doubts=False)
                 rows.append(self._row(row, max(0.0, now - info.created), now))
         shown_ids = {row["run_id"] for row in rows}
         self._followed = {run: each for run, each in self._followed.items() if run in shown_ids}

@@ -11,7 +11,6 @@ import click
 from callsheet.apps.cli.arguments import NamedPlan, parse_variables
 from callsheet.apps.cli.run import RunArguments, execute_run, run_options
 from callsheet.apps.cli.tools import plan_name_of
-from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.spelling import Syntax
 
 if TYPE_CHECKING:
@@ -68,19 +67,15 @@ def _as_declared(setup: Setup, name: str, values: tuple[str, ...]) -> tuple[str,
     """
     import json  # noqa: PLC0415 - not for --help
 
+    from callsheet.apps.operations.beginnings import require_names  # noqa: PLC0415 - as above
     from callsheet.apps.toolbox import DeclaredTools  # noqa: PLC0415 - as above
 
+    require_names(name, (value.partition("=")[0] for value in values if "=" in value))
     found = DeclaredTools(setup).known().get(name)
     properties: Any = {} if found is None else found.spec.parameters.get("properties") or {}
     texts: list[str] = []
     for value in values:
         argument, equals, text = value.partition("=")
-        if equals and argument and not argument.isidentifier():
-            raise CallsheetError.single(
-                "CFG011",
-                f"the argument {argument[:60]!r} cannot be given: plans cannot write its name",
-                help="name=value, where the name consists of letters, digits and _",
-            )
         is_text = isinstance(properties.get(argument), dict) and properties[argument].get("type") == "string"
         is_quoted = text[:1] == text[-1:] == '"' and len(text) > 1
         texts.append(f"{argument}={json.dumps(text)}" if equals and is_text and not is_quoted else value)

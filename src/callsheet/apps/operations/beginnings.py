@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict, cast
 from callsheet.apps.operations.runs import plan_name
 from callsheet.apps.operations.schema import Object, PlanHash
 from callsheet.diagnostics import CallsheetError, Source
-from callsheet.machine import Limits
+from callsheet.machine.limits import IN_REQUESTS, Limits
 from callsheet.sealing.keys import has_placeholder
 
 if TYPE_CHECKING:
@@ -19,19 +19,13 @@ if TYPE_CHECKING:
 def one_call(tool: str, arguments: Iterable[str]) -> Source:
     """The text of a plan that calls a tool with a variable for each argument, and answers with its result.
 
-    Raises CallsheetError (CFG011) for what is no name, of which a text might make something else.
+    Raises CallsheetError as `require_names` does.
 
     >>> print(one_call("ADD", ["a"]).text.splitlines()[2])
     S1: @ADD (a=$a) > $result ON_FAIL TERMINATE
     """
     names = [*arguments]
-    for name, what in ((tool, "tool"), *((each, "argument") for each in names)):
-        if not name.isidentifier():
-            raise CallsheetError.single(
-                "CFG011",
-                f"the {what} {name[:60]!r} cannot be given: plans cannot write its name",
-                help="names consist of letters, digits and _",
-            )
+    require_names(tool, names)
     given = ", ".join(f"{name}=${name}" for name in names)
     lines = (
         "# ltp: 1",
@@ -44,11 +38,15 @@ def one_call(tool: str, arguments: Iterable[str]) -> Source:
     return Source(f"call {tool.lower()}", "\n".join(lines))
 
 
-_ASKED = frozenset(name for name in Limits().to_json() if name.startswith("max_")) - {
-    "max_retry_delay",
-    "max_waiting",
-} | {"schedule"}
-"""The limits that a request can set."""
+def require_names(tool: str, arguments: Iterable[str]) -> None:
+    """Raise CallsheetError (CFG011) for what is no name, of which a text might make something else."""
+    for name, what in ((tool, "tool"), *((each, "argument") for each in arguments)):
+        if not name.isidentifier():
+            raise CallsheetError.single(
+                "CFG011",
+                f"the {what} {name[:60]!r} cannot be given: plans cannot write its name",
+                help="names consist of letters, digits and _",
+            )
 
 
 class BeginningRow(TypedDict):
@@ -89,7 +87,7 @@ def beginning_of(journal: Journal, info: RunInfo, usual: Limits) -> BeginningRow
         "limits": {
             name: bound
             for name, bound in cast("dict[str, Any]", body.get("limits") or {}).items()
-            if name in _ASKED and bound != known.get(name)
+            if name in IN_REQUESTS and bound != known.get(name)
         },
         "policy": cast("dict[str, Any]", body.get("policy") or {}).get("name"),
     }

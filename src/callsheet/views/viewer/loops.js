@@ -82,7 +82,7 @@ export function pace(data, visit) {
 }
 
 // 11/s, 4.2/min or 3/h.
-export function rateText(rate) {
+function rateText(rate) {
   const [number, unit] = rate >= 1 ? [rate, "s"] : rate * 60 >= 1 ? [rate * 60, "min"] : [rate * 3600, "h"];
   return `${number.toFixed(number < 10 ? 1 : 0)}/${unit}`;
 }

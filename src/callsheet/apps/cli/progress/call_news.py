@@ -1,6 +1,7 @@
 """Turns what happens to single calls of a run into news for a display: items of a FOREACH, progress of tools.
 
-In: the keys of calls, from the listener of a run, and the notes of its machine. Out: news by step and item.
+In: the keys of calls, from the listener of a run, and the notes of its machine. Out: news by step and item,
+and what the open calls of a step do.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def _rate(rate: float) -> str:
 
 
 class Loops:
-    """The loops of a run that are under way, by the paths of their visits."""
+    """The loops of a plan with blocks that are under way, by the paths of their visits."""
 
     def __init__(self) -> None:
         self._by_path: dict[str, LoopCount] = {}
@@ -114,10 +114,6 @@ class Loops:
     def take(self, note: Note, at: float) -> None:
         """Take a note of that time."""
         path, kind = note.step, note.kind
-        if note.at is not None and note.at.item:
-            if kind is NoteKind.FAILED and path in self._by_path:
-                self._by_path[path].end(note.at.item, at, failed=True)
-            return
         if kind is NoteKind.STARTED:
             if note.at is not None and note.at.items:
                 self._by_path[path] = LoopCount(note.at.items, at)
@@ -129,11 +125,6 @@ class Loops:
             for loop, item in items_around(path):
                 if loop in self._by_path:
                     self._by_path[loop].end(item, at, failed=failed)
-
-    def done(self, step: str, item: int, at: float) -> None:
-        """An item of a FOREACH that is one step has succeeded."""
-        if step in self._by_path:
-            self._by_path[step].end(item, at)
 
     def text(self, path: str, now: float) -> str:
         """How far the loop with this path is; "" if there is none."""

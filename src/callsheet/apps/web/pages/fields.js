@@ -1,6 +1,6 @@
 // A form made from a JSON Schema: what the fields are, how their texts are read, and how they look.
 import { html } from "../../viewer/ui.js";
-import { into } from "../../viewer/actions.js";
+import { into, typed } from "../../viewer/actions.js";
 
 const HINTS = { "date-time": "2026-01-31T15:00:00Z", duration: "2d, 1h30m" };
 const LONG_TEXT = 80; // characters from which a text gets a field of several lines
@@ -64,7 +64,7 @@ export function valueOf(field, text = "") {
   if (field.kind === "integer" || field.kind === "number") return numberOf(field, text);
   if (field.kind === "lines" && !Array.isArray(parsed))
     return { value: text.split("\n").map((line) => line.trim()).filter(Boolean) };
-  if (field.kind === "any") return { value: parsed === undefined ? text : parsed };
+  if (field.kind === "any") return { value: field.isSecret ? text : typed(text) }; // secrets are sent as texts
   return parsed === undefined ? { problem: "is not JSON: texts stand in double quotes" } : { value: parsed };
 }
 
