@@ -16,6 +16,9 @@ import termios
 import time
 from collections.abc import Iterator
 
+from callsheet.apps.cli import all_runs
+from callsheet.store import Journal
+
 PLAN = (
     "S1: @ADD (a=1) > $a",
     'S2: @LOOK (path="begun", wait=2.0) > $b',
@@ -103,7 +106,7 @@ def test_ctrl_c_ends_watching_only(machine, wait_for):
         assert run.wait(60) == 0
 
 
-def test_waiting_run_is_reported(machine):
+def test_waiting_run_is_reported(machine, monkeypatch):
     plan = machine.plan('S1: @ASK_HUMAN (prompt="go?") > $a', "S2: @RESPOND ($a)")
     machine("run", plan, "--tools", machine.tools, "--run-id", "r1")
     with screen("top", "r1") as top:
@@ -114,6 +117,11 @@ def test_waiting_run_is_reported(machine):
     assert (row["run_id"], row["status"], row["under_way"]) == ("r1", "waiting", "an answer at S1")
     assert re.match(r"r1 +waiting +\S+ m?s +1  plan.ltp  an answer at S1", machine("top", "--all").stdout)
     assert "leave out RUN" in machine("top", "r1", "--all").stderr
+    machine("run", plan, "--tools", machine.tools, "--run-id", "r2")
+    monkeypatch.setattr(all_runs, "_MOST", 1)
+    with Journal.open_to_read(machine.journal) as journal:
+        runs = all_runs.OpenRuns(journal)
+        assert ([row["run_id"] for row in runs.look()], runs.cut) == (["r2"], ("waiting",))
 
 
 def test_without_terminal_events_are_lines(machine):

@@ -75,14 +75,20 @@ class OpenRuns:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._followed: dict[str, _Followed] = {}
+        self.cut: tuple[str, ...] = ()
+        """The statuses of which there are more runs than the newest that the last look gave."""
 
     def look(self) -> list[OpenRun]:
         """How they are now."""
         now = time.time()
         rows: list[OpenRun] = []
-        for status in _OPEN:
-            query = RunQuery(wanted=RunFilter(status=status), limit=_MOST)
-            for info, shown in listed_runs(self._journal, query):
+        found = {
+            status: listed_runs(self._journal, RunQuery(wanted=RunFilter(status=status), limit=_MOST + 1))
+            for status in _OPEN
+        }
+        self.cut = tuple(status for status, runs in found.items() if len(runs) > _MOST)
+        for runs in found.values():
+            for info, shown in runs[:_MOST]:
                 row = run_row(self._journal, info, shown, has_doubts=False)
                 rows.append(self._row(row, max(0.0, now - info.created), now))
         shown_ids = {row["run_id"] for row in rows}
@@ -104,6 +110,12 @@ class OpenRuns:
         }
 
 
+def left_out(cut: tuple[str, ...]) -> str:
+    """Which runs are not shown, and how they are."""
+    words = " and ".join(status.replace("_", " ") for status in cut)
+    return f"the newest {_MOST} runs that are {words}; all: callsheet runs --status {cut[0]}"
+
+
 def line_of(row: OpenRun) -> str:
     """A run on one line."""
     status, took = row["status"].replace("_", " "), format_seconds(row["seconds"])
@@ -120,11 +132,12 @@ def watch(journal: Journal) -> None:
     drawing = Drawing(console=screen, auto_refresh=False, screen=False)
     with drawing:
         while True:
-            drawing.update(_table(runs.look(), screen.height - 2), refresh=True)
+            rows = runs.look()
+            drawing.update(_table(rows, screen.height - 2, runs.cut), refresh=True)
             time.sleep(_PAUSE)
 
 
-def _table(rows: list[OpenRun], most: int) -> Table:
+def _table(rows: list[OpenRun], most: int, cut: tuple[str, ...]) -> Table:
     from rich.table import Table  # noqa: PLC0415 - imports rich
     from rich.text import Text  # noqa: PLC0415 - as above
 
@@ -144,4 +157,6 @@ def _table(rows: list[OpenRun], most: int) -> Table:
         )
     if len(rows) > most:
         table.add_row(f"and {len(rows) - most} more")
+    if cut:
+        table.caption = Text(left_out(cut))
     return table

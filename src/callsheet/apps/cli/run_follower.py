@@ -164,15 +164,18 @@ def top(run: str, is_all: bool, journal: Path | None, is_strict: bool, as_json: 
 
 
 def _watch_all(run: str, journal: Path | None, *, as_json: bool) -> int:
-    from callsheet.apps.cli.all_runs import OpenRuns, line_of, watch  # noqa: PLC0415 - not for --help
+    from callsheet.apps.cli.all_runs import OpenRuns, left_out, line_of, watch  # noqa: PLC0415 - not for --help
 
     if run != "last":
         raise click.UsageError("--all watches all runs: leave out RUN")
     with journals.open_to_read(journal) as opened, ignoring_broken_pipe():
         if not as_json and is_terminal(sys.stdout) and can_redraw(sys.stderr):
             watch(opened)
-        for row in OpenRuns(opened).look():
+        runs = OpenRuns(opened)
+        for row in runs.look():
             print_text(json.dumps(row) if as_json else line_of(row))
+        if runs.cut:
+            to_stderr(left_out(runs.cut))
     return Exit.OK
 
 
