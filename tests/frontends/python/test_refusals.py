@@ -94,6 +94,16 @@ REFUSED = {
         "PYT015",
         3,
     ),
+    "async def main():\n    n = 1\n    b, c = enumerate(map(lambda x: x * n, [1])), 2\n    await score(1)\n"
+    "    n = 2\n    return list(b), c": (
+        "PYT015",
+        3,
+    ),
+    "async def main():\n    for f, n in [(lambda x: x, 1)]:\n        y = await score(n)\n"
+    "        await score([f for f in [y]][0])": (
+        "PYT019",
+        2,
+    ),
     "async def main():\n    xs = [1]\n    for x in xs:\n        await score(x)\n        xs.append(2)": (
         "PYT015",
         5,

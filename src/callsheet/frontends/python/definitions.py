@@ -98,11 +98,11 @@ def unawaiting_as_pure(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
             continue
         inside = [each for part in one.body for each in walk(part)]
         waits = (ast.Await, ast.AsyncFor, ast.AsyncWith, ast.AsyncFunctionDef, ast.Yield, ast.YieldFrom)
-        uses = [each for each in nodes if isinstance(each, ast.Name) and each.id == one.name]
         is_pure = not any(isinstance(each, waits) or getattr(each, "is_async", 0) for each in inside)
-        if not is_pure or not any(isinstance(each, ast.Lambda) for each in inside) or not uses:
+        if not is_pure or not any(isinstance(each, ast.Lambda) for each in inside):
             continue
-        if all(id(each) in awaited for each in uses):
+        uses = [each for each in nodes if isinstance(each, ast.Name) and each.id == one.name]
+        if uses and all(id(each) in awaited for each in uses):
             made = ast.FunctionDef(one.name, one.args, one.body, [], one.returns)
             vars(made)["type_params"] = []
             module.body[number] = placed(made, one)
