@@ -125,7 +125,7 @@ class _Unawaited(ast.NodeTransformer):
         return node.value if isinstance(called, ast.Name) and called.id in self.names else node
 
 
-def partials_as_calls(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+def partials_as_calls(nodes: Sequence[ast.AST]) -> bool:
     """Write the calls of `name = partial(f, …)` as calls of `f`; whether there were any.
 
     It stays where the name is set again, or is more than called.
@@ -133,7 +133,7 @@ def partials_as_calls(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     >>> module = ast.parse('''async def main(channel):
     ...     tell = partial(post, channel, level=2)
     ...     return await tell("a")''')
-    >>> partials_as_calls(module, list(ast.walk(module)))
+    >>> partials_as_calls(list(ast.walk(module)))
     True
     >>> print(ast.unparse(module))
     async def main(channel):

@@ -136,7 +136,7 @@ class _Loops:
         if not functions or not is_pure or not is_own:
             return None
         place = self.fresh("place")
-        parts = [self._part(held, place, at, len(names), is_items) for at in range(len(names))]
+        parts = [_part(held, place, at, is_items) for at in range(len(names))]
         if isinstance(one.target, ast.Name):
             parts = [ast.Subscript(ast.Name(held, ast.Load()), ast.Name(place, ast.Load()), ast.Load())]
         putting = _Putting({names[at]: parts[at] for at in functions})
@@ -163,13 +163,14 @@ class _Loops:
             case _:
                 return False
 
-    def _part(self, held: str, place: str, at: int, count: int, is_items: bool) -> ast.expr:
-        table: ast.expr = ast.Name(held, ast.Load())
-        number = ast.Name(place, ast.Load())
-        if is_items:
-            made = ast.Call(ast.Attribute(table, "values", ast.Load()), [], []) if at else table
-            return ast.Subscript(ast.Call(ast.Name("list", ast.Load()), [made], []), number, ast.Load())
-        return ast.Subscript(ast.Subscript(table, number, ast.Load()), ast.Constant(at), ast.Load())
+
+def _part(held: str, place: str, at: int, is_items: bool) -> ast.expr:
+    table: ast.expr = ast.Name(held, ast.Load())
+    number = ast.Name(place, ast.Load())
+    if is_items:
+        made = ast.Call(ast.Attribute(table, "values", ast.Load()), [], []) if at else table
+        return ast.Subscript(ast.Call(ast.Name("list", ast.Load()), [made], []), number, ast.Load())
+    return ast.Subscript(ast.Subscript(table, number, ast.Load()), ast.Constant(at), ast.Load())
 
 
 def _is_none(node: ast.expr) -> bool:

@@ -2,7 +2,8 @@
 
 In: the tree of a file, which is changed in place. `jobs += [f(x) for x in xs]` becomes appends, and where a
 list has calls of several functions, each is one of a new function, which is told what to call and with what.
-A dict whose values are gathered becomes a list of its keys and one of its calls.
+A dict whose values are gathered becomes a list of its keys and one of its calls. A call `f(**x)`
+becomes one of a function that makes it.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from callsheet.frontends.python.syntax import Renaming
 _TASKS = frozenset({"create_task", "ensure_future"})
 
 
-def mixed_calls_as_one(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+def mixed_calls_as_one(nodes: Sequence[ast.AST]) -> bool:
     """Let each list of calls that is gathered hold calls of one function; whether any list was changed.
 
     >>> module = ast.parse('''async def main(xs):
     ...     jobs = [log("start")]
     ...     jobs += [post(x) for x in xs]
     ...     return await asyncio.gather(*jobs)''')
-    >>> mixed_calls_as_one(module, list(ast.walk(module)))
+    >>> mixed_calls_as_one(list(ast.walk(module)))
     True
     >>> print(ast.unparse(module))
     async def main(xs):
