@@ -94,6 +94,21 @@ REFUSED = {
         "PYT015",
         3,
     ),
+    "async def main():\n    n = 1\n    b, c = enumerate(map(lambda x: x * n, [1])), 2\n    await score(1)\n"
+    "    n = 2\n    return list(b), c": (
+        "PYT015",
+        3,
+    ),
+    "async def f(xs):\n    ys = xs\n    xs.append(await score(2))\n    return ys\nasync def main():\n"
+    "    xs = []\n    ys = await f(xs)\n    await score(1)\n    ys.append(1)\n    return xs, ys": (
+        "PYT015",
+        9,
+    ),
+    "async def main():\n    for f, n in [(lambda x: x, 1)]:\n        y = await score(n)\n"
+    "        await score([f for f in [y]][0])": (
+        "PYT019",
+        2,
+    ),
     "async def main():\n    xs = [1]\n    for x in xs:\n        await score(x)\n        xs.append(2)": (
         "PYT015",
         5,

@@ -97,10 +97,12 @@ class ClassJudge(ast.NodeVisitor):
         self.own_methods = {name for one in self.classes.values() for name in one.methods}
         self.own_methods |= {name for one in self.classes.values() for name in one.stored}
         self.own_methods |= {field.name for one in self.classes.values() for field in one.fields}
+        self.functions_named: dict[str, list[ast.FunctionDef]] = {}
+        for node in self.scopes.nodes:
+            if isinstance(node, ast.FunctionDef):
+                self.functions_named.setdefault(node.name, []).append(node)
         self.generators = {
-            node.name
-            for node in self.scopes.nodes
-            if isinstance(node, ast.FunctionDef) and is_generator(node)
+            name for name, found in self.functions_named.items() if any(map(is_generator, found))
         }
         self.consumed = set[int]()
         self._class: list[ProgramClass] = []

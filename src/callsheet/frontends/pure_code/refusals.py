@@ -372,9 +372,7 @@ class _Judge(ClassJudge):
         if takes_all:
             self.consumed.update(id(argument) for argument in node.args)
         elif isinstance(func, ast.Name):
-            own = [
-                one for one in self.scopes.nodes if isinstance(one, ast.FunctionDef) and one.name == func.id
-            ]
+            own = self.functions_named.get(func.id, [])
             parameters = own[0].args.posonlyargs + own[0].args.args if len(own) == 1 else []
             for one, argument in zip(parameters, node.args, strict=False):
                 if isinstance(argument, ast.Call) and _goes_through(own[0], one.arg):

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Final, cast
 
+from callsheet.frontends.python.container_words import LAZY
 from callsheet.frontends.python.error_values import fields_of
 from callsheet.frontends.python.exceptions import FAILURE_KINDS, exception_name
 from callsheet.frontends.python.kinds import FLAT, OPAQUE
@@ -26,7 +27,6 @@ _SURE: Final = frozenset({"append", "appendleft"})
 """Those that no argument lets fail."""
 _BULK: Final = frozenset({"extend", "update", "extendleft", "subtract", "difference_update"})
 """Those that take items in one by one, from what they are given."""
-_LAZY: Final = frozenset({"map", "filter", "zip", "iter", "enumerate", "reversed"})
 
 
 def may_end_half_done(
@@ -111,7 +111,7 @@ class _Statement:
             return False
         if isinstance(value, ast.Call):
             name = dotted(value.func) or ""
-            return name not in _LAZY and self.kind_of(value) != OPAQUE
+            return name not in LAZY and self.kind_of(value) != OPAQUE
         return not isinstance(value, ast.Name) or self.kind_of(value) != OPAQUE
 
     def _is_atomic_value(self, value: ast.expr) -> bool:

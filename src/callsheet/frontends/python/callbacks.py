@@ -55,13 +55,10 @@ def _arguments(call: ast.Call, function: ast.AsyncFunctionDef) -> list[tuple[str
 
 def _of_method(name: str, given: ast.expr, function: ast.AsyncFunctionDef) -> ast.expr:
     """A method that is given, as `rows.append`, as a lambda with the parameters that its calls give."""
-    calls = [
-        one
-        for one in own_nodes(*function.body)
-        if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == name
-    ]
-    counts = {len(one.args) for one in calls if not one.keywords}
-    if not (isinstance(given, ast.Attribute) and isinstance(given.value, ast.Name)) or len(counts) != 1:
+    if not (isinstance(given, ast.Attribute) and isinstance(given.value, ast.Name)):
+        return given
+    counts = {len(one.args) for one in _calls_of(function, name) if not one.keywords}
+    if len(counts) != 1:
         return given
     names = [f"{name}_{number}" for number in range(counts.pop())]
     arguments = ast.arguments([], [ast.arg(one) for one in names], None, [], [], None, [])
@@ -122,7 +119,7 @@ def specialised(
     inner.absent = {
         name
         for name, value in {**_defaults(of), **given}.items()
-        if isinstance(value, ast.Constant) and value.value is None and _is_called(function, name)
+        if isinstance(value, ast.Constant) and value.value is None and _calls_of(function, name)
     }
     body: list[ast.stmt] = []
     for one in made.body:
@@ -157,11 +154,12 @@ def specialised(
     return made, ast.copy_location(again, call)
 
 
-def _is_called(function: ast.AsyncFunctionDef, name: str) -> bool:
-    return any(
-        isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == name
+def _calls_of(function: ast.AsyncFunctionDef, name: str) -> list[ast.Call]:
+    return [
+        one
         for one in own_nodes(*function.body)
-    )
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == name
+    ]
 
 
 def _defaults(of: ast.arguments) -> Mapping[str, ast.expr]:

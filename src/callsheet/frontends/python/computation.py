@@ -16,7 +16,7 @@ from callsheet.diagnostics import Span
 from callsheet.frontends.pure_code.facts import FACTORY
 from callsheet.frontends.python import core
 from callsheet.frontends.python.atomicity import kept_after_failure, may_end_half_done, methods_of
-from callsheet.frontends.python.container_words import sets_item, sources_seen
+from callsheet.frontends.python.container_words import generators_in, sets_item, sources_seen
 from callsheet.frontends.python.definitions import has_functions, is_built_in
 from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR
 from callsheet.frontends.python.expressions import Lowering, NotSimple, made_span
@@ -620,18 +620,19 @@ class Computation:
     def _check_generators(self, body: Sequence[ast.stmt], outputs: Sequence[str]) -> None:
         """Raises Refused (PYT015) for a generator that is kept over a call, and reads what is set again."""
         for one in body:
-            if not isinstance(one, ast.Assign) or not isinstance(one.value, ast.GeneratorExp):
+            if not isinstance(one, (ast.Assign, ast.AnnAssign)) or one.value is None:
                 continue
-            first, *others = one.value.generators
-            late = names_read(one.value.elt, *first.ifs, *others) - names_bound(first.target)
-            for name in sorted(late & self.names) if names_bound(one) & {*outputs} else ():
-                if sum(name in core.bound_by(each) for each in core.all_of(self.function.body)) > 1:
-                    raise Refused(
-                        "PYT015",
-                        one.value,
-                        f"this generator would see later values of {name}, and is kept over a call",
-                        f"write a list: [{ast.unparse(one.value)[1:-1]}]",
-                    )
+            for made, late in generators_in(one.value) if names_bound(one) & {*outputs} else ():
+                for name in sorted(late & self.names):
+                    if sum(name in core.bound_by(each) for each in core.all_of(self.function.body)) > 1:
+                        is_plain = isinstance(made, ast.GeneratorExp)
+                        text = f"[{ast.unparse(made)[1:-1]}]" if is_plain else f"list({ast.unparse(made)})"
+                        raise Refused(
+                            "PYT015",
+                            made,
+                            f"this generator would see later values of {name}, and is kept over a call",
+                            f"write a list: {text}",
+                        )
 
     def _compute_label(self, outputs: Sequence[str]) -> str:
         named = [name for name in outputs if not name.rpartition("_")[2].isdigit()]

@@ -9,7 +9,10 @@ import ast
 from collections.abc import Iterator
 from typing import Final
 
-from callsheet.frontends.python.source import dotted, names_bound, walk
+from callsheet.frontends.python.source import dotted, names_bound, names_read, parameters_of, walk
+
+LAZY: Final = frozenset({"enumerate", "zip", "reversed", "iter", "map", "filter"})
+"""Functions whose result takes items of what they are given when one is asked for."""
 
 NUMBER_DRAWS: Final = frozenset(
     {
@@ -191,3 +194,20 @@ def may_be_container(node: ast.expr) -> bool:
     if isinstance(node, ast.Call):
         return (dotted(node.func) or "").split(".")[-1] not in FRESH_TEXTS
     return True
+
+
+def generators_in(value: ast.expr) -> Iterator[tuple[ast.expr, set[str]]]:
+    """The generators that a value is or holds, each with the names that it reads when an item is taken."""
+    match value:
+        case ast.GeneratorExp(elt=item, generators=[first, *others]):
+            yield value, names_read(item, *first.ifs, *others) - names_bound(first.target)
+        case ast.Call(func=ast.Name(id="map" | "filter"), args=[ast.Lambda() as function, *_]):
+            yield value, names_read(function.body) - {one.arg for one in parameters_of(function.args)}
+        case ast.Call(func=ast.Name(id=name), args=parts) if name in LAZY:
+            for one in parts:
+                yield from generators_in(one)
+        case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Dict(values=parts):
+            for one in parts:
+                yield from generators_in(one)
+        case _:
+            pass

@@ -85,7 +85,7 @@ def contexts_as_statements(module: ast.Module, nodes: Sequence[ast.AST]) -> bool
     return contexts.is_changed
 
 
-def returns_after_finally(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+def returns_after_finally(nodes: Sequence[ast.AST]) -> bool:
     """Let what `finally` changes be changed before the function returns; whether there was any.
 
     A function of a plan returns what it has changed behind its result, so its last statement has to be last.
@@ -95,7 +95,7 @@ def returns_after_finally(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     ...         return await read("a")
     ...     finally:
     ...         log.append("read")''')
-    >>> returns_after_finally(module, list(ast.walk(module)))
+    >>> returns_after_finally(list(ast.walk(module)))
     True
     >>> print(ast.unparse(module))
     async def main(log):

@@ -98,11 +98,11 @@ def unawaiting_as_pure(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
             continue
         inside = [each for part in one.body for each in walk(part)]
         waits = (ast.Await, ast.AsyncFor, ast.AsyncWith, ast.AsyncFunctionDef, ast.Yield, ast.YieldFrom)
-        uses = [each for each in nodes if isinstance(each, ast.Name) and each.id == one.name]
         is_pure = not any(isinstance(each, waits) or getattr(each, "is_async", 0) for each in inside)
-        if not is_pure or not any(isinstance(each, ast.Lambda) for each in inside) or not uses:
+        if not is_pure or not any(isinstance(each, ast.Lambda) for each in inside):
             continue
-        if all(id(each) in awaited for each in uses):
+        uses = [each for each in nodes if isinstance(each, ast.Name) and each.id == one.name]
+        if uses and all(id(each) in awaited for each in uses):
             made = ast.FunctionDef(one.name, one.args, one.body, [], one.returns)
             vars(made)["type_params"] = []
             module.body[number] = placed(made, one)
@@ -125,7 +125,7 @@ class _Unawaited(ast.NodeTransformer):
         return node.value if isinstance(called, ast.Name) and called.id in self.names else node
 
 
-def partials_as_calls(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+def partials_as_calls(nodes: Sequence[ast.AST]) -> bool:
     """Write the calls of `name = partial(f, …)` as calls of `f`; whether there were any.
 
     It stays where the name is set again, or is more than called.
@@ -133,7 +133,7 @@ def partials_as_calls(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     >>> module = ast.parse('''async def main(channel):
     ...     tell = partial(post, channel, level=2)
     ...     return await tell("a")''')
-    >>> partials_as_calls(module, list(ast.walk(module)))
+    >>> partials_as_calls(list(ast.walk(module)))
     True
     >>> print(ast.unparse(module))
     async def main(channel):

@@ -81,7 +81,7 @@ class Failures(ast.NodeTransformer):
         """A call."""
         name = dotted(node.func)
         if isinstance(node.func, ast.Attribute) and not node.args and not node.keywords:
-            if node.func.attr == "result":
+            if node.func.attr == "result" and not self.of.has_method("result"):
                 return self.visit(node.func.value)
             if node.func.attr == "exception" and self.keeps:
                 value = self.visit(node.func.value)

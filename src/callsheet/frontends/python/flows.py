@@ -166,7 +166,7 @@ class _Flows:
             return [one]
         head = one.test if isinstance(one, ast.If) else one.iter if isinstance(one, ast.For) else one
         found = [each for each in own_nodes(head) if self._is_comprehension(each)]
-        inner = [each for part in found for each in own_nodes(*children(part))]
+        inner = {each for part in found for each in own_nodes(*children(part))}
         others = any(isinstance(each, ast.Await) for each in own_nodes(head) if each not in inner)
         if others or any(each in inner or _is_conditional(one, each) for each in found):
             return [one]

@@ -79,18 +79,17 @@ class _Loops:
         return self.is_changed
 
     def _block(self, body: list[ast.stmt]) -> None:
-        for number, one in enumerate(body):
-            if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                continue
+        made: list[ast.stmt] = []
+        for one in body:
             if isinstance(one, ast.For) and any(map(waits, one.body)):
                 before = self._loop(one)
-                if before is not None:
-                    body[number : number + 1] = [*before, one]
-                    self.is_changed = True
-                    self._block(body)
-                    return
-            for block in blocks_in(one):
-                self._block(block)
+                self.is_changed = self.is_changed or before is not None
+                made += before or []
+            made.append(one)
+            if not isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                for block in blocks_in(one):
+                    self._block(block)
+        body[:] = made
 
     def _loop(self, one: ast.For) -> list[ast.stmt] | None:
         """Change a loop over a table with functions; what has to stand before it, None for any other loop."""
@@ -126,8 +125,10 @@ class _Loops:
             return None
         functions = [at for at in range(len(names)) if any(self._is_function(row[at]) for row in rows)]
         is_pure = all(self._is_function(row[at]) or _is_none(row[at]) for at in functions for row in rows)
-        inside = {id(each) for part in one.body for each in walk(part)} | {id(each) for each in targets}
-        bound = names_bound(*one.body)
+        nodes = [each for part in one.body for each in walk(part)]
+        inside = {id(each) for each in (*nodes, *targets)}
+        bound = {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+        bound |= names_bound(*one.body) | {each.arg for each in nodes if isinstance(each, ast.arg)}
         is_own = all(
             names[at] not in bound and all(id(use) in inside for use in self.uses if use.id == names[at])
             for at in functions
@@ -135,7 +136,7 @@ class _Loops:
         if not functions or not is_pure or not is_own:
             return None
         place = self.fresh("place")
-        parts = [self._part(held, place, at, len(names), is_items) for at in range(len(names))]
+        parts = [_part(held, place, at, is_items) for at in range(len(names))]
         if isinstance(one.target, ast.Name):
             parts = [ast.Subscript(ast.Name(held, ast.Load()), ast.Name(place, ast.Load()), ast.Load())]
         putting = _Putting({names[at]: parts[at] for at in functions})
@@ -162,13 +163,14 @@ class _Loops:
             case _:
                 return False
 
-    def _part(self, held: str, place: str, at: int, count: int, is_items: bool) -> ast.expr:
-        table: ast.expr = ast.Name(held, ast.Load())
-        number = ast.Name(place, ast.Load())
-        if is_items:
-            made = ast.Call(ast.Attribute(table, "values", ast.Load()), [], []) if at else table
-            return ast.Subscript(ast.Call(ast.Name("list", ast.Load()), [made], []), number, ast.Load())
-        return ast.Subscript(ast.Subscript(table, number, ast.Load()), ast.Constant(at), ast.Load())
+
+def _part(held: str, place: str, at: int, is_items: bool) -> ast.expr:
+    table: ast.expr = ast.Name(held, ast.Load())
+    number = ast.Name(place, ast.Load())
+    if is_items:
+        made = ast.Call(ast.Attribute(table, "values", ast.Load()), [], []) if at else table
+        return ast.Subscript(ast.Call(ast.Name("list", ast.Load()), [made], []), number, ast.Load())
+    return ast.Subscript(ast.Subscript(table, number, ast.Load()), ast.Constant(at), ast.Load())
 
 
 def _is_none(node: ast.expr) -> bool:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, NoReturn, TypeVar
 
 from callsheet.frontends.pure_code.facts import LINKS_AMONG, RELINKED
 from callsheet.frontends.python import core
-from callsheet.frontends.python.container_words import sets_item
+from callsheet.frontends.python.container_words import LAZY, sets_item
 from callsheet.frontends.python.kinds import Kinds
 from callsheet.frontends.python.objects import Node, chain, find
 from callsheet.frontends.python.sharing import Sharing
@@ -23,7 +23,6 @@ from callsheet.frontends.python.syntax import parsed
 from callsheet.frontends.python.variables import Variables, bound_names
 
 _Tree = TypeVar("_Tree", bound=ast.AST)
-_LAZY: Final = frozenset({"enumerate", "zip", "reversed", "iter", "map", "filter"})
 _VIEWS: Final = frozenset({"items", "values", "keys"})
 _CONSUMERS: Final = frozenset(
     {
@@ -147,7 +146,7 @@ class Linking:
                 last = name.rpartition(".")[2] or (func.attr if isinstance(func, ast.Attribute) else "")
                 is_view = isinstance(func, ast.Attribute) and func.attr in _VIEWS and not node.args
                 definition = self.facts.definitions.get(name)
-                is_lazy = name in _LAZY or is_view or _yields(definition)
+                is_lazy = name in LAZY or is_view or _yields(definition)
                 if is_lazy and not is_used:
                     self._refuse()
                 used = last in _CONSUMERS or (is_lazy and is_used) or name == "next"
@@ -396,7 +395,7 @@ class Linking:
             case ast.Name() | ast.Subscript() | ast.Attribute():
                 if not (isinstance(source, ast.Subscript) and isinstance(source.slice, ast.Slice)):
                     yield source
-            case ast.Call(func=ast.Name(id=name), args=args) if name in _LAZY:
+            case ast.Call(func=ast.Name(id=name), args=args) if name in LAZY:
                 for one in args:
                     yield from self._live(one.value if isinstance(one, ast.Starred) else one)
             case ast.Call(func=ast.Attribute(attr=attr, value=value), args=[]) if attr in _VIEWS:

@@ -2,7 +2,8 @@
 
 In: the tree of a file, which is changed in place. `jobs += [f(x) for x in xs]` becomes appends, and where a
 list has calls of several functions, each is one of a new function, which is told what to call and with what.
-A dict whose values are gathered becomes a list of its keys and one of its calls.
+A dict whose values are gathered becomes a list of its keys and one of its calls. A call `f(**x)`
+becomes one of a function that makes it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import cast
 
 from callsheet.frontends.python.inlining import Fresh, blocks_in, placed
@@ -20,14 +21,14 @@ from callsheet.frontends.python.syntax import Renaming
 _TASKS = frozenset({"create_task", "ensure_future"})
 
 
-def mixed_calls_as_one(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+def mixed_calls_as_one(nodes: Sequence[ast.AST]) -> bool:
     """Let each list of calls that is gathered hold calls of one function; whether any list was changed.
 
     >>> module = ast.parse('''async def main(xs):
     ...     jobs = [log("start")]
     ...     jobs += [post(x) for x in xs]
     ...     return await asyncio.gather(*jobs)''')
-    >>> mixed_calls_as_one(module, list(ast.walk(module)))
+    >>> mixed_calls_as_one(list(ast.walk(module)))
     True
     >>> print(ast.unparse(module))
     async def main(xs):
@@ -58,22 +59,34 @@ def mixed_calls_as_one(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
 
 def _gathered(function: ast.AsyncFunctionDef) -> list[str]:
     """The variables whose calls a function gathers."""
-    found = [
-        one.value.id
-        for call in own_nodes(*function.body)
+    found = [one.id for one in _spread_in_gathers(own_nodes(*function.body)) if isinstance(one, ast.Name)]
+    return list(dict.fromkeys(found))
+
+
+def _spread_in_gathers(nodes: Iterable[ast.AST]) -> list[ast.expr]:
+    """What the gathers among some nodes are given with a star."""
+    return [
+        one.value
+        for call in nodes
         if isinstance(call, ast.Call) and (dotted(call.func) or "").rpartition(".")[2] == "gather"
         for one in call.args
-        if isinstance(one, ast.Starred) and isinstance(one.value, ast.Name)
+        if isinstance(one, ast.Starred)
     ]
-    return list(dict.fromkeys(found))
 
 
 def _dicts_as_lists(function: ast.AsyncFunctionDef, fresh: Fresh) -> bool:
     """Write `calls = {key: f(x) for …}`, whose values are gathered, as two lists; whether there was any."""
     changed = False
+    gathered = {
+        (dotted(one.func) or "").partition(".")[0]
+        for one in _spread_in_gathers(own_nodes(*function.body))
+        if isinstance(one, ast.Call)
+    }
     for number, one in reversed(list(enumerate(function.body))):
         match one:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Dict() | ast.DictComp() as made):
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Dict() | ast.DictComp() as made) if (
+                name in gathered
+            ):
                 keys = fresh(f"{name}_keys")
                 uses = _uses_of_dict(function, name, keys)
                 lists = None if uses is None else _lists_of(name, keys, made, fresh)
@@ -92,13 +105,7 @@ def _uses_of_dict(function: ast.AsyncFunctionDef, name: str, keys: str) -> dict[
     inside, gathers = list(own_nodes(*function.body)), 0
     methods = {id(one.func): one for one in inside if isinstance(one, ast.Call) and not one.args}
     owners = {id(one.value): one for one in inside if isinstance(one, ast.Attribute)}
-    stars = {
-        id(each.value)
-        for one in inside
-        if isinstance(one, ast.Call) and (dotted(one.func) or "").rpartition(".")[2] == "gather"
-        for each in one.args
-        if isinstance(each, ast.Starred)
-    }
+    stars = {id(one) for one in _spread_in_gathers(inside)}
     for one in inside:
         if not (isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load)):
             continue
@@ -131,7 +138,7 @@ def _lists_of(name: str, keys: str, made: ast.Dict | ast.DictComp, fresh: Fresh)
 
     if isinstance(made, ast.Dict):
         constants = [one.value for one in made.keys if isinstance(one, ast.Constant)]
-        if len({*map(str, constants)}) < len(made.keys) or not all(map(is_call, made.values)):
+        if len({*constants}) < len(made.keys) or not all(map(is_call, made.values)):
             return None
         known = [one for one in made.keys if one is not None]
         return [
@@ -358,18 +365,21 @@ def spread_calls_as_functions(module: ast.Module, nodes: Sequence[ast.AST]) -> b
     for one in nodes:
         if not isinstance(one, ast.AsyncFunctionDef):
             continue
-        for call in _gathered_elements(one):
+        own = names_bound(*one.body)  # no name of the file
+        for call, is_kept in _gathered_elements(one):
             spread = [word for word in call.keywords if word.arg is None]
             spread = [word for word in spread if not isinstance(word.value, ast.Dict)]
-            is_named = isinstance(call.func, ast.Name)
+            is_named = isinstance(call.func, ast.Name) and call.func.id not in own
             if is_named and len(spread) == 1 and not any(isinstance(each, ast.Starred) for each in call.args):
-                made.append(_spread_function(call, spread[0], fresh))
+                if is_kept:  # what is spread may be changed before the call runs
+                    spread[0].value = placed(ast.Dict([None], [spread[0].value]), call)
+                made.append(_spread_function(call, fresh))
     module.body[:0] = made
     return bool(made)
 
 
-def _gathered_elements(function: ast.AsyncFunctionDef) -> Iterator[ast.Call]:
-    """The calls that comprehensions make and a gather awaits."""
+def _gathered_elements(function: ast.AsyncFunctionDef) -> Iterator[tuple[ast.Call, bool]]:
+    """The calls that comprehensions make and a gather awaits, and whether a variable keeps them."""
     gathered = {*_gathered(function)}
     for node in own_nodes(*function.body):
         match node:
@@ -382,18 +392,18 @@ def _gathered_elements(function: ast.AsyncFunctionDef) -> Iterator[ast.Call]:
         while isinstance(made, ast.Call) and (dotted(made.func) or "").rpartition(".")[2] in _TASKS:
             made, is_task = made.args[0] if made.args else ast.Constant(None), True
         if is_task and isinstance(made, ast.Call):
-            yield made
+            yield made, isinstance(node, ast.Assign)
 
 
-def _spread_function(call: ast.Call, spread: ast.keyword, fresh: Fresh) -> ast.stmt:
+def _spread_function(call: ast.Call, fresh: Fresh) -> ast.stmt:
     """The function that makes a call, which becomes one of that function."""
     name, given = cast("ast.Name", call.func).id, fresh("given")
-    words = [word for word in call.keywords if word is not spread]
-    names = [fresh(f"{name}_argument") for _ in call.args] + [word.arg or "" for word in words]
-    inner = [*names[: len(call.args)], *(f"{word.arg}={word.arg}" for word in words), f"**{given}"]
+    plain = [fresh(f"{name}_argument") for _ in call.args]
+    names = [*plain, *(word.arg or given for word in call.keywords)]
+    inner = [*plain, *(f"{word.arg}={word.arg}" if word.arg else f"**{given}" for word in call.keywords)]
     helper = fresh(f"{name}_spread")
-    text = f"async def {helper}({', '.join([*names, given])}):\n    return await {name}({', '.join(inner)})"
+    text = f"async def {helper}({', '.join(names)}):\n    return await {name}({', '.join(inner)})"
     call.func = ast.copy_location(ast.Name(helper, ast.Load()), call.func)
-    call.args = [*call.args, *(word.value for word in words), spread.value]
+    call.args = [*call.args, *(word.value for word in call.keywords)]
     call.keywords = []
     return placed(ast.parse(text).body[0], call)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final, cast
 
 from callsheet.frontends.python import core
+from callsheet.frontends.python.atomicity import methods_of
 from callsheet.frontends.python.definitions import is_built_in
 from callsheet.frontends.python.failures import Failures
 from callsheet.frontends.python.program import FORBIDDEN, Program, says_look_alone
@@ -196,6 +197,10 @@ class Scope:
         if found is None:
             return is_built_in(name) and name not in FORBIDDEN and not self.is_variable(name)
         return isinstance(found, ast.FunctionDef)
+
+    def has_method(self, name: str) -> bool:
+        """Whether a class of the program has a method of this name."""
+        return name in methods_of({**self.program.definitions, **self.definitions()}.values())
 
     def is_function(self, name: str) -> bool:
         """Whether a name is that of a tool or an async function."""

@@ -325,8 +325,9 @@ def _take(  # noqa: PLR0912 - cases
             merge(made.node(into), Node([result, *(made.node(name) for name in names), Node()]))
             if not one.is_apart and one.helper is not None and not is_fresh(one):
                 returned = returned_names(one.helper)
+                own = returned - {each.name for each in one.arguments} - {_NO_NAME}
                 for each in one.arguments:
-                    if each.name in returned:
+                    if each.name in returned or own:  # a variable of its own may be another name of it
                         merge(result, made.value(each.value))
         case core.Call(into=str() as into, helper=ast.AsyncFunctionDef(), arguments=arguments):
             if not is_fresh(one):

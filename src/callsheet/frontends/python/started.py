@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import Final, cast
 
 from callsheet.frontends.python import core
-from callsheet.frontends.python.atomicity import methods_of
 from callsheet.frontends.python.error_values import is_marked
 from callsheet.frontends.python.groups import Groups
 from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read, walk
@@ -184,9 +183,7 @@ class _Starts(ast.NodeTransformer):
                 pass
         match node:
             case ast.Call(func=ast.Attribute(value=task, attr="result"), args=[], keywords=[]):
-                if "result" not in methods_of(
-                    {**self.of.program.definitions, **self.of.definitions()}.values()
-                ):
+                if not self.of.has_method("result"):
                     return ast.copy_location(ast.Await(cast("ast.expr", self.visit(task))), node)
             case _:
                 pass
