@@ -33,7 +33,7 @@ from callsheet.frontends.python.source import (
     names_read,
     own_nodes,
     parameters_of,
-    returned_names,
+    returned_as_they_are,
     walk,
 )
 
@@ -324,10 +324,9 @@ def _take(  # noqa: PLR0912 - cases
             result = Node()
             merge(made.node(into), Node([result, *(made.node(name) for name in names), Node()]))
             if not one.is_apart and one.helper is not None and not is_fresh(one):
-                returned = returned_names(one.helper)
-                own = returned - {each.name for each in one.arguments} - {_NO_NAME}
+                returned = returned_as_they_are(one.helper)
                 for each in one.arguments:
-                    if each.name in returned or own:  # a variable of its own may be another name of it
+                    if each.name in returned:
                         merge(result, made.value(each.value))
         case core.Call(into=str() as into, helper=ast.AsyncFunctionDef(), arguments=arguments):
             if not is_fresh(one):
