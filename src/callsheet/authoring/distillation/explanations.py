@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import permutations
+from itertools import permutations, product
 from typing import NamedTuple, cast
 
 from callsheet.authoring.distillation.figures import figures_of, is_number
@@ -361,8 +361,11 @@ def _more_texts(texts: tuple[str, ...], leaves: Sequence[_Leaf]) -> Iterator[_Le
 
 def _rows_in(text: str, leaf: _Leaf, rows: list[JSON]) -> Iterator[_Leaf]:
     """A list of which each item has a piece of the text, all made alike."""
-    for between in _SEPARATORS if 1 < len(rows) <= _MOST_LINES else ():
-        for code, column in _text_columns(leaf.code, rows):
+    if not 1 < len(rows) <= _MOST_LINES:
+        return
+    columns = [*_text_columns(leaf.code, rows)]
+    for between in _SEPARATORS:
+        for code, column in columns:
             if (joined := between.join(column)) in text:
                 whole = f"{json.dumps(between)}.join({code})"
                 yield _Leaf(whole, "", (joined,), leaf.source, True, (is_filled(leaf.code),))
@@ -487,17 +490,21 @@ def _edited(
     texts: tuple[str, ...], leaves: Sequence[_Leaf], is_expected: Callable[[str], bool]
 ) -> Explained | None:
     """A text that is an earlier one with another line in one place."""
+    after = texts[0].split("\n")
+    said = [leaf for leaf in leaves if leaf.source.is_given]
     for leaf in leaves if len(texts) == 1 else ():
-        replaced = _replaced(texts[0], leaf, leaves)
+        replaced = _replaced(texts[0], leaf, said)
         if replaced is not None:
             return replaced
-        before, after = str(leaf.values[0]).split("\n"), texts[0].split("\n")
-        places = [n for n, (old, new) in enumerate(zip(before, after, strict=False)) if old != new]
-        if len(before) != len(after) or len(before) < 3 or len(places) != 1:
+        before = str(leaf.values[0]).split("\n") if len(after) > 2 else []
+        if len(before) != len(after):
+            continue
+        places = [n for n, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
+        if len(places) != 1:
             continue
         old, new = before[places[0]], after[places[0]]
         start = len(re.match(r"\W*(?:\w+\W+)*", _common(old, new))[0])  # type: ignore[index]
-        given = (str(each.values[0]) for each in leaves if each.source.is_given)
+        given = (str(each.values[0]) for each in said)
         if not start or any(text in old[start:] for text in given):  # or is it replaced in other lines, too?
             continue
         found = explain("", [new[start:]], [each.source for each in leaves], is_expected)
@@ -510,15 +517,15 @@ def _edited(
     return None
 
 
-def _replaced(text: str, leaf: _Leaf, leaves: Sequence[_Leaf]) -> Explained | None:
+def _replaced(text: str, leaf: _Leaf, said: Sequence[_Leaf]) -> Explained | None:
     """A text that is an earlier one with something that the user has said in place of something else."""
     before = next(iter(leaf.values))
     if not isinstance(before, str) or before == text:
         return None
-    said = [(each, next(iter(each.values))) for each in leaves if each.source.is_given]
-    given = [(each, value) for each, value in said if isinstance(value, str)]
-    for (old, out), (new, back) in permutations(given, 2):
-        if out in before and before.replace(out, back) == text:
+    given = [(each, value) for each in said if isinstance(value := each.values[0], str)]
+    stood = [(each, value) for each, value in given if value in before]
+    for (old, out), (new, back) in product(stood, given):
+        if old is not new and before.replace(out, back) == text:
             code = f"{leaf.code}.replace({old.code}, {new.code})"
             is_there = f"{leaf.code}.count({old.code}) > 0"
             return Explained(code, (leaf.source, old.source, new.source), (is_there,))
