@@ -215,7 +215,7 @@ def _is_distinct(name: str, leaf: _Leaf, values: tuple[JSON, ...], leaves: Seque
 def _transformed(texts: tuple[str, ...], leaves: Sequence[_Leaf]) -> Explained | None:
     for leaf in leaves:
         given = leaf.values
-        if all(isinstance(value, int | float) and not isinstance(value, bool) for value in given):
+        if all(map(is_number, given)):
             is_distinct = leaf.is_sure or len(set(texts)) > 1 or len(texts[0]) >= _SHORTEST
             if tuple(map(str, given)) == texts and is_distinct:
                 return Explained(f"str({leaf.code})", (leaf.source,))
@@ -271,7 +271,7 @@ def _joined(texts: tuple[str, ...], leaves: Sequence[_Leaf]) -> Explained | None
 def column_sums(value: JSON) -> Iterator[float]:
     """The sums of the columns of numbers in a value, except small ones."""
     for _, _, columns in _columns([*_leaves(Source("", (value,), 0))]):
-        if all(isinstance(each, int | float) and not isinstance(each, bool) for each in columns[0]):
+        if all(map(is_number, columns[0])):
             total = sum(cast("list[float]", columns[0]))
             if abs(total) >= _LEAST_SUM:
                 yield total
@@ -292,7 +292,7 @@ def _summed(values: tuple[JSON, ...], leaves: Sequence[_Leaf]) -> Explained | No
     ):
         return None
     for leaf, code, columns in _columns(leaves):
-        numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for c in columns for v in c)
+        numbers = all(is_number(value) for column in columns for value in column)
         if numbers and tuple(sum(cast("list[float]", column)) for column in columns) == values:
             return Explained(f"sum({code})", (leaf.source,))
     return None
@@ -395,7 +395,7 @@ def _text_columns(code: str, rows: list[JSON]) -> Iterator[tuple[str, list[str]]
 
 def _written(value: JSON) -> JSON:
     """A number as an f-string writes it; anything else as it is."""
-    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+    return str(value) if is_number(value) else value
 
 
 def _composed(
