@@ -23,7 +23,7 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-from benchmarks.distilling_world import Agent, Call, World
+from benchmarks.distilling_world import Agent, Call, World, only_reads
 
 from benchmarks import distilling_operations as operations
 from benchmarks import distilling_services as services
@@ -48,13 +48,12 @@ FIELDS = {
     "send_mail": ("to", "text"),
     "write_note": ("title", "text"),
 }
-READS = frozenset(FIELDS) - {"send_mail", "write_note"}
 
 
 class Office(World):
     """The office of the first fifty sessions."""
 
-    reads = READS
+    fields = FIELDS
 
     def receipt(self, tool: str) -> dict[str, Any]:
         return {"ok": True, "id": f"{tool[0]}-{len(self.done)}"}
@@ -199,9 +198,7 @@ class Suite:
     """Tasks in one kind of world, and how many sessions of them are recorded."""
 
     name: str
-    world: Callable[[int], World]
-    fields: dict[str, tuple[str, ...]]
-    reads: frozenset[str]
+    world: type[World]
     tasks: tuple[Task, ...]
     sessions: int
 
@@ -260,17 +257,18 @@ def _is_said_again(value: Any, fixed: str) -> bool:
 
 async def ended(suite: Suite, made: Distillation, inputs: dict[str, Any], office: Any) -> bool:
     """Run a plan in an office; whether it ended well."""
+    fields = suite.world.fields
 
     def tool(name: str) -> Tool:
         async def handler(args: dict[str, Any], context: Any) -> Any:
-            return office.call(name, {key: args[key] for key in suite.fields[name]})
+            return office.call(name, {key: args[key] for key in fields[name]})
 
-        schema: dict[str, Any] = {"type": "object", "properties": {key: {} for key in suite.fields[name]}}
-        effect = "read" if name in suite.reads else "unsafe"
+        schema: dict[str, Any] = {"type": "object", "properties": {key: {} for key in fields[name]}}
+        effect = "read" if only_reads(name) else "unsafe"
         return Tool.of(name, handler, schema, effect=effect, takes_context=True)
 
     plan = Plan.parse(made.plan.text, name="the plan", syntax="python")
-    result = await arun(plan, inputs, tools=[tool(name) for name in suite.fields])
+    result = await arun(plan, inputs, tools=[tool(name) for name in fields])
     return result.error is None
 
 
@@ -301,12 +299,12 @@ async def outcomes(suite: Suite) -> list[tuple[str, str, str]]:
     return found
 
 
-OFFICE = Suite("an office", Office, FIELDS, READS, KINDS, 50)
+OFFICE = Suite("an office", Office, KINDS, 50)
 
 
 def _suite(name: str, module: ModuleType, world: type[World]) -> Suite:
     tasks = tuple(Task(said, agent, module.given) for said, agent in module.JOBS)
-    return Suite(name, world, module.FIELDS, module.READS, tasks, len(tasks))
+    return Suite(name, world, tasks, len(tasks))
 
 
 OTHERS = (

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from benchmarks.distilling_world import Agent, Call, World, reading, tried
+from benchmarks.distilling_world import Agent, Call, World, tried
 
 from callsheet.ports.calls import ToolFailed
 
@@ -54,13 +54,12 @@ FIELDS = {
     "delete_branch": ("repo", "branch"),
     "create_task": ("assignee", "title"),
 }
-READS = reading(FIELDS)
 
 
 class Operations(World):
     """Jobs, builds, articles, loans, devices, episodes, bookings and shifts made of a seed."""
 
-    reads = READS
+    fields = FIELDS
 
     def receipt(self, tool: str) -> dict[str, Any]:
         return {"done": True, "audit": f"{tool[:2]}-{90 + len(self.done)}"}

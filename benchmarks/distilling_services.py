@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from benchmarks.distilling_world import Agent, Call, World, reading, tried
+from benchmarks.distilling_world import Agent, Call, World, tried
 
 from callsheet.ports.calls import ToolFailed
 
@@ -56,13 +56,12 @@ FIELDS = {
     "grant_access": ("folder_id", "user"),
     "book_slot": ("slot_id", "patient"),
 }
-READS = reading(FIELDS)
 
 
 class Services(World):
     """Pull requests, payments, events, documents, parcels, folders and slots made of a seed."""
 
-    reads = READS
+    fields = FIELDS
 
     def receipt(self, tool: str) -> dict[str, Any]:
         return {"ok": True, "event_id": f"{tool[:4]}{500 + len(self.done)}"}

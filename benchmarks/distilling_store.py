@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from benchmarks.distilling_world import Agent, Call, World, reading, tried
+from benchmarks.distilling_world import Agent, Call, World, tried
 
 from callsheet.ports.calls import ToolFailed
 
@@ -53,13 +53,12 @@ FIELDS = {
     "transfer": ("iban", "amount", "reference"),
     "write_file": ("path", "text"),
 }
-READS = reading(FIELDS)
 
 
 class Store(World):
     """Orders, products, customers, deals, projects, meetings and invoices made of a seed."""
 
-    reads = READS
+    fields = FIELDS
 
     def receipt(self, tool: str) -> dict[str, Any]:
         return {"status": "accepted", "reference": f"{tool[:3].upper()}{7000 + len(self.done)}"}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from benchmarks.distilling_world import Agent, Call, World, reading, tried
+from benchmarks.distilling_world import Agent, Call, World, tried
 
 from callsheet.ports.calls import ToolFailed
 
@@ -46,13 +46,12 @@ FIELDS = {
     "update_ticket": ("id", "changes"),
     "post_message": ("channel", "text"),
 }
-READS = reading(FIELDS)
 
 
 class Team(World):
     """Issues, files, mails, events, products, contacts, metrics and tickets made of a seed."""
 
-    reads = READS
+    fields = FIELDS
 
     def receipt(self, tool: str) -> dict[str, Any]:
         return {

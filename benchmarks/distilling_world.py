@@ -20,8 +20,8 @@ LONGER, SHORTER = 901, 902
 class World:
     """Data made of a seed, and what was done to it."""
 
-    reads: ClassVar[frozenset[str]]
-    """The tools that change nothing."""
+    fields: ClassVar[dict[str, tuple[str, ...]]]
+    """The tools, with the names of their arguments."""
 
     seed: int
     done: list[tuple[str, dict[str, Any]]] = field(default_factory=list[tuple[str, dict[str, Any]]])
@@ -40,7 +40,7 @@ class World:
 
     def call(self, tool: str, args: dict[str, Any]) -> Any:
         """Call a tool; raises ToolFailed if it cannot do that."""
-        if tool not in self.reads:
+        if not only_reads(tool):
             self.done.append((tool, args))
             return self.receipt(tool)
         return getattr(self, tool)(**args)
@@ -58,7 +58,6 @@ def tried(call: Call, tool: str, **args: Any) -> Any:
         return None
 
 
-def reading(names: dict[str, tuple[str, ...]]) -> frozenset[str]:
-    """The tools that change nothing, by their names."""
-    verbs = ("list_", "get_", "read_", "search_", "find_", "query", "check_")
-    return frozenset(name for name in names if name.startswith(verbs))
+def only_reads(tool: str) -> bool:
+    """Whether a tool changes nothing, by its name."""
+    return tool.startswith(("list_", "get_", "read_", "search_", "find_", "query", "check_"))

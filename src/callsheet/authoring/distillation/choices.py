@@ -17,6 +17,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
+from callsheet.authoring.distillation.figures import NAMES_OF_IDS, is_number
 from callsheet.authoring.distillation.wording import SMALL_WORDS, is_kin, word_set
 from callsheet.ir import JSON
 
@@ -99,7 +100,6 @@ COMPARED: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
     **dict.fromkeys(("until", "by", "on or before"), ("<=", operator.le)),
 }
 _DAY = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?\Z")
-_NAMES_OF_IDS = word_set("id number no key index code year zip phone")
 _SHORTEST = 3
 _DEEPEST = 2
 _WITHIN = "\0"
@@ -362,7 +362,7 @@ def _day_tests(
 ) -> Iterator[_Test | None]:
     """How a day compares with one that the user has said."""
     bounds = [(word, day) for word, day in _DAY_BOUND.findall(said.lower()) if day not in asked]
-    field = _day_field(rows, words)
+    field = _day_field(rows)
     if not bounds or field is None:
         return
     if len(bounds) > 1 or _NOT & {*words}:
@@ -432,7 +432,7 @@ def _ranks(
         function = _FUNCTIONS.get(word)
         if function is None:
             continue
-        field = _day_field(rows, words) if word in _OF_TIME else _number_field(words, rows)
+        field = _day_field(rows) if word in _OF_TIME else _number_field(words, rows)
         if word in {"cheapest", "priciest"}:
             field = _number_field([*_PRICES], rows)
         place = words.index(word)
@@ -518,15 +518,15 @@ def _number_field(words: Sequence[str], rows: Sequence[dict[str, JSON]]) -> str 
     found = [
         name
         for name, values in _fields(rows)
-        if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
-        and not _NAMES_OF_IDS & {*_words_of(name)}
+        if all(map(is_number, values)) and not NAMES_OF_IDS & {*_words_of(name)}
     ]
     named = [name for name in found if _place_of(name, words) is not None]
     chosen = named or found
     return chosen[0] if len(chosen) == 1 else None
 
 
-def _day_field(rows: Sequence[dict[str, JSON]], words: Sequence[str] = ()) -> str | None:
+def _day_field(rows: Sequence[dict[str, JSON]]) -> str | None:
+    """The field of days or times, if there is only one."""
     found = [
         name
         for name, values in _fields(rows)

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
 from callsheet.authoring.distillation.choices import BOUND, COMPARED, UNITS, Part, part_named
-from callsheet.authoring.distillation.lists import tables_in
+from callsheet.authoring.distillation.figures import is_number
+from callsheet.authoring.distillation.lists import own_lists, tables_in
 from callsheet.ir import JSON
 
 _UNDERSTOOD = frozenset(("if", "when"))
@@ -91,10 +92,7 @@ def _of_empty(
 ) -> Iterator[Condition]:
     """Whether there is anything, or nothing."""
     words = {*re.findall(r"\w+", clause.lower())}
-    lists = {name: value} if isinstance(value, list) else {}
-    if isinstance(value, dict):
-        lists = {f"{name}[{json.dumps(key)}]": item for key, item in value.items() if isinstance(item, list)}
-    for code, items in lists.items():
+    for code, items in own_lists(name, value):
         if not nouns & words:
             continue
         part = part_named(re.sub(r"\bany\b", "", clause), code, items, frozenset(), input_for, nouns)
@@ -127,9 +125,7 @@ def _of_table(
     named = [figure for figure, names in _WHICH if re.search(rf"\b(?:{names})\b", words)]
     for field in tables[0]:
         values = [row.get(field) for row in tables]
-        if field in {"id", "number"} or not all(
-            isinstance(v, int | float) and not isinstance(v, bool) for v in values
-        ):
+        if field in {"id", "number"} or not all(map(is_number, values)):
             continue
         is_named = field.lower() in words.split()
         if not is_named and any(each.lower() in words.split() for each in tables[0]):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import permutations
+from itertools import permutations, product
 from typing import NamedTuple, cast
 
 from callsheet.authoring.distillation.figures import figures_of, is_number
@@ -215,7 +215,7 @@ def _is_distinct(name: str, leaf: _Leaf, values: tuple[JSON, ...], leaves: Seque
 def _transformed(texts: tuple[str, ...], leaves: Sequence[_Leaf]) -> Explained | None:
     for leaf in leaves:
         given = leaf.values
-        if all(isinstance(value, int | float) and not isinstance(value, bool) for value in given):
+        if all(map(is_number, given)):
             is_distinct = leaf.is_sure or len(set(texts)) > 1 or len(texts[0]) >= _SHORTEST
             if tuple(map(str, given)) == texts and is_distinct:
                 return Explained(f"str({leaf.code})", (leaf.source,))
@@ -271,7 +271,7 @@ def _joined(texts: tuple[str, ...], leaves: Sequence[_Leaf]) -> Explained | None
 def column_sums(value: JSON) -> Iterator[float]:
     """The sums of the columns of numbers in a value, except small ones."""
     for _, _, columns in _columns([*_leaves(Source("", (value,), 0))]):
-        if all(isinstance(each, int | float) and not isinstance(each, bool) for each in columns[0]):
+        if all(map(is_number, columns[0])):
             total = sum(cast("list[float]", columns[0]))
             if abs(total) >= _LEAST_SUM:
                 yield total
@@ -292,7 +292,7 @@ def _summed(values: tuple[JSON, ...], leaves: Sequence[_Leaf]) -> Explained | No
     ):
         return None
     for leaf, code, columns in _columns(leaves):
-        numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for c in columns for v in c)
+        numbers = all(is_number(value) for column in columns for value in column)
         if numbers and tuple(sum(cast("list[float]", column)) for column in columns) == values:
             return Explained(f"sum({code})", (leaf.source,))
     return None
@@ -361,8 +361,11 @@ def _more_texts(texts: tuple[str, ...], leaves: Sequence[_Leaf]) -> Iterator[_Le
 
 def _rows_in(text: str, leaf: _Leaf, rows: list[JSON]) -> Iterator[_Leaf]:
     """A list of which each item has a piece of the text, all made alike."""
-    for between in _SEPARATORS if 1 < len(rows) <= _MOST_LINES else ():
-        for code, column in _text_columns(leaf.code, rows):
+    if not 1 < len(rows) <= _MOST_LINES:
+        return
+    columns = [*_text_columns(leaf.code, rows)]
+    for between in _SEPARATORS:
+        for code, column in columns:
             if (joined := between.join(column)) in text:
                 whole = f"{json.dumps(between)}.join({code})"
                 yield _Leaf(whole, "", (joined,), leaf.source, True, (is_filled(leaf.code),))
@@ -392,7 +395,7 @@ def _text_columns(code: str, rows: list[JSON]) -> Iterator[tuple[str, list[str]]
 
 def _written(value: JSON) -> JSON:
     """A number as an f-string writes it; anything else as it is."""
-    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+    return str(value) if is_number(value) else value
 
 
 def _composed(
@@ -487,17 +490,21 @@ def _edited(
     texts: tuple[str, ...], leaves: Sequence[_Leaf], is_expected: Callable[[str], bool]
 ) -> Explained | None:
     """A text that is an earlier one with another line in one place."""
+    after = texts[0].split("\n")
+    said = [leaf for leaf in leaves if leaf.source.is_given]
     for leaf in leaves if len(texts) == 1 else ():
-        replaced = _replaced(texts[0], leaf, leaves)
+        replaced = _replaced(texts[0], leaf, said)
         if replaced is not None:
             return replaced
-        before, after = str(leaf.values[0]).split("\n"), texts[0].split("\n")
-        places = [n for n, (old, new) in enumerate(zip(before, after, strict=False)) if old != new]
-        if len(before) != len(after) or len(before) < 3 or len(places) != 1:
+        before = str(leaf.values[0]).split("\n") if len(after) > 2 else []
+        if len(before) != len(after):
+            continue
+        places = [n for n, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
+        if len(places) != 1:
             continue
         old, new = before[places[0]], after[places[0]]
         start = len(re.match(r"\W*(?:\w+\W+)*", _common(old, new))[0])  # type: ignore[index]
-        given = (str(each.values[0]) for each in leaves if each.source.is_given)
+        given = (str(each.values[0]) for each in said)
         if not start or any(text in old[start:] for text in given):  # or is it replaced in other lines, too?
             continue
         found = explain("", [new[start:]], [each.source for each in leaves], is_expected)
@@ -510,15 +517,15 @@ def _edited(
     return None
 
 
-def _replaced(text: str, leaf: _Leaf, leaves: Sequence[_Leaf]) -> Explained | None:
+def _replaced(text: str, leaf: _Leaf, said: Sequence[_Leaf]) -> Explained | None:
     """A text that is an earlier one with something that the user has said in place of something else."""
     before = next(iter(leaf.values))
     if not isinstance(before, str) or before == text:
         return None
-    said = [(each, next(iter(each.values))) for each in leaves if each.source.is_given]
-    given = [(each, value) for each, value in said if isinstance(value, str)]
-    for (old, out), (new, back) in permutations(given, 2):
-        if out in before and before.replace(out, back) == text:
+    given = [(each, value) for each in said if isinstance(value := each.values[0], str)]
+    stood = [(each, value) for each, value in given if value in before]
+    for (old, out), (new, back) in product(stood, given):
+        if old is not new and before.replace(out, back) == text:
             code = f"{leaf.code}.replace({old.code}, {new.code})"
             is_there = f"{leaf.code}.count({old.code}) > 0"
             return Explained(code, (leaf.source, old.source, new.source), (is_there,))

@@ -12,7 +12,8 @@ from typing import Any, cast
 
 from callsheet.ir import JSON
 
-_IDS = frozenset(("id", "number", "no", "key", "index", "code", "year", "zip", "phone"))
+NAMES_OF_IDS = frozenset(("id", "number", "no", "key", "index", "code", "year", "zip", "phone"))
+"""Fields whose numbers are names, with which nobody calculates."""
 _ROUNDED = (None, 2, 1, 0)
 
 
@@ -64,7 +65,7 @@ def _number_columns(code: str, tables: Sequence[list[JSON]]) -> Iterator[tuple[s
         return
     rows = [cast("dict[str, Any]", row) for table in tables for row in table]
     for name in rows[0]:
-        if name.lower() not in _IDS and all(is_number(row.get(name)) for row in rows):
+        if name.lower() not in NAMES_OF_IDS and all(is_number(row.get(name)) for row in rows):
             field = json.dumps(name, ensure_ascii=False)
             columns = [[cast("dict[str, Any]", row)[name] for row in table] for table in tables]
             yield f"[row[{field}] for row in {code}]", columns

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import cast
 
+from callsheet.authoring.distillation.lists import own_lists
 from callsheet.ir import JSON
 
 _STATE = re.compile(
@@ -59,12 +60,9 @@ def same_state(code: str, value: JSON, *, flags_only: bool = False, depth: int =
 
 def as_empty(code: str, value: JSON) -> Iterator[str]:
     """The conditions that lists and texts in a result are empty, or not, as they were."""
-    if isinstance(value, dict):
-        for name, item in value.items():
-            if isinstance(item, list):
-                yield from as_empty(f"{code}[{_quoted(name)}]", item)
-    elif isinstance(value, list | str):
-        yield f"len({code}) > 0" if value else f"len({code}) == 0"
+    sized = [(code, value)] if isinstance(value, str) else own_lists(code, value)
+    for at, items in sized:
+        yield f"len({at}) > 0" if items else f"len({at}) == 0"
 
 
 def of_look(code: str, value: JSON, given: Mapping[str, str]) -> Iterator[str]:
@@ -75,10 +73,7 @@ def of_look(code: str, value: JSON, given: Mapping[str, str]) -> Iterator[str]:
     """
     yield from same_state(code, value)
     yield from as_empty(code, value)
-    lists = {code: value} if isinstance(value, list) else {}
-    if isinstance(value, dict):
-        lists = {f"{code}[{_quoted(name)}]": item for name, item in value.items() if isinstance(item, list)}
-    for at, items in lists.items():
+    for at, items in own_lists(code, value):
         if items and all(isinstance(item, str) for item in items):
             for name, text in given.items():
                 yield f"{name} {'in' if text in items else 'not in'} {at}"
@@ -132,10 +127,7 @@ def is_whole(code: str, args: Mapping[str, JSON], value: JSON) -> Iterator[str]:
     for name, limit in args.items():
         if not isinstance(limit, int) or isinstance(limit, bool) or not _LIMIT.search(name):
             continue
-        lists = {code: value} if isinstance(value, list) else {}
-        if isinstance(value, dict):
-            lists = {f"{code}[{_quoted(key)}]": item for key, item in value.items() if isinstance(item, list)}
-        for at, items in lists.items():
+        for at, items in own_lists(code, value):
             if len(items) < limit:
                 yield f"len({at}) < {limit}"
 

@@ -29,6 +29,15 @@ def tables_in(code: str, value: JSON) -> Iterator[tuple[str, list[JSON]]]:
         yield code, value
 
 
+def own_lists(code: str, value: JSON) -> Iterator[tuple[str, list[JSON]]]:
+    """A list itself, or the lists in the fields of an object, with their code."""
+    if isinstance(value, list):
+        yield code, value
+    for key, item in value.items() if isinstance(value, dict) else ():
+        if isinstance(item, list):
+            yield f"{code}[{json.dumps(key, ensure_ascii=False)}]", item
+
+
 def all_lists(code: str, value: JSON) -> Iterator[tuple[str, list[JSON]]]:
     """The lists in a value, with their code."""
     if isinstance(value, dict):

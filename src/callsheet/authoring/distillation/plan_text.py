@@ -67,7 +67,8 @@ def plans(
     `every` are all calls of the run: one that looked at something before something was changed is made again
     if its arguments are explained, since what it found may have been a reason.
     """
-    tried = [_least(one, said, title, effects) for one in (calls, every) if len(one) <= _MOST_CALLS]
+    either = (calls,) if [*calls] == [*every] else (calls, every)
+    tried = [_least(one, said, title, effects) for one in either if len(one) <= _MOST_CALLS]
     tried.append((distilled(calls, said, title, effects), [*calls]))
     tried.sort(key=lambda one: one[0].cost)
     yield _with_looks(*tried[0], every, said, title, effects)

@@ -15,6 +15,8 @@ _MOST_IN_ROUND = 5
 """The most calls of one round of a loop."""
 
 Round = tuple[RecordedCall, ...]
+Shape = tuple[str, tuple[str, ...]]
+"""The tool of a call, and the names of its arguments."""
 
 
 class Segment(NamedTuple):
@@ -38,18 +40,19 @@ def segments(calls: Sequence[RecordedCall], is_known: Callable[[Segment], bool])
     `is_known` tells whether it is known how often each round of a segment makes the calls of its tail.
     """
     found: list[Segment] = []
+    shapes = shape_of(calls)
     place = 0
     while place < len(calls):
         best = Segment(((calls[place],),), 1)
         for length in range(1, _MOST_IN_ROUND + 1):
-            count = _repeats(calls, place, length)
+            count = _repeats(shapes, place, length)
             rounds = tuple(
                 tuple(calls[start : start + length]) for start in range(place, place + count * length, length)
             )
             if count > 1 and count * length > _size(best) and not _is_chain(rounds):
                 best = Segment(rounds, length)
         for head, tail in product(range(1, _MOST_IN_ROUND), repeat=2):
-            nested = _nested(calls, place, head, tail)
+            nested = _nested(calls, shapes, place, (head, tail))
             if nested is None or _size(nested) < _size(best):
                 continue
             if (not best.tail or _size(nested) > _size(best)) and is_known(nested):
@@ -63,34 +66,35 @@ def _size(segment: Segment) -> int:
     return sum(map(len, segment.rounds))
 
 
-def _nested(calls: Sequence[RecordedCall], place: int, head: int, tail: int) -> Segment | None:
-    """Rounds of which each has `head` calls, and then any number of times the same `tail` calls."""
-    start = shape_of(calls[place : place + head])
+def _nested(
+    calls: Sequence[RecordedCall], shapes: Sequence[Shape], place: int, sizes: tuple[int, int]
+) -> Segment | None:
+    """Rounds of as many calls as the first size says, and then, any number of times, as the second says."""
+    head, tail = sizes
+    start = shapes[place : place + head]
     ends = (
-        shape_of(calls[at : at + tail])
+        shapes[at : at + tail]
         for at in range(place + head, len(calls) - tail + 1)
-        if shape_of(calls[at - head : at]) == start
+        if shapes[at - head : at] == start
     )
     end = next((each for each in ends if each[0] != start[0]), None)
     if end is None:
         return None
     rounds, at = list[Round](), place
-    while shape_of(calls[at : at + head]) == start:
+    while shapes[at : at + head] == start:
         until = at + head
-        while shape_of(calls[until : until + tail]) == end:
+        while shapes[until : until + tail] == end:
             until += tail
         rounds.append(tuple(calls[at:until]))
         at = until
     return Segment(tuple(rounds), head, tail) if len(rounds) > 1 and not _is_chain(rounds) else None
 
 
-def _repeats(calls: Sequence[RecordedCall], place: int, length: int) -> int:
+def _repeats(shapes: Sequence[Shape], place: int, length: int) -> int:
     """How often the next `length` calls follow each other."""
-    shape = shape_of(calls[place : place + length])
+    shape = shapes[place : place + length]
     count = 1
-    while len(shape) == length and (
-        shape_of(calls[place + count * length : place + (count + 1) * length]) == shape
-    ):
+    while len(shape) == length and shapes[place + count * length : place + (count + 1) * length] == shape:
         count += 1
     return count
 
@@ -105,6 +109,6 @@ def _is_chain(rounds: Sequence[Round]) -> bool:
     )
 
 
-def shape_of(calls: Sequence[RecordedCall]) -> list[tuple[str, tuple[str, ...]]]:
+def shape_of(calls: Sequence[RecordedCall]) -> list[Shape]:
     """The tools of calls, and the names of their arguments."""
     return [(call.tool, tuple(sorted(call.args))) for call in calls]

@@ -51,6 +51,10 @@ class Sources:
         default_factory=dict[str, dict[str, tuple[Part, ...]]]
     )
     """By the name of a result, the parts of its lists that the user's words may mean; none if unclear."""
+    lists: dict[tuple[str, int], list[tuple[str, list[JSON]]]] = field(
+        default_factory=dict[tuple[str, int], list[tuple[str, list[JSON]]]]
+    )
+    """By the name of a result and a length, its lists of that length."""
     figures: list[Source] = field(default_factory=list[Source])
     """What the user's condition compares."""
     items: int = 0
@@ -119,14 +123,22 @@ class Sources:
                 if not part.picked and len(part.items) == count:
                     item = self.item_of(part.code, part.items, LOOP)
                     chosen.append(item._replace(is_sure=True, conditions=part.conditions))
-            value = [*one.values] if one.is_list else one.values[0]
-            for code, items in lists_in(one.name, value, count, self.inputs.names_kind):
+            for code, items in self.lists_of(one, count):
                 if code not in parts or is_tested:
                     unlike = () if self.inputs.means_all() or one.is_list else (*guards.alike(code, items),)
                     is_kind = ".startswith(" in code  # the words name this kind of lines
                     item = self.item_of(code, tuple(items), rank)
                     found.append(item._replace(conditions=unlike, is_sure=is_kind))
         return [*chosen, *found]
+
+    def lists_of(self, one: Known, length: int) -> list[tuple[str, list[JSON]]]:
+        """The lists of this length in a result, with their code."""
+        found = self.lists.get((one.name, length))
+        if found is None:
+            value = [*one.values] if one.is_list else one.values[0]
+            found = [*lists_in(one.name, value, length, self.inputs.names_kind)]
+            self.lists[one.name, length] = found
+        return found
 
     def item_of(self, listing: str, values: tuple[JSON, ...], rank: int) -> Source:
         """The item of a list, in each round of a loop over it."""

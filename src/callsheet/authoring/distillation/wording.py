@@ -1,7 +1,8 @@
 """What the words of a user and of a model say: conditions, numbers of things, and words that stay the same.
 
-In: the words of a request, and a text that a model has written. Out: whether the text has anything of its
-own, which another time would be another: then no plan may repeat it. The words are English ones.
+In: the words of a request. Out: its condition, the figures that it asks for, its data; and whether a text
+that a model has written has anything of its own, which another time would be another: then no plan may
+repeat it. The words are English ones.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ SMALL_WORDS = word_set(
     "a an the you your i we my our us me it its they them their he his she her who whom whose is are was "
     "were be been has have had for of to in on at from with by about this that these those and as per via "
     "than here there please hi hello dear re fwd regards cc s t z thank thanks greetings sincerely kind best "
-    "ms sec kb mb gb km kg eur usd pct percent select where order group join asc desc"
+    "ms sec kb mb gb km kg eur usd pct percent"
 )
 """Words that carry no decision: those of grammar, politeness and units. What denies or counts is none."""
 _DATA = re.compile(r"[^\s,;!?\"“”'()]+")

@@ -74,8 +74,6 @@ class Writer:
     looks: dict[str, _Look] = field(default_factory=dict[str, _Look])
     """The results of calls in loops that only read."""
 
-    # ------------------------------------------------------------ names
-
     # ------------------------------------------------------------ conditions
 
     def stop_unless(self, conditions: Sequence[str], indent: str = "    ") -> list[str]:
@@ -436,8 +434,6 @@ class Writer:
         used = tuple(chain.from_iterable(one.used for _, one in found))
         conditions = tuple(chain.from_iterable(one.conditions for _, one in found))
         return Explained(f"{{{code}}}" if tables else f"[{code}]", used, conditions)
-
-    # ------------------------------------------------------------ sources
 
 
 def _repeated(source: Source, times: Sequence[int]) -> Source:
