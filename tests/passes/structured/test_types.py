@@ -245,6 +245,17 @@ GOOD: dict[str, tuple[Statement, ...]] = {
     "whole numbers": (call("COUNT", n="len($all)"), call("COUNT", n="$n // 2")),
     "lists": (call("MANY", "[x.title for x in $all]"), call("MANY", "[]"), call("MANY", "$t.labels ?? []")),
     "a list yielded": (each("x", "$all", give("$x.title"), into="l"), call("MANY", "$l")),
+    **{
+        name: (Compute("c", source, names, ("v",)), respond("$v"))
+        for name, source, names in (
+            ("a key tested in a computation", "v = [x['points'] for x in all if x.get('points')]", ("all",)),
+            ("a merge", "for x in all:\n    x |= {'points': 1}\nv = all[0]['points']", ("all",)),
+            ("a further item", "all.insert(0, {'points': 1})\nv = all[0]['points']", ("all",)),
+            ("a capture", "v = 0\nmatch any:\n    case {'t': t}:\n        v = t['points']", ("any", "t")),
+            ("what is told apart", "v = t['points'] if isinstance(t, list) else 0", ("t",)),
+            ("a long path in a computation", "v = any" + "['a']" * 1_500, ("any",)),
+        )
+    },
     "records": (
         call("RECORD", record="{'id': $n}"), call("RECORD", record="$t"), call("RECORD", record="$map"),
     ),

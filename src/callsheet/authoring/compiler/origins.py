@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from heapq import nsmallest
 from typing import Any, NamedTuple
 
 from callsheet import lazy
@@ -48,12 +49,14 @@ class Origins:
     """
 
     def __init__(self, tools: Collection[ToolSpec]) -> None:
-        self._reading = [spec for spec in tools if spec.effect.only_reads]
         self._keys = _keys(tools)
+        self._words = {spec.name: set(words_of(spec.name.lower())) for spec in tools}
+        self._reading = [spec for spec in tools if spec.effect.only_reads]
         self._takers: dict[str, list[set[str]]] = {}
         for spec in tools:
             for name in spec.parameter_names:
-                self._takers.setdefault(name, []).append(set(words_of(spec.name.lower())))
+                self._takers.setdefault(name, []).append(self._words[spec.name])
+        self._tellers: dict[str, _Tellers] = {}
 
     def identifies(self, argument: str) -> bool:
         """Whether an argument says which thing is meant.
@@ -71,19 +74,41 @@ class Origins:
         Of equal ones those that take something come first: they find a thing by what is known of it.
         One whose declared result has no field that may be the argument is none of them.
         """
-        noun = set(words_of(_ID.sub("", argument)))
-        takers = self._takers.get(argument, [])
-        times = Counter(word for words in takers for word in words)
-        shared = {word for word in times if 2 * times[word] >= len(takers)}
+        if argument not in self._tellers:
+            self._tellers[argument] = self._telling(argument)
+        noun, shared, tellers = self._tellers[argument]
         wanted = noun | shared | set(words_of(called.name.lower()))
         found: list[tuple[int, bool, Origin]] = []
+        for words, is_named, takes_nothing, origin in tellers:
+            near = 4 * len(words & noun) + 2 * len(words & wanted) or int(is_named)
+            if near:
+                found.append((-near, takes_nothing, origin))
+        return [origin for _, _, origin in nsmallest(_MOST, found)]
+
+    def _telling(self, argument: str) -> _Tellers:
+        """What is the same for every tool that takes an argument."""
+        takers = self._takers.get(argument, [])
+        times = Counter(word for words in takers for word in words)
+        tellers: list[tuple[set[str], bool, bool, Origin]] = []
         for spec in self._reading:
-            words = set(words_of(spec.name.lower()))
-            place = _place(spec, argument)
-            near = 4 * len(words & noun) + 2 * len(words & wanted) or int(place.is_named)
-            if near and argument not in spec.parameter_names and place.text is not None:
-                found.append((-near, not spec.parameter_names, Origin(function_name(spec.name), place.text)))
-        return [origin for _, _, origin in sorted(found)][:_MOST]
+            place = None if argument in spec.parameter_names else _place(spec, argument)
+            if place is not None and place.text is not None:
+                origin = Origin(function_name(spec.name), place.text)
+                tellers.append((self._words[spec.name], place.is_named, not spec.parameter_names, origin))
+        shared = {word for word in times if 2 * times[word] >= len(takers)}
+        return _Tellers(set(words_of(_ID.sub("", argument))), shared, tellers)
+
+
+class _Tellers(NamedTuple):
+    """The words of an argument, those that tools share which take it, and the tools that may tell it.
+
+    Of each tool there are the words of its name, whether its result names the argument, whether it takes
+    nothing, and where the value stands.
+    """
+
+    noun: set[str]
+    shared: set[str]
+    tools: list[tuple[set[str], bool, bool, Origin]]
 
 
 class _Place(NamedTuple):

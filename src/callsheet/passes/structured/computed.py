@@ -39,11 +39,13 @@ def look_over(typer: Typer, one: Compute) -> None:
     own = _own_keys(nodes)
     if own is None:
         return
-    told_apart = {name for node in nodes for name in _names_told_apart(node)}
+    for name in {name for node in nodes for name in _names_told_apart(node)}:
+        given -= {name}
+        typer.bound.pop(name, None)
     for node in nodes:
         match node:
             case ast.Subscript(value=value, slice=ast.Constant(value=str() as name), ctx=ast.Load()) if (
-                name not in own and told_apart.isdisjoint(_names_in(value))
+                name not in own
             ):
                 path = _path(value, given, typer)
                 if path is not None:
@@ -74,7 +76,9 @@ def _own_keys(nodes: Iterable[ast.AST]) -> set[str] | None:
                 keys.add(key)
             case ast.Compare(left=ast.Constant(value=str() as key), ops=[ast.In() | ast.NotIn()]):
                 keys.add(key)
-            case ast.Subscript(ctx=ast.Store() | ast.Del()) | ast.Try():
+            case ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=str() as key), *_]):
+                keys.add(key)
+            case ast.Subscript(ctx=ast.Store() | ast.Del()) | ast.Try() | ast.AugAssign(op=ast.BitOr()):
                 return None
             case ast.Attribute(attr="update" | "setdefault"):
                 return None
@@ -99,10 +103,15 @@ def _names_in(node: ast.AST) -> set[str]:
 
 
 def _names_bound(node: ast.AST) -> Iterator[str]:
+    """The names that a node gives a value, or further items."""
     match node:
         case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
             yield name
         case ast.FunctionDef(name=name) | ast.ExceptHandler(name=str(name)):
+            yield name
+        case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
+            yield name
+        case ast.Attribute(value=ast.Name(id=name), attr="append" | "extend" | "insert"):
             yield name
         case _:
             pass
@@ -121,15 +130,19 @@ def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr, bool]]:
             pass
 
 
-def _path(node: ast.expr, given: frozenset[str], typer: Typer) -> Expression | None:
+_DEEPEST = 20
+"""The most keys of a path that is looked at."""
+
+
+def _path(node: ast.expr, given: frozenset[str], typer: Typer, most: int = _DEEPEST) -> Expression | None:
     """A variable, or a part of one by literal keys, as an expression of the plan; None for anything else."""
     match node:
         case ast.Name(id=name) if name in given:
             return Variable(name)
         case ast.Name(id=name) if name in typer.bound:
             return Bound(name)
-        case ast.Subscript(value=value, slice=ast.Constant(value=str() | int() as key)):
-            target = _path(value, given, typer)
+        case ast.Subscript(value=value, slice=ast.Constant(value=str() | int() as key)) if most:
+            target = _path(value, given, typer, most - 1)
             return None if target is None else Index(target, Literal(key))
         case _:
             return None
