@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import quote, quote_plus
 
 from callsheet import lazy
@@ -76,20 +76,23 @@ def _bytes_pattern() -> Any:
     return compile_pattern((_LINE + _BREAK).encode(), is_bytes=True)
 
 
-class PrefixIndex:
+_Text = TypeVar("_Text", str, bytes)
+
+
+class PrefixIndex(Generic[_Text]):
     """Texts indexed by their first characters (as many as the shortest has).
 
     >>> list(PrefixIndex(["ab", "abc", "xyz"]).found_in("_abc"))
     [(1, 'ab'), (1, 'abc')]
     """
 
-    def __init__(self, texts: Sequence[str]) -> None:
+    def __init__(self, texts: Sequence[_Text]) -> None:
         self._length = min(map(len, texts), default=0)
-        self._by_head: defaultdict[str, list[str]] = defaultdict(list)
+        self._by_head: defaultdict[_Text, list[_Text]] = defaultdict(list)
         for text in texts if self._length else ():
             self._by_head[text[: self._length]].append(text)
 
-    def found_in(self, text: str) -> Iterator[tuple[int, str]]:
+    def found_in(self, text: _Text) -> Iterator[tuple[int, _Text]]:
         """Every occurrence, as (position, text)."""
         length, get = self._length, self._by_head.get
         for at in range(len(text) - length + 1):
@@ -262,8 +265,8 @@ def _texts_of(value: object) -> Iterator[str]:
 
 _MOST_BYTES = 500_000
 """The size of the forms in one compiled matcher; nearly twice as many would not fit into its memory."""
-
-
+_MOST_PASSES = 4
+"""With more matchers than this, each place of a text is looked at instead, however many texts there are."""
 _MEMORY = 48 << 20
 
 
@@ -285,6 +288,24 @@ class _Pass:
         found: list[int] = self._set.Match(data) or []
         lines = len(self.texts)
         return [self.texts[number] for number in found if number != lines], lines in found
+
+
+class _Places:
+    """As `_Pass`, for more texts than matchers should hold: by their first characters, at each place."""
+
+    def __init__(self, texts: Sequence[bytes]) -> None:
+        self._index = PrefixIndex(texts)
+
+    def in_bytes(self, data: bytes) -> tuple[list[bytes], bool]:
+        """The texts that are in these bytes; there may always be lines of encoded data."""
+        return [*dict.fromkeys(text for _, text in self._index.found_in(data))], True
+
+
+def _searches(texts: Sequence[bytes]) -> tuple[_Pass | _Places, ...]:
+    """What searches for these texts in the shortest time."""
+    if sum(map(len, texts)) > _MOST_PASSES * _MOST_BYTES:
+        return (_Places(texts),)
+    return tuple(_passes(texts))
 
 
 def _passes(texts: Iterable[bytes]) -> Iterator[_Pass]:
@@ -319,7 +340,7 @@ class _Portion:
     def _forms_in(self, data: bytes) -> tuple[list[bytes], bool]:
         """The forms that are in these bytes, and whether there may be lines of encoded data."""
         found, has_lines = list[bytes](), False
-        for one in self._passes:
+        for one in self._search:
             texts, lines = one.in_bytes(data)
             found += texts
             has_lines = has_lines or lines
@@ -350,10 +371,10 @@ class _Portion:
                 at = text.find(form, at + 1)
 
     @cached_property
-    def _passes(self) -> tuple[_Pass, ...]:
+    def _search(self) -> tuple[_Pass | _Places, ...]:
         """The forms as bytes, plain and as escaped in the JSON text of a journal."""
         encoded = (json.dumps(text, ensure_ascii=False)[1:-1] for text in self.whys)
-        return tuple(_passes(map(_bytes_of, dict.fromkeys((*self.whys, *encoded)))))
+        return _searches([*map(_bytes_of, dict.fromkeys((*self.whys, *encoded)))])
 
 
 def _bytes_of(text: str) -> bytes:
