@@ -5,7 +5,7 @@ from __future__ import annotations
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.growth import seconds
 
@@ -20,6 +20,8 @@ LETTERS = st.text("ab\u00e9", min_size=1, max_size=4)
     st.text("ab\u00e9", max_size=30),
     st.sampled_from([(500_000, 4), (3, 100), (3, 1)]),
 )
+@example(["a", "ab", "bb", "ba", "aab"], "aabba", (3, 100))
+@example(["a", "ab", "bb", "ba", "aab"], "aabba", (3, 1))
 def test_texts_are_found_at_every_position(texts: list[str], text: str, most: tuple[int, int]) -> None:
     """Whether one matcher holds them, several do, or places are looked at."""
     each = sorted((at, one) for one in texts for at in range(len(text)) if text.startswith(one, at))
