@@ -192,7 +192,7 @@ def part_named(
     if len(ranks) > 1 or ranks[0] is None or not kept:
         return UNCLEAR
     part = ranks[0]
-    return part._replace(items=tuple(whole[id(row)] for row in part.items))
+    return part._replace(items=tuple(whole[id(row)] for row in part.items), test=asks)
 
 
 def _flat(item: dict[str, JSON], before: str = "", depth: int = 0) -> dict[str, JSON]:
@@ -293,13 +293,15 @@ def _tests(
 def _flag_tests(field: str, at: str, words: Sequence[str]) -> Iterator[_Test]:
     """Whether a flag is set: its name, after a word that denies it or not; or the opposite of its name."""
     place = _place_of(field, words)
+    name = "".join(_words_of(field))
+    if place is None:
+        place = next((at for at, word in enumerate(words) if is_kin(word, name)), None)
     if place is not None:
         negated = bool(_NOT & {*words[max(0, place - 3) : place]})
         yield _Test(
             f"not {at}" if negated else at, field, operator.eq, not negated, frozenset([words[place]])
         )
         return
-    name = "".join(_words_of(field))
     opposites = {prefix + name for prefix in ("un", "non", "non-", "in", "dis")}
     opposites |= {name.replace("on", "off", 1)} if name.startswith("on") else set()
     opposites &= {*words}
@@ -434,7 +436,8 @@ def _ranks(
             continue
         field = _day_field(rows) if word in _OF_TIME else _number_field(words, rows)
         if word in {"cheapest", "priciest"}:
-            field = _number_field([*_PRICES], rows)
+            prices = {name: _number_field([name], rows) for name in (*_PRICES, *words)}
+            field = next((one for name, one in prices.items() if one and name in _words_of(one)), None)
         place = words.index(word)
         if word in _OF_A_NAMED_FIELD and (field is None or _place_of(field, words) != place + 1):
             yield None

@@ -25,6 +25,11 @@ _SMALLEST = 100
 """From this number on two equal numbers are the same one, even if they are called otherwise."""
 _MOST_LINES = 500
 _MOST_RIVALS = 3
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?!\w|\.\d)")
+_CODE = re.compile(r"[A-Z][A-Z0-9]+")
+"""A short text that is no word, as of a currency or a country."""
+_LEAST_WRITTEN = 2
+"""The digits of a number in a text that is looked for in calculations."""
 _COUNT = re.compile(r"count|total|number_of|size", re.IGNORECASE)
 _LEAST_DIFFERENT = 3
 """The rounds with different numbers from which on a calculation is no coincidence."""
@@ -76,11 +81,15 @@ class Source(NamedTuple):
 
 
 class Explained(NamedTuple):
-    """An expression, the sources that it uses, and the conditions without which it is not known to hold."""
+    """An expression, the sources that it uses, and the conditions without which it is not known to hold.
+
+    `is_only` is whether it takes the only item of a list, which a loop over the list might have done, too.
+    """
 
     code: str
     used: tuple[Source, ...]
     conditions: tuple[str, ...] = ()
+    is_only: bool = False
 
 
 class _Leaf(NamedTuple):
@@ -121,7 +130,8 @@ def explain(
     ]
     if found:
         best = min(found, key=lambda leaf: (leaf.key != name, leaf.source.rank, len(leaf.code)))
-        return Explained(best.code, (best.source,), _agreeing(best, found))
+        conditions = (*best.conditions, *_agreeing(best, found))
+        return Explained(best.code, (best.source,), conditions, is_only=bool(best.conditions))
     figures = [*_figures(leaves, asked)]
     counted = [leaf for leaf in figures if _same(leaf.values, wanted)]
     if counted:
@@ -131,13 +141,13 @@ def explain(
         texts = cast("tuple[str, ...]", wanted)
         return (
             _transformed(texts, leaves)
-            or _joined(texts, leaves)
+            or _joined(texts, leaves, asked)
             or _composed(texts, [*leaves, *figures, *_more_texts(texts, leaves)], is_expected)
             or _written_sum(texts, leaves)
             or _edited(texts, leaves, is_expected)
         )
     if all(isinstance(value, list) and value for value in wanted):
-        return _column(cast("tuple[list[JSON], ...]", wanted), leaves)
+        return _column(cast("tuple[list[JSON], ...]", wanted), leaves, is_expected, asked)
     return _summed(wanted, leaves) or _calculated(wanted, leaves)
 
 
@@ -180,9 +190,14 @@ def _leaves(source: Source) -> Iterator[_Leaf]:
 def _leaves_below(
     code: str, key: str, values: tuple[JSON, ...], source: Source, depth: int
 ) -> Iterator[_Leaf]:
-    """What can be reached in the values of all rounds alike: whole values, and the fields of objects."""
+    """What can be reached in the values of all rounds alike: whole values, fields of objects, only items."""
     yield _Leaf(code, key, values, source)
     first = values[0]
+    is_one = all(isinstance(value, list) and len(value) == 1 for value in values)
+    if is_one and depth < _DEEPEST and not source.is_chosen:
+        only = tuple(cast("list[JSON]", value)[0] for value in values)
+        for leaf in _leaves_below(f"{code}[0]", key, only, source, depth + 1):
+            yield leaf._replace(conditions=(f"len({code}) == 1", *leaf.conditions))
     if depth < _DEEPEST and isinstance(first, dict):
         for name in first:
             if all(isinstance(value, dict) and name in value for value in values):
@@ -218,13 +233,13 @@ def _transformed(texts: tuple[str, ...], leaves: Sequence[_Leaf]) -> Explained |
         if all(map(is_number, given)):
             is_distinct = leaf.is_sure or len(set(texts)) > 1 or len(texts[0]) >= _SHORTEST
             if tuple(map(str, given)) == texts and is_distinct:
-                return Explained(f"str({leaf.code})", (leaf.source,))
+                return Explained(f"str({leaf.code})", (leaf.source,), leaf.conditions)
             continue
         if not all(isinstance(value, str) for value in given) or min(map(len, texts)) < _SHORTEST:
             continue
         for code, transform in _TRANSFORMS:
             if tuple(transform(cast("str", value)) for value in given) == texts:
-                return Explained(code.format(leaf.code), (leaf.source,))
+                return Explained(code.format(leaf.code), (leaf.source,), leaf.conditions)
     return None
 
 
@@ -249,22 +264,67 @@ def _columns(
                 yield leaf, code, tuple(rows)
 
 
-def _column(lists: tuple[list[JSON], ...], leaves: Sequence[_Leaf]) -> Explained | None:
-    """A list that has one field of each object of a list, or the plain values of one."""
-    for leaf, code, columns in _columns(leaves, of_one=True):
+def _in_order(
+    leaves: Sequence[_Leaf], asked: frozenset[str], *, of_one: bool = False
+) -> Iterator[tuple[_Leaf, str, tuple[list[JSON], ...], tuple[str, ...]]]:
+    """The columns as they are, and sorted; which of them is meant where they are alike, the words tell."""
+    for leaf, code, columns in _columns(leaves, of_one=of_one):
+        filled = is_filled(leaf.code)
+        alike = (f"{code} == sorted({code})",) if "sorted" in asked else ()
+        yield leaf, code, columns, (filled, *alike)
+        if all(isinstance(value, str) for column in columns for value in column) or all(
+            is_number(value) for column in columns for value in column
+        ):
+            in_order = tuple(sorted(cast("list[str]", column)) for column in columns)
+            if in_order != columns:
+                yield leaf, f"sorted({code})", cast("tuple[list[JSON], ...]", in_order), (filled,)
+
+
+def _column(
+    lists: tuple[list[JSON], ...],
+    leaves: Sequence[_Leaf],
+    is_expected: Callable[[str], bool],
+    asked: frozenset[str],
+) -> Explained | None:
+    """A list that has one field of each object of a list, or the plain values of one, or is made of each."""
+    for leaf, code, columns, conditions in _in_order(leaves, asked, of_one=True):
         if columns == lists:
-            return Explained(code, (leaf.source,), (is_filled(leaf.code),))
+            return Explained(code, (leaf.source,), conditions)
+    for leaf in leaves if len(lists) == 1 else ():
+        rows, made = leaf.values[0], lists[0]
+        if not isinstance(rows, list) or len(rows) != len(made) or len(made) < (1 if leaf.source.is_chosen else 2):
+            continue
+        found = _member(made, [Source("row", tuple(rows), 0)], is_expected)
+        if found is not None and re.search(r"\brow\b", found.code):
+            code = f"[{found.code} for row in {leaf.code}]"
+            return Explained(code, (leaf.source,), (is_filled(leaf.code), *found.conditions))
     return None
 
 
-def _joined(texts: tuple[str, ...], leaves: Sequence[_Leaf]) -> Explained | None:
+def _member(made: Sequence[JSON], sources: Sequence[Source], is_expected: Callable[[str], bool]) -> Explained | None:
+    """The item of a list that is made of each item of another: a text, a number, or an object of them."""
+    first = made[0]
+    if not isinstance(first, dict):
+        return explain("", made, sources, is_expected)
+    tables = [one for one in made if isinstance(one, dict) and one.keys() == first.keys()]
+    if len(tables) < len(made):
+        return None
+    members = {key: explain(key, [one[key] for one in tables], sources, is_expected) for key in first}
+    found = {key: one for key, one in members.items() if one is not None}
+    if len(found) < len(members):
+        return None
+    code = ", ".join(f"{json.dumps(key, ensure_ascii=False)}: {one.code}" for key, one in found.items())
+    return Explained(f"{{{code}}}", (), tuple(c for one in found.values() for c in one.conditions))
+
+
+def _joined(texts: tuple[str, ...], leaves: Sequence[_Leaf], asked: frozenset[str]) -> Explained | None:
     """A text that is a list of texts, with something between them."""
-    for leaf, code, columns in _columns(leaves):
+    for leaf, code, columns, conditions in _in_order(leaves, asked):
         if all(isinstance(value, str) for column in columns for value in column):
             for between in _SEPARATORS:
                 if tuple(between.join(cast("list[str]", column)) for column in columns) == texts:
                     joined = f"{json.dumps(between)}.join({code})"
-                    return Explained(joined, (leaf.source,), (is_filled(leaf.code),))
+                    return Explained(joined, (leaf.source,), conditions)
     return None
 
 
@@ -306,31 +366,53 @@ _CALCULATIONS: tuple[tuple[str, Callable[[float, float], float]], ...] = (
     ("round({} * (1 - {} / 100), 2)", lambda a, b: round(a * (1 - b / 100), 2)),
     ("round({} * {}, 2)", lambda a, b: round(a * b, 2)),
 )
-_MOST_NUMBERS = 40
+_MOST_NUMBERS, _PARTS = 40, 3
+_LIKELY, _LIKELY_WITH_SAID = 50, 8
+"""How many numbers of as many digits there have to be for each calculation that gives one of them."""
 
 
 def _calculated(values: tuple[JSON, ...], leaves: Sequence[_Leaf]) -> Explained | None:
-    """Numbers that differ by round and follow from two others in each; None if in several ways."""
-    if len({*map(str, values)}) < _LEAST_DIFFERENT or not all(map(is_number, values)):
+    """Numbers that follow from two others in each round; None if in several ways, or perhaps by chance.
+
+    It is no chance if several rounds differ, or if the number has more digits than calculations could hit. A
+    number that the user has said is there to be used.
+    """
+    if not all(map(is_number, values)):
         return None
     numbers = [leaf for leaf in leaves if all(map(is_number, leaf.values))][:_MOST_NUMBERS]
     found: dict[str, Explained] = {}
+    hits: set[float] = set()
+    digits = _digits(values[0])
     for left, right in permutations(numbers, 2):
         for form, function in _CALCULATIONS:
             pairs = zip(
                 cast("tuple[float, ...]", left.values), cast("tuple[float, ...]", right.values), strict=True
             )
-            if tuple(function(a, b) for a, b in pairs) == values:
+            results = tuple(function(a, b) for a, b in pairs)
+            if type(results[0]) is type(values[0]) and results[0] > 0 and _digits(results[0]) == digits:
+                hits.add(results[0])
+            if results == values:
                 code = form.format(left.code, right.code)
-                found[code] = Explained(code, (left.source, right.source))
+                conditions = (*left.conditions, *right.conditions)
+                found[code] = Explained(code, (left.source, right.source), conditions)
                 break
-    is_alone = len({*map(_either_way, found)}) == 1
-    return next(iter(found.values())) if is_alone else None
+    if len({*map(_either_way, found)}) != 1:
+        return None
+    best = next(iter(found.values()))
+    uses_said = any(source.is_given for source in best.used)
+    is_likely = len(hits) * (_LIKELY_WITH_SAID if uses_said else _LIKELY) <= 10**digits
+    return best if is_likely or len({*map(str, values)}) >= _LEAST_DIFFERENT else None
+
+
+def _digits(value: JSON) -> int:
+    """How many digits a number has that tell something."""
+    return len(str(value).lstrip("-0.").replace(".", "").removesuffix("0"))
 
 
 def _either_way(code: str) -> tuple[str, ...]:
     """A calculation without the order of its parts, which a sum and a product do not have."""
-    return (code,) if " - " in code or "(" in code else tuple(sorted(code.split()))
+    parts = code.removeprefix("round(").removesuffix(", 2)").split(" ")
+    return (code,) if "-" in parts or len(parts) != _PARTS else tuple(sorted(parts))
 
 
 def _figures(leaves: Sequence[_Leaf], asked: frozenset[str]) -> Iterator[_Leaf]:
@@ -357,6 +439,25 @@ def _more_texts(texts: tuple[str, ...], leaves: Sequence[_Leaf]) -> Iterator[_Le
             yield leaf._replace(code=f"format({leaf.code}, '.2f')", values=values)
         elif len(texts) == 1 and isinstance(leaf.values[0], list):
             yield from _rows_in(texts[0], leaf, leaf.values[0])
+    if len(texts) == 1:
+        yield from _numbers_in(texts[0], leaves)
+
+
+def _numbers_in(text: str, leaves: Sequence[_Leaf]) -> Iterator[_Leaf]:
+    """The numbers in a text that no data has, but a sum or a calculation gives."""
+    known = {str(leaf.values[0]) for leaf in leaves if is_number(leaf.values[0])}
+    for written in dict.fromkeys(_NUMBER.findall(text)):
+        if written in known or len(written) < _LEAST_WRITTEN:
+            continue
+        number = float(written) if "." in written else int(written)
+        found = _summed((number,), leaves) or _calculated((number,), leaves)
+        if found is not None and not any(source.listing for source in found.used):
+            exact = found.code.removeprefix("round(").removesuffix(", 2)")
+            if re.fullmatch(r"\d+\.\d\d", written):
+                code = f"format({exact}, '.2f')"
+                yield _Leaf(code, "", (written,), found.used[0], True, found.conditions)
+            else:
+                yield _Leaf(found.code, "", (number,), found.used[0], True, found.conditions)
 
 
 def _rows_in(text: str, leaf: _Leaf, rows: list[JSON]) -> Iterator[_Leaf]:
@@ -416,6 +517,7 @@ def _composed(
             or leaf.source.is_chosen
             or len(set(leaf.values)) > 1
             or min(len(cast("str", v)) for v in leaf.values) >= _SHORTEST
+            or (leaf.source.is_given and all(_CODE.fullmatch(cast("str", v)) for v in leaf.values))
         )
     ]
     known.sort(

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from callsheet.authoring.distillation import guards
 from callsheet.authoring.distillation.conditions import Result, condition_of
@@ -21,6 +21,7 @@ from callsheet.authoring.distillation.figures import is_number
 from callsheet.authoring.distillation.inputs import Inputs
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, texts_in
 from callsheet.authoring.distillation.rounds import Segment
+from callsheet.authoring.distillation.searches import Search, search_in
 from callsheet.authoring.distillation.sources import BEFORE, LOOP, NEAR, Known, Sources, nouns_of
 from callsheet.authoring.distillation.wording import asked_figures
 from callsheet.ir import JSON
@@ -45,6 +46,8 @@ class _Loop:
     results: list[Known] = field(default_factory=list[Known])
     written: str = ""
     """The arguments of the latest call."""
+    looked: list[Source] = field(default_factory=list[Source])
+    """The items of its lists."""
 
 
 class _Look(NamedTuple):
@@ -115,6 +118,9 @@ class Writer:
         """The lines, with those in the places of marks that stop the plan where its results are unlike."""
         kept = (line for line in self.lines if not line.startswith("\3") and STOP not in line)
         text = "\n".join(kept)
+        joined = {line: line[1:].split()[0] for line in self.lines if line.startswith("\4")}
+        used = {line for line, name in joined.items() if len(re.findall(rf"\b{name}\b", text)) > 1}
+        self.lines = [line.lstrip("\4") for line in self.lines if line not in joined or line in used]
         found: list[str] = []
         by_name = {one.name: one for one in self.sources.known}
         for line in self.lines:
@@ -180,6 +186,10 @@ class Writer:
         calls = [*chain.from_iterable(segment.rounds)]
         if self.open_condition and any(call.tool not in self.reads for call in calls):
             self.write_condition()
+        found = search_in(segment, self.sources) if all(call.tool in self.reads for call in calls) else None
+        if found is not None:
+            self.write_search(segment, found)
+            return
         if len(segment.rounds) == 1 and not any(map(self.is_for_each, segment.rounds[0])):
             for call in segment.rounds[0]:
                 self.write_call(call)
@@ -207,6 +217,27 @@ class Writer:
             self.lines += self.stop_unless([*guards.is_whole(result, call.args, call.result)])
             self.lines.append(f"\3{result}")
 
+    def write_search(self, segment: Segment, search: Search) -> None:
+        """Write calls that look at the items of a list until one fits, and know what it found."""
+        rounds, item = segment.rounds, search.item
+        loop = _Loop(header={item.code: (item.listing, "")})
+        self.with_names(item.code, loop.header)
+        columns = [[one[position] for one in rounds] for position in range(segment.head)]
+        self.write_round(loop, columns, [item, *self.sources.outer(len(rounds))], " " * 8, has_tail=True)
+        self.lines += self.stop_unless(loop.before)
+        result = loop.names[-1]
+        first, *others = (re.sub(r"\bit\b", result, test) for test in search.tests)
+        kept = [line for line in loop.body if ".append(" not in line]
+        agreed = self.stop_unless([f"({first}) == ({other})" for other in others], " " * 8)
+        name = loop.header[item.code][1]
+        self.lines += [f"    for {name} in {item.listing}:", *kept, *agreed]
+        self.lines += [f"        if {first}:", "            break", "    else:"]
+        self.lines.append(f'        assert False, "nothing fits, and {STOP}"')
+        self.sources.known.append(Known(name, item.values[-1:], is_list=False))
+        for each, column in zip(loop.names, columns, strict=True):
+            asked = frozenset(texts_in(column[-1].args))
+            self.sources.known.append(Known(each, (column[-1].result,), False, asked, nouns_of(column[-1]), True))
+
     def is_as_before(self, code: str, call: RecordedCall, name: str) -> bool:
         """Whether a call writes back what was read from the same place, which shows nothing."""
         others = {text for other, value in call.args.items() if other != name for text in texts_in(value)}
@@ -225,7 +256,10 @@ class Writer:
         is_each = bool(_EACH & {*re.findall(r"\w+", self.inputs.request.lower())})
         return bool(chosen) and any(
             not self.inputs.has_said(value)
-            and explain(name, [value], self.sources.outer(1), self.inputs.is_expected) is None
+            and (
+                (outer := explain(name, [value], self.sources.outer(1), self.inputs.is_expected)) is None
+                or outer.is_only
+            )
             and (found := explain(name, [value], chosen, self.inputs.is_expected)) is not None
             and (found.code.endswith(f'["{name}"]') or is_each)
             for name, value in call.args.items()
@@ -235,7 +269,9 @@ class Writer:
         """Write calls that are made in each round of a loop."""
         rounds, count = segment.rounds, len(segment.rounds)
         known = self.sources.tail_of(segment, ["it"] * segment.head) if segment.tail else None
-        is_tested = known is not None and not known[1]
+        is_tested = (known is not None and not known[1]) or all(
+            call.tool in self.reads for call in chain.from_iterable(rounds)
+        )
         sources = [*self.sources.listed(count, is_tested=is_tested), *self.sources.outer(count)]
         loop = _Loop()
         columns = [[one[position] for one in rounds] for position in range(segment.head)]
@@ -271,6 +307,30 @@ class Writer:
         self.lines.append(f"    for {names} in {lists}:")
         self.lines += loop.body
         self.sources.known += loop.results
+        if not segment.tail:
+            self.know_joined(loop, columns)
+
+    def know_joined(self, loop: _Loop, columns: Sequence[Sequence[RecordedCall]]) -> None:
+        """Know the items of a list together with what was looked up for them, if the words choose by that."""
+        mark = next(iter(loop.header))
+        listing, last = loop.header[mark][0], loop.results[-1]
+        items = next((source.values for source in loop.looked if source.code == mark), ())
+        looked = [one for one in last.values if isinstance(one, dict)]
+        if len(loop.header) > 1 or not last.is_read or len(looked) < len(last.values) or len(items) != len(looked):
+            return
+        if all(isinstance(item, dict) for item in items):
+            rows: list[JSON] = [{**cast("dict[str, JSON]", a), **b} for a, b in zip(items, looked, strict=True)]
+            code = f"[{{**a, **b}} for a, b in zip({listing}, {last.name})]"
+        else:
+            key = next(iter(columns[0][0].args))
+            rows = [{key: a, **b} for a, b in zip(items, looked, strict=True)]
+            code = f"[{{{json.dumps(key)}: a, **b}} for a, b in zip({listing}, {last.name})]"
+        name = self.inputs.new_name("joined")
+        base = next((one for one in self.sources.known if one.name == listing.partition("[")[0]), last)
+        joined = Known(name, tuple(rows), True, nouns=last.nouns | base.nouns, is_read=True)
+        if any(self.sources.parts_of(joined).values()):
+            self.lines.append(f"\4    {name} = {code}")
+            self.sources.known.append(joined)
 
     def write_round(
         self,
@@ -292,6 +352,7 @@ class Writer:
                 for used in found.used:
                     if used.listing:
                         loop.header.setdefault(used.code, (used.listing, ""))
+                        loop.looked.append(used)
                         loop.before += used.conditions
                     else:
                         conditions += used.conditions
