@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from benchmarks.distilling_world import Agent, Call, World, only_reads
 
@@ -238,7 +238,11 @@ def filled(
     """The inputs of a variant: what the user says anew, or again; None if the user says nothing of one."""
     inputs: dict[str, Any] = {}
     for name, value in made.plan.inputs.items():
-        places = [key for key, said in before.items() if said == value]
+        if isinstance(value, list) and all(one in before.values() for one in cast("list[Any]", value)):
+            said_again = [[key for key, said in before.items() if said == one] for one in cast("list[Any]", value)]
+            inputs[name] = [now[keys[0]] for keys in said_again]
+            continue
+        places = [key for key, said in before.items() if said == value and f"{{{key}}}" in fixed]
         if not places and _is_said_again(value, fixed):
             inputs[name] = value
             continue
@@ -251,7 +255,7 @@ def filled(
 def _is_said_again(value: Any, fixed: str) -> bool:
     """Whether a value is in the words that stay the same, perhaps as a word for a number."""
     if isinstance(value, int) and not isinstance(value, bool):
-        return 0 < value < len(NUMBERS) and NUMBERS[value] in fixed.split()
+        return str(value) in fixed.split() or 0 < value < len(NUMBERS) and NUMBERS[value] in fixed.split()
     return isinstance(value, str) and value != "" and value.replace("_", " ") in fixed
 
 

@@ -23,6 +23,7 @@ from callsheet.ir import JSON
 
 _NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _PLACES = {"first": "0", "second": "1", "third": "2", "last": "-1"}
+_TIMES = {"first": "earliest", "last": "latest"}
 _FUNCTIONS = {
     **dict.fromkeys(("largest", "biggest", "highest", "greatest", "maximum", "longest", "heaviest"), "max"),
     **dict.fromkeys(("smallest", "lowest", "least", "minimum", "shortest", "lightest"), "min"),
@@ -152,13 +153,15 @@ def part_named(
     asked: frozenset[str],
     input_for: Callable[[str, JSON], str],
     nouns: frozenset[str] = frozenset(),
+    *,
+    by_time: bool = False,
 ) -> Part | Unclear | None:
     """The part of a list that the words name.
 
     `asked` are texts that are no condition: the tool was given them, and has followed them by itself.
     `nouns` are the words for the items, as the tool has them: what stands before one, and is not understood,
     restricts the list in an unknown way. `input_for` gives the name of the input for a value that the user
-    has said.
+    has said. The first and the last are those at these places of the list, or `by_time`.
 
     >>> orders = [{"id": "a", "total": 5, "open": True}, {"id": "b", "total": 9, "open": False}]
     >>> part_named("note the open orders", "orders", orders, frozenset(), lambda name, value: name).code
@@ -183,6 +186,8 @@ def part_named(
         asks = " and ".join(test.code for test in known)
         code = f"[each for each in {listing} if {asks}]"
         kept = [row for row in rows if all(test.holds(row) for test in known)]
+    if by_time:
+        words = [_TIMES.get(word, word) for word in words]
     ranks = [*_ranks(words, code, kept, nouns, input_for)]
     understood = {word for test in known for word in test.words} | _ORDERS & {*words}
     if _is_restricted(words, nouns, asked, understood):
@@ -270,8 +275,8 @@ def _tests(
         elif any(value is None or value in ("", []) for value in values):
             yield from _presence_tests(field, at, words)
         elif all(isinstance(value, str) for value in values):
-            texts = [text for text in dict.fromkeys(cast("list[str]", values)) if _is_said(text, said)]
-            texts = [text for text in texts if text not in asked]
+            texts = [text for text in dict.fromkeys(cast("list[str]", values)) if text not in asked]
+            texts = [text for text in texts if _is_said(text, said) and not _is_within(text, said, asked)]
             if len(texts) > 1 or (texts and _NOT & {*words}):
                 yield None
             elif texts:
@@ -420,6 +425,8 @@ def _ranks(
         if word not in _PLACES:
             continue
         place = words.index(word)
+        if len(rows) == 1 and not nouns & {*words[place + 1 : place + 1 + _NEAR_WORDS]}:
+            continue  # it may be said of another list, and changes nothing in this one
         count = _count_in(words[place + 1] if place + 1 < len(words) else "")
         at = int(_PLACES[word])
         if count is not None and word in {"first", "last"}:
@@ -514,6 +521,14 @@ def _is_said(text: str, said: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(text)}s?(?!\w)", said, re.IGNORECASE) is not None or (
         "_" in text and _is_said(text.replace("_", " "), said)
     )
+
+
+def _is_within(text: str, said: str, asked: frozenset[str]) -> bool:
+    """Whether a text is said only as a part of others that the tools were given, as a first name is."""
+    longer = [one for one in asked if text.lower() in one.lower() and one != text and one in said]
+    for one in longer:
+        said = said.replace(one, " ")
+    return bool(longer) and not _is_said(text, said)
 
 
 def _number_field(words: Sequence[str], rows: Sequence[dict[str, JSON]]) -> str | None:

@@ -92,7 +92,10 @@ class Sources:
             found = self.parts[one.name] = {}
             for code, items in all_lists(one.name, [*one.values] if one.is_list else one.values[0]):
                 read = [
-                    part_named(self.inputs.request, code, items, asked, self.inputs.said_input, one.nouns)
+                    part_named(
+                        self.inputs.request, code, items, asked, self.inputs.said_input, one.nouns, by_time=by_time
+                    )
+                    for by_time in (False, True)
                     for asked in (one.asked, one.asked | self.arguments)
                 ]
                 if read[0] is not None:

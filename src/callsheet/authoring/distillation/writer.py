@@ -18,7 +18,7 @@ from callsheet.authoring.distillation import guards
 from callsheet.authoring.distillation.conditions import Result, condition_of
 from callsheet.authoring.distillation.explanations import Explained, Source, explain
 from callsheet.authoring.distillation.figures import is_number
-from callsheet.authoring.distillation.inputs import Inputs
+from callsheet.authoring.distillation.inputs import SAID, Inputs
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, texts_in
 from callsheet.authoring.distillation.rounds import Segment
 from callsheet.authoring.distillation.searches import Search, search_in
@@ -131,6 +131,11 @@ class Writer:
                 found += self.stop_unless(self.unlike(by_name[name], text))
             else:
                 found.append(line)
+        asserted = [line for line in found if line.startswith("    assert ")]
+        again = {line for line in asserted if asserted.count(line) > 1}
+        for line in again:
+            first = found.index(line) + 1
+            found = [*found[:first], *(each for each in found[first:] if each != line)]
         return self.with_parts_named(found)
 
     def with_parts_named(self, lines: list[str]) -> list[str]:
@@ -261,7 +266,7 @@ class Writer:
                 or outer.is_only
             )
             and (found := explain(name, [value], chosen, self.inputs.is_expected)) is not None
-            and (found.code.endswith(f'["{name}"]') or is_each)
+            and (_is_named_after(name, found.code) or is_each)
             for name, value in call.args.items()
         )
 
@@ -448,7 +453,8 @@ class Writer:
             return self.built(name, values, sources, is_read=is_read)
         if is_same:
             return Explained(self.inputs.input_for(name, first, "nothing before it explains it"), ())
-        listing = self.inputs.input_for(f"{name}s", [*values], "a model chose them")
+        are_said = all(map(self.inputs.has_said, values))
+        listing = self.inputs.input_for(f"{name}s", [*values], SAID if are_said else "a model chose them")
         item = self.sources.item_of(listing, tuple(values), LOOP)
         return Explained(item.code, (item,))
 
@@ -495,6 +501,12 @@ class Writer:
         used = tuple(chain.from_iterable(one.used for _, one in found))
         conditions = tuple(chain.from_iterable(one.conditions for _, one in found))
         return Explained(f"{{{code}}}" if tables else f"[{code}]", used, conditions)
+
+
+def _is_named_after(argument: str, code: str) -> bool:
+    """Whether an argument has the name of the field that its code ends with, perhaps with a word before it."""
+    field = re.search(r'\["(\w+)"\]$', code)
+    return field is not None and (argument == field[1] or argument.endswith(f"_{field[1]}"))
 
 
 def _repeated(source: Source, times: Sequence[int]) -> Source:
