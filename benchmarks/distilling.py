@@ -239,7 +239,9 @@ def filled(
     inputs: dict[str, Any] = {}
     for name, value in made.plan.inputs.items():
         if isinstance(value, list) and all(one in before.values() for one in cast("list[Any]", value)):
-            said_again = [[key for key, said in before.items() if said == one] for one in cast("list[Any]", value)]
+            said_again = [
+                [key for key, said in before.items() if said == one] for one in cast("list[Any]", value)
+            ]
             inputs[name] = [now[keys[0]] for keys in said_again]
             continue
         places = [key for key, said in before.items() if said == value and f"{{{key}}}" in fixed]
@@ -255,7 +257,7 @@ def filled(
 def _is_said_again(value: Any, fixed: str) -> bool:
     """Whether a value is in the words that stay the same, perhaps as a word for a number."""
     if isinstance(value, int) and not isinstance(value, bool):
-        return str(value) in fixed.split() or 0 < value < len(NUMBERS) and NUMBERS[value] in fixed.split()
+        return str(value) in fixed.split() or (0 < value < len(NUMBERS) and NUMBERS[value] in fixed.split())
     return isinstance(value, str) and value != "" and value.replace("_", " ") in fixed
 
 
@@ -265,7 +267,7 @@ async def ended(suite: Suite, made: Distillation, inputs: dict[str, Any], office
 
     def tool(name: str) -> Tool:
         async def handler(args: dict[str, Any], context: Any) -> Any:
-            return office.call(name, {key: args[key] for key in fields[name]})
+            return office.call(name, {key: args[key] for key in fields[name] if key in args})
 
         schema: dict[str, Any] = {"type": "object", "properties": {key: {} for key in fields[name]}}
         effect = "read" if only_reads(name) else "unsafe"

@@ -292,7 +292,11 @@ def _column(
             return Explained(code, (leaf.source,), conditions)
     for leaf in leaves if len(lists) == 1 else ():
         rows, made = leaf.values[0], lists[0]
-        if not isinstance(rows, list) or len(rows) != len(made) or len(made) < (1 if leaf.source.is_chosen else 2):
+        if (
+            not isinstance(rows, list)
+            or len(rows) != len(made)
+            or len(made) < (1 if leaf.source.is_chosen else 2)
+        ):
             continue
         found = _member(made, [Source("row", tuple(rows), 0)], is_expected)
         if found is not None and re.search(r"\brow\b", found.code):
@@ -301,7 +305,9 @@ def _column(
     return None
 
 
-def _member(made: Sequence[JSON], sources: Sequence[Source], is_expected: Callable[[str], bool]) -> Explained | None:
+def _member(
+    made: Sequence[JSON], sources: Sequence[Source], is_expected: Callable[[str], bool]
+) -> Explained | None:
     """The item of a list that is made of each item of another: a text, a number, or an object of them."""
     first = made[0]
     if not isinstance(first, dict):

@@ -122,7 +122,7 @@ def is_whole(code: str, args: Mapping[str, JSON], value: JSON) -> Iterator[str]:
     """The conditions that a listing is all there is: no further page, and fewer items than were asked for."""
     if isinstance(value, dict):
         for name, item in value.items():
-            if _MORE.search(name) and (item is None or item is False or item == ""):
+            if is_more(name) and (item is None or item is False or item == ""):
                 yield f"not {code}[{_quoted(name)}]"
     for name, limit in args.items():
         if not isinstance(limit, int) or isinstance(limit, bool) or not _LIMIT.search(name):
@@ -132,8 +132,19 @@ def is_whole(code: str, args: Mapping[str, JSON], value: JSON) -> Iterator[str]:
                 yield f"len({at}) < {limit}"
 
 
+def is_more(name: str) -> bool:
+    """Whether a field says that there is more, or how to ask for it.
+
+    >>> is_more("has_more"), is_more("name")
+    (True, False)
+    """
+    return _MORE.search(name) is not None
+
+
 def is_paging(name: str, value: JSON) -> bool:
     """Whether an argument asks for the first page, or says how much is listed at most."""
+    if value == "":
+        return is_more(name) or "token" in name.lower()
     if isinstance(value, bool) or not isinstance(value, int):
         return False
     return bool(_LIMIT.search(name)) or (

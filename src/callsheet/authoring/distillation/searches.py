@@ -42,7 +42,9 @@ def search_in(segment: Segment, sources: Sources) -> Search | None:
         return None
     results = [call.result for call in columns[-1]]
     nouns = nouns_of(columns[-1][0])
-    named = part_named(sources.inputs.request, "it", results, sources.arguments, sources.inputs.said_input, nouns)
+    named = part_named(
+        sources.inputs.request, "it", results, sources.arguments, sources.inputs.said_input, nouns
+    )
     is_named = isinstance(named, Part) and bool(named.test) and [*named.items] == results[-1:]
     if is_named:
         tests = (cast("Part", named).test.replace("each[", "it["),) if count > 1 or _asks_one(sources) else ()
@@ -61,7 +63,7 @@ def _searched(
 ) -> Iterator[Source]:
     """The items of the longer lists from which the arguments of the first calls were taken.
 
-    `is_named` is whether the user's words are about what was looked up, so that they need not be about the list.
+    `is_named` is whether the user's words are about what was looked up, so not about the list itself.
     """
     first = columns[0]
     usual = [*sources.outer(count), *sources.listed(count)]
@@ -89,7 +91,11 @@ def _apart(results: Sequence[JSON]) -> Iterator[str]:
     for name, value in last.items() if isinstance(last, dict) else ():
         before = [cast("dict[str, JSON]", one).get(name) for one in others if isinstance(one, dict)]
         at = f"it[{json.dumps(name, ensure_ascii=False)}]"
-        if isinstance(value, bool) and len(before) == len(others) and all(one is (not value) for one in before):
+        if (
+            isinstance(value, bool)
+            and len(before) == len(others)
+            and all(one is (not value) for one in before)
+        ):
             yield at if value else f"not {at}"
     for at, items in own_lists("it", last):
         lists = [dict(own_lists("it", one)).get(at) for one in others]

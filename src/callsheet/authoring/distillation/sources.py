@@ -93,7 +93,13 @@ class Sources:
             for code, items in all_lists(one.name, [*one.values] if one.is_list else one.values[0]):
                 read = [
                     part_named(
-                        self.inputs.request, code, items, asked, self.inputs.said_input, one.nouns, by_time=by_time
+                        self.inputs.request,
+                        code,
+                        items,
+                        asked,
+                        self.inputs.said_input,
+                        one.nouns,
+                        by_time=by_time,
                     )
                     for by_time in (False, True)
                     for asked in (one.asked, one.asked | self.arguments)

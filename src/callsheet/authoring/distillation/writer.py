@@ -19,6 +19,7 @@ from callsheet.authoring.distillation.conditions import Result, condition_of
 from callsheet.authoring.distillation.explanations import Explained, Source, explain
 from callsheet.authoring.distillation.figures import is_number
 from callsheet.authoring.distillation.inputs import SAID, Inputs
+from callsheet.authoring.distillation.pages import Pages
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, texts_in
 from callsheet.authoring.distillation.rounds import Segment
 from callsheet.authoring.distillation.searches import Search, search_in
@@ -191,6 +192,9 @@ class Writer:
         calls = [*chain.from_iterable(segment.rounds)]
         if self.open_condition and any(call.tool not in self.reads for call in calls):
             self.write_condition()
+        if segment.pages is not None:
+            self.write_pages(segment.pages)
+            return
         found = search_in(segment, self.sources) if all(call.tool in self.reads for call in calls) else None
         if found is not None:
             self.write_search(segment, found)
@@ -222,6 +226,45 @@ class Writer:
             self.lines += self.stop_unless([*guards.is_whole(result, call.args, call.result)])
             self.lines.append(f"\3{result}")
 
+    def write_pages(self, pages: Pages) -> None:
+        """Write a listing that is asked for page by page, and know all its items."""
+        first, second = pages.calls[:2]
+        self.write_call(first)
+        answer = self.sources.known.pop()
+        self.lines.pop()  # there are more pages than the first
+        while STOP in self.lines[-1]:
+            self.lines.pop()
+        every = self.inputs.new_name(f"all_{_noun(first.tool)}")
+        more, following = (re.sub(r"\bit\b", answer.name, code) for code in (pages.more, pages.next_page))
+        listing = re.sub(r"\bit\b", answer.name, pages.listing)
+        self.lines.append(f"    {every} = [*{listing}]")
+        step: list[str] = []
+        if not following:
+            following = self.inputs.new_name(pages.argument)
+            self.lines.append(f"    {following} = {first.args[pages.argument]}")
+            step = [f"        {following} += 1"]
+        others = [
+            self.value(name, [value], self.sources.outer(1), is_read=True).code
+            for name, value in second.args.items()
+            if name != pages.argument
+        ]
+        given = [
+            f"{name}={code}"
+            for name, code in zip(
+                (name for name in second.args if name != pages.argument), others, strict=True
+            )
+        ]
+        call = ", ".join([*given, f"{pages.argument}={following}"])
+        self.lines += [
+            f"    while {more}:",
+            *step,
+            f"        {answer.name} = await {first.tool.lower()}({call})",
+            f"        {every} += {listing}",
+        ]
+        self.sources.known.append(
+            Known(every, tuple(pages.items), True, answer.asked, answer.nouns, is_read=True)
+        )
+
     def write_search(self, segment: Segment, search: Search) -> None:
         """Write calls that look at the items of a list until one fits, and know what it found."""
         rounds, item = segment.rounds, search.item
@@ -241,7 +284,9 @@ class Writer:
         self.sources.known.append(Known(name, item.values[-1:], is_list=False))
         for each, column in zip(loop.names, columns, strict=True):
             asked = frozenset(texts_in(column[-1].args))
-            self.sources.known.append(Known(each, (column[-1].result,), False, asked, nouns_of(column[-1]), True))
+            self.sources.known.append(
+                Known(each, (column[-1].result,), False, asked, nouns_of(column[-1]), True)
+            )
 
     def is_as_before(self, code: str, call: RecordedCall, name: str) -> bool:
         """Whether a call writes back what was read from the same place, which shows nothing."""
@@ -321,10 +366,17 @@ class Writer:
         listing, last = loop.header[mark][0], loop.results[-1]
         items = next((source.values for source in loop.looked if source.code == mark), ())
         looked = [one for one in last.values if isinstance(one, dict)]
-        if len(loop.header) > 1 or not last.is_read or len(looked) < len(last.values) or len(items) != len(looked):
+        if (
+            len(loop.header) > 1
+            or not last.is_read
+            or len(looked) < len(last.values)
+            or len(items) != len(looked)
+        ):
             return
         if all(isinstance(item, dict) for item in items):
-            rows: list[JSON] = [{**cast("dict[str, JSON]", a), **b} for a, b in zip(items, looked, strict=True)]
+            rows: list[JSON] = [
+                {**cast("dict[str, JSON]", a), **b} for a, b in zip(items, looked, strict=True)
+            ]
             code = f"[{{**a, **b}} for a, b in zip({listing}, {last.name})]"
         else:
             key = next(iter(columns[0][0].args))
@@ -504,7 +556,7 @@ class Writer:
 
 
 def _is_named_after(argument: str, code: str) -> bool:
-    """Whether an argument has the name of the field that its code ends with, perhaps with a word before it."""
+    """Whether an argument has the name of the field that its code ends with, or that after a word."""
     field = re.search(r'\["(\w+)"\]$', code)
     return field is not None and (argument == field[1] or argument.endswith(f"_{field[1]}"))
 
