@@ -74,6 +74,7 @@ _CONTAINED = re.compile(
 UNITS = word_set("kb mb gb tb k m kib mib day days hour hours week weeks month months minute minutes years")
 """Units in which data need not be."""
 _QUANTIFIERS = word_set("all each every both these those what which their his her many number count")
+_CLAUSES = word_set("that which whose")
 _RELATIVES = word_set("that which who whose with without where older newer due still")
 COMPARED: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
     **dict.fromkeys(
@@ -101,6 +102,8 @@ COMPARED: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
     **dict.fromkeys(("until", "by", "on or before"), ("<=", operator.le)),
 }
 _DAY = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?\Z")
+_FILES = word_set("file files document documents attachment attachments image images report reports")
+_FILE = re.compile(r"\w\.[A-Za-z][A-Za-z0-9]{1,4}$")
 _SHORTEST = 3
 _DEEPEST = 2
 _WITHIN = "\0"
@@ -223,7 +226,7 @@ def _texts_named(
     """The part of a list of texts that the words name: by what they have in them, or by their place."""
     words = _words_in(said)
     rows: list[dict[str, JSON]] = [{_TEXT: item} for item in items]
-    tests = [*_content_tests(said, words, rows, input_for)]
+    tests = [*_content_tests(said, words, rows, input_for), *_kind_tests(words, rows, input_for)]
     if None in tests or _UNCLEAR & {*words}:
         return UNCLEAR
     known = [test for test in tests if test is not None]
@@ -256,6 +259,13 @@ def _is_restricted(
             return True
         after = words[place + 1 : place + 2 + 2 * _NEAR_WORDS]
         if after and after[0] in _RELATIVES and not (understood | data) & {*after}:
+            return True
+        clauses = (
+            words[at + 1 : at + 2 + _NEAR_WORDS]
+            for at in range(place + 1, len(words))
+            if words[at] in _CLAUSES and words[at - 1] not in SMALL_WORDS  # "to that number" is no clause
+        )
+        if any(not (understood | data) & {*clause} for clause in clauses):
             return True
     return False
 
@@ -290,9 +300,12 @@ def _tests(
             elif named:
                 code = f"{input_for(field, named[0])} in {at}"
                 yield _Test(code, field, operator.contains, named[0], frozenset(_words_in(named[0])))
+        if all(map(is_number, values)):
+            yield from _amount_tests(field, at, words)
     yield from _number_tests(said, words, rows, asked, input_for)
     yield from _day_tests(said, words, rows, asked, input_for)
     yield from _content_tests(said, words, rows, input_for)
+    yield from _kind_tests(words, rows, input_for)
 
 
 def _flag_tests(field: str, at: str, words: Sequence[str]) -> Iterator[_Test]:
@@ -328,6 +341,17 @@ def _presence_tests(field: str, at: str, words: Sequence[str]) -> Iterator[_Test
         if near & _WITH:
             yield _Test(at, field, _has, True, frozenset((word, *(near & _WITH))))
             return
+
+
+def _amount_tests(field: str, at: str, words: Sequence[str]) -> Iterator[_Test]:
+    """Whether there is any of what a number counts, as in "that has seats" and "without comments"."""
+    place = _place_of(field, words)
+    before = [*words[max(0, place - 2) : place]] if place else list[str]()
+    if not before or (before[-1] not in _WITH | _NOT and not (before[0] in _WITH and before[-1] in _NOT)):
+        return
+    is_none = bool(_NOT & {*before})
+    compare = operator.le if is_none else operator.gt
+    yield _Test(f"{at} {'<=' if is_none else '>'} 0", field, compare, 0, frozenset((*before, field)))
 
 
 def _has(value: JSON, wanted: JSON) -> bool:
@@ -411,6 +435,23 @@ def _content_tests(
         else:
             code = f"{name}.lower() in {at}.lower()"
             yield _Test(code, chosen[0], _has_within, part, understood)
+
+
+def _kind_tests(
+    words: Sequence[str], rows: Sequence[dict[str, JSON]], input_for: Callable[[str, JSON], str]
+) -> Iterator[_Test]:
+    """The kind of a file, which its name ends with."""
+    for field, values in _fields(rows):
+        names = [value for value in values if isinstance(value, str)]
+        kinds = {name.rpartition(".")[2].lower() for name in names if _FILE.search(name)}
+        for word, noun in pairwise(words):
+            if word in kinds and noun in _FILES and len(names) == len(values):
+                code = f'{_at("each", field)}.lower().endswith("." + {input_for("kind", word)}.lower())'
+                yield _Test(code, field, _ends_with_kind, word, frozenset((word,)))
+
+
+def _ends_with_kind(value: Any, kind: Any) -> bool:
+    return str(value).lower().endswith(f".{kind}")
 
 
 def _ranks(

@@ -26,6 +26,7 @@ _SMALLEST = 100
 _MOST_LINES = 500
 _MOST_RIVALS = 3
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?!\w|\.\d)")
+_LABELLED = re.compile(r"^(\w[\w ]{0,30}): +(\S.*?)\s*$", re.MULTILINE)
 _CODE = re.compile(r"[A-Z][A-Z0-9]+")
 """A short text that is no word, as of a currency or a country."""
 _LEAST_WRITTEN = 2
@@ -125,6 +126,7 @@ def explain(
     """
     leaves = [leaf for source in sources for leaf in _leaves(source)]
     wanted = tuple(values)
+    leaves += [more for leaf in leaves for more in _lines_of(leaf, str(wanted[0]).lower())]
     found = [
         leaf for leaf in leaves if _same(leaf.values, wanted) and _is_distinct(name, leaf, wanted, leaves)
     ]
@@ -142,13 +144,13 @@ def explain(
         return (
             _transformed(texts, leaves)
             or _joined(texts, leaves, asked)
-            or _composed(texts, [*leaves, *figures, *_more_texts(texts, leaves)], is_expected)
+            or _composed(texts, [*leaves, *figures, *_more_texts(texts, leaves, asked)], is_expected)
             or _written_sum(texts, leaves)
             or _edited(texts, leaves, is_expected)
         )
     if all(isinstance(value, list) and value for value in wanted):
         return _column(cast("tuple[list[JSON], ...]", wanted), leaves, is_expected, asked)
-    return _summed(wanted, leaves) or _calculated(wanted, leaves)
+    return _summed(wanted, leaves) or _calculated(wanted, leaves, asked)
 
 
 def _agreeing(best: _Leaf, found: Sequence[_Leaf]) -> tuple[str, ...]:
@@ -372,16 +374,17 @@ _CALCULATIONS: tuple[tuple[str, Callable[[float, float], float]], ...] = (
     ("round({} * (1 - {} / 100), 2)", lambda a, b: round(a * (1 - b / 100), 2)),
     ("round({} * {}, 2)", lambda a, b: round(a * b, 2)),
 )
+_SIGNS = (("more", "+"), ("less", "-"), ("times", "*"))
 _MOST_NUMBERS, _PARTS = 40, 3
-_LIKELY, _LIKELY_WITH_SAID = 50, 8
+_LIKELY, _LIKELY_WITH_SAID, _LIKELY_WITH_WORD = 50, 8, 2
 """How many numbers of as many digits there have to be for each calculation that gives one of them."""
 
 
-def _calculated(values: tuple[JSON, ...], leaves: Sequence[_Leaf]) -> Explained | None:
+def _calculated(values: tuple[JSON, ...], leaves: Sequence[_Leaf], asked: frozenset[str]) -> Explained | None:
     """Numbers that follow from two others in each round; None if in several ways, or perhaps by chance.
 
-    It is no chance if several rounds differ, or if the number has more digits than calculations could hit. A
-    number that the user has said is there to be used.
+    It is no chance if the numbers have more digits than calculations could hit. A number that the user has
+    said is there to be used, and `asked` has what the words want to be done with it.
     """
     if not all(map(is_number, values)):
         return None
@@ -405,9 +408,11 @@ def _calculated(values: tuple[JSON, ...], leaves: Sequence[_Leaf]) -> Explained 
     if len({*map(_either_way, found)}) != 1:
         return None
     best = next(iter(found.values()))
-    uses_said = any(source.is_given for source in best.used)
-    is_likely = len(hits) * (_LIKELY_WITH_SAID if uses_said else _LIKELY) <= 10**digits
-    return best if is_likely or len({*map(str, values)}) >= _LEAST_DIFFERENT else None
+    factor = _LIKELY_WITH_SAID if any(source.is_given for source in best.used) else _LIKELY
+    if any(f" {sign} " in best.code and word in asked for word, sign in _SIGNS):
+        factor = _LIKELY_WITH_WORD
+    digits = sum(_digits(value) for value in {*map(str, values)})
+    return best if len(hits) * factor <= 10**digits else None
 
 
 def _digits(value: JSON) -> int:
@@ -432,7 +437,7 @@ def _figures(leaves: Sequence[_Leaf], asked: frozenset[str]) -> Iterator[_Leaf]:
             yield leaf._replace(is_sure=True)
 
 
-def _more_texts(texts: tuple[str, ...], leaves: Sequence[_Leaf]) -> Iterator[_Leaf]:
+def _more_texts(texts: tuple[str, ...], leaves: Sequence[_Leaf], asked: frozenset[str]) -> Iterator[_Leaf]:
     """Parts of texts, numbers as people write them, and lists that a text has a piece for each item of."""
     for leaf in leaves:
         if all(isinstance(value, str) for value in leaf.values):
@@ -446,17 +451,33 @@ def _more_texts(texts: tuple[str, ...], leaves: Sequence[_Leaf]) -> Iterator[_Le
         elif len(texts) == 1 and isinstance(leaf.values[0], list):
             yield from _rows_in(texts[0], leaf, leaf.values[0])
     if len(texts) == 1:
-        yield from _numbers_in(texts[0], leaves)
+        yield from _numbers_in(texts[0], leaves, asked)
 
 
-def _numbers_in(text: str, leaves: Sequence[_Leaf]) -> Iterator[_Leaf]:
+def _lines_of(leaf: _Leaf, wanted: str) -> Iterator[_Leaf]:
+    """What stands in the lines of a text after a label, as in `Total: 12`; `wanted` may name it."""
+    texts = [value for value in leaf.values if isinstance(value, str)]
+    if len(texts) < len(leaf.values):
+        return
+    lines = [dict(_LABELLED.findall(text)) for text in texts]
+    for label in lines[0] if "\n" in texts[0] else ():
+        if all(label in one for one in lines):
+            start = json.dumps(f"{label}: ", ensure_ascii=False)
+            found = f"[line for line in {leaf.code}.splitlines() if line.startswith({start})]"
+            code = f"{found}[0].removeprefix({start})"
+            values = tuple(one[label] for one in lines)
+            is_named = label.lower() in wanted
+            yield _Leaf(code, label.lower(), values, leaf.source, is_named, (f"len({found}) == 1",))
+
+
+def _numbers_in(text: str, leaves: Sequence[_Leaf], asked: frozenset[str]) -> Iterator[_Leaf]:
     """The numbers in a text that no data has, but a sum or a calculation gives."""
     known = {str(leaf.values[0]) for leaf in leaves if is_number(leaf.values[0])}
     for written in dict.fromkeys(_NUMBER.findall(text)):
         if written in known or len(written) < _LEAST_WRITTEN:
             continue
         number = float(written) if "." in written else int(written)
-        found = _summed((number,), leaves) or _calculated((number,), leaves)
+        found = _summed((number,), leaves) or _calculated((number,), leaves, asked)
         if found is not None and not any(source.listing for source in found.used):
             exact = found.code.removeprefix("round(").removesuffix(", 2)")
             if re.fullmatch(r"\d+\.\d\d", written):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from callsheet.authoring.distillation.guards import is_more
 from callsheet.authoring.distillation.lists import own_lists
@@ -82,5 +82,5 @@ def _pages(calls: Sequence[RecordedCall], argument: str) -> Pages | None:
 
 
 def _counts_up(asked: Sequence[JSON]) -> bool:
-    numbers = [cast("int", one) for one in asked if isinstance(one, int) and not isinstance(one, bool)]
+    numbers = [one for one in asked if isinstance(one, int) and not isinstance(one, bool)]
     return len(numbers) == len(asked) and all(after == before + 1 for before, after in pairwise(numbers))

@@ -123,12 +123,15 @@ _ASKED = (
     ("mean", r"average|mean"),
     ("max", r"highest|largest|biggest|greatest|maximum|max|peak|longest|most"),
     ("min", r"lowest|smallest|least|minimum|min|shortest|cheapest"),
+    ("more", r"more|another|additional|extra|increase|raise|add"),
+    ("less", r"less|fewer|reduce|lower|decrease|remaining|left|missing|rest"),
+    ("times", r"times|each|worth|shares|cost|costs|per"),
     ("sorted", r"sort(?:ed|ing)?|alphabetical(?:ly)?|order(?:ed)? by|by (?:first |last )?name|in order"),
 )
 
 
 def asked_figures(said: str) -> frozenset[str]:
-    """What about a list the words ask for: count, sum, mean, max or min, or to have it sorted.
+    """What about a list the words ask for: count, sum, mean, max or min, sorted; and what to do with numbers.
 
     >>> sorted(asked_figures("log the average and the highest price"))
     ['max', 'mean']
