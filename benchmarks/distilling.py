@@ -2,7 +2,7 @@
 
     python -m benchmarks.distilling [--show]
 
-Fifty sessions of a small office (mails, people, orders, files), and four times twenty of other jobs, are
+Fifty sessions of a small office (mails, people, orders, files), and five times twenty of other jobs, are
 recorded: for each task a scripted agent makes its calls for one input. The plan that is distilled from each
 runs on three other inputs, in a world with other data, longer lists, and empty ones. A variant is right if
 the plan has changed exactly what the task asks for; stopped if it ended with an error, or has an input that
@@ -26,6 +26,7 @@ from typing import Any, cast
 from benchmarks.distilling_world import Agent, Call, World, only_reads
 
 from benchmarks import distilling_operations as operations
+from benchmarks import distilling_school as school
 from benchmarks import distilling_services as services
 from benchmarks import distilling_store as store
 from benchmarks import distilling_team as team
@@ -318,6 +319,7 @@ OTHERS = (
     _suite("a store", store, store.Store),
     _suite("common servers", services, services.Services),
     _suite("operations", operations, operations.Operations),
+    _suite("a school", school, school.School),
 )
 
 

@@ -22,7 +22,7 @@ from callsheet.authoring.distillation.inputs import SAID, Inputs
 from callsheet.authoring.distillation.pages import Pages
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, texts_in
 from callsheet.authoring.distillation.rounds import Segment
-from callsheet.authoring.distillation.searches import Search, search_in
+from callsheet.authoring.distillation.searches import search_in
 from callsheet.authoring.distillation.sources import BEFORE, LOOP, NEAR, Known, Sources, nouns_of
 from callsheet.authoring.distillation.wording import asked_figures
 from callsheet.ir import JSON
@@ -195,9 +195,7 @@ class Writer:
         if segment.pages is not None:
             self.write_pages(segment.pages)
             return
-        found = search_in(segment, self.sources) if all(call.tool in self.reads for call in calls) else None
-        if found is not None:
-            self.write_search(segment, found)
+        if self.write_search(segment):
             return
         if len(segment.rounds) == 1 and not any(map(self.is_for_each, segment.rounds[0])):
             for call in segment.rounds[0]:
@@ -265,9 +263,15 @@ class Writer:
             Known(every, tuple(pages.items), True, answer.asked, answer.nouns, is_read=True)
         )
 
-    def write_search(self, segment: Segment, search: Search) -> None:
-        """Write calls that look at the items of a list until one fits, and know what it found."""
-        rounds, item = segment.rounds, search.item
+    def write_search(self, segment: Segment) -> bool:
+        """Write calls that search a list for one that fits, and those for it; False if they are no search."""
+        until_last = not any(segment.times()[:-1])
+        looks = Segment(tuple(one[: segment.head] for one in segment.rounds), segment.head)
+        is_read = all(call.tool in self.reads for call in chain.from_iterable(looks.rounds))
+        search = search_in(looks, self.sources) if until_last and is_read else None
+        if search is None:
+            return False
+        rounds, item = looks.rounds, search.item
         loop = _Loop(header={item.code: (item.listing, "")})
         self.with_names(item.code, loop.header)
         columns = [[one[position] for one in rounds] for position in range(segment.head)]
@@ -287,6 +291,10 @@ class Writer:
             self.sources.known.append(
                 Known(each, (column[-1].result,), False, asked, nouns_of(column[-1]), True)
             )
+        rest = segment.rounds[-1][segment.head :]
+        if rest:
+            self.write(Segment((rest,), len(rest)))
+        return True
 
     def is_as_before(self, code: str, call: RecordedCall, name: str) -> bool:
         """Whether a call writes back what was read from the same place, which shows nothing."""
