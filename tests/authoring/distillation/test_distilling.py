@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 import pytest
 
 from callsheet import Plan, arun
-from callsheet.authoring.distillation.explanations import Source, explain
+from callsheet.authoring.distillation.explanations import explain
+from callsheet.authoring.distillation.leaves import Source
 from callsheet.authoring.distillation.plan_text import DistilledPlan, distilled, plans
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, slice_of
 from callsheet.ir import JSON, Effect

@@ -11,27 +11,36 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import permutations, product
-from typing import NamedTuple, cast
+from itertools import product
+from typing import cast
 
-from callsheet.authoring.distillation.figures import figures_of, is_number
+from callsheet.authoring.distillation.calculations import (
+    asked_leaves,
+    calculated,
+    numbers_in,
+    summed,
+    written_sum,
+)
+from callsheet.authoring.distillation.figures import is_number
+from callsheet.authoring.distillation.leaves import (
+    MOST_LINES,
+    Explained,
+    Leaf,
+    Source,
+    columns_of,
+    is_filled,
+    labelled_in,
+    leaves_of,
+)
 from callsheet.ir import JSON
 
-_DEEPEST = 6
 _SHORTEST = 4
 """The characters that a text has at least to be found inside another one, or to be found without its name."""
-_LEAST_SUM = 10
 _SMALLEST = 100
 """From this number on two equal numbers are the same one, even if they are called otherwise."""
-_MOST_LINES = 500
 _MOST_RIVALS = 3
-_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?!\w|\.\d)")
-_LABELLED = re.compile(r"^(\w[\w ]{0,30}): +(\S.*?)\s*$", re.MULTILINE)
 _CODE = re.compile(r"[A-Z][A-Z0-9]+")
 """A short text that is no word, as of a currency or a country."""
-_LEAST_WRITTEN = 2
-"""The digits of a number in a text that is looked for in calculations."""
-_COUNT = re.compile(r"count|total|number_of|size", re.IGNORECASE)
 _LEAST_DIFFERENT = 3
 """The rounds with different numbers from which on a calculation is no coincidence."""
 _FIRST_MARK, _MOST_MARKS = 0xE000, 6_000
@@ -61,47 +70,6 @@ _PIECES: tuple[tuple[str, re.Pattern[str], Callable[[str], str]], ...] = (
 """Parts of texts: those of paths, addresses, names and times."""
 
 
-class Source(NamedTuple):
-    """Data that an expression may use: its code, its value in each round, and the list that a loop goes over.
-
-    `rank` says how near it is: of several explanations the nearest counts. `is_sure` is whether the user has
-    asked for it, so that an equal value is no coincidence, however short it is. `asked` are the texts in the
-    arguments of the call that gave it, which such an answer repeats. `is_given` is whether the user has said
-    it, `is_chosen` whether the user's words pick it from a list.
-    """
-
-    code: str
-    values: tuple[JSON, ...]
-    rank: int
-    listing: str = ""
-    is_sure: bool = False
-    asked: frozenset[str] = frozenset()
-    is_given: bool = False
-    is_chosen: bool = False
-    conditions: tuple[str, ...] = ()
-
-
-class Explained(NamedTuple):
-    """An expression, the sources that it uses, and the conditions without which it is not known to hold.
-
-    `is_only` is whether it takes the only item of a list, which a loop over the list might have done, too.
-    """
-
-    code: str
-    used: tuple[Source, ...]
-    conditions: tuple[str, ...] = ()
-    is_only: bool = False
-
-
-class _Leaf(NamedTuple):
-    code: str
-    key: str
-    values: tuple[JSON, ...]
-    source: Source
-    is_sure: bool = False
-    conditions: tuple[str, ...] = ()
-
-
 def _says_nothing(words: str) -> bool:
     return re.search(r"\w", words) is None
 
@@ -124,9 +92,9 @@ def explain(
     >>> explain("number", [7], [mail]).code, explain("limit", [7], [mail])
     ('mail["number"]', None)
     """
-    leaves = [leaf for source in sources for leaf in _leaves(source)]
+    leaves = [leaf for source in sources for leaf in leaves_of(source)]
     wanted = tuple(values)
-    leaves += [more for leaf in leaves for more in _lines_of(leaf, str(wanted[0]).lower())]
+    leaves += [more for leaf in leaves for more in labelled_in(leaf, str(wanted[0]).lower())]
     found = [
         leaf for leaf in leaves if _same(leaf.values, wanted) and _is_distinct(name, leaf, wanted, leaves)
     ]
@@ -134,7 +102,7 @@ def explain(
         best = min(found, key=lambda leaf: (leaf.key != name, leaf.source.rank, len(leaf.code)))
         conditions = (*best.conditions, *_agreeing(best, found))
         return Explained(best.code, (best.source,), conditions, is_only=bool(best.conditions))
-    figures = [*_figures(leaves, asked)]
+    figures = [*asked_leaves(leaves, asked)]
     counted = [leaf for leaf in figures if _same(leaf.values, wanted)]
     if counted:
         best = counted[0]
@@ -145,15 +113,15 @@ def explain(
             _transformed(texts, leaves)
             or _joined(texts, leaves, asked)
             or _composed(texts, [*leaves, *figures, *_more_texts(texts, leaves, asked)], is_expected)
-            or _written_sum(texts, leaves)
+            or written_sum(texts, leaves)
             or _edited(texts, leaves, is_expected)
         )
     if all(isinstance(value, list) and value for value in wanted):
         return _column(cast("tuple[list[JSON], ...]", wanted), leaves, is_expected, asked)
-    return _summed(wanted, leaves) or _calculated(wanted, leaves, asked)
+    return summed(wanted, leaves) or calculated(wanted, leaves, asked)
 
 
-def _agreeing(best: _Leaf, found: Sequence[_Leaf]) -> tuple[str, ...]:
+def _agreeing(best: Leaf, found: Sequence[Leaf]) -> tuple[str, ...]:
     """The conditions that others which had the one recorded value still have the same one.
 
     What differs by round is no coincidence, and an answer repeats what it was asked for.
@@ -179,41 +147,12 @@ def _agreeing(best: _Leaf, found: Sequence[_Leaf]) -> tuple[str, ...]:
     return (*conditions,)[:_MOST_RIVALS]
 
 
-def is_filled(code: str) -> str:
-    """The condition that a list has something in it."""
-    return f"len({code}) > 0"
-
-
-def _leaves(source: Source) -> Iterator[_Leaf]:
-    for leaf in _leaves_below(source.code, "", source.values, source, 0):
-        yield leaf._replace(is_sure=source.is_sure)
-
-
-def _leaves_below(
-    code: str, key: str, values: tuple[JSON, ...], source: Source, depth: int
-) -> Iterator[_Leaf]:
-    """What can be reached in the values of all rounds alike: whole values, fields of objects, only items."""
-    yield _Leaf(code, key, values, source)
-    first = values[0]
-    is_one = all(isinstance(value, list) and len(value) == 1 for value in values)
-    if is_one and depth < _DEEPEST and not source.is_chosen:
-        only = tuple(cast("list[JSON]", value)[0] for value in values)
-        for leaf in _leaves_below(f"{code}[0]", key, only, source, depth + 1):
-            yield leaf._replace(conditions=(f"len({code}) == 1", *leaf.conditions))
-    if depth < _DEEPEST and isinstance(first, dict):
-        for name in first:
-            if all(isinstance(value, dict) and name in value for value in values):
-                below = tuple(cast("dict[str, JSON]", value)[name] for value in values)
-                quoted = json.dumps(name, ensure_ascii=False)
-                yield from _leaves_below(f"{code}[{quoted}]", name, below, source, depth + 1)
-
-
 def _same(left: tuple[JSON, ...], right: tuple[JSON, ...]) -> bool:
     """Whether two rounds of values are the same; True is not 1."""
     return left == right and all(type(a) is type(b) for a, b in zip(left, right, strict=True))
 
 
-def _is_distinct(name: str, leaf: _Leaf, values: tuple[JSON, ...], leaves: Sequence[_Leaf]) -> bool:
+def _is_distinct(name: str, leaf: Leaf, values: tuple[JSON, ...], leaves: Sequence[Leaf]) -> bool:
     """Whether equal values are no coincidence: they have the same name, differ by round, or are long.
 
     A text of three letters is long enough if nothing else has it.
@@ -229,7 +168,7 @@ def _is_distinct(name: str, leaf: _Leaf, values: tuple[JSON, ...], leaves: Seque
     return abs(value) >= _SMALLEST if isinstance(value, int | float) else bool(value)
 
 
-def _transformed(texts: tuple[str, ...], leaves: Sequence[_Leaf]) -> Explained | None:
+def _transformed(texts: tuple[str, ...], leaves: Sequence[Leaf]) -> Explained | None:
     for leaf in leaves:
         given = leaf.values
         if all(map(is_number, given)):
@@ -245,32 +184,11 @@ def _transformed(texts: tuple[str, ...], leaves: Sequence[_Leaf]) -> Explained |
     return None
 
 
-def _columns(
-    leaves: Sequence[_Leaf], *, of_one: bool = False
-) -> Iterator[tuple[_Leaf, str, tuple[list[JSON], ...]]]:
-    """The columns of tables: for each list of several objects its fields, and lists of plain values.
-
-    `of_one` is whether a list that the user's words choose may have one item.
-    """
-    for leaf in leaves:
-        least = 1 if of_one and leaf.source.is_chosen else 2
-        if not all(isinstance(value, list) and len(value) >= least for value in leaf.values):
-            continue
-        tables = cast("tuple[list[JSON], ...]", leaf.values)
-        yield leaf, leaf.code, tables
-        first = tables[0][0]
-        for name in first if isinstance(first, dict) else ():
-            rows = [[row.get(name) if isinstance(row, dict) else None for row in table] for table in tables]
-            code = f"[row[{json.dumps(name, ensure_ascii=False)}] for row in {leaf.code}]"
-            if all(value is not None for row in rows for value in row):
-                yield leaf, code, tuple(rows)
-
-
 def _in_order(
-    leaves: Sequence[_Leaf], asked: frozenset[str], *, of_one: bool = False
-) -> Iterator[tuple[_Leaf, str, tuple[list[JSON], ...], tuple[str, ...]]]:
+    leaves: Sequence[Leaf], asked: frozenset[str], *, of_one: bool = False
+) -> Iterator[tuple[Leaf, str, tuple[list[JSON], ...], tuple[str, ...]]]:
     """The columns as they are, and sorted; which of them is meant where they are alike, the words tell."""
-    for leaf, code, columns in _columns(leaves, of_one=of_one):
+    for leaf, code, columns in columns_of(leaves, of_one=of_one):
         filled = is_filled(leaf.code)
         alike = (f"{code} == sorted({code})",) if "sorted" in asked else ()
         yield leaf, code, columns, (filled, *alike)
@@ -284,7 +202,7 @@ def _in_order(
 
 def _column(
     lists: tuple[list[JSON], ...],
-    leaves: Sequence[_Leaf],
+    leaves: Sequence[Leaf],
     is_expected: Callable[[str], bool],
     asked: frozenset[str],
 ) -> Explained | None:
@@ -325,7 +243,7 @@ def _member(
     return Explained(f"{{{code}}}", (), tuple(c for one in found.values() for c in one.conditions))
 
 
-def _joined(texts: tuple[str, ...], leaves: Sequence[_Leaf], asked: frozenset[str]) -> Explained | None:
+def _joined(texts: tuple[str, ...], leaves: Sequence[Leaf], asked: frozenset[str]) -> Explained | None:
     """A text that is a list of texts, with something between them."""
     for leaf, code, columns, conditions in _in_order(leaves, asked):
         if all(isinstance(value, str) for column in columns for value in column):
@@ -336,108 +254,7 @@ def _joined(texts: tuple[str, ...], leaves: Sequence[_Leaf], asked: frozenset[st
     return None
 
 
-def column_sums(value: JSON) -> Iterator[float]:
-    """The sums of the columns of numbers in a value, except small ones."""
-    for _, _, columns in _columns([*_leaves(Source("", (value,), 0))]):
-        if all(map(is_number, columns[0])):
-            total = sum(cast("list[float]", columns[0]))
-            if abs(total) >= _LEAST_SUM:
-                yield total
-
-
-def _written_sum(texts: tuple[str, ...], leaves: Sequence[_Leaf]) -> Explained | None:
-    """A text that is nothing but the sum of a column."""
-    if not all(re.fullmatch(r"-?\d{2,15}", text) for text in texts):
-        return None
-    found = _summed(tuple(map(int, texts)), leaves)
-    return None if found is None else Explained(f"str({found.code})", found.used)
-
-
-def _summed(values: tuple[JSON, ...], leaves: Sequence[_Leaf]) -> Explained | None:
-    """A number that is the sum of a column, if it is no small one."""
-    if not all(
-        isinstance(v, int | float) and not isinstance(v, bool) and abs(v) >= _LEAST_SUM for v in values
-    ):
-        return None
-    for leaf, code, columns in _columns(leaves):
-        numbers = all(is_number(value) for column in columns for value in column)
-        if numbers and tuple(sum(cast("list[float]", column)) for column in columns) == values:
-            return Explained(f"sum({code})", (leaf.source,))
-    return None
-
-
-_CALCULATIONS: tuple[tuple[str, Callable[[float, float], float]], ...] = (
-    ("{} - {}", lambda a, b: a - b),
-    ("{} + {}", lambda a, b: a + b),
-    ("{} * {}", lambda a, b: a * b),
-    ("round({} * (1 + {} / 100), 2)", lambda a, b: round(a * (1 + b / 100), 2)),
-    ("round({} * (1 - {} / 100), 2)", lambda a, b: round(a * (1 - b / 100), 2)),
-    ("round({} * {}, 2)", lambda a, b: round(a * b, 2)),
-)
-_SIGNS = (("more", "+"), ("less", "-"), ("times", "*"))
-_MOST_NUMBERS, _PARTS = 40, 3
-_LIKELY, _LIKELY_WITH_SAID, _LIKELY_WITH_WORD = 50, 8, 2
-"""How many numbers of as many digits there have to be for each calculation that gives one of them."""
-
-
-def _calculated(values: tuple[JSON, ...], leaves: Sequence[_Leaf], asked: frozenset[str]) -> Explained | None:
-    """Numbers that follow from two others in each round; None if in several ways, or perhaps by chance.
-
-    It is no chance if the numbers have more digits than calculations could hit. A number that the user has
-    said is there to be used, and `asked` has what the words want to be done with it.
-    """
-    if not all(map(is_number, values)):
-        return None
-    numbers = [leaf for leaf in leaves if all(map(is_number, leaf.values))][:_MOST_NUMBERS]
-    found: dict[str, Explained] = {}
-    hits: set[float] = set()
-    digits = _digits(values[0])
-    for left, right in permutations(numbers, 2):
-        for form, function in _CALCULATIONS:
-            pairs = zip(
-                cast("tuple[float, ...]", left.values), cast("tuple[float, ...]", right.values), strict=True
-            )
-            results = tuple(function(a, b) for a, b in pairs)
-            if type(results[0]) is type(values[0]) and results[0] > 0 and _digits(results[0]) == digits:
-                hits.add(results[0])
-            if results == values:
-                code = form.format(left.code, right.code)
-                conditions = (*left.conditions, *right.conditions)
-                found[code] = Explained(code, (left.source, right.source), conditions)
-                break
-    if len({*map(_either_way, found)}) != 1:
-        return None
-    best = next(iter(found.values()))
-    factor = _LIKELY_WITH_SAID if any(source.is_given for source in best.used) else _LIKELY
-    if any(f" {sign} " in best.code and word in asked for word, sign in _SIGNS):
-        factor = _LIKELY_WITH_WORD
-    digits = sum(_digits(value) for value in {*map(str, values)})
-    return best if len(hits) * factor <= 10**digits else None
-
-
-def _digits(value: JSON) -> int:
-    """How many digits a number has that tell something."""
-    return len(str(value).lstrip("-0.").replace(".", "").removesuffix("0"))
-
-
-def _either_way(code: str) -> tuple[str, ...]:
-    """A calculation without the order of its parts, which a sum and a product do not have."""
-    parts = code.removeprefix("round(").removesuffix(", 2)").split(" ")
-    return (code,) if "-" in parts or len(parts) != _PARTS else tuple(sorted(parts))
-
-
-def _figures(leaves: Sequence[_Leaf], asked: frozenset[str]) -> Iterator[_Leaf]:
-    """What the user has asked for about the lists: how many, their sum, and so on."""
-    for leaf in leaves if asked else ():
-        if all(isinstance(value, list) for value in leaf.values):
-            tables = cast("tuple[list[JSON], ...]", leaf.values)
-            for code, values, conditions in figures_of(leaf.code, tables, asked):
-                yield _Leaf(code, "", values, leaf.source, True, conditions)
-        elif "count" in asked and _COUNT.search(leaf.key) and all(map(is_number, leaf.values)):
-            yield leaf._replace(is_sure=True)
-
-
-def _more_texts(texts: tuple[str, ...], leaves: Sequence[_Leaf], asked: frozenset[str]) -> Iterator[_Leaf]:
+def _more_texts(texts: tuple[str, ...], leaves: Sequence[Leaf], asked: frozenset[str]) -> Iterator[Leaf]:
     """Parts of texts, numbers as people write them, and lists that a text has a piece for each item of."""
     for leaf in leaves:
         if all(isinstance(value, str) for value in leaf.values):
@@ -451,52 +268,19 @@ def _more_texts(texts: tuple[str, ...], leaves: Sequence[_Leaf], asked: frozense
         elif len(texts) == 1 and isinstance(leaf.values[0], list):
             yield from _rows_in(texts[0], leaf, leaf.values[0])
     if len(texts) == 1:
-        yield from _numbers_in(texts[0], leaves, asked)
+        yield from numbers_in(texts[0], leaves, asked)
 
 
-def _lines_of(leaf: _Leaf, wanted: str) -> Iterator[_Leaf]:
-    """What stands in the lines of a text after a label, as in `Total: 12`; `wanted` may name it."""
-    texts = [value for value in leaf.values if isinstance(value, str)]
-    if len(texts) < len(leaf.values):
-        return
-    lines = [dict(_LABELLED.findall(text)) for text in texts]
-    for label in lines[0] if "\n" in texts[0] else ():
-        if all(label in one for one in lines):
-            start = json.dumps(f"{label}: ", ensure_ascii=False)
-            found = f"[line for line in {leaf.code}.splitlines() if line.startswith({start})]"
-            code = f"{found}[0].removeprefix({start})"
-            values = tuple(one[label] for one in lines)
-            is_named = label.lower() in wanted
-            yield _Leaf(code, label.lower(), values, leaf.source, is_named, (f"len({found}) == 1",))
-
-
-def _numbers_in(text: str, leaves: Sequence[_Leaf], asked: frozenset[str]) -> Iterator[_Leaf]:
-    """The numbers in a text that no data has, but a sum or a calculation gives."""
-    known = {str(leaf.values[0]) for leaf in leaves if is_number(leaf.values[0])}
-    for written in dict.fromkeys(_NUMBER.findall(text)):
-        if written in known or len(written) < _LEAST_WRITTEN:
-            continue
-        number = float(written) if "." in written else int(written)
-        found = _summed((number,), leaves) or _calculated((number,), leaves, asked)
-        if found is not None and not any(source.listing for source in found.used):
-            exact = found.code.removeprefix("round(").removesuffix(", 2)")
-            if re.fullmatch(r"\d+\.\d\d", written):
-                code = f"format({exact}, '.2f')"
-                yield _Leaf(code, "", (written,), found.used[0], True, found.conditions)
-            else:
-                yield _Leaf(found.code, "", (number,), found.used[0], True, found.conditions)
-
-
-def _rows_in(text: str, leaf: _Leaf, rows: list[JSON]) -> Iterator[_Leaf]:
+def _rows_in(text: str, leaf: Leaf, rows: list[JSON]) -> Iterator[Leaf]:
     """A list of which each item has a piece of the text, all made alike."""
-    if not 1 < len(rows) <= _MOST_LINES:
+    if not 1 < len(rows) <= MOST_LINES:
         return
     columns = [*_text_columns(leaf.code, rows)]
     for between in _SEPARATORS:
         for code, column in columns:
             if (joined := between.join(column)) in text:
                 whole = f"{json.dumps(between)}.join({code})"
-                yield _Leaf(whole, "", (joined,), leaf.source, True, (is_filled(leaf.code),))
+                yield Leaf(whole, "", (joined,), leaf.source, True, (is_filled(leaf.code),))
         pieces = text.split(between)
         for start in range(len(pieces) - len(rows) + 1):
             window = pieces[start : start + len(rows)]
@@ -507,7 +291,7 @@ def _rows_in(text: str, leaf: _Leaf, rows: list[JSON]) -> Iterator[_Leaf]:
                 continue
             inner = leaf.code if found.code == "row" else f"{found.code} for row in {leaf.code}"
             code = f"{json.dumps(between)}.join({inner})"
-            yield _Leaf(code, "", (between.join(window),), leaf.source, True, (is_filled(leaf.code),))
+            yield Leaf(code, "", (between.join(window),), leaf.source, True, (is_filled(leaf.code),))
             return
 
 
@@ -527,7 +311,7 @@ def _written(value: JSON) -> JSON:
 
 
 def _composed(
-    texts: tuple[str, ...], leaves: Sequence[_Leaf], is_expected: Callable[[str], bool]
+    texts: tuple[str, ...], leaves: Sequence[Leaf], is_expected: Callable[[str], bool]
 ) -> Explained | None:
     """A text with data in it. The text around the data must be the same in several rounds, or be expected.
 
@@ -558,7 +342,7 @@ def _composed(
     if any(_MARK.search(text) for text in texts):
         return None
     rounds = [*texts]
-    used: dict[int, _Leaf] = {}
+    used: dict[int, Leaf] = {}
     for number, leaf in enumerate(known[:_MOST_MARKS]):
         mark = chr(_FIRST_MARK + number)
         patterns = [_place_of(cast("str", value)) for value in leaf.values]
@@ -591,7 +375,7 @@ def _place_of(value: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w.]){re.escape(value)}(?!\w|\.\d)" if is_short else re.escape(value))
 
 
-def _text_code(template: str, named: dict[int, str], leaves: Sequence[_Leaf]) -> str:
+def _text_code(template: str, named: dict[int, str], leaves: Sequence[Leaf]) -> str:
     """The code of a text with data at its marks: an f-string, or a sum where one cannot have the data."""
     parts = [part for part in _MARK.split(template) if part]
     codes = [named[ord(part) - _FIRST_MARK] if _MARK.match(part) else "" for part in parts]
@@ -616,7 +400,7 @@ def _text_code(template: str, named: dict[int, str], leaves: Sequence[_Leaf]) ->
 
 
 def _edited(
-    texts: tuple[str, ...], leaves: Sequence[_Leaf], is_expected: Callable[[str], bool]
+    texts: tuple[str, ...], leaves: Sequence[Leaf], is_expected: Callable[[str], bool]
 ) -> Explained | None:
     """A text that is an earlier one with another line in one place."""
     after = texts[0].split("\n")
@@ -646,7 +430,7 @@ def _edited(
     return None
 
 
-def _replaced(text: str, leaf: _Leaf, said: Sequence[_Leaf]) -> Explained | None:
+def _replaced(text: str, leaf: Leaf, said: Sequence[Leaf]) -> Explained | None:
     """A text that is an earlier one with something that the user has said in place of something else."""
     before = next(iter(leaf.values))
     if not isinstance(before, str) or before == text:

@@ -12,8 +12,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from callsheet.authoring.distillation.explanations import Source
 from callsheet.authoring.distillation.figures import is_number
+from callsheet.authoring.distillation.leaves import Source
 from callsheet.authoring.distillation.wording import is_kin, said_data, says_the_same
 from callsheet.ir import JSON
 

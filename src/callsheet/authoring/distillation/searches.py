@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, cast
 
 from callsheet.authoring.distillation.choices import Part, part_named
-from callsheet.authoring.distillation.explanations import Source, explain
+from callsheet.authoring.distillation.explanations import explain
+from callsheet.authoring.distillation.leaves import Source
 from callsheet.authoring.distillation.lists import all_lists, own_lists
 from callsheet.authoring.distillation.recorded_calls import RecordedCall
 from callsheet.authoring.distillation.rounds import Segment

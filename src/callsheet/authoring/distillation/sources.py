@@ -13,8 +13,8 @@ from itertools import chain
 
 from callsheet.authoring.distillation import guards
 from callsheet.authoring.distillation.choices import Part, part_named
-from callsheet.authoring.distillation.explanations import Source
 from callsheet.authoring.distillation.inputs import GIVEN, Inputs
+from callsheet.authoring.distillation.leaves import Source
 from callsheet.authoring.distillation.lists import all_lists, lists_in, without_tables
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, texts_in
 from callsheet.authoring.distillation.rounds import Segment

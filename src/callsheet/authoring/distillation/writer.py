@@ -16,9 +16,10 @@ from typing import NamedTuple, cast
 
 from callsheet.authoring.distillation import guards
 from callsheet.authoring.distillation.conditions import Result, condition_of
-from callsheet.authoring.distillation.explanations import Explained, Source, explain
+from callsheet.authoring.distillation.explanations import explain
 from callsheet.authoring.distillation.figures import is_number
 from callsheet.authoring.distillation.inputs import SAID, Inputs
+from callsheet.authoring.distillation.leaves import Explained, Source
 from callsheet.authoring.distillation.pages import Pages
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, texts_in
 from callsheet.authoring.distillation.rounds import Segment
