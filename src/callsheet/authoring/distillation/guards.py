@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 from callsheet.authoring.distillation.lists import own_lists
@@ -82,6 +82,18 @@ def of_look(code: str, value: JSON, given: Mapping[str, str]) -> Iterator[str]:
 def is_name(field: str) -> bool:
     """Whether the code of a field names its item, so that no two items have the same."""
     return _NAME.search(field) is not None
+
+
+def are_apart(items: Sequence[JSON], field: str) -> bool:
+    """Whether no two items have the same in a field, which is written as code.
+
+    >>> are_apart([{"name": {"first": "ann"}}, {"name": {"first": "bob"}}], '["name"]["first"]')
+    True
+    """
+    values: Sequence[JSON] = items
+    for part in re.findall(r"\[([^\]]+)\]", field):
+        values = [item.get(json.loads(part)) if isinstance(item, dict) else None for item in values]
+    return len({json.dumps(value) for value in values}) == len(items)
 
 
 def same_order(code: str, value: JSON, given: Mapping[str, JSON]) -> Iterator[str]:

@@ -458,11 +458,12 @@ class Writer:
         if len({*args}) < len(args) or len(calls) < len(columns[0]):
             return []
         found: list[str] = []
-        for listing, item in loop.header.values():
+        for mark, (listing, item) in loop.header.items():
             fields = {*re.findall(rf"\b{item}((?:\[[^\]]+\])+)", loop.written)} if item else set[str]()
             field = fields.pop() if len(fields) == 1 else ""
             is_name = guards.is_name(field) or field.strip('[]"') in listing
-            if field and not is_name:
+            items = next((source.values for source in loop.looked if source.code == mark), ())
+            if field and not is_name and guards.are_apart(items, field):
                 found.append(f"len({{each{field} for each in {listing}}}) == len({listing})")
         return found if len(found) == len(loop.header) == 1 else []
 
