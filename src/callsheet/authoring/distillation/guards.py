@@ -30,6 +30,8 @@ _AMOUNT = re.compile(
     r"stock|available|quantity|capacity|seats|balance|remaining|left|free|budget|quota|limit|credit",
     re.IGNORECASE,
 )
+_FIELD = re.compile(r"\[([\"'])([^\"'\\\]]+)\1\]")
+_FIELDS = re.compile(r"(?:\[([\"'])[^\"'\\\]]+\1\])+")
 _DEEPEST = 2
 
 
@@ -85,14 +87,16 @@ def is_name(field: str) -> bool:
 
 
 def are_apart(items: Sequence[JSON], field: str) -> bool:
-    """Whether no two items have the same in a field, which is written as code.
+    """Whether no two items have the same in a field, which is written as code; False for other code.
 
     >>> are_apart([{"name": {"first": "ann"}}, {"name": {"first": "bob"}}], '["name"]["first"]')
     True
     """
+    if _FIELDS.fullmatch(field) is None:
+        return False
     values: Sequence[JSON] = items
-    for part in re.findall(r"\[([^\]]+)\]", field):
-        values = [item.get(json.loads(part)) if isinstance(item, dict) else None for item in values]
+    for _, name in _FIELD.findall(field):
+        values = [item.get(name) if isinstance(item, dict) else None for item in values]
     return len({json.dumps(value) for value in values}) == len(items)
 
 
