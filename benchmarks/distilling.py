@@ -2,7 +2,7 @@
 
     python -m benchmarks.distilling [--show]
 
-Fifty sessions of a small office (mails, people, orders, files), and four times twenty of other jobs, are
+Fifty sessions of a small office (mails, people, orders, files), and five times twenty of other jobs, are
 recorded: for each task a scripted agent makes its calls for one input. The plan that is distilled from each
 runs on three other inputs, in a world with other data, longer lists, and empty ones. A variant is right if
 the plan has changed exactly what the task asks for; stopped if it ended with an error, or has an input that
@@ -21,11 +21,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from benchmarks.distilling_world import Agent, Call, World, only_reads
 
 from benchmarks import distilling_operations as operations
+from benchmarks import distilling_school as school
 from benchmarks import distilling_services as services
 from benchmarks import distilling_store as store
 from benchmarks import distilling_team as team
@@ -238,7 +239,13 @@ def filled(
     """The inputs of a variant: what the user says anew, or again; None if the user says nothing of one."""
     inputs: dict[str, Any] = {}
     for name, value in made.plan.inputs.items():
-        places = [key for key, said in before.items() if said == value]
+        if isinstance(value, list) and all(one in before.values() for one in cast("list[Any]", value)):
+            said_again = [
+                [key for key, said in before.items() if said == one] for one in cast("list[Any]", value)
+            ]
+            inputs[name] = [now[keys[0]] for keys in said_again]
+            continue
+        places = [key for key, said in before.items() if said == value and f"{{{key}}}" in fixed]
         if not places and _is_said_again(value, fixed):
             inputs[name] = value
             continue
@@ -251,7 +258,7 @@ def filled(
 def _is_said_again(value: Any, fixed: str) -> bool:
     """Whether a value is in the words that stay the same, perhaps as a word for a number."""
     if isinstance(value, int) and not isinstance(value, bool):
-        return 0 < value < len(NUMBERS) and NUMBERS[value] in fixed.split()
+        return str(value) in fixed.split() or (0 < value < len(NUMBERS) and NUMBERS[value] in fixed.split())
     return isinstance(value, str) and value != "" and value.replace("_", " ") in fixed
 
 
@@ -261,7 +268,7 @@ async def ended(suite: Suite, made: Distillation, inputs: dict[str, Any], office
 
     def tool(name: str) -> Tool:
         async def handler(args: dict[str, Any], context: Any) -> Any:
-            return office.call(name, {key: args[key] for key in fields[name]})
+            return office.call(name, {key: args[key] for key in fields[name] if key in args})
 
         schema: dict[str, Any] = {"type": "object", "properties": {key: {} for key in fields[name]}}
         effect = "read" if only_reads(name) else "unsafe"
@@ -312,6 +319,7 @@ OTHERS = (
     _suite("a store", store, store.Store),
     _suite("common servers", services, services.Services),
     _suite("operations", operations, operations.Operations),
+    _suite("a school", school, school.School),
 )
 
 

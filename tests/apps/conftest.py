@@ -66,10 +66,12 @@ def note(line: str, path: str = "notes.txt", wait: float = 0.0) -> str:
 
 
 @tool(effect="read")
-def look(path: str, wait: float = 0.0) -> str:
-    """Leaves a mark and then takes its time."""
+def look(path: str, wait: float = 0.0, until: str = "") -> str:
+    """Leaves a mark and then takes its time, or waits for a mark of others."""
     Path(path).touch()
     time.sleep(wait)
+    while until and not Path(until).exists():
+        time.sleep(0.05)
     return "seen"
 
 

@@ -21,7 +21,7 @@ from callsheet.store import Journal
 
 PLAN = (
     "S1: @ADD (a=1) > $a",
-    'S2: @LOOK (path="begun", wait=2.0) > $b',
+    'S2: @LOOK (path="begun", until="go") > $b',
     "S3: ?IF ($a == 7) THEN @ADD (a=3) > $c",
     'S4: @RESPOND ("$a $b")',
 )
@@ -87,6 +87,7 @@ def test_run_of_another_process_is_watched_to_end(machine, wait_for):
         wait_for(machine.folder / "begun")
         with screen("top", "r1") as top:
             top.until("run r1 · 4 steps: 1 done, 1 running")
+            (machine.folder / "go").touch()
             top.until("run r1 · done · 4 steps: 3 done, 1 skipped")
             top.until("ended: done at S4")
             assert top.ends() == 0
@@ -103,6 +104,7 @@ def test_ctrl_c_ends_watching_only(machine, wait_for):
             os.kill(top.child, signal.SIGINT)
             top.until("watch it again with: callsheet top r1")
             assert top.ends() == 130
+        (machine.folder / "go").touch()
         assert run.wait(60) == 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from time import monotonic, process_time
+from time import process_time
 
 import pytest
 
@@ -22,10 +22,10 @@ def wrong(said, schema):
 @pytest.mark.parametrize("many", [2, 9, 5_000])
 def test_recursive_schema_takes_bounded_time(word, many):
     schema = {**ITSELF, "$defs": {"d": {word: [ITSELF] * many}}}
-    begin = monotonic()
+    begin = process_time()
     assert wrong({"a": 1}, schema) == []
     assert may_take(schema, schema, "array")
-    assert monotonic() - begin < 5
+    assert process_time() - begin < 5
 
 
 def test_every_item_of_long_list_is_checked():

@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 import pytest
 
 from callsheet import Plan, arun
-from callsheet.authoring.distillation.explanations import Source, explain
+from callsheet.authoring.distillation.explanations import explain
+from callsheet.authoring.distillation.leaves import Source
 from callsheet.authoring.distillation.plan_text import DistilledPlan, distilled, plans
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, slice_of
 from callsheet.ir import JSON, Effect
@@ -395,6 +396,135 @@ def test_plan_stops_where_the_record_leaves_open_what_to_do(
     assert plan.unexplained == frozenset()
     assert kept == made
     assert [stop for stop in stops if stop not in plan.stops] == [], plan.stops
+
+
+ROOMS: list[JSON] = [{"room": f"R-10{n}", "seats": n} for n in range(4)]
+RATES = [{"rate": rate} for rate in (90, 70, 80, 95)]
+FOUND: list[tuple[str, list[tuple[str, Any, Any]], list[str]]] = [
+    # one after the other was looked at, until one was free
+    (
+        "book a free room for bob",
+        [
+            ("LIST_ROOMS", {}, ROOMS),
+            *(("CHECK_ROOM", {"room": f"R-10{n}"}, {"free": n == 2}) for n in range(3)),
+            ("BOOK", {"room": "R-102", "to": "bob"}, "ok"),
+        ],
+        ["for room in rooms:", 'if room_2["free"]:', "break", "else:", 'book(room=room["room"]'],
+    ),
+    # what was looked up for each room tells which is meant
+    (
+        "book the room with the lowest rate for bob",
+        [
+            ("LIST_ROOMS", {}, ROOMS),
+            *(("GET_RATE", {"room": f"R-10{n}"}, rate) for n, rate in enumerate(RATES)),
+            ("BOOK", {"room": "R-101", "to": "bob"}, "ok"),
+        ],
+        ["{**a, **b} for a, b in zip(rooms, rates)", 'min(joined, key=lambda one: one["rate"])'],
+    ),
+    # there was nobody else of that name
+    (
+        'tell Bob Berg: "lunch is ready"',
+        [
+            ("FIND_PEOPLE", {"name": "Bob Berg"}, [{"id": "u-4711"}]),
+            ("SEND", {"to": "u-4711", "text": "lunch is ready"}, "ok"),
+        ],
+        ["assert len(people) == 1", 'to=people[0]["id"]'],
+    ),
+    # the listing has pages, and so does what is done with it
+    (
+        "close all jobs",
+        [
+            ("LIST_JOBS", {"page": 1}, {"jobs": [{"id": "j-1"}, {"id": "j-2"}], "next": 2}),
+            ("LIST_JOBS", {"page": 2}, {"jobs": [{"id": "j-3"}], "next": None}),
+            *(("CLOSE", {"id": f"j-{n}"}, "ok") for n in (1, 2, 3)),
+        ],
+        ['while jobs["next"]:', 'list_jobs(page=jobs["next"])', "for all_job in all_jobs:"],
+    ),
+    # figures: what the words say is done with the numbers, and what no other calculation gives
+    (
+        "give the fleet 4 more cars",
+        [("GET_FLEET", {}, {"cars": 3}), ("SET_FLEET", {"cars": 7}, "ok")],
+        ['cars=fleet["cars"] + more'],
+    ),
+    (
+        "mail ann@x.example what 43 shares of GLOB are worth",
+        [
+            ("GET_PRICE", {"symbol": "GLOB"}, {"price": 29.08}),
+            ("MAIL", {"to": "ann@x.example", "text": "43 shares of GLOB: 1250.44"}, "ok"),
+        ],
+        ["format(price[\"price\"] * shares_2, '.2f')"],
+    ),
+    # which visit is the last, place and day agree on, or the plan stops
+    (
+        "send ann@x.example to the doctor of the last visit",
+        [
+            (
+                "LIST_VISITS",
+                {},
+                [{"day": "2026-01-09", "doctor": "Hilde"}, {"day": "2026-02-09", "doctor": "Goran"}],
+            ),
+            ("SEND", {"who": "ann@x.example", "to": "Goran"}, "ok"),
+        ],
+        ['assert picked["doctor"] == max(visits, key=lambda one: one["day"])["doctor"]'],
+    ),
+    # kinds of files, labelled lines, texts in order
+    (
+        "delete the log files in tmp",
+        [
+            (
+                "LIST_FILES",
+                {"folder": "tmp"},
+                [{"path": "tmp/aa.log"}, {"path": "tmp/b.txt"}, {"path": "tmp/cc.log"}],
+            ),
+            ("DELETE", {"path": "tmp/aa.log"}, "ok"),
+            ("DELETE", {"path": "tmp/cc.log"}, "ok"),
+        ],
+        ['if each["path"].lower().endswith("." + kind.lower())]'],
+    ),
+    (
+        "post the total of the bill",
+        [("READ_BILL", {}, "Bill\nTotal: 523\nVAT: 20\n"), ("POST", {"text": "Total: 523"}, "ok")],
+        ["[line for line in bill.splitlines() if line.startswith('Total: ')][0]"],
+    ),
+    (
+        "post the names of the clubs in alphabetical order",
+        [
+            ("LIST_CLUBS", {}, [{"name": "rowing"}, {"name": "chess"}]),
+            ("POST", {"text": "chess, rowing"}, "ok"),
+        ],
+        ['", ".join(sorted([row["name"] for row in clubs]))'],
+    ),
+]
+
+
+@pytest.mark.parametrize(("said", "calls", "parts"), FOUND)
+def test_what_the_record_and_the_words_show_together_is_found(
+    said: str, calls: list[tuple[str, dict[str, JSON], JSON]], parts: list[str]
+) -> None:
+    made = [RecordedCall(place, *call) for place, call in enumerate(calls)]
+    plan, _ = next(plans(slice_of(made, {}, said), made, said, ""))
+    assert plan.unexplained == frozenset(), plan.text
+    assert [part for part in parts if part not in plan.text] == [], plan.text
+
+
+@pytest.mark.parametrize(
+    ("said", "result", "args"),
+    [
+        # 3 + 4 is one of many ways to 7
+        ("order 4 packs", {"left": 3}, {"count": 7}),
+        # 3.5 is the mean, rounded or not
+        ("enter the average", [{"grade": 3}, {"grade": 4}], {"grade": 3.5}),
+        # free seats are asked for, and nothing in the list says which these are
+        ("book the cheapest seat that is quiet", [{"seat": "s-1", "price": 9}, {"seat": "s-2", "price": 8}],
+         {"seat": "s-2"}),
+    ],
+)  # fmt: skip
+def test_what_may_be_chance_is_asked_for_or_stops_the_plan(
+    said: str, result: JSON, args: dict[str, JSON]
+) -> None:
+    calls = [RecordedCall(0, "LIST_SEATS", {}, result), RecordedCall(1, "ENTER", args, "ok")]
+    plan = distilled(calls, said, "")
+    assert plan.unexplained or any("round(" in stop for stop in plan.stops), plan.text
 
 
 def test_look_that_nothing_follows_from_is_left_out() -> None:

@@ -11,21 +11,36 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import permutations, product
-from typing import NamedTuple, cast
+from itertools import product
+from typing import cast
 
-from callsheet.authoring.distillation.figures import figures_of, is_number
+from callsheet.authoring.distillation.calculations import (
+    asked_leaves,
+    calculated,
+    numbers_in,
+    summed,
+    written_sum,
+)
+from callsheet.authoring.distillation.figures import is_number
+from callsheet.authoring.distillation.leaves import (
+    MOST_LINES,
+    Explained,
+    Leaf,
+    Source,
+    columns_of,
+    is_filled,
+    labelled_in,
+    leaves_of,
+)
 from callsheet.ir import JSON
 
-_DEEPEST = 6
 _SHORTEST = 4
 """The characters that a text has at least to be found inside another one, or to be found without its name."""
-_LEAST_SUM = 10
 _SMALLEST = 100
 """From this number on two equal numbers are the same one, even if they are called otherwise."""
-_MOST_LINES = 500
 _MOST_RIVALS = 3
-_COUNT = re.compile(r"count|total|number_of|size", re.IGNORECASE)
+_CODE = re.compile(r"[A-Z][A-Z0-9]+")
+"""A short text that is no word, as of a currency or a country."""
 _LEAST_DIFFERENT = 3
 """The rounds with different numbers from which on a calculation is no coincidence."""
 _FIRST_MARK, _MOST_MARKS = 0xE000, 6_000
@@ -55,43 +70,6 @@ _PIECES: tuple[tuple[str, re.Pattern[str], Callable[[str], str]], ...] = (
 """Parts of texts: those of paths, addresses, names and times."""
 
 
-class Source(NamedTuple):
-    """Data that an expression may use: its code, its value in each round, and the list that a loop goes over.
-
-    `rank` says how near it is: of several explanations the nearest counts. `is_sure` is whether the user has
-    asked for it, so that an equal value is no coincidence, however short it is. `asked` are the texts in the
-    arguments of the call that gave it, which such an answer repeats. `is_given` is whether the user has said
-    it, `is_chosen` whether the user's words pick it from a list.
-    """
-
-    code: str
-    values: tuple[JSON, ...]
-    rank: int
-    listing: str = ""
-    is_sure: bool = False
-    asked: frozenset[str] = frozenset()
-    is_given: bool = False
-    is_chosen: bool = False
-    conditions: tuple[str, ...] = ()
-
-
-class Explained(NamedTuple):
-    """An expression, the sources that it uses, and the conditions without which it is not known to hold."""
-
-    code: str
-    used: tuple[Source, ...]
-    conditions: tuple[str, ...] = ()
-
-
-class _Leaf(NamedTuple):
-    code: str
-    key: str
-    values: tuple[JSON, ...]
-    source: Source
-    is_sure: bool = False
-    conditions: tuple[str, ...] = ()
-
-
 def _says_nothing(words: str) -> bool:
     return re.search(r"\w", words) is None
 
@@ -114,15 +92,17 @@ def explain(
     >>> explain("number", [7], [mail]).code, explain("limit", [7], [mail])
     ('mail["number"]', None)
     """
-    leaves = [leaf for source in sources for leaf in _leaves(source)]
+    leaves = [leaf for source in sources for leaf in leaves_of(source)]
     wanted = tuple(values)
+    leaves += [more for leaf in leaves for more in labelled_in(leaf, str(wanted[0]).lower())]
     found = [
         leaf for leaf in leaves if _same(leaf.values, wanted) and _is_distinct(name, leaf, wanted, leaves)
     ]
     if found:
         best = min(found, key=lambda leaf: (leaf.key != name, leaf.source.rank, len(leaf.code)))
-        return Explained(best.code, (best.source,), _agreeing(best, found))
-    figures = [*_figures(leaves, asked)]
+        conditions = (*best.conditions, *_agreeing(best, found))
+        return Explained(best.code, (best.source,), conditions, is_only=bool(best.conditions))
+    figures = [*asked_leaves(leaves, asked)]
     counted = [leaf for leaf in figures if _same(leaf.values, wanted)]
     if counted:
         best = counted[0]
@@ -131,17 +111,17 @@ def explain(
         texts = cast("tuple[str, ...]", wanted)
         return (
             _transformed(texts, leaves)
-            or _joined(texts, leaves)
-            or _composed(texts, [*leaves, *figures, *_more_texts(texts, leaves)], is_expected)
-            or _written_sum(texts, leaves)
+            or _joined(texts, leaves, asked)
+            or _composed(texts, [*leaves, *figures, *_more_texts(texts, leaves, asked)], is_expected)
+            or written_sum(texts, leaves)
             or _edited(texts, leaves, is_expected)
         )
     if all(isinstance(value, list) and value for value in wanted):
-        return _column(cast("tuple[list[JSON], ...]", wanted), leaves)
-    return _summed(wanted, leaves) or _calculated(wanted, leaves)
+        return _column(cast("tuple[list[JSON], ...]", wanted), leaves, is_expected, asked)
+    return summed(wanted, leaves) or calculated(wanted, leaves, asked)
 
 
-def _agreeing(best: _Leaf, found: Sequence[_Leaf]) -> tuple[str, ...]:
+def _agreeing(best: Leaf, found: Sequence[Leaf]) -> tuple[str, ...]:
     """The conditions that others which had the one recorded value still have the same one.
 
     What differs by round is no coincidence, and an answer repeats what it was asked for.
@@ -167,36 +147,12 @@ def _agreeing(best: _Leaf, found: Sequence[_Leaf]) -> tuple[str, ...]:
     return (*conditions,)[:_MOST_RIVALS]
 
 
-def is_filled(code: str) -> str:
-    """The condition that a list has something in it."""
-    return f"len({code}) > 0"
-
-
-def _leaves(source: Source) -> Iterator[_Leaf]:
-    for leaf in _leaves_below(source.code, "", source.values, source, 0):
-        yield leaf._replace(is_sure=source.is_sure)
-
-
-def _leaves_below(
-    code: str, key: str, values: tuple[JSON, ...], source: Source, depth: int
-) -> Iterator[_Leaf]:
-    """What can be reached in the values of all rounds alike: whole values, and the fields of objects."""
-    yield _Leaf(code, key, values, source)
-    first = values[0]
-    if depth < _DEEPEST and isinstance(first, dict):
-        for name in first:
-            if all(isinstance(value, dict) and name in value for value in values):
-                below = tuple(cast("dict[str, JSON]", value)[name] for value in values)
-                quoted = json.dumps(name, ensure_ascii=False)
-                yield from _leaves_below(f"{code}[{quoted}]", name, below, source, depth + 1)
-
-
 def _same(left: tuple[JSON, ...], right: tuple[JSON, ...]) -> bool:
     """Whether two rounds of values are the same; True is not 1."""
     return left == right and all(type(a) is type(b) for a, b in zip(left, right, strict=True))
 
 
-def _is_distinct(name: str, leaf: _Leaf, values: tuple[JSON, ...], leaves: Sequence[_Leaf]) -> bool:
+def _is_distinct(name: str, leaf: Leaf, values: tuple[JSON, ...], leaves: Sequence[Leaf]) -> bool:
     """Whether equal values are no coincidence: they have the same name, differ by round, or are long.
 
     A text of three letters is long enough if nothing else has it.
@@ -212,139 +168,93 @@ def _is_distinct(name: str, leaf: _Leaf, values: tuple[JSON, ...], leaves: Seque
     return abs(value) >= _SMALLEST if isinstance(value, int | float) else bool(value)
 
 
-def _transformed(texts: tuple[str, ...], leaves: Sequence[_Leaf]) -> Explained | None:
+def _transformed(texts: tuple[str, ...], leaves: Sequence[Leaf]) -> Explained | None:
     for leaf in leaves:
         given = leaf.values
         if all(map(is_number, given)):
             is_distinct = leaf.is_sure or len(set(texts)) > 1 or len(texts[0]) >= _SHORTEST
             if tuple(map(str, given)) == texts and is_distinct:
-                return Explained(f"str({leaf.code})", (leaf.source,))
+                return Explained(f"str({leaf.code})", (leaf.source,), leaf.conditions)
             continue
         if not all(isinstance(value, str) for value in given) or min(map(len, texts)) < _SHORTEST:
             continue
         for code, transform in _TRANSFORMS:
             if tuple(transform(cast("str", value)) for value in given) == texts:
-                return Explained(code.format(leaf.code), (leaf.source,))
+                return Explained(code.format(leaf.code), (leaf.source,), leaf.conditions)
     return None
 
 
-def _columns(
-    leaves: Sequence[_Leaf], *, of_one: bool = False
-) -> Iterator[tuple[_Leaf, str, tuple[list[JSON], ...]]]:
-    """The columns of tables: for each list of several objects its fields, and lists of plain values.
-
-    `of_one` is whether a list that the user's words choose may have one item.
-    """
-    for leaf in leaves:
-        least = 1 if of_one and leaf.source.is_chosen else 2
-        if not all(isinstance(value, list) and len(value) >= least for value in leaf.values):
-            continue
-        tables = cast("tuple[list[JSON], ...]", leaf.values)
-        yield leaf, leaf.code, tables
-        first = tables[0][0]
-        for name in first if isinstance(first, dict) else ():
-            rows = [[row.get(name) if isinstance(row, dict) else None for row in table] for table in tables]
-            code = f"[row[{json.dumps(name, ensure_ascii=False)}] for row in {leaf.code}]"
-            if all(value is not None for row in rows for value in row):
-                yield leaf, code, tuple(rows)
+def _in_order(
+    leaves: Sequence[Leaf], asked: frozenset[str], *, of_one: bool = False
+) -> Iterator[tuple[Leaf, str, tuple[list[JSON], ...], tuple[str, ...]]]:
+    """The columns as they are, and sorted; which of them is meant where they are alike, the words tell."""
+    for leaf, code, columns in columns_of(leaves, of_one=of_one):
+        filled = is_filled(leaf.code)
+        alike = (f"{code} == sorted({code})",) if "sorted" in asked else ()
+        yield leaf, code, columns, (filled, *alike)
+        if all(isinstance(value, str) for column in columns for value in column) or all(
+            is_number(value) for column in columns for value in column
+        ):
+            in_order = tuple(sorted(cast("list[str]", column)) for column in columns)
+            if in_order != columns:
+                yield leaf, f"sorted({code})", cast("tuple[list[JSON], ...]", in_order), (filled,)
 
 
-def _column(lists: tuple[list[JSON], ...], leaves: Sequence[_Leaf]) -> Explained | None:
-    """A list that has one field of each object of a list, or the plain values of one."""
-    for leaf, code, columns in _columns(leaves, of_one=True):
+def _column(
+    lists: tuple[list[JSON], ...],
+    leaves: Sequence[Leaf],
+    is_expected: Callable[[str], bool],
+    asked: frozenset[str],
+) -> Explained | None:
+    """A list that has one field of each object of a list, or the plain values of one, or is made of each."""
+    for leaf, code, columns, conditions in _in_order(leaves, asked, of_one=True):
         if columns == lists:
-            return Explained(code, (leaf.source,), (is_filled(leaf.code),))
+            return Explained(code, (leaf.source,), conditions)
+    for leaf in leaves if len(lists) == 1 else ():
+        rows, made = leaf.values[0], lists[0]
+        if (
+            not isinstance(rows, list)
+            or len(rows) != len(made)
+            or len(made) < (1 if leaf.source.is_chosen else 2)
+        ):
+            continue
+        found = _member(made, [Source("row", tuple(rows), 0)], is_expected)
+        if found is not None and re.search(r"\brow\b", found.code):
+            code = f"[{found.code} for row in {leaf.code}]"
+            return Explained(code, (leaf.source,), (is_filled(leaf.code), *found.conditions))
     return None
 
 
-def _joined(texts: tuple[str, ...], leaves: Sequence[_Leaf]) -> Explained | None:
+def _member(
+    made: Sequence[JSON], sources: Sequence[Source], is_expected: Callable[[str], bool]
+) -> Explained | None:
+    """The item of a list that is made of each item of another: a text, a number, or an object of them."""
+    first = made[0]
+    if not isinstance(first, dict):
+        return explain("", made, sources, is_expected)
+    tables = [one for one in made if isinstance(one, dict) and one.keys() == first.keys()]
+    if len(tables) < len(made):
+        return None
+    members = {key: explain(key, [one[key] for one in tables], sources, is_expected) for key in first}
+    found = {key: one for key, one in members.items() if one is not None}
+    if len(found) < len(members):
+        return None
+    code = ", ".join(f"{json.dumps(key, ensure_ascii=False)}: {one.code}" for key, one in found.items())
+    return Explained(f"{{{code}}}", (), tuple(c for one in found.values() for c in one.conditions))
+
+
+def _joined(texts: tuple[str, ...], leaves: Sequence[Leaf], asked: frozenset[str]) -> Explained | None:
     """A text that is a list of texts, with something between them."""
-    for leaf, code, columns in _columns(leaves):
+    for leaf, code, columns, conditions in _in_order(leaves, asked):
         if all(isinstance(value, str) for column in columns for value in column):
             for between in _SEPARATORS:
                 if tuple(between.join(cast("list[str]", column)) for column in columns) == texts:
                     joined = f"{json.dumps(between)}.join({code})"
-                    return Explained(joined, (leaf.source,), (is_filled(leaf.code),))
+                    return Explained(joined, (leaf.source,), conditions)
     return None
 
 
-def column_sums(value: JSON) -> Iterator[float]:
-    """The sums of the columns of numbers in a value, except small ones."""
-    for _, _, columns in _columns([*_leaves(Source("", (value,), 0))]):
-        if all(map(is_number, columns[0])):
-            total = sum(cast("list[float]", columns[0]))
-            if abs(total) >= _LEAST_SUM:
-                yield total
-
-
-def _written_sum(texts: tuple[str, ...], leaves: Sequence[_Leaf]) -> Explained | None:
-    """A text that is nothing but the sum of a column."""
-    if not all(re.fullmatch(r"-?\d{2,15}", text) for text in texts):
-        return None
-    found = _summed(tuple(map(int, texts)), leaves)
-    return None if found is None else Explained(f"str({found.code})", found.used)
-
-
-def _summed(values: tuple[JSON, ...], leaves: Sequence[_Leaf]) -> Explained | None:
-    """A number that is the sum of a column, if it is no small one."""
-    if not all(
-        isinstance(v, int | float) and not isinstance(v, bool) and abs(v) >= _LEAST_SUM for v in values
-    ):
-        return None
-    for leaf, code, columns in _columns(leaves):
-        numbers = all(is_number(value) for column in columns for value in column)
-        if numbers and tuple(sum(cast("list[float]", column)) for column in columns) == values:
-            return Explained(f"sum({code})", (leaf.source,))
-    return None
-
-
-_CALCULATIONS: tuple[tuple[str, Callable[[float, float], float]], ...] = (
-    ("{} - {}", lambda a, b: a - b),
-    ("{} + {}", lambda a, b: a + b),
-    ("{} * {}", lambda a, b: a * b),
-    ("round({} * (1 + {} / 100), 2)", lambda a, b: round(a * (1 + b / 100), 2)),
-    ("round({} * (1 - {} / 100), 2)", lambda a, b: round(a * (1 - b / 100), 2)),
-    ("round({} * {}, 2)", lambda a, b: round(a * b, 2)),
-)
-_MOST_NUMBERS = 40
-
-
-def _calculated(values: tuple[JSON, ...], leaves: Sequence[_Leaf]) -> Explained | None:
-    """Numbers that differ by round and follow from two others in each; None if in several ways."""
-    if len({*map(str, values)}) < _LEAST_DIFFERENT or not all(map(is_number, values)):
-        return None
-    numbers = [leaf for leaf in leaves if all(map(is_number, leaf.values))][:_MOST_NUMBERS]
-    found: dict[str, Explained] = {}
-    for left, right in permutations(numbers, 2):
-        for form, function in _CALCULATIONS:
-            pairs = zip(
-                cast("tuple[float, ...]", left.values), cast("tuple[float, ...]", right.values), strict=True
-            )
-            if tuple(function(a, b) for a, b in pairs) == values:
-                code = form.format(left.code, right.code)
-                found[code] = Explained(code, (left.source, right.source))
-                break
-    is_alone = len({*map(_either_way, found)}) == 1
-    return next(iter(found.values())) if is_alone else None
-
-
-def _either_way(code: str) -> tuple[str, ...]:
-    """A calculation without the order of its parts, which a sum and a product do not have."""
-    return (code,) if " - " in code or "(" in code else tuple(sorted(code.split()))
-
-
-def _figures(leaves: Sequence[_Leaf], asked: frozenset[str]) -> Iterator[_Leaf]:
-    """What the user has asked for about the lists: how many, their sum, and so on."""
-    for leaf in leaves if asked else ():
-        if all(isinstance(value, list) for value in leaf.values):
-            tables = cast("tuple[list[JSON], ...]", leaf.values)
-            for code, values, conditions in figures_of(leaf.code, tables, asked):
-                yield _Leaf(code, "", values, leaf.source, True, conditions)
-        elif "count" in asked and _COUNT.search(leaf.key) and all(map(is_number, leaf.values)):
-            yield leaf._replace(is_sure=True)
-
-
-def _more_texts(texts: tuple[str, ...], leaves: Sequence[_Leaf]) -> Iterator[_Leaf]:
+def _more_texts(texts: tuple[str, ...], leaves: Sequence[Leaf], asked: frozenset[str]) -> Iterator[Leaf]:
     """Parts of texts, numbers as people write them, and lists that a text has a piece for each item of."""
     for leaf in leaves:
         if all(isinstance(value, str) for value in leaf.values):
@@ -357,18 +267,20 @@ def _more_texts(texts: tuple[str, ...], leaves: Sequence[_Leaf]) -> Iterator[_Le
             yield leaf._replace(code=f"format({leaf.code}, '.2f')", values=values)
         elif len(texts) == 1 and isinstance(leaf.values[0], list):
             yield from _rows_in(texts[0], leaf, leaf.values[0])
+    if len(texts) == 1:
+        yield from numbers_in(texts[0], leaves, asked)
 
 
-def _rows_in(text: str, leaf: _Leaf, rows: list[JSON]) -> Iterator[_Leaf]:
+def _rows_in(text: str, leaf: Leaf, rows: list[JSON]) -> Iterator[Leaf]:
     """A list of which each item has a piece of the text, all made alike."""
-    if not 1 < len(rows) <= _MOST_LINES:
+    if not 1 < len(rows) <= MOST_LINES:
         return
     columns = [*_text_columns(leaf.code, rows)]
     for between in _SEPARATORS:
         for code, column in columns:
             if (joined := between.join(column)) in text:
                 whole = f"{json.dumps(between)}.join({code})"
-                yield _Leaf(whole, "", (joined,), leaf.source, True, (is_filled(leaf.code),))
+                yield Leaf(whole, "", (joined,), leaf.source, True, (is_filled(leaf.code),))
         pieces = text.split(between)
         for start in range(len(pieces) - len(rows) + 1):
             window = pieces[start : start + len(rows)]
@@ -379,7 +291,7 @@ def _rows_in(text: str, leaf: _Leaf, rows: list[JSON]) -> Iterator[_Leaf]:
                 continue
             inner = leaf.code if found.code == "row" else f"{found.code} for row in {leaf.code}"
             code = f"{json.dumps(between)}.join({inner})"
-            yield _Leaf(code, "", (between.join(window),), leaf.source, True, (is_filled(leaf.code),))
+            yield Leaf(code, "", (between.join(window),), leaf.source, True, (is_filled(leaf.code),))
             return
 
 
@@ -399,7 +311,7 @@ def _written(value: JSON) -> JSON:
 
 
 def _composed(
-    texts: tuple[str, ...], leaves: Sequence[_Leaf], is_expected: Callable[[str], bool]
+    texts: tuple[str, ...], leaves: Sequence[Leaf], is_expected: Callable[[str], bool]
 ) -> Explained | None:
     """A text with data in it. The text around the data must be the same in several rounds, or be expected.
 
@@ -416,6 +328,7 @@ def _composed(
             or leaf.source.is_chosen
             or len(set(leaf.values)) > 1
             or min(len(cast("str", v)) for v in leaf.values) >= _SHORTEST
+            or (leaf.source.is_given and all(_CODE.fullmatch(cast("str", v)) for v in leaf.values))
         )
     ]
     known.sort(
@@ -429,7 +342,7 @@ def _composed(
     if any(_MARK.search(text) for text in texts):
         return None
     rounds = [*texts]
-    used: dict[int, _Leaf] = {}
+    used: dict[int, Leaf] = {}
     for number, leaf in enumerate(known[:_MOST_MARKS]):
         mark = chr(_FIRST_MARK + number)
         patterns = [_place_of(cast("str", value)) for value in leaf.values]
@@ -462,7 +375,7 @@ def _place_of(value: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w.]){re.escape(value)}(?!\w|\.\d)" if is_short else re.escape(value))
 
 
-def _text_code(template: str, named: dict[int, str], leaves: Sequence[_Leaf]) -> str:
+def _text_code(template: str, named: dict[int, str], leaves: Sequence[Leaf]) -> str:
     """The code of a text with data at its marks: an f-string, or a sum where one cannot have the data."""
     parts = [part for part in _MARK.split(template) if part]
     codes = [named[ord(part) - _FIRST_MARK] if _MARK.match(part) else "" for part in parts]
@@ -487,7 +400,7 @@ def _text_code(template: str, named: dict[int, str], leaves: Sequence[_Leaf]) ->
 
 
 def _edited(
-    texts: tuple[str, ...], leaves: Sequence[_Leaf], is_expected: Callable[[str], bool]
+    texts: tuple[str, ...], leaves: Sequence[Leaf], is_expected: Callable[[str], bool]
 ) -> Explained | None:
     """A text that is an earlier one with another line in one place."""
     after = texts[0].split("\n")
@@ -517,7 +430,7 @@ def _edited(
     return None
 
 
-def _replaced(text: str, leaf: _Leaf, said: Sequence[_Leaf]) -> Explained | None:
+def _replaced(text: str, leaf: Leaf, said: Sequence[Leaf]) -> Explained | None:
     """A text that is an earlier one with something that the user has said in place of something else."""
     before = next(iter(leaf.values))
     if not isinstance(before, str) or before == text:

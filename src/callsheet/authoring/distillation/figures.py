@@ -51,8 +51,7 @@ def _each(
             yield code, tuple(values), conditions
         elif any(isinstance(value, float) for value in values):
             rounded = tuple(round(value, places) if places else round(value) for value in values)
-            if rounded != tuple(values):
-                yield f"round({code}, {places})" if places else f"round({code})", rounded, conditions
+            yield f"round({code}, {places})" if places else f"round({code})", rounded, conditions
             yield f"format({code}, '.{places}f')", tuple(f"{v:.{places}f}" for v in values), conditions
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 from callsheet.authoring.distillation.lists import own_lists
@@ -30,6 +30,8 @@ _AMOUNT = re.compile(
     r"stock|available|quantity|capacity|seats|balance|remaining|left|free|budget|quota|limit|credit",
     re.IGNORECASE,
 )
+_FIELD = re.compile(r"\[([\"'])([^\"'\\\]]+)\1\]")
+_FIELDS = re.compile(r"(?:\[([\"'])[^\"'\\\]]+\1\])+")
 _DEEPEST = 2
 
 
@@ -84,6 +86,20 @@ def is_name(field: str) -> bool:
     return _NAME.search(field) is not None
 
 
+def are_apart(items: Sequence[JSON], field: str) -> bool:
+    """Whether no two items have the same in a field, which is written as code; False for other code.
+
+    >>> are_apart([{"name": {"first": "ann"}}, {"name": {"first": "bob"}}], '["name"]["first"]')
+    True
+    """
+    if _FIELDS.fullmatch(field) is None:
+        return False
+    values: Sequence[JSON] = items
+    for _, name in _FIELD.findall(field):
+        values = [item.get(name) if isinstance(item, dict) else None for item in values]
+    return len({json.dumps(value) for value in values}) == len(items)
+
+
 def same_order(code: str, value: JSON, given: Mapping[str, JSON]) -> Iterator[str]:
     """The conditions that numbers are zero or not as they were, and no less than given ones if so before.
 
@@ -122,7 +138,7 @@ def is_whole(code: str, args: Mapping[str, JSON], value: JSON) -> Iterator[str]:
     """The conditions that a listing is all there is: no further page, and fewer items than were asked for."""
     if isinstance(value, dict):
         for name, item in value.items():
-            if _MORE.search(name) and (item is None or item is False or item == ""):
+            if is_more(name) and (item is None or item is False or item == ""):
                 yield f"not {code}[{_quoted(name)}]"
     for name, limit in args.items():
         if not isinstance(limit, int) or isinstance(limit, bool) or not _LIMIT.search(name):
@@ -132,8 +148,19 @@ def is_whole(code: str, args: Mapping[str, JSON], value: JSON) -> Iterator[str]:
                 yield f"len({at}) < {limit}"
 
 
+def is_more(name: str) -> bool:
+    """Whether a field says that there is more, or how to ask for it.
+
+    >>> is_more("has_more"), is_more("name")
+    (True, False)
+    """
+    return _MORE.search(name) is not None
+
+
 def is_paging(name: str, value: JSON) -> bool:
     """Whether an argument asks for the first page, or says how much is listed at most."""
+    if value == "":
+        return is_more(name) or "token" in name.lower()
     if isinstance(value, bool) or not isinstance(value, int):
         return False
     return bool(_LIMIT.search(name)) or (

@@ -12,13 +12,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from callsheet.authoring.distillation.explanations import Source
 from callsheet.authoring.distillation.figures import is_number
+from callsheet.authoring.distillation.leaves import Source
 from callsheet.authoring.distillation.wording import is_kin, said_data, says_the_same
 from callsheet.ir import JSON
 
 SAID = "the user said it"
 """Why something is an input that needs no further explanation."""
+_DIGIT = re.compile(r"\d")
+_PLAIN_NUMBER = re.compile(r"[1-9]\d*")
 _SENTENCE = 3
 """From more words on, what the user has said is a text of theirs."""
 GIVEN = 10_000
@@ -86,7 +88,8 @@ class Inputs:
             return []
         said = [
             (name, text) for text in said_data(self.said)
-            if re.search(rf"(?<![^\W_TZ]){re.escape(text)}(?![^\W_TZ])", value)
+            if not _PLAIN_NUMBER.fullmatch(text)
+            and re.search(rf"(?<![^\W_TZ]){re.escape(text)}(?![^\W_TZ])", value)
         ]  # fmt: skip
         rest = value
         for text in sorted((*self.texts_given(), *(text for _, text in said)), key=len, reverse=True):
@@ -129,14 +132,21 @@ class Inputs:
         return [text for text in self.values.values() if isinstance(text, str) and len(text) > _SENTENCE]
 
     def numbers_said(self, values: Sequence[JSON]) -> list[Source]:
-        """The numbers that the user has said, as inputs, if numbers are to be explained."""
-        if not all(map(is_number, values)):
+        """The numbers that the user has said, as inputs, where something with a number is to be explained."""
+        if not all(is_number(value) or (isinstance(value, str) and _DIGIT.search(value)) for value in values):
             return []
         found = re.findall(r"(?<![\w.#-])(\d+(?:\.\d+)?)(?![\w-]|\.\d)\s*([A-Za-z]*)", self.request)
         return [
-            Source(self.said_input(unit or "number", number), (number,) * len(values), GIVEN, is_given=True)
+            Source(
+                self.said_input(unit or "number", number),
+                (number,) * len(values),
+                GIVEN,
+                is_given=True,
+                is_sure=isinstance(values[0], str),
+            )
             for digits, unit in found
             for number in [float(digits) if "." in digits else int(digits)]
+            if str(number) == digits
         ]
 
     def has_said(self, value: JSON) -> bool:

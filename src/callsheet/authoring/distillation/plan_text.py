@@ -150,7 +150,7 @@ def distilled(
         changed=frozenset(chain.from_iterable(texts_in(call.args) for call in changing)),
         open_condition=condition_in(said),
     )
-    for segment in segments(calls, writer.sources.is_known):
+    for segment in segments(calls, writer.sources.is_known, writer.reads):
         writer.write(segment)
     writer.close_condition()
     answer = writer.sources.known[-1].name

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
-from callsheet.authoring.distillation.explanations import column_sums
+from callsheet.authoring.distillation.calculations import column_sums
 from callsheet.authoring.distillation.lists import tables_in
 from callsheet.authoring.distillation.wording import counts
 from callsheet.diagnostics import CallsheetError

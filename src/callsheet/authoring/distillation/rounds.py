@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise, product
 from typing import NamedTuple
 
+from callsheet.authoring.distillation.pages import Pages, pages_at
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, texts_in
 
 _MOST_IN_ROUND = 5
@@ -22,20 +23,23 @@ Shape = tuple[str, tuple[str, ...]]
 class Segment(NamedTuple):
     """Rounds of calls, with the same tools and arguments.
 
-    Each has `head` calls, and after them any number of times the same `tail` calls.
+    Each has `head` calls, and after them any number of times the same `tail` calls; or they are `pages`.
     """
 
     rounds: tuple[Round, ...]
     head: int
     tail: int = 0
+    pages: Pages | None = None
 
     def times(self) -> list[int]:
         """How often each round makes the calls of the tail."""
         return [(len(one) - self.head) // self.tail if self.tail else 0 for one in self.rounds]
 
 
-def segments(calls: Sequence[RecordedCall], is_known: Callable[[Segment], bool]) -> list[Segment]:
-    """The calls in rounds: the longest repetition at each place.
+def segments(
+    calls: Sequence[RecordedCall], is_known: Callable[[Segment], bool], reads: frozenset[str] = frozenset()
+) -> list[Segment]:
+    """The calls in rounds: the longest repetition at each place. `reads` are tools that change nothing.
 
     `is_known` tells whether it is known how often each round of a segment makes the calls of its tail.
     """
@@ -43,6 +47,11 @@ def segments(calls: Sequence[RecordedCall], is_known: Callable[[Segment], bool])
     shapes = shape_of(calls)
     place = 0
     while place < len(calls):
+        pages = pages_at(calls, place, calls[place].tool in reads)
+        if pages is not None:
+            found.append(Segment(tuple((call,) for call in pages.calls), 1, pages=pages))
+            place += len(pages.calls)
+            continue
         best = Segment(((calls[place],),), 1)
         for length in range(1, _MOST_IN_ROUND + 1):
             count = _repeats(shapes, place, length)

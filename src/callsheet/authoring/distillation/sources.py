@@ -13,8 +13,8 @@ from itertools import chain
 
 from callsheet.authoring.distillation import guards
 from callsheet.authoring.distillation.choices import Part, part_named
-from callsheet.authoring.distillation.explanations import Source
 from callsheet.authoring.distillation.inputs import GIVEN, Inputs
+from callsheet.authoring.distillation.leaves import Source
 from callsheet.authoring.distillation.lists import all_lists, lists_in, without_tables
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, texts_in
 from callsheet.authoring.distillation.rounds import Segment
@@ -92,7 +92,16 @@ class Sources:
             found = self.parts[one.name] = {}
             for code, items in all_lists(one.name, [*one.values] if one.is_list else one.values[0]):
                 read = [
-                    part_named(self.inputs.request, code, items, asked, self.inputs.said_input, one.nouns)
+                    part_named(
+                        self.inputs.request,
+                        code,
+                        items,
+                        asked,
+                        self.inputs.said_input,
+                        one.nouns,
+                        by_time=by_time,
+                    )
+                    for by_time in (False, True)
                     for asked in (one.asked, one.asked | self.arguments)
                 ]
                 if read[0] is not None:

@@ -52,7 +52,7 @@ SMALL_WORDS = word_set(
     "a an the you your i we my our us me it its they them their he his she her who whom whose is are was "
     "were be been has have had for of to in on at from with by about this that these those and as per via "
     "than here there please hi hello dear re fwd regards cc s t z thank thanks greetings sincerely kind best "
-    "ms sec kb mb gb km kg eur usd pct percent"
+    "ms sec kb mb gb km kg eur usd euro euros dollar dollars pct percent"
 )
 """Words that carry no decision: those of grammar, politeness and units. What denies or counts is none."""
 _DATA = re.compile(r"[^\s,;!?\"“”'()]+")
@@ -118,16 +118,20 @@ def said_data(said: str) -> list[str]:
 
 
 _ASKED = (
-    ("count", r"how many|count|number of"),
+    ("count", r"how (?:many|often)|count|number of"),
     ("sum", r"how much|sum|total|totals|altogether|together|come to|adds? up|in all"),
     ("mean", r"average|mean"),
     ("max", r"highest|largest|biggest|greatest|maximum|max|peak|longest|most"),
     ("min", r"lowest|smallest|least|minimum|min|shortest|cheapest"),
+    ("more", r"more|another|additional|extra|increase|raise|add"),
+    ("less", r"less|fewer|reduce|lower|decrease|remaining|left|missing|rest"),
+    ("times", r"times|each|worth|shares|cost|costs|per"),
+    ("sorted", r"sort(?:ed|ing)?|alphabetical(?:ly)?|order(?:ed)? by|by (?:first |last )?name|in order"),
 )
 
 
 def asked_figures(said: str) -> frozenset[str]:
-    """Which figures about a list the words ask for: count, sum, mean, max or min.
+    """What about a list the words ask for: count, sum, mean, max or min, sorted; and what to do with numbers.
 
     >>> sorted(asked_figures("log the average and the highest price"))
     ['max', 'mean']

@@ -12,15 +12,18 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from callsheet.authoring.distillation import guards
 from callsheet.authoring.distillation.conditions import Result, condition_of
-from callsheet.authoring.distillation.explanations import Explained, Source, explain
+from callsheet.authoring.distillation.explanations import explain
 from callsheet.authoring.distillation.figures import is_number
-from callsheet.authoring.distillation.inputs import Inputs
+from callsheet.authoring.distillation.inputs import SAID, Inputs
+from callsheet.authoring.distillation.leaves import Explained, Source
+from callsheet.authoring.distillation.pages import Pages
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, texts_in
 from callsheet.authoring.distillation.rounds import Segment
+from callsheet.authoring.distillation.searches import search_in
 from callsheet.authoring.distillation.sources import BEFORE, LOOP, NEAR, Known, Sources, nouns_of
 from callsheet.authoring.distillation.wording import asked_figures
 from callsheet.ir import JSON
@@ -45,6 +48,8 @@ class _Loop:
     results: list[Known] = field(default_factory=list[Known])
     written: str = ""
     """The arguments of the latest call."""
+    looked: list[Source] = field(default_factory=list[Source])
+    """The items of its lists."""
 
 
 class _Look(NamedTuple):
@@ -115,6 +120,9 @@ class Writer:
         """The lines, with those in the places of marks that stop the plan where its results are unlike."""
         kept = (line for line in self.lines if not line.startswith("\3") and STOP not in line)
         text = "\n".join(kept)
+        joined = {line: line[1:].split()[0] for line in self.lines if line.startswith("\4")}
+        used = {line for line, name in joined.items() if len(re.findall(rf"\b{name}\b", text)) > 1}
+        self.lines = [line.lstrip("\4") for line in self.lines if line not in joined or line in used]
         found: list[str] = []
         by_name = {one.name: one for one in self.sources.known}
         for line in self.lines:
@@ -125,6 +133,11 @@ class Writer:
                 found += self.stop_unless(self.unlike(by_name[name], text))
             else:
                 found.append(line)
+        asserted = [line for line in found if line.startswith("    assert ")]
+        again = {line for line in asserted if asserted.count(line) > 1}
+        for line in again:
+            first = found.index(line) + 1
+            found = [*found[:first], *(each for each in found[first:] if each != line)]
         return self.with_parts_named(found)
 
     def with_parts_named(self, lines: list[str]) -> list[str]:
@@ -180,6 +193,11 @@ class Writer:
         calls = [*chain.from_iterable(segment.rounds)]
         if self.open_condition and any(call.tool not in self.reads for call in calls):
             self.write_condition()
+        if segment.pages is not None:
+            self.write_pages(segment.pages)
+            return
+        if self.write_search(segment):
+            return
         if len(segment.rounds) == 1 and not any(map(self.is_for_each, segment.rounds[0])):
             for call in segment.rounds[0]:
                 self.write_call(call)
@@ -207,6 +225,78 @@ class Writer:
             self.lines += self.stop_unless([*guards.is_whole(result, call.args, call.result)])
             self.lines.append(f"\3{result}")
 
+    def write_pages(self, pages: Pages) -> None:
+        """Write a listing that is asked for page by page, and know all its items."""
+        first, second = pages.calls[:2]
+        self.write_call(first)
+        answer = self.sources.known.pop()
+        self.lines.pop()  # there are more pages than the first
+        while STOP in self.lines[-1]:
+            self.lines.pop()
+        every = self.inputs.new_name(f"all_{_noun(first.tool)}")
+        more, following = (re.sub(r"\bit\b", answer.name, code) for code in (pages.more, pages.next_page))
+        listing = re.sub(r"\bit\b", answer.name, pages.listing)
+        self.lines.append(f"    {every} = [*{listing}]")
+        step: list[str] = []
+        if not following:
+            following = self.inputs.new_name(pages.argument)
+            self.lines.append(f"    {following} = {first.args[pages.argument]}")
+            step = [f"        {following} += 1"]
+        others = [
+            self.value(name, [value], self.sources.outer(1), is_read=True).code
+            for name, value in second.args.items()
+            if name != pages.argument
+        ]
+        given = [
+            f"{name}={code}"
+            for name, code in zip(
+                (name for name in second.args if name != pages.argument), others, strict=True
+            )
+        ]
+        call = ", ".join([*given, f"{pages.argument}={following}"])
+        self.lines += [
+            f"    while {more}:",
+            *step,
+            f"        {answer.name} = await {first.tool.lower()}({call})",
+            f"        {every} += {listing}",
+        ]
+        self.sources.known.append(
+            Known(every, tuple(pages.items), True, answer.asked, answer.nouns, is_read=True)
+        )
+
+    def write_search(self, segment: Segment) -> bool:
+        """Write calls that search a list for one that fits, and those for it; False if they are no search."""
+        until_last = not any(segment.times()[:-1])
+        looks = Segment(tuple(one[: segment.head] for one in segment.rounds), segment.head)
+        is_read = all(call.tool in self.reads for call in chain.from_iterable(looks.rounds))
+        search = search_in(looks, self.sources) if until_last and is_read else None
+        if search is None:
+            return False
+        rounds, item = looks.rounds, search.item
+        loop = _Loop(header={item.code: (item.listing, "")})
+        self.with_names(item.code, loop.header)
+        columns = [[one[position] for one in rounds] for position in range(segment.head)]
+        self.write_round(loop, columns, [item, *self.sources.outer(len(rounds))], " " * 8, has_tail=True)
+        self.lines += self.stop_unless(loop.before)
+        result = loop.names[-1]
+        first, *others = (re.sub(r"\bit\b", result, test) for test in search.tests)
+        kept = [line for line in loop.body if ".append(" not in line]
+        agreed = self.stop_unless([f"({first}) == ({other})" for other in others], " " * 8)
+        name = loop.header[item.code][1]
+        self.lines += [f"    for {name} in {item.listing}:", *kept, *agreed]
+        self.lines += [f"        if {first}:", "            break", "    else:"]
+        self.lines.append(f'        assert False, "nothing fits, and {STOP}"')
+        self.sources.known.append(Known(name, item.values[-1:], is_list=False))
+        for each, column in zip(loop.names, columns, strict=True):
+            asked = frozenset(texts_in(column[-1].args))
+            self.sources.known.append(
+                Known(each, (column[-1].result,), False, asked, nouns_of(column[-1]), True)
+            )
+        rest = segment.rounds[-1][segment.head :]
+        if rest:
+            self.write(Segment((rest,), len(rest)))
+        return True
+
     def is_as_before(self, code: str, call: RecordedCall, name: str) -> bool:
         """Whether a call writes back what was read from the same place, which shows nothing."""
         others = {text for other, value in call.args.items() if other != name for text in texts_in(value)}
@@ -225,9 +315,12 @@ class Writer:
         is_each = bool(_EACH & {*re.findall(r"\w+", self.inputs.request.lower())})
         return bool(chosen) and any(
             not self.inputs.has_said(value)
-            and explain(name, [value], self.sources.outer(1), self.inputs.is_expected) is None
+            and (
+                (outer := explain(name, [value], self.sources.outer(1), self.inputs.is_expected)) is None
+                or outer.is_only
+            )
             and (found := explain(name, [value], chosen, self.inputs.is_expected)) is not None
-            and (found.code.endswith(f'["{name}"]') or is_each)
+            and (_is_named_after(name, found.code) or is_each)
             for name, value in call.args.items()
         )
 
@@ -235,7 +328,9 @@ class Writer:
         """Write calls that are made in each round of a loop."""
         rounds, count = segment.rounds, len(segment.rounds)
         known = self.sources.tail_of(segment, ["it"] * segment.head) if segment.tail else None
-        is_tested = known is not None and not known[1]
+        is_tested = (known is not None and not known[1]) or all(
+            call.tool in self.reads for call in chain.from_iterable(rounds)
+        )
         sources = [*self.sources.listed(count, is_tested=is_tested), *self.sources.outer(count)]
         loop = _Loop()
         columns = [[one[position] for one in rounds] for position in range(segment.head)]
@@ -271,6 +366,37 @@ class Writer:
         self.lines.append(f"    for {names} in {lists}:")
         self.lines += loop.body
         self.sources.known += loop.results
+        if not segment.tail:
+            self.know_joined(loop, columns)
+
+    def know_joined(self, loop: _Loop, columns: Sequence[Sequence[RecordedCall]]) -> None:
+        """Know the items of a list together with what was looked up for them, if the words choose by that."""
+        mark = next(iter(loop.header))
+        listing, last = loop.header[mark][0], loop.results[-1]
+        items = next((source.values for source in loop.looked if source.code == mark), ())
+        looked = [one for one in last.values if isinstance(one, dict)]
+        if (
+            len(loop.header) > 1
+            or not last.is_read
+            or len(looked) < len(last.values)
+            or len(items) != len(looked)
+        ):
+            return
+        if all(isinstance(item, dict) for item in items):
+            rows: list[JSON] = [
+                {**cast("dict[str, JSON]", a), **b} for a, b in zip(items, looked, strict=True)
+            ]
+            code = f"[{{**a, **b}} for a, b in zip({listing}, {last.name})]"
+        else:
+            key = next(iter(columns[0][0].args))
+            rows = [{key: a, **b} for a, b in zip(items, looked, strict=True)]
+            code = f"[{{{json.dumps(key)}: a, **b}} for a, b in zip({listing}, {last.name})]"
+        name = self.inputs.new_name("joined")
+        base = next((one for one in self.sources.known if one.name == listing.partition("[")[0]), last)
+        joined = Known(name, tuple(rows), True, nouns=last.nouns | base.nouns, is_read=True)
+        if any(self.sources.parts_of(joined).values()):
+            self.lines.append(f"\4    {name} = {code}")
+            self.sources.known.append(joined)
 
     def write_round(
         self,
@@ -292,6 +418,7 @@ class Writer:
                 for used in found.used:
                     if used.listing:
                         loop.header.setdefault(used.code, (used.listing, ""))
+                        loop.looked.append(used)
                         loop.before += used.conditions
                     else:
                         conditions += used.conditions
@@ -331,11 +458,12 @@ class Writer:
         if len({*args}) < len(args) or len(calls) < len(columns[0]):
             return []
         found: list[str] = []
-        for listing, item in loop.header.values():
+        for mark, (listing, item) in loop.header.items():
             fields = {*re.findall(rf"\b{item}((?:\[[^\]]+\])+)", loop.written)} if item else set[str]()
             field = fields.pop() if len(fields) == 1 else ""
             is_name = guards.is_name(field) or field.strip('[]"') in listing
-            if field and not is_name:
+            items = next((source.values for source in loop.looked if source.code == mark), ())
+            if field and not is_name and guards.are_apart(items, field):
                 found.append(f"len({{each{field} for each in {listing}}}) == len({listing})")
         return found if len(found) == len(loop.header) == 1 else []
 
@@ -387,7 +515,8 @@ class Writer:
             return self.built(name, values, sources, is_read=is_read)
         if is_same:
             return Explained(self.inputs.input_for(name, first, "nothing before it explains it"), ())
-        listing = self.inputs.input_for(f"{name}s", [*values], "a model chose them")
+        are_said = all(map(self.inputs.has_said, values))
+        listing = self.inputs.input_for(f"{name}s", [*values], SAID if are_said else "a model chose them")
         item = self.sources.item_of(listing, tuple(values), LOOP)
         return Explained(item.code, (item,))
 
@@ -434,6 +563,12 @@ class Writer:
         used = tuple(chain.from_iterable(one.used for _, one in found))
         conditions = tuple(chain.from_iterable(one.conditions for _, one in found))
         return Explained(f"{{{code}}}" if tables else f"[{code}]", used, conditions)
+
+
+def _is_named_after(argument: str, code: str) -> bool:
+    """Whether an argument has the name of the field that its code ends with, or that after a word."""
+    field = re.search(r'\["(\w+)"\]$', code)
+    return field is not None and (argument == field[1] or argument.endswith(f"_{field[1]}"))
 
 
 def _repeated(source: Source, times: Sequence[int]) -> Source:

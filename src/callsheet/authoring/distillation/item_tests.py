@@ -1,0 +1,376 @@
+"""What the user's words ask of the items of a list: which field, and how it must compare.
+
+In: the words, and the items as rows of fields. Out: tests with their code over an item that is called `each`,
+and the words that each understands; None for something that is not understood.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple, cast
+
+from callsheet.authoring.distillation.figures import NAMES_OF_IDS, is_number
+from callsheet.authoring.distillation.wording import is_kin, word_set
+from callsheet.ir import JSON
+
+_PAIRS = (
+    ("most recent", "newest"),
+    ("most expensive", "priciest"),
+    ("least expensive", "cheapest"),
+)
+_NOT = word_set(
+    "not no never without isn't aren't isnt arent non nobody none missing lacks lacking lack nothing"
+)
+_WITH = frozenset(("with", "have", "has", "having"))
+NEAR_WORDS = 3
+_THAN = (
+    r"\b(over|above|more than|greater than|larger than|bigger than|longer than|higher than|at least"
+    r"|under|below|less than|fewer than|smaller than|shorter than|lower than|cheaper than"
+    r"|at most|up to|exactly)\s+"
+)
+BOUND = re.compile(_THAN + r"[^\w\s-]?(\d+(?:\.\d+)?)(?:\s*(\w+))?")
+_FIELD_BOUND = re.compile(_THAN + r"(?:their|its|the|his|her)\s+(?:own\s+)?(\w+)")
+_DAY_BOUND = re.compile(
+    r"\b(before|after|since|until|from|by|on or after|on or before)\s+(\d{4}-\d\d-\d\d)\b"
+)
+_CONTAINED = re.compile(
+    r"\b(contain|contains|containing|mention|mentions|mentioning|including|include|includes"
+    r"|start with|starts with|starting with|begin with|beginning with"
+    r"|end with|ends with|ending with|ending in)"
+    r"\s+(?:the (?:word|text) )?\W?([^\s\"',;:]*[^\s\"',;:.!?])"
+)
+UNITS = word_set("kb mb gb tb k m kib mib day days hour hours week weeks month months minute minutes years")
+"""Units in which data need not be."""
+COMPARED: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
+    **dict.fromkeys(
+        (
+            "over",
+            "above",
+            *(f"{w} than" for w in ("more", "greater", "larger", "bigger", "longer", "higher")),
+        ),
+        (">", operator.gt),
+    ),
+    **dict.fromkeys(
+        (
+            "under",
+            "below",
+            *(f"{w} than" for w in ("less", "fewer", "smaller", "shorter", "lower", "cheaper")),
+        ),
+        ("<", operator.lt),
+    ),
+    "at least": (">=", operator.ge),
+    **dict.fromkeys(("at most", "up to"), ("<=", operator.le)),
+    "exactly": ("==", operator.eq),
+    "before": ("<", operator.lt),
+    "after": (">", operator.gt),
+    **dict.fromkeys(("since", "from", "on or after"), (">=", operator.ge)),
+    **dict.fromkeys(("until", "by", "on or before"), ("<=", operator.le)),
+}
+_DAY = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?\Z")
+_FILES = word_set("file files document documents attachment attachments image images report reports")
+_FILE = re.compile(r"\w\.[A-Za-z][A-Za-z0-9]{1,4}$")
+_SHORTEST = 3
+WITHIN = "\0"
+"""Between the names of a field and of the object that it is in."""
+TEXT = ""
+"""The name of the only field of a text."""
+
+
+class ItemTest(NamedTuple):
+    """What is asked of a field: its code, how it compares with a value or another field, and the words."""
+
+    code: str
+    field: str
+    compare: Callable[[Any, Any], bool]
+    value: JSON
+    words: frozenset[str] = frozenset()
+    other: str = ""
+
+    def holds(self, row: dict[str, JSON]) -> bool:
+        """Whether an item passes."""
+        return self.compare(row[self.field], row[self.other] if self.other else self.value)
+
+
+def field_code(item: str, field: str) -> str:
+    """The code of a field of an item."""
+    names = field.split(WITHIN) if field != TEXT else []
+    return item + "".join(f"[{json.dumps(name, ensure_ascii=False)}]" for name in names)
+
+
+def words_in(said: str) -> list[str]:
+    """The words, with those that say the same in two words as one."""
+    text = said.lower()
+    for pair, word in _PAIRS:
+        text = text.replace(pair, word)
+    return re.findall(r"[\w'-]+", text)
+
+
+def item_tests(
+    said: str,
+    words: Sequence[str],
+    rows: Sequence[dict[str, JSON]],
+    asked: frozenset[str],
+    input_for: Callable[[str, JSON], str],
+) -> Iterator[ItemTest | None]:
+    """What the words ask of an item; None for something that is not understood."""
+    for field, values in fields_of(rows):
+        at = field_code("each", field)
+        if all(isinstance(value, bool) for value in values):
+            yield from _flag_tests(field, at, words)
+        elif any(value is None or value in ("", []) for value in values):
+            yield from _presence_tests(field, at, words)
+        elif all(isinstance(value, str) for value in values):
+            texts = [text for text in dict.fromkeys(cast("list[str]", values)) if text not in asked]
+            texts = [text for text in texts if _is_said(text, said) and not _is_within(text, said, asked)]
+            if len(texts) > 1 or (texts and _NOT & {*words}):
+                yield None
+            elif texts:
+                said_words = frozenset(words_in(texts[0].replace("_", " ")))
+                yield ItemTest(
+                    f"{at} == {input_for(field, texts[0])}", field, operator.eq, texts[0], said_words
+                )
+        if all(isinstance(value, list) for value in values):
+            items = {item for value in values for item in cast("list[JSON]", value) if isinstance(item, str)}
+            named = [item for item in sorted(items - asked) if _is_said(item, said)]
+            if len(named) > 1 or (named and _NOT & {*words}):
+                yield None
+            elif named:
+                code = f"{input_for(field, named[0])} in {at}"
+                yield ItemTest(code, field, operator.contains, named[0], frozenset(words_in(named[0])))
+        if all(map(is_number, values)):
+            yield from _amount_tests(field, at, words)
+    yield from _number_tests(said, words, rows, asked, input_for)
+    yield from _day_tests(said, words, rows, asked, input_for)
+    yield from content_tests(said, words, rows, input_for)
+    yield from kind_tests(words, rows, input_for)
+
+
+def _flag_tests(field: str, at: str, words: Sequence[str]) -> Iterator[ItemTest]:
+    """Whether a flag is set: its name, after a word that denies it or not; or the opposite of its name."""
+    place = place_of_field(field, words)
+    name = "".join(words_of_field(field))
+    if place is None:
+        place = next((at for at, word in enumerate(words) if is_kin(word, name)), None)
+    if place is not None:
+        negated = bool(_NOT & {*words[max(0, place - 3) : place]})
+        yield ItemTest(
+            f"not {at}" if negated else at, field, operator.eq, not negated, frozenset([words[place]])
+        )
+        return
+    opposites = {prefix + name for prefix in ("un", "non", "non-", "in", "dis")}
+    opposites |= {name.replace("on", "off", 1)} if name.startswith("on") else set()
+    opposites &= {*words}
+    if opposites and not _NOT & {*words}:
+        yield ItemTest(f"not {at}", field, operator.eq, False, frozenset(opposites))
+
+
+def _presence_tests(field: str, at: str, words: Sequence[str]) -> Iterator[ItemTest | None]:
+    """Whether a field has something, which some items do not have."""
+    parts = words_of_field(field)
+    for place, word in enumerate(words):
+        opposite = word.startswith("un") and any(is_kin(word[2:], part) for part in parts)
+        if not opposite and not any(is_kin(word, part) for part in parts):
+            continue
+        near = {*words[max(0, place - NEAR_WORDS) : place]}
+        if opposite or near & _NOT:
+            yield ItemTest(f"not {at}", field, _has, False, frozenset((word, *(near & _NOT))))
+            return
+        if near & _WITH:
+            yield ItemTest(at, field, _has, True, frozenset((word, *(near & _WITH))))
+            return
+
+
+def _amount_tests(field: str, at: str, words: Sequence[str]) -> Iterator[ItemTest]:
+    """Whether there is any of what a number counts, as in "that has seats" and "without comments"."""
+    place = place_of_field(field, words)
+    before = [*words[max(0, place - 2) : place]] if place else list[str]()
+    if not before or (before[-1] not in _WITH | _NOT and not (before[0] in _WITH and before[-1] in _NOT)):
+        return
+    is_none = bool(_NOT & {*before})
+    compare = operator.le if is_none else operator.gt
+    yield ItemTest(f"{at} {'<=' if is_none else '>'} 0", field, compare, 0, frozenset((*before, field)))
+
+
+def _has(value: JSON, wanted: JSON) -> bool:
+    return bool(value) is wanted
+
+
+def _number_tests(
+    said: str,
+    words: Sequence[str],
+    rows: Sequence[dict[str, JSON]],
+    asked: frozenset[str],
+    input_for: Callable[[str, JSON], str],
+) -> Iterator[ItemTest | None]:
+    """How a number compares with one that the user has said."""
+    for word, name in _FIELD_BOUND.findall(said.lower()):
+        others = [one for one in _numbers_of(rows) if any(is_kin(name, part) for part in words_of_field(one))]
+        fields = [one for one in _numbers_of(rows) if one not in others]
+        if len(others) != 1 or not fields:
+            continue
+        named = [one for one in fields if place_of_field(one, words) is not None] or fields
+        sign, compare = COMPARED[word]
+        code = f"{field_code('each', named[0])} {sign} {field_code('each', others[0])}"
+        is_clear = len(named) == 1 and not _NOT & {*words}
+        yield (
+            ItemTest(code, named[0], compare, None, frozenset((*word.split(), name)), others[0])
+            if is_clear
+            else None
+        )
+    bounds = BOUND.findall(said.lower())
+    if not bounds:
+        return
+    word, digits, unit = bounds[0]
+    field = number_field([unit, *words] if unit else words, rows)
+    is_other_unit = unit in UNITS and unit not in words_of_field(field or "")
+    if field is None or len(bounds) > 1 or is_other_unit or _NOT & {*words}:
+        yield None
+        return
+    if digits in asked:
+        return
+    number = float(digits) if "." in digits else int(digits)
+    sign, compare = COMPARED[word]
+    name = input_for(f"{word.replace(' ', '_')}", number)
+    code = f"{field_code('each', field)} {sign} {name}"
+    yield ItemTest(code, field, compare, number, frozenset(word.split()))
+
+
+def _day_tests(
+    said: str,
+    words: Sequence[str],
+    rows: Sequence[dict[str, JSON]],
+    asked: frozenset[str],
+    input_for: Callable[[str, JSON], str],
+) -> Iterator[ItemTest | None]:
+    """How a day compares with one that the user has said."""
+    bounds = [(word, day) for word, day in _DAY_BOUND.findall(said.lower()) if day not in asked]
+    field = day_field(rows)
+    if not bounds or field is None:
+        return
+    if len(bounds) > 1 or _NOT & {*words}:
+        yield None
+        return
+    word, day = bounds[0]
+    sign, compare = COMPARED[word]
+    code = f"{field_code('each', field)}[:10] {sign} {input_for(word.replace(' ', '_'), day)}"
+    yield ItemTest(code, field, partial(_day_compares, compare), day, frozenset(word.split()))
+
+
+def _day_compares(compare: Callable[[Any, Any], bool], value: Any, limit: Any) -> bool:
+    return compare(value[:10], limit)
+
+
+def _has_within(value: Any, part: Any) -> bool:
+    return str(part).lower() in str(value).lower()
+
+
+def content_tests(
+    said: str, words: Sequence[str], rows: Sequence[dict[str, JSON]], input_for: Callable[[str, JSON], str]
+) -> Iterator[ItemTest | None]:
+    """What a text has in it: in the field that is named, or the only one that has it."""
+    for verb, part in _CONTAINED.findall(said):
+        texts = [name for name, values in fields_of(rows) if all(isinstance(value, str) for value in values)]
+        named = [name for name in texts if place_of_field(name, words) is not None]
+        having = [name for name in texts if any(part.lower() in str(row[name]).lower() for row in rows)]
+        chosen = [name for name in having if name in named] or having
+        if len(chosen) != 1 or _NOT & {*words}:
+            yield None
+            return
+        at = field_code("each", chosen[0])
+        name = input_for("part", part)
+        understood = frozenset((*verb.split(), "whose", *words_in(part)))
+        if verb.startswith(("start", "begin")):
+            yield ItemTest(f"{at}.startswith({name})", chosen[0], str.startswith, part, understood)
+        elif verb.startswith("end"):
+            yield ItemTest(f"{at}.endswith({name})", chosen[0], str.endswith, part, understood)
+        else:
+            code = f"{name}.lower() in {at}.lower()"
+            yield ItemTest(code, chosen[0], _has_within, part, understood)
+
+
+def kind_tests(
+    words: Sequence[str], rows: Sequence[dict[str, JSON]], input_for: Callable[[str, JSON], str]
+) -> Iterator[ItemTest]:
+    """The kind of a file, which its name ends with."""
+    for field, values in fields_of(rows):
+        names = [value for value in values if isinstance(value, str)]
+        kinds = {name.rpartition(".")[2].lower() for name in names if _FILE.search(name)}
+        for word, noun in pairwise(words):
+            if word in kinds and noun in _FILES and len(names) == len(values):
+                code = (
+                    f'{field_code("each", field)}.lower().endswith("." + {input_for("kind", word)}.lower())'
+                )
+                yield ItemTest(code, field, _ends_with_kind, word, frozenset((word,)))
+
+
+def _ends_with_kind(value: Any, kind: Any) -> bool:
+    return str(value).lower().endswith(f".{kind}")
+
+
+def fields_of(rows: Sequence[dict[str, JSON]]) -> Iterator[tuple[str, list[JSON]]]:
+    """The fields that all items have, with their values."""
+    for name in rows[0] if rows else ():
+        if all(name in row for row in rows):
+            yield name, [row[name] for row in rows]
+
+
+def words_of_field(field: str) -> list[str]:
+    """The words in the name of a field, without those of grammar."""
+    parts = re.findall(r"[A-Z]?[a-z]+|\d+", field.rsplit(WITHIN, maxsplit=1)[-1])
+    return [part.lower() for part in parts if part.lower() not in {"is", "has", "was", "are"}]
+
+
+def place_of_field(field: str, words: Sequence[str]) -> int | None:
+    """Where the words name a field; None if they do not."""
+    parts = words_of_field(field)
+    if not parts or not all(part in words for part in parts):
+        return None
+    return words.index(parts[0])
+
+
+def _is_said(text: str, said: str) -> bool:
+    if len(text) < _SHORTEST or len(text) > len(said):
+        return False
+    return re.search(rf"(?<!\w){re.escape(text)}s?(?!\w)", said, re.IGNORECASE) is not None or (
+        "_" in text and _is_said(text.replace("_", " "), said)
+    )
+
+
+def _is_within(text: str, said: str, asked: frozenset[str]) -> bool:
+    """Whether a text is said only as a part of others that the tools were given, as a first name is."""
+    longer = [one for one in asked if text.lower() in one.lower() and one != text and one in said]
+    for one in longer:
+        said = said.replace(one, " ")
+    return bool(longer) and not _is_said(text, said)
+
+
+def _numbers_of(rows: Sequence[dict[str, JSON]]) -> list[str]:
+    """The fields of numbers that are no names."""
+    return [
+        name
+        for name, values in fields_of(rows)
+        if all(map(is_number, values)) and not NAMES_OF_IDS & {*words_of_field(name)}
+    ]
+
+
+def number_field(words: Sequence[str], rows: Sequence[dict[str, JSON]]) -> str | None:
+    """The field of numbers that the words are about: the one that they name, or the only one."""
+    found = _numbers_of(rows)
+    named = [name for name in found if place_of_field(name, words) is not None]
+    chosen = named or found
+    return chosen[0] if len(chosen) == 1 else None
+
+
+def day_field(rows: Sequence[dict[str, JSON]]) -> str | None:
+    """The field of days or times, if there is only one."""
+    found = [
+        name
+        for name, values in fields_of(rows)
+        if all(isinstance(value, str) and _DAY.match(value) for value in values)
+    ]
+    return found[0] if len(found) == 1 else None
