@@ -91,7 +91,7 @@ def test_page_quotes_schedule_of_example():
 
     tools = str(EXAMPLES / "briefing_tools.py")
     said = CliRunner().invoke(main, ["explain-schedule", str(EXAMPLES / "briefing.ltp"), "--tools", tools])
-    page = (EXAMPLES.parent / "docs" / "concurrency.md").read_text(encoding="utf-8")
+    page = (EXAMPLES.parent / "docs" / "blocks.md").read_text(encoding="utf-8")
     assert said.stdout in page
     text = (EXAMPLES / "briefing.ltp").read_text(encoding="utf-8")
     assert text in page
