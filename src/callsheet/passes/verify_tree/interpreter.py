@@ -43,7 +43,7 @@ from callsheet.passes.verify_tree.blocks import Blocks
 from callsheet.passes.verify_tree.calls import REMARK, only_file, replaced_file
 from callsheet.passes.verify_tree.state import Counters
 from callsheet.passes.verify_tree.walk import Called, Frame, Protected, Ways
-from callsheet.policy.calls import Argument, CallView, Hole
+from callsheet.policy.calls import Argument, CallView, Hole, bare
 from callsheet.policy.expression_labels import ExpressionLabels
 from callsheet.policy.labelled import NOTHING as UNSET
 from callsheet.policy.labelled import Labelled, origins_of, raised, said_by
@@ -109,9 +109,9 @@ class Interpreter(Blocks):
         recovery = act.recovery
         retries = 0 if recovery is None or recovery.again is None else recovery.again.count
         calls, known = self._calls(act, act.tool, self._named(act), evaluator, pc, retries)
-        calls = [
-            call.behind(call.pc.join(self._guard_of(act, evaluator)), repeats=call.repeats) for call in calls
-        ]
+        guard = self._guard_of(act, evaluator)
+        if guard is not LITERAL:
+            calls = [call.behind(call.pc.join(guard), repeats=call.repeats) for call in calls]
         values = [value for _, value in known]
         prepared = self.judge.prepared(act.tool)
         access = self.labels.access(act.tool, calls)
@@ -144,11 +144,12 @@ class Interpreter(Blocks):
                 self._store(place, kept, sure=sure)
             if act.recovery is None:
                 self._written |= frozenset(replaced_file(act.tool, access))
-        value = Labelled(result, present, (), sources, said, self.labels.fields(calls, result))
+        fields = self.labels.fields(calls, result)
+        value: Labelled = bare(Labelled, (result, present, (), sources, said, fields))
         if prepared.tool == "FORMAT" and len(known) == 1:  # a spelling of an expression
             value = known[0][1]
-        given = join(value.label for value in values)
-        called = Called(result, present, reveals=not given.is_public, is_program=prepared.is_program)
+        reveals = any(value.label.readers is not None for value in values)
+        called: Called = bare(Called, (result, present, reveals, prepared.is_program, LITERAL))
         self._done(act, act.into.name if act.into else None, value, evaluator, called)
 
     def _guard_of(self, act: Act, evaluator: ExpressionLabels) -> Label:
@@ -177,7 +178,6 @@ class Interpreter(Blocks):
         """
         words = value.label if called is None else value.label.join(called.words)
         recovery = statement.recovery
-        protected = protected or Protected(self._frame)
         into = statement.into if isinstance(statement, Act | Invoke) else None
         if into is not None and into.type is not None:
             if isinstance(statement, Invoke):
@@ -188,11 +188,12 @@ class Interpreter(Blocks):
         record = self.records.get(self._site(statement))
         if record is not None and self._frame.flow.of[statement.id].escapes:
             record.failure = words.join(handled)
-        protected.words, protected.origins = words.join(handled).join(evaluator.reads), value.origins
         if recovery is None:
             if name is not None:
                 self._set(statement, name, value)
             return
+        protected = protected or Protected(self._frame)
+        protected.words, protected.origins = words.join(handled).join(evaluator.reads), value.origins
         match recovery.remedy:
             case GoOn():
                 value = raised(value, handled)._replace(label=value.label.join(protected.words), fields=None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -18,11 +18,11 @@ from callsheet.passes.verify.persisted_labels import NOTHING_LEFT, PersistedLabe
 from callsheet.passes.verify.subject import TREE_START, TreePosition
 from callsheet.passes.verify_tree.calls import CallLabels, Record
 from callsheet.passes.verify_tree.state import Counters, Layers, Origins, Site
-from callsheet.policy.calls import CallView
+from callsheet.policy.calls import CallView, bare
 from callsheet.policy.expression_labels import ExpressionLabels
 from callsheet.policy.judge import Judge
 from callsheet.policy.labelled import NOTHING as UNSET
-from callsheet.policy.labelled import Labelled, is_shown, origins_of, raised, said_by
+from callsheet.policy.labelled import Labelled, is_shown, of_origins, origins_of, raised, said_by
 from callsheet.policy.model import Implicit
 
 WIDENED = 3
@@ -223,8 +223,10 @@ class Walk:
         origin = self.origins.add(
             self._site(statement), f"{statement.id} ${name}", value.label, value.origins
         )
-        value = value._replace(origins=(origin, *self._why(statement)[:2]))
+        value = of_origins(value, (origin, *self._why(statement)[:2]))
         self._frame.variables.put(name, value, pc)
+        if not self._protected:
+            return
         value = raised(value, pc)
         for protected in self._protected:
             if protected.frame is not self._frame:
@@ -374,7 +376,12 @@ class Walk:
         repeats = self._again > 0
         pc = self._planner.join(pc)
         count = max(retries, self._retries)
-        calls = [CallView(statement.id, tool, arguments, pc, count, repeats=repeats) for arguments, _ in ways]
+        calls: list[CallView] = [
+            bare(CallView, (statement.id, tool, arguments, pc, count, False, False, repeats, ()))
+            for arguments, _ in ways
+        ]
+        if len(ways) == 1:
+            return calls, tuple((name, value) for (name, _), value in zip(named, ways[0][1], strict=True))
         known: list[tuple[str, Labelled]] = []
         for number, (name, _) in enumerate(named):
             values = [values[number] for _, values in ways]
@@ -384,8 +391,10 @@ class Walk:
             known.append((name, joined))
         return calls, tuple(known)
 
-    def _read(self, places: Iterable[str], *, is_note: bool = False) -> Labelled:
+    def _read(self, places: Sequence[str], *, is_note: bool = False) -> Labelled:
         """What is known of what the plan has stored in these places, as one value."""
+        if not places:
+            return UNSET
         known = [value for place in places if (value := self._places.get(place)) is not None]
         label = join(value.label for value in known)
         if is_note:
