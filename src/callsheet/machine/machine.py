@@ -343,10 +343,10 @@ class Machine(Run):
     def state(self) -> Run | None:
         """The state to take a snapshot of: this machine itself.
 
-        None before the start, in a pause, after the end, in a session, if the schedule was changed from
-        `auto`, and for a plan tree, whose runs are replayed from their first event.
+        None before the start, in a pause, after the end, in a session, and if the schedule was changed from
+        `auto`.
         """
-        if self.tree is not None or (self.ahead is not None and not self.ahead.is_looking):
+        if self.ahead is not None and not self.ahead.is_looking:
             return None
         if any(call.talk.allowed.is_session for call in self.inner.values()):
             return None  # a session does not keep its calls, so it is always replayed from its start

@@ -212,7 +212,7 @@ class LabelReading:
         """Expressions with their variables, by identity; being held here, none gets that of another."""
         self._timed: set[int] = set()
         """The expressions among them that ask for the time, which all calls and decisions lead to."""
-        self.known_links_opened = 0
+        self.known_links_opened: int = 0
         """How many calls have opened an address that was found in a result."""
         self.clock = LITERAL
         """The label of the time: that of all decisions and calls so far."""
@@ -283,6 +283,17 @@ class LabelReading:
         if name not in self._bodies:
             self._bodies[name] = Body.of(block)
         return self._bodies[name]
+
+    def name_of(self, body: Body) -> str:
+        """The name of the sub-plan with this table, "" for the main plan."""
+        return next(name for name, one in self._bodies.items() if one is body)
+
+    def body_called(self, name: str) -> Body:
+        """The table of the sub-plan of this name, of the main plan for ""; raises ValueError without one."""
+        plan = self._tree.plan(name)
+        if plan is None and name:
+            raise ValueError(f"there is no sub-plan {name}")
+        return self._body(name, self._tree.body if plan is None else plan.body)
 
     def statement(self, id_: str) -> Statement:
         """The statement with this id."""

@@ -6,12 +6,12 @@ In: what the machine does with calls, as for any run, and with the scope of thei
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from callsheet.ir import JSON
 from callsheet.ir.expression import Expression
-from callsheet.ir.labels import LITERAL, Label, join
+from callsheet.ir.labels import LITERAL, Label, join, read_label
 from callsheet.ir.operations import COMPUTE
 from callsheet.ir.tree import Tree
 from callsheet.machine.agents.talk import InnerCall, Talk
@@ -138,6 +138,16 @@ class TreeMonitor(Monitor):
         """What a statement gives, or fails with, has a label."""
         if label.is_secret:
             self._secret_places.add(place)
+
+    def marks_to_json(self) -> dict[str, Any]:
+        """What led to each open call, and which statements are secret, as JSON data."""
+        counters = {key: str(label) for key, label in self._counters.items()}
+        return {"counters": counters, "secret": sorted(self._secret_places)}
+
+    def put_marks(self, data: Mapping[str, Any]) -> None:
+        """Restore what `marks_to_json` gave; raises KeyError, TypeError or ValueError for other data."""
+        self._counters = {key: read_label(text) for key, text in data["counters"].items()}
+        self._secret_places = set(map(str, data["secret"]))
 
     # ------------------------------------------------------------ calls
 
