@@ -4,8 +4,8 @@
 
 Prints how many runs were resumed, and each that came to another end than the run that was not killed: another
 answer, other variables, outcomes or visits in its journal, or a write that was made twice or not at all. What
-is left at a point is a copy of the journal's files (`tests/structured_crashes.py`). With `--snapshots` there is
-a snapshot after each event, and runs are resumed from it.
+is left at a point is a copy of the journal's files (`tests/structured_crashes.py`). With `--snapshots` a
+snapshot is taken after each event, and runs are resumed from it.
 """
 
 from __future__ import annotations
