@@ -242,10 +242,13 @@ class LabelReading:
                     scope.variables.setdefault(one.name, Known(Labelled(self._literal)))
         return scope
 
-    def go_on(self, known: Mapping[str, Label], base: Label, before: LabelReading) -> Scope:
+    def go_on(
+        self, known: Mapping[str, Label], base: Label, clock: Label, history: CallHistory, links: int = 0
+    ) -> Scope:
         """The scope of the next part of a plan, with the labels of the variables that are set.
 
-        All in it is behind the decisions of `base`; `before` has the clock and the calls of the run so far.
+        All in it is behind the decisions of `base`. Of the run so far, `clock` is the label of the time,
+        `history` has the calls, and `links` says how many calls have opened an address that a result had.
         """
         scope = self.begin(())
         scope.base = base
@@ -253,9 +256,9 @@ class LabelReading:
         for name, label in known.items():
             own = Label(label.untrusted, frozenset()) if name in secret else label
             scope.variables[name] = Known(Labelled(own, own))
-        self.clock = before.clock.join(base)
-        self.known_links_opened = before.known_links_opened
-        self.history = before.history.taken_over(self._judge.policy)
+        self.clock = clock.join(base)
+        self.known_links_opened = links
+        self.history = history.taken_over(self._judge.policy)
         self.judging.apply(self._enforcement.judge, self.history, self._judge.policy)
         return scope
 
