@@ -436,8 +436,10 @@ class Tree:
 # ------------------------------------------------------------------ what is inside a statement
 
 _WITHOUT_RECOVERY = (Let, Assign, Require, Say, If)
-_WITHOUT_BLOCKS = (Act, Let, Assign, Say, Require, Invoke, Compute)
-"""Statements whose only blocks are those about their failure, the most frequent ones first."""
+_CALLS = (Act, Invoke, Compute)
+"""Statements whose only blocks are those about their failure."""
+_LINES = (Let, Assign, Say, Require)
+"""Statements that never have blocks."""
 
 
 def recovery_of(statement: Statement) -> Recovery | None:
@@ -447,7 +449,9 @@ def recovery_of(statement: Statement) -> Recovery | None:
 
 def is_single(statement: Statement) -> bool:
     """Whether a statement surely has no blocks inside; those with blocks about their failure are none."""
-    return isinstance(statement, _WITHOUT_BLOCKS) and recovery_of(statement) is None
+    if isinstance(statement, _CALLS):
+        return statement.recovery is None
+    return isinstance(statement, _LINES)
 
 
 def own_blocks(statement: Statement) -> Iterator[Block]:

@@ -132,8 +132,14 @@ def of_origins(value: Labelled, origins: tuple[int, ...]) -> Labelled:
 
 def origins_of(values: Iterable[Labelled]) -> tuple[int, ...]:
     """The origins of all these values, each once, the first few of them."""
-    found = dict.fromkeys(origin for value in values for origin in value.origins)
-    return tuple(found)[:_MOST_ORIGINS]
+    found: dict[int, None] = {}
+    only: tuple[int, ...] = ()
+    for value in values:
+        if value.origins:
+            only = value.origins if not found else ()
+            for origin in value.origins:
+                found[origin] = None
+    return only if len(only) == len(found) <= _MOST_ORIGINS else tuple(found)[:_MOST_ORIGINS]
 
 
 def ways_apart(values: tuple[Labelled, ...]) -> list[tuple[Labelled, ...]]:

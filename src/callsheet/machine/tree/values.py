@@ -69,7 +69,8 @@ def is_data(value: Any) -> bool:
         if kind in SCALARS:
             continue
         if kind is list:
-            stack.extend(one)
+            if not SCALARS.issuperset(map(type, one)):
+                stack.extend(one)
         elif kind is dict:
             if not all(type(key) is str for key in one):
                 return False

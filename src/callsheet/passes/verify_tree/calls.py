@@ -124,7 +124,8 @@ class CallLabels:
         if prepared.tool == "GET_WM":
             label = join(argument.label for call in calls for argument in call.arguments)
             label = label.join(join(call.pc for call in calls))
-        label = label.join(read)
+        if read is not LITERAL:
+            label = label.join(read)
         may_show = not label.is_public and not label.untrusted
         if may_show and said_by(values) & Says.ADDRESS and any(retells(traits, call) for call in calls):
             label = judge.unshown(label)

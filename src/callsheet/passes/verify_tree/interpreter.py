@@ -94,10 +94,10 @@ class Interpreter(Blocks):
             case _:
                 assert_never(statement)
 
-    def _named(self, act: Act) -> list[tuple[str, Expression]]:
+    def _named(self, act: Act) -> Sequence[tuple[str, Expression]]:
         """The arguments of a call; positional ones are named after their parameter, or their place."""
         if not act.positional:
-            return list(act.named)
+            return act.named
         names = tuple(name for name, _ in act.named)
         filled = filled_parameters(self._parameters(act.tool), names, len(act.positional))
         places = (*filled, *map(str, range(len(filled), len(act.positional))))
@@ -112,28 +112,29 @@ class Interpreter(Blocks):
         guard = self._guard_of(act, evaluator)
         if guard is not LITERAL:
             calls = [call.behind(call.pc.join(guard), repeats=call.repeats) for call in calls]
-        values = [value for _, value in known]
+        values = tuple([value for _, value in known])
         prepared = self.judge.prepared(act.tool)
         access = self.labels.access(act.tool, calls)
         read = self._read(access.reads, is_note=prepared.tool == "GET_WM")
-        own = only_file(access)
+        own = only_file(access) if access.reads else None
         is_own = own is not None and own in self._written
         calls = self.labels.with_sent(calls, access, read.label, own=is_own)
         record = self._record(act, act.tool, calls, known, pc)
         record.access = access
-        result = self.labels.result(act, prepared, calls, read.label, (*values, read))
+        every = (*values, read)
+        result = self.labels.result(act, prepared, calls, read.label, every)
         left = LITERAL if is_own else self.labels.left_for(prepared, calls, access)
-        if not left.flows_to(result):
+        if left is not LITERAL and not left.flows_to(result):
             record.reads_left = True
             result = self.labels.declassified(act, result.join(left))
         record.result = result
         for around in self._protected:
             around.given = join((around.given, result, *(value.label for value in values)))
             around.led = around.led.join(pc)
-        present = self.labels.present(act, prepared, (*values, read), pc, result)
-        sources = origins_of((*values, read))
+        present = self.labels.present(act, prepared, every, pc, result)
+        sources = origins_of(every)
         repeats = prepared.traits is None or not prepared.traits.no_echo
-        said = said_by((*values, read) if repeats else (read,))
+        said = said_by(every if repeats else (read,))
         self._clock = self._clock.join(result)
         if access.writes:
             stored = self.labels.stored(prepared, calls, access, read.label, result, pc)

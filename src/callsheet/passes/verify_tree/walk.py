@@ -188,7 +188,8 @@ class Walk:
 
     def _pc(self, statement: Statement) -> Label:
         frame = self._frame
-        return frame.base.join(frame.counters.labels[frame.flow.of[statement.id].number])
+        label = frame.counters.labels[frame.flow.of[statement.id].number]
+        return label if frame.base is LITERAL else frame.base.join(label)
 
     def _why(self, statement: Statement) -> tuple[int, ...]:
         frame = self._frame
@@ -297,8 +298,9 @@ class Walk:
             tested = tested.join(pc)
         if called is None and not evaluator.can_fail and tested is LITERAL:
             return LITERAL
-        full = self._counts(statement)
-        handled = tested.join(pc)
+        in_loop = self._in_loop(statement)
+        full = self._strict or in_loop
+        handled = pc if tested is LITERAL else tested.join(pc)
         if called is not None:
             handled = handled.join(called.result if full else called.present)
             words = words.join(called.words)
@@ -312,7 +314,6 @@ class Walk:
         number = -1
         if handled is not LITERAL:
             number = self.origins.add(self._site(statement), statement.id, handled, sources)
-        in_loop = self._in_loop(statement)
         for region in governed.stops:
             label = tested
             if governed.is_caught or self._strict:
@@ -374,7 +375,7 @@ class Walk:
         """The calls that a statement may make, and what is known of its arguments."""
         ways = evaluator.arguments(named)
         repeats = self._again > 0
-        pc = self._planner.join(pc)
+        pc = pc if self._planner is LITERAL else self._planner.join(pc)
         count = max(retries, self._retries)
         calls: list[CallView] = [
             bare(CallView, (statement.id, tool, arguments, pc, count, False, False, repeats, ()))
