@@ -1,10 +1,11 @@
 """Random plans with blocks are killed at each commit and around each call, and resumed.
 
-    python -m benchmarks.tree_kills [--plans N] [--from SEED]
+    python -m benchmarks.tree_kills [--plans N] [--from SEED] [--snapshots]
 
 Prints how many runs were resumed, and each that came to another end than the run that was not killed: another
 answer, other variables, outcomes or visits in its journal, or a write that was made twice or not at all. What
-is left at a point is a copy of the journal's files (`tests/structured_crashes.py`).
+is left at a point is a copy of the journal's files (`tests/structured_crashes.py`). With `--snapshots` a
+snapshot is taken after each event, and runs are resumed from it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from tests.structured_plans import programs
 from callsheet.frontends.structured import format_structured
 from callsheet.ir import Plan
 from callsheet.machine.limits import AUTO, SEQUENTIAL
+from callsheet.runtime import recording
+from callsheet.store.snapshots import SnapshotIntervals
 
 _AT_ONCE = 50
 """The plans that are drawn from one seed."""
@@ -33,7 +36,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tree_kills")
     parser.add_argument("--plans", type=int, default=1_000, help="how many plans")
     parser.add_argument("--from", dest="first", type=int, default=1, help="the first seed")
+    parser.add_argument("--snapshots", action="store_true", help="take a snapshot after each event")
     given_options = parser.parse_args()
+    if given_options.snapshots:
+        recording.INTERVALS = SnapshotIntervals(1, 1, sys.maxsize)
     runs = resumed = broken = 0
 
     def all_of(left: list[Left]) -> list[Left]:

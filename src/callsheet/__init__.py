@@ -58,7 +58,9 @@ if TYPE_CHECKING:
         note,
         now,
         plan,
+        replan,
         today,
+        undo,
     )
     from callsheet.api.handle import RunHandle
     from callsheet.api.models import (
@@ -152,7 +154,9 @@ _PLACES = {
         "note",
         "now",
         "plan",
+        "replan",
         "today",
+        "undo",
     ),
     "callsheet.api.handle": ("RunHandle",),
     "callsheet.api.models": (
@@ -371,10 +375,12 @@ __all__ = [
     "open_model",
     "parse",
     "plan",
+    "replan",
     "run",
     "select",
     "today",
     "tool",
+    "undo",
     "verify",
 ]
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from tests.machine.driving import FACTS, Bench, plan_of, play
 
 from callsheet.frontends.structured import read_structured
 from callsheet.ir import Effect, Literal, Order, Plan
+from callsheet.ir.labels import LITERAL, read_label
 from callsheet.machine import (
     Compile,
     Limits,
@@ -163,18 +165,31 @@ def test_second_start_changes_nothing() -> None:
     assert bench.result.variables == {}
 
 
-def test_new_plan_with_blocks_runs_without_a_policy_and_is_an_error_under_one() -> None:
-    blocks = read_structured("# ltp: 2\nINPUT $a: json = 1\n@RESPOND ([$a])\n").require()
-    policy = Policy(tools={"A": ToolRule(egress=False, destructive=False)}, replan=ReplanRule(context="any"))
+@pytest.mark.parametrize("returns", ["T/pub", "U/priv"])
+def test_new_plan_with_blocks_goes_on_with_the_labels_of_what_steps_have_read(returns: str) -> None:
+    blocks = read_structured("# ltp: 2\nINPUT $a: json = 1\nS1: @A (x=$a)\n@RESPOND ([$a])\n").require()
+    rule = ToolRule(destructive=False, returns=read_label(returns))  # what it is given leaves
+    policy = Policy(tools={"A": rule}, replan=ReplanRule(context="any"))
     text = 'S1: @A () > $a\nS2: RE-PLAN ("x")'
     for enforcement in (None, Enforcement.under(policy)):
         machine = Machine(compile_plan(plan_of(text), FACTS), enforcement=enforcement)
         machine.feed(Started({}))
         machine.feed(Succeeded("S1.0.1", "v"))
-        machine.feed(PlanCompiled("S2.0.1", blocks, {}))
-        assert machine.result is not None
-        if enforcement is None:
+        machine.feed(PlanCompiled("S2.0.1", blocks, {}, context=LITERAL))
+        if enforcement is None or returns == "T/pub":
+            machine.feed(Succeeded("S1.1", None))
+            assert machine.result is not None
             assert machine.result.answer == ["v"]
         else:
-            assert machine.result.error is not None
-            assert "RUN038" in machine.result.error
+            assert machine.result is not None
+            assert "would reach outside" in (machine.result.error or "")
+
+
+def test_new_plan_that_needs_what_is_not_set_is_an_error() -> None:
+    blocks = read_structured("# ltp: 2\nINPUT $b: str\n@RESPOND ($b)\n").require()
+    machine = Machine(compile_plan(plan_of('S1: @A () > $a\nS2: RE-PLAN ("x")'), FACTS))
+    machine.feed(Started({}))
+    machine.feed(Succeeded("S1.0.1", "v"))
+    machine.feed(PlanCompiled("S2.0.1", blocks, {}))
+    assert machine.result is not None
+    assert "RUN038" in (machine.result.error or "")

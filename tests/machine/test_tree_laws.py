@@ -16,8 +16,11 @@ from tests.reference_interpreter import Interpreter
 from tests.structured_plans import programs
 
 from callsheet.ir import JSON, Plan
+from callsheet.ir.labels import read_label
 from callsheet.ir.operations import CLOCK
 from callsheet.machine import (
+    Answered,
+    Ask,
     CallTool,
     Command,
     Event,
@@ -30,13 +33,26 @@ from callsheet.machine import (
     Status,
     Succeeded,
     TimerFired,
+    Verdict,
     compile_plan,
 )
+from callsheet.machine.monitor.enforcement import Enforcement
+from callsheet.machine.snapshots import state_from_json, state_to_json
 from callsheet.machine.tree.compiling import OWN_FACTS
+from callsheet.policy.model import Policy, ToolRule
 
 INPUTS: dict[str, JSON] = {"a": [1, "2", None, "x"], "b": "start"}
 LIMITS = Limits(max_steps=100_000, retry_delay=0.0)
 READS = {"READ", "FAULTY"}
+POLICY = Policy(
+    tools={
+        "READ": ToolRule(returns=read_label("U/priv"), egress=False, destructive=False),
+        "FAULTY": ToolRule(returns=read_label("T/priv"), egress=False, destructive=False),
+        "KEEP": ToolRule(returns=read_label("T/pub"), egress=False),
+        "WRITE": ToolRule(egress=True, destructive=False),
+    }
+)
+"""Reading gives private data, writing sends it away, so some calls are refused; keeping is asked about."""
 Calls = Counter[str]
 
 
@@ -48,15 +64,40 @@ def answer_to(tool: str, args: Mapping[str, Any]) -> tuple[bool, JSON]:
     return True, (seed % 5, "text", [1, 2], {"k": seed % 3}, None, True)[seed % 6]
 
 
-def by_the_machine(plan: Plan) -> tuple[str, Any, Calls]:
-    """Status and answer, or kind of failure, and the calls."""
-    machine, calls = Machine(compile_plan(plan, {**FACTS, **OWN_FACTS}), LIMITS), Calls()
+def restored(machine: Machine, enforcement: Enforcement | None) -> Machine:
+    """The machine restored from its state as JSON text, which has the same open calls and variables."""
+    state = machine.state()
+    data = None if state is None else state_to_json(state)
+    if state is None or data is None:
+        return machine
+    program = compile_plan(machine.program.plan, {**FACTS, **OWN_FACTS})
+    other = Machine.at(state_from_json(program, json.loads(json.dumps(data)), enforcement=enforcement))
+    assert other.open_commands() == machine.open_commands()
+    assert other.all_variables() == machine.all_variables()
+    again = other.state()
+    assert again is not None
+    assert state_to_json(again) == data
+    return other
+
+
+def by_the_machine(
+    plan: Plan, policy: Policy | None = None, *, restoring: bool = False
+) -> tuple[str, Any, Calls]:
+    """Status and answer, or kind of failure, and the calls; `restoring` the machine after each event."""
+    enforcement = None if policy is None else Enforcement.under(policy)
+    program, calls = compile_plan(plan, {**FACTS, **OWN_FACTS}), Calls()
+    machine = Machine(program, LIMITS, enforcement=enforcement)
     waiting: list[Command] = machine.feed(Started(INPUTS))
     while machine.result is None:
+        if restoring:
+            machine = restored(machine, enforcement)
         command = waiting.pop(0)
         event: Event
         if isinstance(command, Sleep):
             event = TimerFired(command.key)
+        elif isinstance(command, Ask):
+            says = Verdict.APPROVE if crc32(command.key.encode()) % 3 else Verdict.DENY
+            event = Answered(command.key, command.asked.digest, says)
         else:
             assert isinstance(command, CallTool)
             if command.tool == CLOCK:
@@ -98,4 +139,12 @@ def by_the_reference(plan: Plan) -> tuple[str, Any, Calls]:
 @settings(max_examples=60)
 @given(programs())
 def test_machine_and_reference_agree(plan: Plan) -> None:
-    assert by_the_machine(plan) == by_the_reference(plan)
+    done = by_the_machine(plan)
+    assert done == by_the_reference(plan)
+    assert by_the_machine(plan, restoring=True) == done
+
+
+@settings(max_examples=40)
+@given(programs())
+def test_run_under_policy_goes_on_from_its_state(plan: Plan) -> None:
+    assert by_the_machine(plan, POLICY, restoring=True) == by_the_machine(plan, POLICY)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, ParamSpec, Ty
 
 if TYPE_CHECKING:
     from asyncio import gather as gather  # noqa: PLC0414 - one of the names that plans use
+    from contextlib import AbstractAsyncContextManager
     from types import FunctionType
 
     from callsheet.api.plan import Plan
@@ -163,6 +164,20 @@ if not TYPE_CHECKING:
 def note(*values: object) -> None:
     """In a plan: a remark in the journal of the run."""
     _only_in_plans("note")
+
+
+def undo(**inverses: str) -> AbstractAsyncContextManager[None]:
+    """In a plan: a block that takes back what it has done if it fails, and then fails.
+
+    Each argument is a tool with the call that takes a call of it back, as in
+    `create_event="delete_event(id=result.id)"`; without any, the inverses are those that the tools declare.
+    """
+    _only_in_plans("undo")
+
+
+async def replan(reason: str = "") -> NoReturn:
+    """In a plan, as `return await replan("why")`: another plan takes the place of this one."""
+    _only_in_plans("replan")
 
 
 def now() -> datetime:

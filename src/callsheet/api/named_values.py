@@ -58,6 +58,10 @@ def node_named(lineage: Lineage, text: str) -> Node:
     name = f"{scope}/{name}" if scope else name
     path: Path = tuple(int(part) if _is_index(part) else part for part in rest)
     write = lineage.write_named(name)
+    first, *others = [one.plan.tree is not None for one in lineage.programs]
+    if write == NONE and not first and any(others):
+        message = f"{name} was made after a new plan with blocks took over from steps, which is not followed"
+        raise JournalError("JRN040", message, "`callsheet show` shows what it did")
     if write == NONE and name == ANSWER:
         hint = "`callsheet show` shows the error, `callsheet blame` where the run failed and why"
         hint = differing(lineage) or hint

@@ -418,13 +418,17 @@ def target_names(target: Target) -> Iterator[str]:
             yield from target_names(part)
 
 
+_LEAVES = (Literal, Variable, Bound)
+
+
 def nodes(node: Expression) -> Iterator[Expression]:
     """An expression and all expressions inside it, each before what is inside it."""
     stack = [node]
     while stack:
         current = stack.pop()
         yield current
-        stack.extend(reversed(tuple(children(current))))
+        if not isinstance(current, _LEAVES):
+            stack.extend(reversed(tuple(children(current))))
 
 
 def variables_in(node: Expression) -> tuple[str, ...]:
@@ -433,4 +437,8 @@ def variables_in(node: Expression) -> tuple[str, ...]:
     >>> variables_in(Binary(BinaryOp.ADD, Variable("b"), Field(Variable("a"), "x")))
     ('b', 'a')
     """
+    if isinstance(node, Variable):
+        return (node.name,)
+    if isinstance(node, _LEAVES):
+        return ()
     return tuple(dict.fromkeys(one.name for one in nodes(node) if isinstance(one, Variable)))

@@ -121,6 +121,16 @@ def reversal(
         return f"{inverse} cannot be called: {error}"
 
 
+def inverse_pair(tool: str, text: object) -> tuple[str, str]:
+    """A tool and its inverse as UNDO names them, in the form that plans keep; raises NotAnInverse."""
+    if not isinstance(text, str):
+        raise NotAnInverse(f"the inverse of {tool} is a text")
+    inverse = read_inverse(text)
+    if not all(argument.isidentifier() for argument in inverse.arguments):
+        raise NotAnInverse(f"plans cannot write the arguments of {inverse}")
+    return canonical_tool_name(tool), str(inverse)
+
+
 def read_inverse(text: str, roots: tuple[str, str] = (CALL, RESULT)) -> Inverse:
     """The inverse that a declaration names; raises NotAnInverse.
 

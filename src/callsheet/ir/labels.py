@@ -106,7 +106,8 @@ class Label(NamedTuple):
 
     def flows_to(self, other: Label) -> bool:
         """Whether a value with this label may be used where one with the other is expected."""
-        return self.join(other) == other
+        joined = self.join(other)
+        return joined is other or joined == other
 
     def may_reach(self, audiences: frozenset[str]) -> bool:
         """Whether a reader who belongs to exactly these audiences may see the value."""

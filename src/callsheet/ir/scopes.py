@@ -18,6 +18,7 @@ from callsheet.ir.tree import (
     Statement,
     Tree,
     blocks_of_scope,
+    is_single,
     own_blocks,
     recovery_of,
     variables_read,
@@ -136,7 +137,10 @@ class _Maker:
         for statement in block:
             self.places[statement.id] = scope
             if not isinstance(statement, Assign):
-                scope.names.update(dict.fromkeys(variables_set(statement)))
+                for name in variables_set(statement):
+                    scope.names[name] = None
+            if is_single(statement):
+                continue
             recovery = recovery_of(statement)
             if recovery is not None:
                 scope.bound.update(dict.fromkeys(handler.binds for handler in recovery.handlers))
@@ -152,6 +156,8 @@ class _Maker:
         """Note what the statements of a block read and set."""
         for statement in block:
             self._resolve_own(statement, place)
+            if is_single(statement):
+                continue
             if isinstance(statement, Foreach):
                 self.resolve(statement.body, _Place(self.items[statement.id], outer=place))
             else:

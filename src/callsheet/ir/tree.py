@@ -435,15 +435,23 @@ class Tree:
 
 # ------------------------------------------------------------------ what is inside a statement
 
+_WITHOUT_RECOVERY = (Let, Assign, Require, Say, If)
+_CALLS = (Act, Invoke, Compute)
+"""Statements whose only blocks are those about their failure."""
+_LINES = (Let, Assign, Say, Require)
+"""Statements that never have blocks."""
+
 
 def recovery_of(statement: Statement) -> Recovery | None:
     """What the statement says about its failure; None where it can say nothing."""
-    match statement:
-        case Act() | Invoke() | Compute() | Foreach() | Repeat() | Try() | Parallel():
-            return statement.recovery
-        case Let() | Assign() | Require() | Say() | If():
-            return None
-    assert_never(statement)
+    return None if isinstance(statement, _WITHOUT_RECOVERY) else statement.recovery
+
+
+def is_single(statement: Statement) -> bool:
+    """Whether a statement surely has no blocks inside; those with blocks about their failure are none."""
+    if isinstance(statement, _CALLS):
+        return statement.recovery is None
+    return isinstance(statement, _LINES)
 
 
 def own_blocks(statement: Statement) -> Iterator[Block]:
@@ -530,9 +538,16 @@ def operands(statement: Statement) -> Iterator[Expression]:  # noqa: PLR0912 - a
 
 def variables_read(statement: Statement) -> tuple[str, ...]:
     """The variables that a statement itself reads, each once, in the order of the text."""
-    own = statement.names if isinstance(statement, Compute) else ()
-    found = (name for operand in operands(statement) for name in variables_in(operand))
-    return tuple(dict.fromkeys((*own, *found)))
+    if isinstance(statement, Act) and statement.recovery is None:  # by far the most frequent case
+        values = (*statement.positional, *(value for _, value in statement.named))
+        if len(values) == 1:
+            return variables_in(values[0])
+        return tuple(dict.fromkeys(name for value in values for name in variables_in(value)))
+    found = dict.fromkeys(statement.names) if isinstance(statement, Compute) else dict[str, None]()
+    for operand in operands(statement):
+        for name in variables_in(operand):
+            found[name] = None
+    return tuple(found)
 
 
 def variables_set(statement: Statement) -> tuple[str, ...]:
@@ -555,7 +570,7 @@ def statements(block: Block) -> Iterator[Statement]:
     while stack:
         statement = stack.pop()
         yield statement
-        if isinstance(statement, Act) and statement.recovery is None:  # by far the most frequent case
+        if is_single(statement):  # by far the most frequent case
             continue
         inner = list(inner_blocks(statement))
         for one in reversed(inner):

@@ -192,14 +192,14 @@ def _tool_names(value: Expression) -> Value:
 
 
 def _listed(act: Act) -> step.Step:
-    positional = [value for value in act.positional if isinstance(value, Literal)]
+    positional = tuple([value for value in act.positional if isinstance(value, Literal)])
     if len(positional) < len(act.positional):
-        positional = []
+        positional = ()
     named: list[tuple[str, Value]] = []
     for name, value in act.named:
         if isinstance(value, Literal):
             named.append((name, value))
         elif name == "tools" and act.kind is CallKind.AGENT:
             named.append((name, _tool_names(value)))
-    call = step.Call(act.tool, tuple(positional), tuple(named), act.span)
+    call = step.Call(act.tool, positional, tuple(named), act.span)
     return step.Step(act.id, call, title=act.title, comments=act.comments, remark=act.remark, span=act.span)

@@ -35,6 +35,7 @@ from callsheet.ir.tree import (
     Word,
     blocks_of_failure,
     blocks_of_scope,
+    is_single,
     own_blocks,
     recovery_of,
     variables_set,
@@ -94,6 +95,20 @@ _OF_WORDS = {
 }
 
 
+class _Beyond(NamedTuple):
+    """What all statements of one block have in common: where it stands, and what a failure does behind it.
+
+    `stops` are the regions after the block itself; the others are as in `Governed`.
+    """
+
+    in_loop: bool
+    in_rounds: bool
+    stops: tuple[Region, ...]
+    is_caught: bool
+    ends_item: bool
+    escapes: bool
+
+
 class _Frame(NamedTuple):
     """A block on the way to a statement: the statement around it, where the block ends, and what it is."""
 
@@ -127,6 +142,10 @@ def flow_of_block(block: Block) -> TreeFlow:
     return TreeFlow(maker.made, maker.count)
 
 
+_ENDING = (Say, Require)
+"""Statements without blocks that may leave what is around them."""
+
+
 class _Blocks(NamedTuple):
     """The numbers that the parts of a statement span; a part without statements has last < first."""
 
@@ -151,7 +170,11 @@ class _Maker:
         """Number the statements of a block; gives how they may leave it."""
         exits = _NONE
         for statement in block:
-            exits |= self._number(statement)
+            if is_single(statement) and not isinstance(statement, _ENDING):
+                self._blocks[statement.id] = _Blocks(self.count, self.count, (), (), None)
+                self.count += 1
+            else:
+                exits |= self._number(statement)
         return exits
 
     def _span(self, block: Block) -> tuple[tuple[int, int], Exits]:
@@ -197,10 +220,17 @@ class _Maker:
 
     def place(self, block: Block, chain: list[_Frame]) -> None:
         """Work out what the statements of a block govern; `chain` are the blocks around them."""
+        beyond = self._beyond(chain)
+        last = -1 if isinstance(chain[-1].owner, Parallel) else chain[-1].last
         for statement in block:
-            self._place(statement, chain)
+            if not is_single(statement) or isinstance(statement, _ENDING):
+                self._place(statement, chain, beyond)
+                continue
+            number = self._blocks[statement.id].own
+            stops = (Region(number + 1, last), *beyond.stops) if number < last else beyond.stops
+            self.made[statement.id] = Governed(number, number, *beyond[:2], (), stops, *beyond[3:])
 
-    def _place(self, statement: Statement, chain: list[_Frame]) -> None:
+    def _place(self, statement: Statement, chain: list[_Frame], beyond: _Beyond) -> None:
         blocks = self._blocks[statement.id]
         decides = [Region(first, last) for first, last in blocks.bodies if first <= last]
         if isinstance(statement, Try | Parallel):
@@ -210,17 +240,15 @@ class _Maker:
         if isinstance(statement, If | Foreach | Repeat | Require | Say):
             for one in sorted(inside, key=lambda kind: kind.value):
                 if one is _Exit.FAIL:
-                    ends.update(dict.fromkeys(self._failing(statement, chain)[0]))
+                    ends.update(dict.fromkeys(self._failing(statement, chain, beyond)[0]))
                 else:
                     ends.update(dict.fromkeys(self._leaving(statement, chain, one)))
-        stops, is_caught, ends_item, escapes = self._failing(statement, chain)
-        in_loop = any(frame.is_loop for frame in chain)
-        in_rounds = any(_is_repeated(frame) for frame in chain)
+        stops, is_caught, ends_item, escapes = self._failing(statement, chain, beyond)
         self.made[statement.id] = Governed(
             blocks.own,
             blocks.last,
-            in_loop or in_rounds,
-            in_rounds,
+            beyond.in_loop,
+            beyond.in_rounds,
             tuple(ends),
             tuple(stops),
             is_caught,
@@ -263,24 +291,30 @@ class _Maker:
     def _body(self, owner: Statement) -> Iterator[Region]:
         yield from (Region(first, last) for first, last in self._blocks[owner.id].bodies if first <= last)
 
-    def _failing(self, statement: Statement, chain: list[_Frame]) -> tuple[list[Region], bool, bool, bool]:
+    def _failing(
+        self, statement: Statement, chain: list[_Frame], beyond: _Beyond
+    ) -> tuple[list[Region], bool, bool, bool]:
         """What a failure skips or begins; whether it is handled, may end an item, may escape."""
         regions: list[Region] = []
-        is_caught = ends_item = False
+        is_caught = False
         own = recovery_of(statement)
         if own is not None and not isinstance(statement, Try) and not isinstance(own.remedy, Skip):
             is_caught, is_done = self._handled(statement, own, chain, regions)
             if is_done:
                 return regions, True, False, False
+        regions += (*self._rest(statement, chain[-1]), *beyond.stops)
+        return regions, is_caught or beyond.is_caught, beyond.ends_item, beyond.escapes
+
+    def _beyond(self, chain: list[_Frame]) -> _Beyond:
+        """What a failure does that leaves the innermost of these blocks."""
+        regions: list[Region] = []
+        is_caught = ends_item = is_done = False
         loops = sum(frame.is_loop for frame in chain)
-        was_in_loop, current = loops > 0, statement
-        for depth in range(len(chain) - 1, -1, -1):
+        was_in_loop = loops > 0
+        for depth in range(len(chain) - 1, 0, -1):
             frame = chain[depth]
-            behind = was_in_loop and loops == 0
-            regions += (one._replace(is_behind_loop=behind) for one in self._rest(current, frame))
             owner = frame.owner
-            if owner is None:
-                break
+            assert owner is not None
             if frame.is_loop:
                 ends_item = True
                 loops -= 1
@@ -291,9 +325,13 @@ class _Maker:
                 caught, is_done = self._handled(owner, recovery, chain[:depth], regions)
                 is_caught = is_caught or caught
                 if is_done:
-                    return regions, True, ends_item, False
-            current = owner
-        return regions, is_caught, ends_item, True
+                    break
+            behind = was_in_loop and loops == 0
+            rest = self._rest(owner, chain[depth - 1])
+            regions += (one._replace(is_behind_loop=behind) for one in rest)
+        in_rounds = any(_is_repeated(frame) for frame in chain)
+        in_loop = in_rounds or any(frame.is_loop for frame in chain)
+        return _Beyond(in_loop, in_rounds, tuple(regions), is_caught or is_done, ends_item, not is_done)
 
     def _runs_one_by_one(self, loop: Foreach) -> bool:
         if loop.id not in self._in_order:

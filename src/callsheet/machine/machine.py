@@ -51,7 +51,7 @@ from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.order import advance, catch_up, settle
 from callsheet.machine.program import Program
 from callsheet.machine.questions import Approval
-from callsheet.machine.replanning import go_on_with_part, planned
+from callsheet.machine.replanning import check_inputs, go_on_with_part, planned
 from callsheet.machine.result import PolicyRefusal, RefusedByPolicy, Status
 from callsheet.machine.run import ALL, Observer, Run
 from callsheet.machine.usage import Usage
@@ -101,11 +101,8 @@ def _compiled(run: Run, event: PlanCompiled, out: list[Command]) -> None:
             advance(run, out)
         return
     try:
-        if run.monitor is not None and event.plan.tree is not None:
-            raise CallsheetError.single(
-                "RUN038",
-                "the new plan has blocks, which cannot go on under a policy with what steps have read",
-            )
+        if event.plan.tree is not None:
+            check_inputs(run, event.plan.tree)
         context = None if run.monitor is None else run.monitor.context_of(event.key, event.context)
         attempt.frame.control = NewPlan(compile_plan(event.plan, event.facts), context)
     except CallsheetError as error:
@@ -343,10 +340,10 @@ class Machine(Run):
     def state(self) -> Run | None:
         """The state to take a snapshot of: this machine itself.
 
-        None before the start, in a pause, after the end, in a session, if the schedule was changed from
-        `auto`, and for a plan tree, whose runs are replayed from their first event.
+        None before the start, in a pause, after the end, in a session, and if the schedule was changed from
+        `auto`.
         """
-        if self.tree is not None or (self.ahead is not None and not self.ahead.is_looking):
+        if self.ahead is not None and not self.ahead.is_looking:
             return None
         if any(call.talk.allowed.is_session for call in self.inner.values()):
             return None  # a session does not keep its calls, so it is always replayed from its start

@@ -14,7 +14,7 @@ from callsheet.machine.decision_log import DecisionKind
 from callsheet.machine.frames import SKIPPED, Attempt, Control, End, Frame, Group, Jump, NewPlan
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.program import FIRST, NOWHERE, Kind, StepCode
-from callsheet.machine.replanning import plan_anew, replace_plan
+from callsheet.machine.replanning import go_on_with_plan, plan_anew
 from callsheet.machine.result import Status
 from callsheet.machine.run import Run
 from callsheet.machine.schedule import Schedule
@@ -311,9 +311,7 @@ def _obey(run: Run, code: StepCode, control: Control, out: list[Command]) -> Non
         case End():
             run.finish(control, out)
         case NewPlan(program=program, context=context):
-            if run.monitor is not None:
-                run.monitor.plan_anew(code.number, context)
-            replace_plan(run, code.id, program)
+            go_on_with_plan(run, code, program, context)
 
 
 # ---------------------------------------------------------------- in a @PARALLEL block

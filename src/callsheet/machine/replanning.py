@@ -24,7 +24,10 @@ from callsheet.machine.run import Run
 from callsheet.machine.schedule import Schedule
 
 if TYPE_CHECKING:
+    from callsheet.ir.labels import Label
+    from callsheet.ir.tree import Tree
     from callsheet.machine.monitor.trees import TreeMonitor
+    from callsheet.machine.program import StepCode
 
 
 def plan_anew(run: Run, schedule: Schedule, end: End, out: list[Command]) -> bool:
@@ -85,9 +88,6 @@ def go_on_with_part(run: Run, attempt: Attempt, event: PlanCompiled) -> None:
 
     Raises CallsheetError (RUN038) for a part that cannot go on with them.
     """
-    from callsheet.ir.types import type_text  # noqa: PLC0415 - only for version 2
-    from callsheet.machine.tree.values import conformed  # noqa: PLC0415 - as above
-
     program = compile_plan(event.plan, event.facts)
     tree = event.plan.tree
     if tree is None:
@@ -96,6 +96,19 @@ def go_on_with_part(run: Run, attempt: Attempt, event: PlanCompiled) -> None:
             "the next part of a plan of version 2 is of version 1",
             help="begin it with `# ltp: 2`, or write it in Python",
         )
+    check_inputs(run, tree)
+    if run.monitor is not None:
+        monitor = cast("TreeMonitor", run.monitor)
+        run.monitor = monitor.goes_on(tree, attempt, monitor.context_of(event.key, event.context))
+    run.notify(NoteKind.FINISHED, attempt.frame.name)
+    replace_plan(run, attempt.frame.name, program)
+
+
+def check_inputs(run: Run, tree: Tree) -> None:
+    """Raise CallsheetError (RUN038) for a plan whose inputs are not among the variables that are set."""
+    from callsheet.ir.types import type_text  # noqa: PLC0415 - only for version 2
+    from callsheet.machine.tree.values import conformed  # noqa: PLC0415 - as above
+
     carried = _carried(run)
     for one in tree.inputs:
         if one.name not in carried and one.is_required:
@@ -106,11 +119,18 @@ def go_on_with_part(run: Run, attempt: Attempt, event: PlanCompiled) -> None:
             raise CallsheetError.single(
                 "RUN038", f"the next part takes ${one.name} as {kind}, which it is not"
             )
-    if run.monitor is not None:
-        monitor = cast("TreeMonitor", run.monitor)
-        run.monitor = monitor.goes_on(tree, attempt, monitor.context_of(event.key, event.context))
-    run.notify(NoteKind.FINISHED, attempt.frame.name)
-    replace_plan(run, attempt.frame.name, program)
+
+
+def go_on_with_plan(run: Run, code: StepCode, program: Program, context: Label | None) -> None:
+    """Continue with the plan that a RE-PLAN step gave; `context` is what its planner was told."""
+    tree = program.plan.tree
+    if run.monitor is not None and tree is not None:
+        from callsheet.machine.monitor.trees import TreeMonitor  # noqa: PLC0415 - version 2 under a policy
+
+        run.monitor = TreeMonitor.after_steps(run.monitor, tree, code.number, context)
+    elif run.monitor is not None:
+        run.monitor.plan_anew(code.number, context)
+    replace_plan(run, code.id, program)
 
 
 def replace_plan(run: Run, step: str, program: Program) -> None:

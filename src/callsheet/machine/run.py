@@ -269,6 +269,7 @@ class Run:
         self.is_started = True
         self.scope, self.slots, self.visits = other.scope, other.slots, other.visits
         self.pc, self.generation, self.last = other.pc, other.generation, other.last
+        self.tree, self.trees = other.tree, other.trees
         self.failed_steps = other.failed_steps
         self.budget, self.group, self.schedule = other.budget, other.group, other.schedule
         self.asking.take_over(other.asking)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from callsheet.ir import JSON
 from callsheet.machine.agents.talk import (
@@ -23,6 +23,7 @@ from callsheet.machine.agents.talk import (
 )
 from callsheet.machine.ahead.state import ahead_from_json, ahead_to_json
 from callsheet.machine.budget import Budget, Refusal
+from callsheet.machine.expressions.values import ExpressionFailed
 from callsheet.machine.frames import SKIPPED, Attempt, Control, End, Frame, Group, Jump, NewPlan
 from callsheet.machine.limits import Limits
 from callsheet.machine.program import Program
@@ -32,7 +33,10 @@ from callsheet.machine.run import Run
 from callsheet.machine.schedule import Schedule
 
 if TYPE_CHECKING:
+    from callsheet.machine.frames import TreeFrame
     from callsheet.machine.monitor.enforcement import Enforcement
+    from callsheet.machine.monitor.trees import TreeMonitor
+    from callsheet.machine.tree.snapshots import TreeWriter
 
 FORMAT = 2
 """The version of the data; others cannot be read."""
@@ -55,12 +59,24 @@ def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, A
     """
     members = state.members()
     frames = _frames_of(state)
-    numbers = {id(frame): number for number, frame in enumerate(frames)}
     if any(isinstance(frame.control, NewPlan) for frame in frames):
         return None
 
-    if state.trees:
-        return None  # the keys of a next part would have to say how many there were
+    tree = None
+    if state.tree is not None:
+        if state.trees > 1 or state.tree.paused or state.tree.ending is not None:
+            return None  # the keys of a next part would have to say how many there were
+        tree, keep = _tree_writer(state, frames, keep)
+    try:
+        return _written(state, frames, members, tree, keep)
+    except ExpressionFailed:
+        return None  # a value that a plan tree holds cannot be stored
+
+
+def _written(
+    state: Run, frames: list[Frame], members: list[Frame], tree: TreeWriter | None, keep: Keep
+) -> dict[str, Any] | None:
+    numbers = {id(frame): number for number, frame in enumerate(frames)}
     talks = _talks_of(state)
     places = {id(talk): number for number, talk in enumerate(talks)}
 
@@ -78,7 +94,10 @@ def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, A
     return {
         "format": FORMAT,
         "program": _fingerprint(state.program),
-        "slots": [keep(value) if is_set else None for value, is_set in zip(slots, was_set, strict=True)],
+        "slots": [
+            keep(value) if is_set or (tree is not None and value is not None) else None
+            for value, is_set in zip(slots, was_set, strict=True)
+        ],
         "extra": {name: keep(value) for name, value in extra.items()},
         "visits": _counted(state.visits),
         "pc": state.pc,
@@ -86,7 +105,11 @@ def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, A
         "limits": state.budget.limits.to_json(),
         "used": state.budget.counts(),
         "last": keep(state.last),
-        "frames": [_frame_to_json(frame, keep) for frame in frames],
+        "frames": [
+            _frame_to_json(frame, keep) if tree is None else tree.frame(cast("TreeFrame", frame))
+            for frame in frames
+        ],
+        **({} if tree is None else {"tree": {**tree.to_json(), "set": _counted(was_set)}}),
         "group": None
         if group is None
         else [group.next, group.end, group.open, [numbers[id(frame)] for frame in members]],
@@ -100,7 +123,7 @@ def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, A
         "schedule": None if state.schedule is None else _schedule_to_json(state.schedule, keep),
         **({"failed_steps": [*state.failed_steps]} if state.failed_steps else {}),
         **({} if ahead is None else {"ahead": ahead}),
-        **_monitor_to_json(state),
+        **_monitor_to_json(state, tree),
         **({"talks": [talk_to_json(talk, numbers[id(talk.frame)], keep) for talk in talks]} if talks else {}),
         **({"inner": attempts(state.inner.values())} if state.inner else {}),
     }
@@ -124,30 +147,45 @@ def state_from_json(
         raise NotRestorable(f"its state cannot be read: {error!r}") from error
 
 
-def _monitor_to_json(state: Run) -> dict[str, Any]:
+def _tree_writer(state: Run, frames: list[Frame], keep: Keep) -> tuple[TreeWriter, Keep]:
+    from callsheet.machine.tree.snapshots import TreeWriter, keeps  # noqa: PLC0415 - only for version 2
+
+    keep = keeps(keep)
+    return TreeWriter(state, cast("list[TreeFrame]", frames), keep), keep
+
+
+def _monitor_to_json(state: Run, tree: TreeWriter | None) -> dict[str, Any]:
     if state.monitor is None:
         return {}
+    if tree is not None:
+        from callsheet.machine.monitor.tree_snapshot import tree_monitor_to_json  # noqa: PLC0415 - as below
+
+        return {"monitor": tree_monitor_to_json(cast("TreeMonitor", state.monitor), tree.acts)}
     from callsheet.machine.monitor.snapshot import monitor_to_json  # noqa: PLC0415 - only under a policy
 
     return {"monitor": monitor_to_json(state.monitor)}
 
 
 def _read(program: Program, data: Mapping[str, Any], give: Give, enforcement: Enforcement | None) -> Run:
-    frames = [_frame_from_json(program, item, give) for item in data["frames"]]
+    tree_data: Mapping[str, Any] | None = data.get("tree")
+    if (program.tree is None) != (tree_data is None):
+        raise NotRestorable("it belongs to a plan of another version")
+    if tree_data is not None:
+        from callsheet.machine.tree.snapshots import gives  # noqa: PLC0415 - only for version 2
+
+        give = gives(give)
     values = [(kept is not None, None if kept is None else give(kept)) for kept in data["slots"]]
+    was_set = [is_set for is_set, _ in values] if tree_data is None else _uncounted(tree_data["set"])
     run = Run(program, Limits.from_json(data["limits"]), None, (), enforcement=enforcement)
     run.is_started = True
     if (run.monitor is None) != ("monitor" not in data):
         raise NotRestorable("it belongs to a run under another policy")
-    if run.monitor is not None:
-        from callsheet.machine.monitor.snapshot import put_monitor  # noqa: PLC0415 - only under a policy
-
-        put_monitor(run.monitor, data["monitor"])
     run.scope.restore(
         [value for _, value in values],
-        bytearray(is_set for is_set, _ in values),
+        bytearray(was_set),
         {name: give(kept) for name, kept in data["extra"].items()},
     )
+    frames = _read_steps(run, data, give) if tree_data is None else _read_tree(run, tree_data, data, give)
     visits = _uncounted(data["visits"])
     if len(visits) != len(program.steps):
         raise NotRestorable("it counts steps that the plan does not have")
@@ -163,8 +201,11 @@ def _read(program: Program, data: Mapping[str, Any], give: Give, enforcement: En
         for talk in talks:
             run.monitor.narrow(talk)
 
+    def call(item: list[Any]) -> Attempt:
+        return call_from_json(item, frames, talks, give)
+
     def attempts(name: str) -> dict[str, Attempt]:
-        return {a.key: a for a in (call_from_json(item, frames, talks, give) for item in data[name])}
+        return {one.key: one for one in map(call, data[name])}
 
     run.visits, run.pc, run.generation, run.group = visits, data["pc"], data["generation"], group
     run.budget = Budget.at(run.limits, data["used"])
@@ -173,8 +214,8 @@ def _read(program: Program, data: Mapping[str, Any], give: Give, enforcement: En
     run.attempts = {**attempts("attempts")}
     run.asleep, run.compiling = attempts("asleep"), attempts("compiling")
     for item in data.get("inner", ()):
-        run.register(call_from_json(item, frames, talks, give))
-    asking = [(call_from_json(item[:-1], frames, talks, give), str(item[-1])) for item in data["asking"]]
+        run.register(call(item))
+    asking = [(call(item[:-1]), str(item[-1])) for item in data["asking"]]
     admitted = {} if run.monitor is None else run.monitor.open_calls.calls
     run.asking.restore(asking, data["counts"], program, admitted)
     if data["planning"] is not None:
@@ -186,6 +227,27 @@ def _read(program: Program, data: Mapping[str, Any], give: Give, enforcement: En
     if run.ahead is not None:
         run.ahead.state = ahead_from_json(program, data["ahead"], give)
     return run
+
+
+def _read_steps(run: Run, data: Mapping[str, Any], give: Give) -> list[Frame]:
+    """Restore the labels of a plan of steps; gives the frames of its open calls."""
+    if run.monitor is not None:
+        from callsheet.machine.monitor.snapshot import put_monitor  # noqa: PLC0415 - only under a policy
+
+        put_monitor(run.monitor, data["monitor"])
+    return [_frame_from_json(run.program, item, give) for item in data["frames"]]
+
+
+def _read_tree(run: Run, tree: Mapping[str, Any], data: Mapping[str, Any], give: Give) -> list[Frame]:
+    """Restore the activations of a plan tree; gives the frames of its open calls."""
+    from callsheet.machine.tree.snapshots import TreeReader  # noqa: PLC0415 - only for version 2
+
+    reader = TreeReader(run, tree, give)
+    if run.monitor is not None:
+        from callsheet.machine.monitor.tree_snapshot import put_tree_monitor  # noqa: PLC0415 - under a policy
+
+        put_tree_monitor(cast("TreeMonitor", run.monitor), reader.acts, data["monitor"])
+    return [reader.frame(item) for item in data["frames"]]
 
 
 def _put_schedule(run: Run, schedule: Schedule, data: Mapping[str, Any], give: Give) -> None:
@@ -309,7 +371,7 @@ def _control_to_json(control: Control | None) -> list[Any] | None:
         case Jump(number=number, target=target):
             return ["jump", number, target]
         case End():
-            return ["end", *control[:-1]]  # only a plan tree has an answer, and it has no snapshots
+            return ["end", *control[:-1]]  # only a plan tree has an answer, and its frames have no control
         case NewPlan():
             raise ValueError("a new plan is missing in the data")
 

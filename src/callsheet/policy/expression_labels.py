@@ -45,7 +45,7 @@ from callsheet.ir.expression import (
 from callsheet.ir.expression import Mapping as Dict
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.ir.types import Basic, Record, Type, names_values
-from callsheet.policy.calls import Argument, Hole, Part
+from callsheet.policy.calls import Argument, Hole, Part, bare
 from callsheet.policy.field_labels import either
 from callsheet.policy.judge import Judge
 from callsheet.policy.labelled import (
@@ -206,18 +206,16 @@ class ExpressionLabels:
     ) -> list[tuple[tuple[Argument, ...], tuple[Labelled, ...]]]:
         """The ways in which the arguments of a call may be composed, each with what is known of them."""
         pairs_ = tuple(named)
-        whole = Display(Kind.TUPLE, tuple(value for _, value in pairs_))
-        ways = self._choices(whole)
+        ways = self._choices(*(value for _, value in pairs_))
         made: list[tuple[tuple[Argument, ...], tuple[Labelled, ...]]] = []
-        each = (
-            tuple(self._under(way, v) for _, v in pairs_) for way in ((_ONE_WAY,) if ways is None else ways)
-        )
-        for values in (apart for one in each for apart in ways_apart(one)):
-            arguments = tuple(
-                self.argument(name, value, dotted(node))
-                for (name, node), value in zip(pairs_, values, strict=True)
-            )
-            made.append((arguments, values))
+        for way in (_ONE_WAY,) if ways is None else ways:
+            together = tuple([self._under(way, value) for _, value in pairs_])
+            for values in ways_apart(together):
+                arguments = [
+                    self.argument(name, value, dotted(node))
+                    for (name, node), value in zip(pairs_, values, strict=True)
+                ]
+                made.append((tuple(arguments), values))
         return made
 
     def argument(self, name: str, value: Labelled, shown: str) -> Argument:
@@ -226,17 +224,19 @@ class ExpressionLabels:
         if shape is not None:
             return named_shape(shape, name)
         value = self.forgotten(value)
-        return Argument(name, (Hole(shown, value.label),), value.label)
+        label = value.label
+        return bare(Argument, (name, (bare(Hole, (shown, label, None)),), label, ()))
 
-    def _choices(self, node: Expression) -> list[Mapping[str, Labelled]] | None:
-        """The combinations of alternatives of what an expression reads; None if there is only one."""
+    def _choices(self, *nodes: Expression) -> list[Mapping[str, Labelled]] | None:
+        """The combinations of alternatives of what expressions read; None if there is only one."""
         options: dict[str, tuple[Labelled, ...]] = {}
         count = 1
-        for name in variables_in(node):
-            value = self._variable(name)
-            if len(value.shapes) > 1:
-                count *= len(value.shapes)
-                options[name] = tuple(alone(value, shape) for shape in value.shapes)
+        for node in nodes:
+            for name in variables_in(node):
+                value = self._variable(name)
+                if len(value.shapes) > 1 and name not in options:
+                    count *= len(value.shapes)
+                    options[name] = tuple(alone(value, shape) for shape in value.shapes)
         if not options or count > MOST_CHOICES:
             return None
         return [dict(zip(options, chosen, strict=True)) for chosen in product(*options.values())]

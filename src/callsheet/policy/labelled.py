@@ -21,7 +21,7 @@ from callsheet.ir.expression import (
 )
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.ir.sagas import ARGS, ORDER
-from callsheet.policy.calls import Argument, Hole, Part
+from callsheet.policy.calls import Argument, Hole, Part, bare
 from callsheet.policy.field_labels import FieldLabels
 from callsheet.policy.rules.base import pairs
 
@@ -124,17 +124,30 @@ def _raised_shape(shape: Argument, label: Label) -> Argument:
     return Argument(shape.name, parts, shape.label.join(label), items)
 
 
+def of_origins(value: Labelled, origins: tuple[int, ...]) -> Labelled:
+    """The value with these origins."""
+    label, presence, shapes, _, says, fields = value
+    return bare(Labelled, (label, presence, shapes, origins, says, fields))
+
+
 def origins_of(values: Iterable[Labelled]) -> tuple[int, ...]:
     """The origins of all these values, each once, the first few of them."""
-    found = dict.fromkeys(origin for value in values for origin in value.origins)
-    return tuple(found)[:_MOST_ORIGINS]
+    found: dict[int, None] = {}
+    only: tuple[int, ...] = ()
+    for value in values:
+        if value.origins:
+            only = value.origins if not found else ()
+            for origin in value.origins:
+                found[origin] = None
+    return only if len(only) == len(found) <= _MOST_ORIGINS else tuple(found)[:_MOST_ORIGINS]
 
 
 def ways_apart(values: tuple[Labelled, ...]) -> list[tuple[Labelled, ...]]:
     """The combinations of the ways in which these values may be composed, if there are not too many."""
     count = 1
     for value in values:
-        count *= max(1, len(value.shapes))
+        if len(value.shapes) > 1:
+            count *= len(value.shapes)
     if count == 1 or count > MOST_CHOICES:
         return [values]
     options = [[alone(one, shape) for shape in one.shapes] if one.shapes else [one] for one in values]
@@ -236,7 +249,8 @@ def said_by(values: Iterable[Labelled]) -> Says:
     """What texts of the plan may be in any of these values."""
     says = Says.NOTHING
     for value in values:
-        says |= value.says
+        if value.says is not says:  # most say nothing, and joining flags is slow
+            says |= value.says
     return says
 
 

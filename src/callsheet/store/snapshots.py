@@ -27,6 +27,8 @@ FORMAT = 2
 _TOOK_PLACE = "value"
 _SHORT = 64
 """A string of at most this many characters is written again rather than referred to."""
+_NUMBERS = frozenset({int, float, bool, type(None)})
+"""The types of values that are written again however many there are."""
 _PRUNE_BYTES = 16 * 1024 * 1024
 
 
@@ -245,7 +247,7 @@ class _Encoder:
             return place
         if place is not None:
             return {"in": place}
-        if isinstance(value, list):
+        if isinstance(value, list) and not _NUMBERS.issuperset(map(type, value)):
             return {"list": [self.keep(item) for item in value]}
         return [value]
 

@@ -294,7 +294,7 @@ def _have_equal_states(one: _Cursor, other: _Cursor) -> bool:
     states: list[dict[str, object]] = []
     for side in (one, other):
         state = side.recorder.machine.state()
-        data = None if state is None else state_to_json(state)
+        data = None if state is None or state.tree is not None else state_to_json(state)
         if data is None:
             return False
         states.append({name: part for name, part in data.items() if name not in _COUNTERS})

@@ -115,11 +115,23 @@ async def main(repo: str, limit: int = 50) -> str:
 '''
 
 
-def test_printed_text_is_the_one_that_a_person_would_write() -> None:
-    plan = read_python(EXPECTED).require()
+BOOKING = """from callsheet import replan, undo
+
+
+async def main(day: str) -> str:
+    async with undo(create_event='delete_event(event_id=result.id)'):
+        event = await create_event(day=day)
+        await invite(event=event['id'])
+    return await replan(f'what follows on {day}')
+"""
+
+
+@pytest.mark.parametrize("text", [EXPECTED, BOOKING])
+def test_printed_text_is_the_one_that_a_person_would_write(text: str) -> None:
+    plan = read_python(text).require()
     printed, remarks = print_python(plan)
     assert not remarks
-    assert printed == EXPECTED
+    assert printed == text
 
 
 def test_inputs_with_defaults_stand_last_and_a_goal_may_end_in_quotes() -> None:
@@ -163,6 +175,10 @@ def test_what_differs_is_said_once_with_its_place() -> None:
             "None if isinstance(x, Exception) else x",
         ),
         ('?IF (True) {\nTERMINATE ("early")\n}\n@RESPOND (1)', "return 'early'"),
+        (
+            'TRY {\n@KEEP (1) > $x\n} ON_FAIL UNDO (keep="read(x=call.x)")\n@RESPOND ($x)',
+            "    async with undo(keep='read(x=call.x)'):\n        x = await keep(1)",
+        ),
     ],
 )
 def test_what_python_has_no_word_for_is_said_in_others(body: str, printed: str) -> None:

@@ -148,11 +148,15 @@ class Blocks(Computation):
                 )
                 final = None if one.final is None else self.block(one.final, path)
                 body = self.block(one.body, path)
-                out.append(tree.Try("", body, tree.Recovery(handlers=handlers, final=final), span=span))
+                recovery = tree.Recovery(handlers=handlers, final=final, undo=one.undo)
+                out.append(tree.Try("", body, recovery, span=span))
             case core.Together():
                 self._together(one, path, out, pending)
             case core.Return(value=value):
                 values = self.flushed(one, [] if value is None else [value], path, out, pending)
+                if one.replans:
+                    out.append(tree.Say("", tree.Word.REPLAN, tuple(values), span=span))
+                    return
                 word = tree.Word.RESPOND if self.is_main else tree.Word.RETURN
                 out.append(tree.Say("", word, tuple(values) or (Literal(None),), span=span))
             case core.Give(value=value):

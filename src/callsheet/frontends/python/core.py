@@ -111,12 +111,13 @@ class Caught:
 
 @dataclass(eq=False, slots=True)
 class Attempt:
-    """`try: body except …: … finally: final`."""
+    """`try: body except …: … finally: final`, or `async with undo(…): body` with the inverses by tool."""
 
     body: Block
     handlers: list[Caught]
     final: Block | None
     node: ast.AST
+    undo: tuple[tuple[str, str], ...] | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -129,10 +130,11 @@ class Together:
 
 @dataclass(eq=False, slots=True)
 class Return:
-    """`return value`."""
+    """`return value`; with `replans` it is `return await replan(value)`."""
 
     value: ast.expr | None
     node: ast.AST
+    replans: bool = False
 
 
 @dataclass(eq=False, slots=True)

@@ -256,9 +256,10 @@ class ProgramPrinter:
 def _form(node: object) -> object:
     """What a tree says, without the ids of statements and the places in a text."""
     if is_dataclass(node):
-        parts = [
-            field.name for field in fields(node) if field.compare and field.name not in {"id", "is_named"}
-        ]
+        left_out = {"id", "is_named"}
+        if isinstance(node, tree.Recovery) and node.undo is not None:
+            left_out.add("handlers")  # made of the inverses, with names made of the id
+        parts = [field.name for field in fields(node) if field.compare and field.name not in left_out]
         return type(node).__name__, *(_form(getattr(node, name)) for name in parts)
     if isinstance(node, tuple):
         return tuple(map(_form, cast("tuple[object, ...]", node)))

@@ -92,7 +92,7 @@ FORBIDDEN: Final[Mapping[str, str]] = {
 """Built-in names that a plan may not use, and the way out."""
 
 _BUILT_IN: Final = frozenset(dir(builtins)) | {"__name__", "__file__"}
-IN_SCOPE: Final = frozenset({TOOL_ERROR, DENIED, "now", "today", "note"})
+IN_SCOPE: Final = frozenset({TOOL_ERROR, DENIED, "now", "today", "note", "undo", "replan"})
 """Names that a plan has without an import, and that are no tools."""
 
 

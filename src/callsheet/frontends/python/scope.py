@@ -261,6 +261,11 @@ class Scope:
             return True
         return self.is_logger(first)
 
+    def is_own(self, node: ast.AST, name: str) -> bool:
+        """Whether a node is a name that plans have, and no tool, variable or function of the program."""
+        is_taken = self.is_variable(name) or name in self.program.definitions or name in self.program.helpers
+        return dotted(node) == name and not is_taken and not self.program.is_tool(name)
+
     def is_logger(self, name: str) -> bool:
         """Whether a name is that of a logger, of the file or of an async function."""
         scope: Scope | None = self

@@ -43,6 +43,7 @@ from callsheet.frontends.python.syntax import (
     value_test,
 )
 from callsheet.frontends.python.timeouts import limited
+from callsheet.ir.inverse import NotAnInverse, inverse_pair
 
 
 def _is_group(error: ast.expr | None) -> bool:
@@ -353,7 +354,15 @@ class Translator(Loops):
         if value is None or (isinstance(value, ast.Constant) and value.value is None):
             out.append(core.Return(None, node))
             return
-        out.append(core.Return(self.value(value, out), node))
+        match value:
+            case ast.Await(value=ast.Call() as call) if self.is_own(call.func, "replan"):
+                if call.keywords or len(call.args) > 1:
+                    how = 'return await replan("why")'
+                    raise Refused("PYT009", call, "replan takes the reason for another plan", how)
+                reason = self.value(call.args[0], out) if call.args else None
+                out.append(core.Return(reason, node, replans=True))
+            case _:
+                out.append(core.Return(self.value(value, out), node))
 
     def _raise(self, node: ast.Raise, out: core.Block) -> None:
         """`raise X(…)`, `raise` and `raise error`; a class with fields of its own is raised by pure code."""
@@ -614,19 +623,15 @@ class Translator(Loops):
                 if self.outer is not None:
                     self.most = limit
                 continue
+            if isinstance(held, ast.Call) and self.is_own(held.func, "undo"):
+                out.append(core.Attempt(self._inside(node, one), [], None, held, self._inverses(held)))
+                return
             resolved = self.program.resolved(held.func) if isinstance(held, ast.Call) else None
             is_timeout = isinstance(held, ast.Call) and "is_timeout" in vars(held)
             if isinstance(held, ast.Call) and (is_timeout or resolved == "asyncio.timeout") and held.args:
                 seconds = self.new_name("seconds")
                 out.append(assigned(seconds, self.value(held.args[0], out), held))
-                inner = copy.copy(node)
-                inner.items = node.items[node.items.index(one) + 1 :]
-                block: core.Block = []
-                if inner.items:
-                    self._with(inner, block)
-                else:
-                    block = self.block(node.body)
-                out += limited(block, seconds, self.new_name, held)
+                out += limited(self._inside(node, one), seconds, self.new_name, held)
                 return
             self.check(held)
             raise Refused(
@@ -637,6 +642,30 @@ class Translator(Loops):
                 "understood",
             )
         out += self.block(node.body)
+
+    def _inside(self, node: ast.With | ast.AsyncWith, context: ast.withitem) -> core.Block:
+        """What stands inside one of the contexts of a `with`: those behind it, and the body."""
+        inner = copy.copy(node)
+        inner.items = node.items[node.items.index(context) + 1 :]
+        if not inner.items:
+            return self.block(node.body)
+        block: core.Block = []
+        self._with(inner, block)
+        return block
+
+    def _inverses(self, call: ast.Call) -> tuple[tuple[str, str], ...]:
+        """The tools that `undo(…)` names, each with its inverse."""
+        how = 'write async with undo(create_event="delete_event(event_id=result.id)")'
+        if call.args:
+            raise Refused("PYT009", call, "undo takes each tool by its name", how)
+        pairs: list[tuple[str, str]] = []
+        for one in call.keywords:
+            text = one.value.value if isinstance(one.value, ast.Constant) else None
+            try:
+                pairs.append(inverse_pair(one.arg or "", text))
+            except NotAnInverse as error:
+                raise Refused("PYT009", one.value, str(error), how) from None
+        return tuple(pairs)
 
     def _remark(self, call: ast.Call, out: core.Block) -> ast.expr:
         parts: list[ast.expr] = []

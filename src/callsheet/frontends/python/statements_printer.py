@@ -235,7 +235,8 @@ class StatementsPrinter:
                 self.of.remark(ENDS, one.span)
                 yield f"{indent}return {self._joined(values)}" if values else f"{indent}return"
             case tree.Word.REPLAN:
-                raise NotPython(f"{one.word}", "return an answer, or raise an error", one.span)
+                self.of.uses.add("replan")
+                yield f"{indent}return await replan({self._joined(values) if values else ''})"
             case _:
                 assert_never(one.word)
 
@@ -361,7 +362,14 @@ class StatementsPrinter:
         if recovery.remedy is not None:
             raise NotPython("a remedy of a TRY", "an ON_FAIL block", span)
         if recovery.undo is not None:
-            raise NotPython("ON_FAIL UNDO", "an ON_FAIL block that calls the inverses", span)
+            self.of.uses.add("undo")
+            odd = next((tool for tool, _ in recovery.undo if not _IDENTIFIER.fullmatch(tool)), None)
+            if odd is not None:
+                raise NotPython(f"the inverse of {odd}", "ON_FAIL UNDO with the declared inverses", span)
+            inverses = ", ".join(f"{tool.lower()}={text!r}" for tool, text in recovery.undo)
+            yield f"{indent}async with undo({inverses}):"
+            yield from body
+            return
         if recovery.again is not None:
             raise NotPython("@RETRY of a block", "a loop with try in it: for attempt in range(3): …", span)
         yield f"{indent}try:"

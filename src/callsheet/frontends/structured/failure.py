@@ -13,8 +13,7 @@ from callsheet.diagnostics import did_you_mean
 from callsheet.frontends.structured.lines import REMEDIES, RESERVED_KINDS
 from callsheet.frontends.values.reader import NAME, Stop, replace, shown
 from callsheet.ir.expr import Literal
-from callsheet.ir.inverse import NotAnInverse, read_inverse
-from callsheet.ir.operations import canonical_tool_name
+from callsheet.ir.inverse import NotAnInverse, inverse_pair
 from callsheet.ir.tree import Again, Block, GoOn, Handler, Leave, Recovery, Remedy, Skip, Try, Use
 
 if TYPE_CHECKING:
@@ -97,16 +96,6 @@ def apart(one: Try) -> tuple[Block, tuple[tuple[str, str], ...] | None, Recovery
             return inner.body, inner.recovery.undo, one.recovery
         case _:
             return one.body, None, one.recovery
-
-
-def inverse_pair(tool: str, text: object) -> tuple[str, str]:
-    """A tool and its inverse as UNDO names them, in the form that plans keep; raises NotAnInverse."""
-    if not isinstance(text, str):
-        raise NotAnInverse(f"the inverse of {tool} is a text")
-    inverse = read_inverse(text)
-    if not all(argument.isidentifier() for argument in inverse.arguments):
-        raise NotAnInverse(f"plans cannot write the arguments of {inverse}")
-    return canonical_tool_name(tool), str(inverse)
 
 
 def _read_inverses(reader: BlockReader) -> tuple[tuple[str, str], ...]:

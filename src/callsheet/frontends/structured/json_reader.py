@@ -15,7 +15,7 @@ from callsheet.frontends.dag.fields import Field, Fields
 from callsheet.frontends.dag.json_tree import Report
 from callsheet.frontends.structured.cursor import Cursor
 from callsheet.frontends.structured.document import repeated_ids
-from callsheet.frontends.structured.failure import inverse_pair, is_kind, tried
+from callsheet.frontends.structured.failure import is_kind, tried
 from callsheet.frontends.structured.json_form import (
     BRANCH,
     FAILURE,
@@ -32,7 +32,7 @@ from callsheet.frontends.tree import Mapping, Node, Scalar, Sequence, kind_of, p
 from callsheet.frontends.values.reader import NAME, Stop, shown
 from callsheet.ir import Plan, canonical_tool_name
 from callsheet.ir.expression import Display, Expression, Kind
-from callsheet.ir.inverse import NotAnInverse
+from callsheet.ir.inverse import NotAnInverse, inverse_pair
 from callsheet.ir.tree import (
     Act,
     Again,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from callsheet.ir import JSON
 from callsheet.machine.agents.actions import (
@@ -21,7 +21,7 @@ from callsheet.machine.agents.actions import (
     read_allowance,
 )
 from callsheet.machine.commands import AgentTurn, CallModel
-from callsheet.machine.frames import Attempt, Frame, HeldResult
+from callsheet.machine.frames import Attempt, Frame, HeldResult, TreeFrame, Wait
 from callsheet.machine.keys import turn_key
 from callsheet.machine.program import Kind, StepCode
 
@@ -189,6 +189,8 @@ def call_to_json(attempt: Attempt, frame: int, talks: Mapping[int, int], keep: K
         return ["talk", talks[id(attempt)]]
     if isinstance(attempt, InnerCall):
         return ["inner", talks[id(attempt.talk)], attempt.place, _lost(attempt)]
+    if isinstance(attempt, Wait):
+        return ["wait", frame, attempt.seconds]
     return _attempt_to_json(attempt, frame, keep)
 
 
@@ -202,6 +204,9 @@ def call_from_json(data: list[Any], frames: Sequence[Frame], talks: Sequence[Tal
         call = talks[number].call_at(data[2])
         _put_lost(call, data[3])
         return call
+    if data[0] == "wait":
+        place: int = data[1]
+        return Wait().of(cast("TreeFrame", frames[place]), data[2])
     return _attempt_from_json(data, frames, give)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from callsheet.ir.labels import LITERAL, Label, read_label
+from callsheet.machine.monitor.enforcement import OpenCalls
 from callsheet.machine.monitor.monitor import Monitor
 from callsheet.machine.monitor.variable_labels import Admitted, Origins
 from callsheet.policy.canon import policy_hash
@@ -24,10 +25,7 @@ def monitor_to_json(monitor: Monitor) -> dict[str, Any]:
         "extra": {name: _to_json(item) for name, item in variables.extra.items()},
         "noted": [[number, str(label)] for number, label in monitor.implicit_flows.noted.items()],
         "presence": {name: str(label) for name, label in variables.presence.items()},
-        "calls": {key: admitted.to_json() for key, admitted in open_calls.calls.items()},
-        "talks": {key: _to_json(item) for key, item in open_calls.talks.items()},
-        "loops": {prefix: _to_json(item) for prefix, item in open_calls.loops.items()},
-        "results": {prefix: _to_json(item) for prefix, item in open_calls.results.items()},
+        **calls_to_json(open_calls),
         "last": _to_json(variables.last),
         "literal": str(monitor.literal),
         "policy": policy_hash(monitor.enforcement.policy),
@@ -54,13 +52,28 @@ def put_monitor(monitor: Monitor, data: Mapping[str, Any]) -> None:
         variables.labels[slot], variables.origins[slot] = _from_json(item)
     variables.extra = {name: _from_json(item) for name, item in data["extra"].items()}
     variables.presence = {name: read_label(label) for name, label in data["presence"].items()}
+    put_calls(open_calls, data)
+    variables.last = _from_json(data["last"])
+    if monitor.history.is_needed:
+        monitor.history.restore(data["history"])
+
+
+def calls_to_json(open_calls: OpenCalls) -> dict[str, Any]:
+    """The labels of what is in progress as JSON data."""
+    return {
+        "calls": {key: admitted.to_json() for key, admitted in open_calls.calls.items()},
+        "talks": {key: _to_json(item) for key, item in open_calls.talks.items()},
+        "loops": {prefix: _to_json(item) for prefix, item in open_calls.loops.items()},
+        "results": {prefix: _to_json(item) for prefix, item in open_calls.results.items()},
+    }
+
+
+def put_calls(open_calls: OpenCalls, data: Mapping[str, Any]) -> None:
+    """Restore the labels of what is in progress; raises as `put_monitor` for malformed data."""
     open_calls.calls = {key: Admitted.from_json(item) for key, item in data["calls"].items()}
     open_calls.talks = {key: _from_json(item) for key, item in data["talks"].items()}
     open_calls.loops = {prefix: _from_json(item) for prefix, item in data["loops"].items()}
     open_calls.results = {prefix: _from_json(item) for prefix, item in data["results"].items()}
-    variables.last = _from_json(data["last"])
-    if monitor.history.is_needed:
-        monitor.history.restore(data["history"])
 
 
 def _to_json(item: _Told) -> list[Any]:

@@ -212,7 +212,7 @@ class LabelReading:
         """Expressions with their variables, by identity; being held here, none gets that of another."""
         self._timed: set[int] = set()
         """The expressions among them that ask for the time, which all calls and decisions lead to."""
-        self.known_links_opened = 0
+        self.known_links_opened: int = 0
         """How many calls have opened an address that was found in a result."""
         self.clock = LITERAL
         """The label of the time: that of all decisions and calls so far."""
@@ -242,10 +242,13 @@ class LabelReading:
                     scope.variables.setdefault(one.name, Known(Labelled(self._literal)))
         return scope
 
-    def go_on(self, known: Mapping[str, Label], base: Label, before: LabelReading) -> Scope:
+    def go_on(
+        self, known: Mapping[str, Label], base: Label, clock: Label, history: CallHistory, links: int = 0
+    ) -> Scope:
         """The scope of the next part of a plan, with the labels of the variables that are set.
 
-        All in it is behind the decisions of `base`; `before` has the clock and the calls of the run so far.
+        All in it is behind the decisions of `base`. Of the run so far, `clock` is the label of the time,
+        `history` has the calls, and `links` says how many calls have opened an address that a result had.
         """
         scope = self.begin(())
         scope.base = base
@@ -253,9 +256,9 @@ class LabelReading:
         for name, label in known.items():
             own = Label(label.untrusted, frozenset()) if name in secret else label
             scope.variables[name] = Known(Labelled(own, own))
-        self.clock = before.clock.join(base)
-        self.known_links_opened = before.known_links_opened
-        self.history = before.history.taken_over(self._judge.policy)
+        self.clock = clock.join(base)
+        self.known_links_opened = links
+        self.history = history.taken_over(self._judge.policy)
         self.judging.apply(self._enforcement.judge, self.history, self._judge.policy)
         return scope
 
@@ -283,6 +286,17 @@ class LabelReading:
         if name not in self._bodies:
             self._bodies[name] = Body.of(block)
         return self._bodies[name]
+
+    def name_of(self, body: Body) -> str:
+        """The name of the sub-plan with this table, "" for the main plan."""
+        return next(name for name, one in self._bodies.items() if one is body)
+
+    def body_called(self, name: str) -> Body:
+        """The table of the sub-plan of this name, of the main plan for ""; raises ValueError without one."""
+        plan = self._tree.plan(name)
+        if plan is None and name:
+            raise ValueError(f"there is no sub-plan {name}")
+        return self._body(name, self._tree.body if plan is None else plan.body)
 
     def statement(self, id_: str) -> Statement:
         """The statement with this id."""

@@ -6,12 +6,12 @@ In: what the machine does with calls, as for any run, and with the scope of thei
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from callsheet.ir import JSON
 from callsheet.ir.expression import Expression
-from callsheet.ir.labels import LITERAL, Label, join
+from callsheet.ir.labels import LITERAL, Label, join, read_label
 from callsheet.ir.operations import COMPUTE
 from callsheet.ir.tree import Tree
 from callsheet.machine.agents.talk import InnerCall, Talk
@@ -37,6 +37,10 @@ from callsheet.policy.model import Policy
 
 if TYPE_CHECKING:
     from callsheet.machine.frames import TreeFrame
+
+
+_ANYTHING = Label(True, frozenset())
+"""The label of what strangers may have chosen and nobody may read."""
 
 
 def scope_of(attempt: Attempt) -> Scope:
@@ -88,14 +92,38 @@ class TreeMonitor(Monitor):
         It knows of each variable the label that it has here, and of all decisions that led here.
         """
         pc = self.labels.counter(scope_of(attempt), attempt.code.id)
-        literal = self.enforcement.policy.planner.join(context).join(pc)
-        part = TreeMonitor(self.enforcement, tree, literal=literal)
         known = {name: label for name, (label, _) in self.variables().items()}
-        part.main = part.labels.go_on(known, pc, self.labels)
+        labels = self.labels
+        part = TreeMonitor._next(self, tree, context, pc)
+        part.main = part.labels.go_on(known, pc, labels.clock, labels.history, labels.known_links_opened)
+        part.history, part._secret_places = part.labels.history, self._secret_places
+        return part
+
+    @classmethod
+    def after_steps(cls, before: Monitor, tree: Tree, number: int, context: Label | None) -> TreeMonitor:
+        """The monitor of a plan that takes the place of steps, made for the step of this number.
+
+        A variable has the join of its label and of what decided whether it is set. Nothing says what the
+        steps have read without storing it, so nobody may learn the time, which it took.
+        """
+        pc = before.implicit_flows.about(number)
+        presence = before.variable_labels.presence
+        known = {
+            name: label.join(presence.get(name, LITERAL)) for name, (label, _) in before.variables().items()
+        }
+        part = cls._next(before, tree, context or LITERAL, pc)
+        part.main = part.labels.go_on(known, pc, _ANYTHING, before.history)
         part.history = part.labels.history
-        part.observed, part._secret_places = self.observed, self._secret_places
-        if self._decision_log is not None:
-            part.use_decision_log(self._decision_log)
+        return part
+
+    @classmethod
+    def _next(cls, before: Monitor, tree: Tree, context: Label, pc: Label) -> TreeMonitor:
+        """A monitor whose plan was made by somebody who was told `context`, behind the decisions of `pc`."""
+        literal = before.enforcement.policy.planner.join(context).join(pc)
+        part = cls(before.enforcement, tree, literal=literal)
+        part.observed = before.observed
+        if before._decision_log is not None:
+            part.use_decision_log(before._decision_log)
         return part
 
     def _take_rules(self) -> None:
@@ -138,6 +166,16 @@ class TreeMonitor(Monitor):
         """What a statement gives, or fails with, has a label."""
         if label.is_secret:
             self._secret_places.add(place)
+
+    def marks_to_json(self) -> dict[str, Any]:
+        """What led to each open call, and which statements are secret, as JSON data."""
+        counters = {key: str(label) for key, label in self._counters.items()}
+        return {"counters": counters, "secret": sorted(self._secret_places)}
+
+    def put_marks(self, data: Mapping[str, Any]) -> None:
+        """Restore what `marks_to_json` gave; raises KeyError, TypeError or ValueError for other data."""
+        self._counters = {key: read_label(text) for key, text in data["counters"].items()}
+        self._secret_places = set(map(str, data["secret"]))
 
     # ------------------------------------------------------------ calls
 

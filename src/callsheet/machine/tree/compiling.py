@@ -167,6 +167,9 @@ def _called(block: Block) -> set[str]:
     return {one.plan for one in statements(block) if isinstance(one, Invoke)}
 
 
+_WITH_BLOCKS = (If, Repeat, Try, Foreach, Parallel)
+
+
 class _Scope:
     """The names of one body, and of the bodies around it that it can see."""
 
@@ -237,6 +240,8 @@ class _Compiler:
         self.codes: list[StepCode] = []
         self.has_undo = any(sagas(tree))
         self.listed = {step.id: step for step in plan.steps}
+        self.bare_calls: dict[str, flat.Call] = {}
+        """For each tool its call without arguments: those are compiled as expressions."""
         self.names = Names(_no_slot, {}, self.facts, None, count(NOWHERE - 1, -1), {})
         self.bodies: dict[str, tuple[_Scope, tuple[int, ...]]] = {}
         self.repeats: list[_Repeat | None] = []
@@ -246,7 +251,7 @@ class _Compiler:
 
     def block(self, block: Block, scope: _Scope) -> None:
         for one in block:
-            if not isinstance(one, If | Repeat | Try | Foreach | Parallel) and reads_clock(operands(one)):
+            if not isinstance(one, _WITH_BLOCKS) and reads_clock(operands(one)):
                 scope.operations.append(ClockOp(self.clock_code(one.id)))
             self.statement(one, scope)
 
@@ -280,7 +285,7 @@ class _Compiler:
                 slot, head = (NONE, NONE) if around is None else (around.slot, around.head)
                 operations.append(BreakOp(one.id, one.word, slot, head))
             case Word.REPLAN:
-                code = self.code(one.id, "", None)
+                code = self.code(flat.Step(one.id, self.bare_call("")), "", None)
                 code.kind = Kind.REPLAN
                 values = tuple(self.expression(value, scope) for value in one.values)
                 operations.append(ReplanOp(code, values))
@@ -408,36 +413,42 @@ class _Compiler:
                 raise AssertionError(one)
 
     def act(self, one: Act, scope: _Scope, remedy: RemedyCode | None) -> None:
-        code = self.code(one.id, one.tool, one.recovery)
-        listed = self.listed[one.id].call
-        assert listed is not None
-        fact = fact_of(listed, self.facts)
-        is_plain = one.kind is CallKind.TOOL
-        compile_call(code, flat.Call(one.tool) if is_plain else listed, self.names)
+        listed = self.listed[one.id]
+        assert listed.call is not None
+        code = self.code(listed, one.tool, one.recovery)
+        kind = one.kind
+        compile_call(code, self.bare_call(one.tool) if kind is CallKind.TOOL else listed.call, self.names)
         positional, named = one.positional, one.named
-        if code.kind is not Kind.MODEL and code.kind is not Kind.AGENT:
+        if positional and code.kind is not Kind.MODEL and code.kind is not Kind.AGENT:
             given = {name for name, _ in named}
-            known = [] if not positional else filled_parameters(fact.parameters, given, len(positional))
+            parameters = fact_of(listed.call, self.facts).parameters
+            known = filled_parameters(parameters, given, len(positional))
             known += [f"arg{i}" for i in range(len(known), len(positional))]
             named = (*zip(known, positional, strict=True), *named)
             positional = ()
-        is_undoable = self.has_undo and one.kind in UNDOABLE and not code.effect.only_reads
+        is_undoable = self.has_undo and kind in UNDOABLE and not code.effect.only_reads
         code.is_plain = code.kind is Kind.TOOL and not is_undoable
         code.wants_data = one.into is not None and one.into.type not in (None, Basic.STR)
         scope.operations.append(
             CallOp(
                 code,
                 segment(one.id),
-                tuple(self.expression(value, scope) for value in positional),
-                tuple((name, self.expression(value, scope)) for name, value in named),
+                tuple([self.expression(value, scope) for value in positional]),
+                tuple([(name, self.expression(value, scope)) for name, value in named]),
                 self.store(one.into, scope),
                 remedy,
                 is_undoable,
             )
         )
 
-    def code(self, id_: str, tool: str, recovery: Recovery | None) -> StepCode:
-        code = StepCode(len(self.codes), flat.Step(id_, flat.Call(tool)))
+    def bare_call(self, tool: str) -> flat.Call:
+        call = self.bare_calls.get(tool)
+        if call is None:
+            call = self.bare_calls[tool] = flat.Call(tool)
+        return call
+
+    def code(self, step: flat.Step, tool: str, recovery: Recovery | None) -> StepCode:
+        code = StepCode(len(self.codes), step)
         code.tool = tool
         if recovery is not None:
             code.handles_failure = True
@@ -451,8 +462,9 @@ class _Compiler:
         has_clock = asks_time_in_code(one.source)
         if has_clock:
             scope.operations.append(ClockOp(self.clock_code(one.id)))
-        code = self.code(one.id, COMPUTE, one.recovery)
-        compile_call(code, flat.Call(COMPUTE), self.names)
+        call = self.bare_call(COMPUTE)
+        code = self.code(flat.Step(one.id, call), COMPUTE, one.recovery)
+        compile_call(code, call, self.names)
         names = tuple((name, scope.read(name)) for name in one.names)
         into = tuple((name, self.written(name, scope)) for name in one.into)
         scope.operations.append(ComputeOp(code, one.source, names, into, remedy, has_clock))
@@ -563,8 +575,9 @@ class _Compiler:
             scope.operations.append(ClockOp(self.clock_code(id_)))
 
     def clock_code(self, id_: str) -> StepCode:
-        code = self.code(f"{id_}:clock", CLOCK, None)
-        compile_call(code, flat.Call(CLOCK), self.names)
+        call = self.bare_call(CLOCK)
+        code = self.code(flat.Step(f"{id_}:clock", call), CLOCK, None)
+        compile_call(code, call, self.names)
         return code
 
     def expression(self, node: Expression, scope: _Scope) -> Operand:
@@ -584,9 +597,12 @@ def _into_of(one: Statement) -> Into | None:
     return one.into if isinstance(one, Act | Invoke | Foreach) else None
 
 
+_CONSTANT = (Variable, Literal)
+
+
 def reads_clock(read: Iterable[Expression]) -> bool:
     """Whether one of these expressions asks for the time."""
-    return any(asks_time(node) for one in read for node in nodes(one))
+    return any(not isinstance(one, _CONSTANT) and any(map(asks_time, nodes(one))) for one in read)
 
 
 def asks_time(node: Expression) -> bool:

@@ -78,8 +78,8 @@ class Execution:
     """Executes operations; `carry_out` says how each kind of them is executed."""
 
     __slots__ = (
-        "carry_out", "ending", "env", "hears_edit", "hears_failed_item", "main", "paused", "program",
-        "undone",
+        "carry_out", "ending", "env", "hears_edit", "hears_failed_item", "layout", "main", "paused",
+        "program", "undone",
     )  # fmt: skip
 
     def __init__(
@@ -97,6 +97,8 @@ class Execution:
         self.ending: End | None = None
         """How the run ends once the calls that have left have their outcomes; nothing else starts."""
         self.env: Environment = new_environment()
+        self.layout = ""
+        """A digest of the program's operations, once a snapshot has asked for it."""
         self.undone: dict[str, str] = {}
         """The place of each call that an ON_FAIL UNDO takes back, by that of the item which does so."""
 

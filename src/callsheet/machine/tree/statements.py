@@ -56,12 +56,11 @@ from callsheet.machine.tree.program import (
     YieldOp,
 )
 from callsheet.machine.tree.undoing import call_of, is_undone_around
-from callsheet.machine.tree.values import PRINTED, conformed, read_outputs, tagged
+from callsheet.machine.tree.values import PRINTED, SCALARS, conformed, is_data, read_outputs, tagged
 
 if TYPE_CHECKING:
     from callsheet.machine.run import Run
 
-_SCALARS = frozenset({str, int, bool, type(None)})
 _tool_call: Callable[[tuple[object, ...]], CallTool] = partial(cast("Any", tuple).__new__, CallTool)
 """Makes a CallTool from a tuple of all its fields; faster than its constructor."""
 _MODELS = frozenset({Kind.MODEL, Kind.AGENT})
@@ -87,7 +86,7 @@ class Statements(Execution):
         try:
             for name, operand in op.named:
                 value = slots[operand] if type(operand) is int else self.value(act, operand)
-                args[name] = value if type(value) in _SCALARS else as_argument(value)
+                args[name] = value if type(value) in SCALARS else as_argument(value)
             if code.is_plain and run.is_free and run.monitor is None and budget.ahead > 0:
                 key, tool = visit + ".1", code.tool
                 budget.ahead -= 1
@@ -336,25 +335,7 @@ def as_argument(value: Any) -> Any:
 
     Raises ExpressionFailed for what JSON has not.
     """
-    return value if _is_data(value) else to_json(value)
-
-
-def _is_data(value: Any) -> bool:
-    stack: list[Any] = [value]
-    while stack:
-        one = stack.pop()
-        kind = cast("type[Any]", type(one))
-        if kind in _SCALARS:
-            continue
-        if kind is list:
-            stack.extend(one)
-        elif kind is dict:
-            if not all(type(key) is str for key in one):
-                return False
-            stack.extend(one.values())
-        elif kind is not float or one - one != 0:
-            return False
-    return True
+    return value if is_data(value) else to_json(value)
 
 
 def to_message(value: Any) -> str:

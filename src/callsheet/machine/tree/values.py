@@ -56,6 +56,30 @@ def _read(text: str) -> Any:
         return text
 
 
+SCALARS = frozenset({str, int, bool, type(None)})
+"""The types of values that are JSON data whatever they are."""
+
+
+def is_data(value: Any) -> bool:
+    """Whether a value is JSON data, with finite numbers and texts as keys."""
+    stack: list[Any] = [value]
+    while stack:
+        one = stack.pop()
+        kind = cast("type[Any]", type(one))
+        if kind in SCALARS:
+            continue
+        if kind is list:
+            if not SCALARS.issuperset(map(type, one)):
+                stack.extend(one)
+        elif kind is dict:
+            if not all(type(key) is str for key in one):
+                return False
+            stack.extend(one.values())
+        elif kind is not float or one - one != 0:
+            return False
+    return True
+
+
 _MARK = "$"
 PRINTED = "$printed"
 """Beside the outputs of a COMPUTE: what it printed."""

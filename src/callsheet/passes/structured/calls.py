@@ -44,6 +44,8 @@ from callsheet.passes.structured.shapes import (
 from callsheet.passes.structured.typing import Typer
 
 _QUERY = "query"
+_WITH_TEXTS = ("SELECT", "CALC")
+"""The tools whose argument is a text in another language."""
 _ROOT = lazy.pattern(r"[.\[]")
 
 
@@ -56,17 +58,12 @@ class Calls:
 
     def check(self, typer: Typer, act: Act) -> Shape:
         """The shape of what a call gives, after a check of the call."""
-        call = Call(
-            act.tool,
-            tuple(_value(one) for one in act.positional),
-            tuple((name, _value(value)) for name, value in act.named),
-            act.span,
-        )
         given = dict(self._arguments(typer, act))
         faulty: set[str] = set()
-        for finding in self._findings(typer, act, call):
-            typer.report.add_finding(finding, act)
-            faulty.update(finding.names[1:])
+        if self.tools is not None or act.tool in OPERATIONS or act.tool in CODE_ARGUMENTS:
+            for finding in self._findings(typer, act):
+                typer.report.add_finding(finding, act)
+                faulty.update(finding.names[1:])
         signature = None if self.tools is None else self.tools.get(act.tool)
         if signature is not None:
             _shapes(typer, act, signature, given, faulty)
@@ -74,6 +71,10 @@ class Calls:
 
     def _arguments(self, typer: Typer, act: Act) -> Iterator[tuple[int | str, Shape]]:
         """The shape of each argument by its position or name."""
+        if act.tool not in _WITH_TEXTS:
+            yield from enumerate(map(typer.data, act.positional))
+            yield from ((name, typer.data(value)) for name, value in act.named)
+            return
         own = dict(act.named)
         for name, value in (*enumerate(act.positional), *act.named):
             query = act.tool == "SELECT" and (name == _QUERY or (name == 1 and _QUERY not in own))
@@ -87,7 +88,13 @@ class Calls:
             else:
                 yield name, typer.data(value)
 
-    def _findings(self, typer: Typer, act: Act, call: Call) -> Iterator[Any]:
+    def _findings(self, typer: Typer, act: Act) -> Iterator[Any]:
+        call = Call(
+            act.tool,
+            tuple(_value(one) for one in act.positional),
+            tuple((name, _value(value)) for name, value in act.named),
+            act.span,
+        )
         suggest = typer.report.suggest
         operation = OPERATIONS.get(act.tool)
         if operation is not None:
@@ -100,7 +107,7 @@ class Calls:
                 yield unknown_tool(suggest, self.tools, 0, call)
         if act.tool in CODE_ARGUMENTS:
             yield from code_findings(0, call, act.span)
-        yield from file_findings(0, call)
+            yield from file_findings(0, call)
 
     def _result(self, act: Act, signature: ToolSignature | None) -> Shape:
         if act.tool == "LLM_CLASSIFY":
@@ -120,6 +127,8 @@ class Calls:
 def _value(node: Expression) -> Value:
     """An expression as a value of version 1, so that what is literal in it can be judged."""
     match node:
+        case Variable(name=name, span=span):  # by far the most frequent
+            return Ref(name, (), span)
         case Literal():
             return node
         case Text(parts=parts, span=span):

@@ -176,7 +176,12 @@ class Flow:
 
     def is_bound(self, name: str) -> bool:
         """Whether a handler of the current or an outer scope binds the name."""
-        return any(name in scope.bound for scope in self.scope.around())
+        scope: Scope | None = self.scope
+        while scope is not None:
+            if name in scope.bound:
+                return True
+            scope = scope.outer
+        return False
 
     def _tell(self, code: str, name: str, message: str, at: Statement, span: Span | None, help_: str) -> None:
         """A finding about a name at a statement, told once."""
@@ -473,7 +478,10 @@ class Flow:
             if into is not None:
                 self.make(into.name, shape, one, into.span)
 
-        recovered(self, one, recovery, lambda: store(shape), lambda other: store(join(shape, other)))
+        if recovery is None:
+            store(shape)
+        else:
+            recovered(self, one, recovery, lambda: store(shape), lambda other: store(join(shape, other)))
 
     def guarded(self, one: Statement, recovery: Recovery | None, run: Callable[[], None]) -> Ways | None:
         """A block with what is said about its failure."""

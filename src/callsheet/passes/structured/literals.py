@@ -15,12 +15,15 @@ from callsheet.passes.structured.findings import Report, spelled
 from callsheet.passes.texts import OWN_BRACES
 
 _BRACES = lazy.pattern(r"(?<![\w$])(\{\{ *|\{)([A-Za-z_]\w*)((?:\.\w+)*)( *\}\}|\})")
+_NOT_READ = frozenset({*OWN_BRACES, "query"})
 _INDEX = lazy.pattern(r"\[(?:(?:\w+|\"[^\"]*\"|'[^']*')\]|\Z)")
 
 
 def names_left_alone(one: Statement, report: Report, is_known: Callable[[str], bool]) -> None:
     """CHK034 for names in the texts of a statement that look like references and are none."""
     for node in _read_by_people(one):
+        if isinstance(node, Variable):  # by far the most frequent, and no text
+            continue
         for part, text, hole in _texts(node):
             found = _BRACES.search(text) if "{" in text else None
             if found is not None and is_known(found[2]):
@@ -42,15 +45,19 @@ def _read_by_people(one: Statement) -> Iterator[Expression]:
     if not isinstance(one, Act):
         yield from operands(one)
         return
-    own = {CODE_ARGUMENTS.get(one.tool), *OWN_BRACES, "query"}
-    yield from one.positional[one.tool in CODE_ARGUMENTS :]
-    yield from (value for name, value in one.named if name.lower() not in own)
+    code = CODE_ARGUMENTS.get(one.tool)
+    yield from one.positional if code is None else one.positional[1:]
+    for name, value in one.named:
+        folded = name.lower()
+        if folded != code and folded not in _NOT_READ:
+            yield value
 
 
 def _texts(node: Expression) -> Iterator[tuple[Literal | Text, str, Hole | None]]:
     """Each text in an expression: the node, the text, and the reference without braces right before it."""
-    if isinstance(node, Literal) and isinstance(node.value, str):
-        yield node, node.value, None
+    if isinstance(node, Literal):
+        if isinstance(node.value, str):
+            yield node, node.value, None
     elif isinstance(node, Text):
         before: Hole | None = None
         for part in node.parts:

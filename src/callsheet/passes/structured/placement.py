@@ -35,6 +35,7 @@ from callsheet.ir.tree import (
     Use,
     Word,
     inner_blocks,
+    is_single,
     recovery_of,
     statements,
     variables_read,
@@ -276,15 +277,17 @@ def misplaced_words(tree: Tree, report: Report) -> None:
 
 
 def _block(block: Block, place: _Place, report: Report) -> None:
+    inner = replace(place, is_top=False)
     for one in block:
         if isinstance(one, Say):
             _word(one, place, report)
+        if is_single(one):
+            continue
         recovery = recovery_of(one)
         if recovery is not None:
             _recovery(one, recovery, place, report)
             _handlers(one, recovery, report)
         blocks = list(inner_blocks(one))
-        inner = replace(place, is_top=False)
         if isinstance(one, Foreach):
             kind = f"the items of {one.id} run TOGETHER" if one.together else None
             body = replace(

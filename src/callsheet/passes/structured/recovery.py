@@ -24,6 +24,7 @@ from callsheet.ir.tree import (
     Try,
     Use,
     blocks_of_failure,
+    is_single,
     own_blocks,
     recovery_of,
     statements,
@@ -111,6 +112,8 @@ def called_where_caught(tree: Tree) -> set[str]:
 
     def go(block: Block, owner: str, *, is_caught: bool) -> None:
         for one in block:
+            if is_single(one) and not isinstance(one, Invoke):
+                continue
             recovery = recovery_of(one)
             caught = is_caught or goes_on(recovery)
             if isinstance(one, Invoke):

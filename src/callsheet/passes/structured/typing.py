@@ -64,6 +64,8 @@ from callsheet.passes.structured.shapes import (
 )
 from callsheet.passes.structured.state import Path, path_of, tests_of
 
+_PATHS = (Field, Index, Slice, Method)
+
 
 class Variables(Protocol):
     """What is known of the plan's variables where an expression stands."""
@@ -167,12 +169,14 @@ class Typer:
 
     def value(self, node: Expression) -> Shape:
         """The shape of an expression's value."""
+        if not isinstance(node, _PATHS):
+            return self.other(node)
         shape, may_cut = self.chain(node)
         return join(shape, NULL) if may_cut else shape
 
     def chain(self, node: Expression) -> tuple[Shape, bool]:
         """The shape of a node, and whether a `?` in its path may have ended the path before."""
-        if not isinstance(node, Field | Index | Slice | Method):
+        if not isinstance(node, _PATHS):
             return self.other(node), False
         path = path_of(node)
         fact = None if path is None else self.fact(path)

@@ -206,6 +206,8 @@ def _of_attachments(call: CallView) -> Access:
 
 def _of_filing(call: CallView) -> Access:
     filing = filing_of(call)
+    if not filing.reads and not filing.writes:
+        return NOTHING
     named = [path_of(argument) for argument in filing.reads]
     reads = [place for path in named if path is not None for place in _read(file_key(path))]
     if None in named:

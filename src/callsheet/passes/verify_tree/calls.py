@@ -120,20 +120,22 @@ class CallLabels:
     ) -> Label:
         """The label of a call's result, including the words of its failure."""
         judge, traits = self.judge, prepared.traits
-        label = join(judge.result(call) for call in calls)
+        label = judge.result(calls[0]) if len(calls) == 1 else join(judge.result(call) for call in calls)
         if prepared.tool == "GET_WM":
             label = join(argument.label for call in calls for argument in call.arguments)
             label = label.join(join(call.pc for call in calls))
-        label = label.join(read)
-        said = said_by(values)
-        says_address = not label.is_public and not label.untrusted and bool(said & Says.ADDRESS)
-        if says_address and any(retells(traits, call) for call in calls):
+        if read is not LITERAL:
+            label = label.join(read)
+        may_show = not label.is_public and not label.untrusted
+        if may_show and said_by(values) & Says.ADDRESS and any(retells(traits, call) for call in calls):
             label = judge.unshown(label)
         return self.declassified(act, label)
 
     def fields(self, calls: Sequence[CallView], result: Label) -> FieldLabels | None:
         """The labels of the fields of a call's result, if nothing but the policy says what label it has."""
-        if not calls or result != join(self.judge.result(call) for call in calls):
+        if not calls or not any(self.judge.has_fields(call.tool) for call in calls):
+            return None
+        if result != join(self.judge.result(call) for call in calls):
             return None
         return reduce(either, (self.judge.fields(call) for call in calls))
 
@@ -143,11 +145,12 @@ class CallLabels:
         return Label(label.untrusted, None) if declassify and act.id in declassify else label
 
     def present(
-        self, act: Act, prepared: Prepared, values: Iterable[Labelled], pc: Label, result: Label
+        self, act: Act, prepared: Prepared, values: Sequence[Labelled], pc: Label, result: Label
     ) -> Label:
         """The label of whether the call gives a result, beyond the one bit that its data is."""
-        values = tuple(values)
-        label = pc.join(join(value.presence for value in values))
+        label = pc
+        for value in values:
+            label = label.join(value.presence)
         if prepared.tool in _LOOKING_UP:  # presence depends only on which entry is looked up
             label = label.join(join(value.label for value in values))
         if prepared.is_program:

@@ -43,7 +43,7 @@ from callsheet.passes.verify_tree.blocks import Blocks
 from callsheet.passes.verify_tree.calls import REMARK, only_file, replaced_file
 from callsheet.passes.verify_tree.state import Counters
 from callsheet.passes.verify_tree.walk import Called, Frame, Protected, Ways
-from callsheet.policy.calls import Argument, CallView, Hole
+from callsheet.policy.calls import Argument, CallView, Hole, bare
 from callsheet.policy.expression_labels import ExpressionLabels
 from callsheet.policy.labelled import NOTHING as UNSET
 from callsheet.policy.labelled import Labelled, origins_of, raised, said_by
@@ -94,10 +94,10 @@ class Interpreter(Blocks):
             case _:
                 assert_never(statement)
 
-    def _named(self, act: Act) -> list[tuple[str, Expression]]:
+    def _named(self, act: Act) -> Sequence[tuple[str, Expression]]:
         """The arguments of a call; positional ones are named after their parameter, or their place."""
         if not act.positional:
-            return list(act.named)
+            return act.named
         names = tuple(name for name, _ in act.named)
         filled = filled_parameters(self._parameters(act.tool), names, len(act.positional))
         places = (*filled, *map(str, range(len(filled), len(act.positional))))
@@ -109,31 +109,32 @@ class Interpreter(Blocks):
         recovery = act.recovery
         retries = 0 if recovery is None or recovery.again is None else recovery.again.count
         calls, known = self._calls(act, act.tool, self._named(act), evaluator, pc, retries)
-        calls = [
-            call.behind(call.pc.join(self._guard_of(act, evaluator)), repeats=call.repeats) for call in calls
-        ]
-        values = [value for _, value in known]
+        guard = self._guard_of(act, evaluator)
+        if guard is not LITERAL:
+            calls = [call.behind(call.pc.join(guard), repeats=call.repeats) for call in calls]
+        values = tuple([value for _, value in known])
         prepared = self.judge.prepared(act.tool)
         access = self.labels.access(act.tool, calls)
         read = self._read(access.reads, is_note=prepared.tool == "GET_WM")
-        own = only_file(access)
+        own = only_file(access) if access.reads else None
         is_own = own is not None and own in self._written
         calls = self.labels.with_sent(calls, access, read.label, own=is_own)
         record = self._record(act, act.tool, calls, known, pc)
         record.access = access
-        result = self.labels.result(act, prepared, calls, read.label, (*values, read))
+        every = (*values, read)
+        result = self.labels.result(act, prepared, calls, read.label, every)
         left = LITERAL if is_own else self.labels.left_for(prepared, calls, access)
-        if not left.flows_to(result):
+        if left is not LITERAL and not left.flows_to(result):
             record.reads_left = True
             result = self.labels.declassified(act, result.join(left))
         record.result = result
         for around in self._protected:
             around.given = join((around.given, result, *(value.label for value in values)))
             around.led = around.led.join(pc)
-        present = self.labels.present(act, prepared, (*values, read), pc, result)
-        sources = origins_of((*values, read))
+        present = self.labels.present(act, prepared, every, pc, result)
+        sources = origins_of(every)
         repeats = prepared.traits is None or not prepared.traits.no_echo
-        said = said_by((*values, read) if repeats else (read,))
+        said = said_by(every if repeats else (read,))
         self._clock = self._clock.join(result)
         if access.writes:
             stored = self.labels.stored(prepared, calls, access, read.label, result, pc)
@@ -144,11 +145,12 @@ class Interpreter(Blocks):
                 self._store(place, kept, sure=sure)
             if act.recovery is None:
                 self._written |= frozenset(replaced_file(act.tool, access))
-        value = Labelled(result, present, (), sources, said, self.labels.fields(calls, result))
+        fields = self.labels.fields(calls, result)
+        value: Labelled = bare(Labelled, (result, present, (), sources, said, fields))
         if prepared.tool == "FORMAT" and len(known) == 1:  # a spelling of an expression
             value = known[0][1]
-        given = join(value.label for value in values)
-        called = Called(result, present, reveals=not given.is_public, is_program=prepared.is_program)
+        reveals = any(value.label.readers is not None for value in values)
+        called: Called = bare(Called, (result, present, reveals, prepared.is_program, LITERAL))
         self._done(act, act.into.name if act.into else None, value, evaluator, called)
 
     def _guard_of(self, act: Act, evaluator: ExpressionLabels) -> Label:
@@ -177,7 +179,6 @@ class Interpreter(Blocks):
         """
         words = value.label if called is None else value.label.join(called.words)
         recovery = statement.recovery
-        protected = protected or Protected(self._frame)
         into = statement.into if isinstance(statement, Act | Invoke) else None
         if into is not None and into.type is not None:
             if isinstance(statement, Invoke):
@@ -188,11 +189,12 @@ class Interpreter(Blocks):
         record = self.records.get(self._site(statement))
         if record is not None and self._frame.flow.of[statement.id].escapes:
             record.failure = words.join(handled)
-        protected.words, protected.origins = words.join(handled).join(evaluator.reads), value.origins
         if recovery is None:
             if name is not None:
                 self._set(statement, name, value)
             return
+        protected = protected or Protected(self._frame)
+        protected.words, protected.origins = words.join(handled).join(evaluator.reads), value.origins
         match recovery.remedy:
             case GoOn():
                 value = raised(value, handled)._replace(label=value.label.join(protected.words), fields=None)

@@ -15,7 +15,7 @@ from callsheet.diagnostics import Span
 from callsheet.ir import Plan
 from callsheet.ir.expression import Expression
 from callsheet.ir.gc_pause import gc_paused
-from callsheet.ir.labels import Label, join
+from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.ir.plan import filled_parameters
 from callsheet.ir.tree import (
     Act,
@@ -32,6 +32,7 @@ from callsheet.ir.tree import (
     acts,
     all_statements,
     inner_blocks,
+    is_single,
     recovery_of,
     statements,
 )
@@ -95,7 +96,7 @@ def verify_tree(
     assert tree is not None
     judge = policy if isinstance(policy, Judge) else judge_of(policy)
     with gc_paused(len(plan.steps) >= _LARGE):
-        violations = list(_structural(tree, judge))
+        violations = list(_structural(tree, tuple(all_statements(tree)), judge))
         if any(violation.rule is Rule.STRUCTURE and violation.step is None for violation in violations):
             return Verdict(tuple(violations))
         known = inputs or {}, parameters or {}
@@ -405,16 +406,16 @@ def _span(record: Record, objection: Objection) -> Span | None:
 # ------------------------------------------------------------ structure
 
 
-def _structural(tree: Tree, judge: Judge) -> Iterator[Violation]:
-    """The violations that are independent of any data."""
-    yield from _plans(tree)
+def _structural(tree: Tree, every: Sequence[Statement], judge: Judge) -> Iterator[Violation]:
+    """The violations that are independent of any data; `every` are all statements of the plan."""
+    yield from _plans(tree, every)
     most = judge.policy.max_steps
-    counted = [one for one in all_statements(tree) if isinstance(one, Act) or _ends(one)]
+    counted = [] if most is None else [one for one in every if isinstance(one, Act) or _ends(one)]
     if most is not None and len(counted) > most:
         message = f"the plan has {len(counted)} steps, but the policy allows {most}"
         hint = "split it into two plans, or raise the limit: [budgets] max_steps"
         yield Violation(counted[most].id, Rule.LIMIT, message, help=hint, span=counted[most].span)
-    for statement in all_statements(tree):
+    for statement in every:
         if isinstance(statement, Act) and len(statement.named) > 1:
             names = [name.casefold() for name, _ in statement.named]
             for name in sorted({name for name in names if names.count(name) > 1}):
@@ -426,7 +427,7 @@ def _ends(statement: Statement) -> bool:
     return isinstance(statement, Say) and statement.word in (Word.RESPOND, Word.TERMINATE, Word.REPLAN)
 
 
-def _plans(tree: Tree) -> Iterator[Violation]:
+def _plans(tree: Tree, every: Sequence[Statement]) -> Iterator[Violation]:
     """Sub-plans that do not exist, call each other in a circle, end the run, or are too many."""
     sizes: dict[str, int] = {}
     plans = {plan.name: plan for plan in tree.plans}
@@ -442,9 +443,10 @@ def _plans(tree: Tree) -> Iterator[Violation]:
         return sizes[name]
 
     def counted(block: Block, above: tuple[str, ...]) -> int | None:
-        total = 0
-        for statement in statements(block):
-            total += 1
+        """How many statements a block has with the sub-plans that it calls."""
+        inside = list(statements(block))
+        total = len(inside)
+        for statement in inside:
             if isinstance(statement, Invoke) and statement.plan in plans:
                 inner = size(statement.plan, above)
                 if inner is None:
@@ -458,7 +460,7 @@ def _plans(tree: Tree) -> Iterator[Violation]:
     if is_too_deep and len(plans) > MOST_DEPTH:
         yield too_deep
         return
-    for statement in all_statements(tree):
+    for statement in every:
         if isinstance(statement, Invoke) and statement.plan not in plans:
             message = f"there is no sub-plan {statement.plan}"
             yield Violation(statement.id, Rule.STRUCTURE, message, span=statement.span)
@@ -476,7 +478,7 @@ def _plans(tree: Tree) -> Iterator[Violation]:
     if is_too_deep:
         yield too_deep
         return
-    total = counted(tree.body, ())
+    total = counted(tree.body, ()) if plans else None
     if total is not None and (of_plans := total - sum(1 for _ in statements(tree.body))) > MOST_STEPS:
         most = f"at most {MOST_STEPS:,} are possible"
         message = f"written in place the sub-plans come to {of_plans:,} statements; {most}"
@@ -492,6 +494,8 @@ def _depth(body: Block, plans: Mapping[str, SubPlan], around: int) -> int:
         block, depth = waiting.pop()
         deepest = max(deepest, depth)
         for statement in block:
+            if is_single(statement) and not isinstance(statement, Invoke):
+                continue
             inner = list(inner_blocks(statement))
             if isinstance(statement, Invoke) and statement.plan in plans:
                 if seen.get(statement.plan, -1) >= depth:
@@ -515,16 +519,21 @@ def _explained(made: Interpreter, tree: Tree) -> tuple[StepLabels, ...]:
     """The labels of the calls as `Plan.steps` lists them; of one in a sub-plan, wherever it is called."""
     by_id: dict[str, list[Record]] = {}
     for record in made.records.values():
-        by_id.setdefault(record.statement.id, []).append(record)
-    return tuple(_labels_of(made, act.id, by_id.get(act.id, [])) for act in acts(tree))
+        if isinstance(record.statement, Act):
+            by_id.setdefault(record.statement.id, []).append(record)
+    return tuple(_labels_of(made, act.id, by_id.get(act.id, ())) for act in acts(tree))
 
 
 def _labels_of(made: Interpreter, id_: str, records: Sequence[Record]) -> StepLabels:
     reads: dict[str, Label] = {}
+    because: dict[str, None] = {}
+    pc = result = LITERAL
     for record in records:
+        pc, result = pc.join(record.pc), result.join(record.result)
         for name, value in record.values:
-            reads[name] = value.label.join(reads.get(name, value.label))
-    pc, result = join(record.pc for record in records), join(record.result for record in records)
-    read = (value.origins for record in records for _, value in record.values)
-    because = dict.fromkeys(maker for numbers in read for maker in made.origins.makers(numbers))
-    return StepLabels(id_, tuple(reads.items()), pc, result, tuple(one for one in because if one != "the"))
+            known = reads.get(name)
+            reads[name] = value.label if known is None else value.label.join(known)
+            for maker in made.origins.makers(value.origins) if value.origins else ():
+                because[maker] = None
+    because.pop("the", None)
+    return StepLabels(id_, tuple(reads.items()), pc, result, tuple(because))

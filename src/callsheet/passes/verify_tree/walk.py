@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -18,11 +18,11 @@ from callsheet.passes.verify.persisted_labels import NOTHING_LEFT, PersistedLabe
 from callsheet.passes.verify.subject import TREE_START, TreePosition
 from callsheet.passes.verify_tree.calls import CallLabels, Record
 from callsheet.passes.verify_tree.state import Counters, Layers, Origins, Site
-from callsheet.policy.calls import CallView
+from callsheet.policy.calls import CallView, bare
 from callsheet.policy.expression_labels import ExpressionLabels
 from callsheet.policy.judge import Judge
 from callsheet.policy.labelled import NOTHING as UNSET
-from callsheet.policy.labelled import Labelled, is_shown, origins_of, raised, said_by
+from callsheet.policy.labelled import Labelled, is_shown, of_origins, origins_of, raised, said_by
 from callsheet.policy.model import Implicit
 
 WIDENED = 3
@@ -188,7 +188,8 @@ class Walk:
 
     def _pc(self, statement: Statement) -> Label:
         frame = self._frame
-        return frame.base.join(frame.counters.labels[frame.flow.of[statement.id].number])
+        label = frame.counters.labels[frame.flow.of[statement.id].number]
+        return label if frame.base is LITERAL else frame.base.join(label)
 
     def _why(self, statement: Statement) -> tuple[int, ...]:
         frame = self._frame
@@ -223,8 +224,10 @@ class Walk:
         origin = self.origins.add(
             self._site(statement), f"{statement.id} ${name}", value.label, value.origins
         )
-        value = value._replace(origins=(origin, *self._why(statement)[:2]))
+        value = of_origins(value, (origin, *self._why(statement)[:2]))
         self._frame.variables.put(name, value, pc)
+        if not self._protected:
+            return
         value = raised(value, pc)
         for protected in self._protected:
             if protected.frame is not self._frame:
@@ -295,8 +298,9 @@ class Walk:
             tested = tested.join(pc)
         if called is None and not evaluator.can_fail and tested is LITERAL:
             return LITERAL
-        full = self._counts(statement)
-        handled = tested.join(pc)
+        in_loop = self._in_loop(statement)
+        full = self._strict or in_loop
+        handled = pc if tested is LITERAL else tested.join(pc)
         if called is not None:
             handled = handled.join(called.result if full else called.present)
             words = words.join(called.words)
@@ -310,7 +314,6 @@ class Walk:
         number = -1
         if handled is not LITERAL:
             number = self.origins.add(self._site(statement), statement.id, handled, sources)
-        in_loop = self._in_loop(statement)
         for region in governed.stops:
             label = tested
             if governed.is_caught or self._strict:
@@ -372,9 +375,14 @@ class Walk:
         """The calls that a statement may make, and what is known of its arguments."""
         ways = evaluator.arguments(named)
         repeats = self._again > 0
-        pc = self._planner.join(pc)
+        pc = pc if self._planner is LITERAL else self._planner.join(pc)
         count = max(retries, self._retries)
-        calls = [CallView(statement.id, tool, arguments, pc, count, repeats=repeats) for arguments, _ in ways]
+        calls: list[CallView] = [
+            bare(CallView, (statement.id, tool, arguments, pc, count, False, False, repeats, ()))
+            for arguments, _ in ways
+        ]
+        if len(ways) == 1:
+            return calls, tuple((name, value) for (name, _), value in zip(named, ways[0][1], strict=True))
         known: list[tuple[str, Labelled]] = []
         for number, (name, _) in enumerate(named):
             values = [values[number] for _, values in ways]
@@ -384,8 +392,10 @@ class Walk:
             known.append((name, joined))
         return calls, tuple(known)
 
-    def _read(self, places: Iterable[str], *, is_note: bool = False) -> Labelled:
+    def _read(self, places: Sequence[str], *, is_note: bool = False) -> Labelled:
         """What is known of what the plan has stored in these places, as one value."""
+        if not places:
+            return UNSET
         known = [value for place in places if (value := self._places.get(place)) is not None]
         label = join(value.label for value in known)
         if is_note:

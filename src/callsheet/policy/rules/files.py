@@ -117,7 +117,10 @@ def filing_of(call: CallView) -> FileAccess:
     >>> [argument.name for argument in written.writes], filing_of(CallView("S1", "LINT", (text("path"),)))[1]
     (['path'], ())
     """
-    if FILE_NAMES.isdisjoint([argument.name.casefold() for argument in call.arguments]):
+    for argument in call.arguments:
+        if argument.name.casefold() in FILE_NAMES:
+            break
+    else:
         return _NOTHING
     filings = [_filing(fold(call.tool), arguments) for arguments in _requests(call.arguments)]
     if len(filings) == 1:
@@ -256,8 +259,6 @@ def _of_source(setting: Setting, source: Argument) -> Label:
 
 def secret_in(setting: Setting, call: CallView) -> Label | None:
     """The label of a file that a call reads if the policy calls it secret by its name, else None."""
-    if not any(argument.name.casefold() in FILE_NAMES for argument in call.arguments):
-        return None
     for path in filing_of(call).reads:
         label = label_of(setting, path) if path.text else None
         if label is not None and label.is_secret:

@@ -266,6 +266,8 @@ def recorder_at(
 
 def _stands_alone(body: dict[str, Any]) -> bool:
     state = cast("dict[str, Any]", body["state"])
+    if "tree" in state:
+        return False
     is_plain = body["plan"] is None and state["schedule"] is None and state["group"] is None
     early = cast("dict[str, Any]", state.get("ahead") or {})  # what its arguments were made of is before
     return is_plain and not early.get("steps") and all(frame[_ITEMS] is None for frame in state["frames"])

@@ -174,7 +174,7 @@ class Recorder:
         """An independent copy; None in a group, after a re-plan, or in a state that cannot be copied."""
         machine, lineage = self.machine, self.lineage
         state = machine.state()
-        if state is None or machine.group is not None or lineage.programs[1:]:
+        if state is None or machine.tree is not None or machine.group is not None or lineage.programs[1:]:
             return None
         values: list[JSON] = []
         data = state_to_json(state, lambda value: values.append(value) or len(values) - 1)

@@ -182,9 +182,12 @@ class Carried(NamedTuple):
 
 
 def state_of(machine: Machine) -> dict[str, Any] | None:
-    """The machine's state as data; None if it cannot be captured now, but after further events."""
+    """The machine's state as data; None if it cannot be captured now, but after further events.
+
+    A run of a plan tree stays in one history, as workflows that were begun before expect.
+    """
     state = machine.state()
-    return None if state is None else state_to_json(state)
+    return None if state is None or state.tree is not None else state_to_json(state)
 
 
 def plan_of(machine: Machine, facts: Mapping[str, ToolFacts]) -> tuple[dict[str, Any], dict[str, Any]] | None:
