@@ -60,7 +60,10 @@ REFUSED = {
     "def score(n):\n    return n\nasync def main():\n    return score(1)": ("PYT010", 1),
     "async def main():\n    async def score(n):\n        return n\n    return await score(1)": ("PYT010", 2),
     "async def main():\n    x = [score(n) for n in [1]]\n    return x": ("PYT007", 2),
-    "async def main():\n    x = await score(1)\n    return x.__class__": ("PYT025", 3),
+    "TABLE = {'s': score}\nasync def main():\n    for k in TABLE:\n        f = TABLE[k]\n        f(1)": (
+        "PYT007",
+        5,
+    ),
     "async def main():\n    f = await get('a')\n    return f.format(await get('b'))": ("PYT025", 3),
     "async def main():\n    return __builtins__": ("PYT006", 2),
     "async def main():\n    return eval(await get('b'))": ("PYT006", 2),

@@ -71,17 +71,22 @@ class Calls(Scope, ABC):
     def is_chosen(self, func: ast.expr) -> bool:
         """Whether what is called is looked up in a table, or is a variable."""
         if not self.choices and not self.program.choices:
-            return False
+            return bool(self._functions_in(func)) and not isinstance(func, ast.Name)
         if isinstance(func, ast.Name):
             return self.is_variable(func.id) and self.helper(func.id) is None
         if isinstance(func, ast.Call):
             return isinstance(func.func, ast.Attribute) and func.func.attr == "get"
-        return isinstance(func, ast.Subscript)
+        return isinstance(func, (ast.Subscript, ast.IfExp))
 
     def chosen(self, call: ast.Call, node: ast.Await, out: core.Block, into: str | None) -> ast.expr:
         """`await actions[name](…)`: the call of each function that may be meant, and a condition for each."""
         shape = copy.copy(call)
-        chosen = self.spilled(call.func, out)
+        func = call.func
+        named = self._functions_in(func)
+        if named:
+            self.choices |= dict.fromkeys(named)
+            func = named_functions(func)
+        chosen = self.spilled(func, out)
         shape.args = [self._kept_plain(one, out) for one in call.args]
         shape.keywords = [
             ast.copy_location(ast.keyword(one.arg, self._kept_plain(one.value, out)), one)
@@ -166,14 +171,21 @@ class Calls(Scope, ABC):
             )
         return self.spilled(value, out)
 
+    def _functions_in(self, value: ast.expr) -> list[str]:
+        """The functions of a table, or of a choice; a tool is in tables alone."""
+        found = functions_in(value, self.is_function)
+        is_plain = isinstance(value, (ast.Name, ast.IfExp))
+        return [] if is_plain and any(self.helper(one) is None for one in found) else found
+
     def with_choices(self, node: ast.stmt) -> ast.stmt:
-        """An assignment of a literal table or list of functions, with their names in their places."""
+        """An assignment of a literal table of functions, or of one of several, with names in their places."""
         if not isinstance(node, (ast.Assign, ast.AnnAssign)) or node.value is None:
             return node
-        found = functions_in(node.value, self.is_function)
+        found = self._functions_in(node.value)
         if not found:
             return node
         self.choices |= dict.fromkeys(found)
+        self.holders |= names_bound(node)
         made = copy.copy(node)
         made.value = named_functions(node.value)
         return made

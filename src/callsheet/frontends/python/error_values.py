@@ -6,7 +6,7 @@ An error that is kept in a variable, a list or a tuple is a record of its failur
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from callsheet.frontends.python.exceptions import Exceptions, kind_of
@@ -25,10 +25,13 @@ _REPEATABLE: Final = (
 )  # fmt: skip
 
 
-def uses_errors(nodes: Iterable[ast.AST]) -> bool:
-    """Whether a program keeps errors as values: results of gather, tasks, caught errors."""
+def uses_errors(nodes: Sequence[ast.AST], exceptions: Exceptions) -> bool:
+    """Whether a program keeps errors as values: results of gather, tasks, caught errors, new ones."""
+    raised = {id(one.exc) for one in nodes if isinstance(one, ast.Raise)}
     for node in nodes:
         match node:
+            case ast.Call() if id(node) not in raised and made_error(node, exceptions):
+                return True
             case (
                 ast.keyword(arg="return_exceptions")
                 | ast.Name(id="ExceptionGroup")
@@ -68,6 +71,16 @@ def keeps(node: ast.AST, name: str) -> bool:
             return exc is not None and not isinstance(exc, ast.Name) and keeps(exc, name)
         case _:
             return any(keeps(one, name) for one in children(node))
+
+
+def made_error(node: ast.AST | None, exceptions: Exceptions) -> str | None:
+    """The class of the exception that a call makes; None for any other call, and for a group.
+
+    >>> made_error(ast.parse("KeyError('k')", mode="eval").body, Exceptions({}))
+    'KeyError'
+    """
+    name = (dotted(node.func) or "").rpartition(".")[2] if isinstance(node, ast.Call) else ""
+    return name if name != GROUP and exceptions.is_exception(name) else None
 
 
 def error_fields(nodes: Iterable[ast.AST], exceptions: Exceptions) -> tuple[str, ...]:

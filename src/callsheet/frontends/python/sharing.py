@@ -20,8 +20,10 @@ from callsheet.frontends.python.container_words import (
     defaults_of,
     function_of,
     given_by_default,
+    iterators_set,
     looked_through,
     may_be_container,
+    taken_from,
 )
 from callsheet.frontends.python.kinds import FLAT
 from callsheet.frontends.python.objects import Node, chain, find, inside, merge, put
@@ -29,6 +31,7 @@ from callsheet.frontends.python.shared_values import SharedValues, Summary
 from callsheet.frontends.python.source import (
     Refused,
     children,
+    dotted,
     names_bound,
     names_read,
     own_nodes,
@@ -49,6 +52,7 @@ class Sharing(SharedValues):
     def take(self, root: ast.AST) -> None:  # noqa: PLR0912
         """Merge what the statements and expressions of a tree make one object."""
         for node in own_nodes(root):
+            self.iterators |= iterators_set(node, self._full_name)
             match node:
                 case ast.Assign(targets=[ast.Tuple(elts=parts)], value=ast.Tuple(elts=values)) if len(
                     parts
@@ -141,7 +145,16 @@ class Sharing(SharedValues):
                     pass
             if isinstance(node, ast.Call):
                 found += self._changed_by_arguments(node)
+            for one in taken_from(node) if self.iterators else ():
+                if isinstance(one, ast.Name) and one.id in self.iterators:
+                    found.append(find(self.node(one.id)))
         return found
+
+    def _full_name(self, value: ast.expr) -> str:
+        """The name of what a value calls, with its module."""
+        if not isinstance(value, ast.Call):
+            return ""
+        return self.resolved(value.func) or dotted(value.func) or ""
 
     def identities(
         self, part: ast.AST, is_singleton: Callable[[ast.expr, ast.expr], bool]

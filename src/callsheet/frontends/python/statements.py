@@ -373,7 +373,8 @@ class Translator(Loops):
             return
         if waits(error):
             error = self.value(error, out)
-        error = self.replaced(error)
+        raised = self.without_failures(ast.copy_location(ast.Raise(error), node))
+        error = cast("ast.expr", cast("ast.Raise", raised).exc)
         self.check(error)
         name, arguments = error, cast("list[ast.expr]", [])
         if isinstance(error, ast.Call):

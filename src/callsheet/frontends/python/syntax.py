@@ -239,29 +239,61 @@ class Renaming(ast.NodeTransformer):
 
 
 def functions_in(node: ast.expr, is_function: Callable[[str], bool]) -> list[str]:
-    """The functions of a literal dict, list or tuple of functions; none for anything else."""
-    parts: list[ast.expr] = []
-    if isinstance(node, ast.Dict) and None not in node.keys:
-        parts = node.values
-    elif isinstance(node, (ast.List, ast.Tuple)):
-        parts = node.elts
+    """The functions of a literal dict, list or tuple of functions, or of a choice of one; else none."""
+    parts = _choices(node)
     names = [one.id for one in parts if isinstance(one, ast.Name)]
     others = [one for one in parts if not isinstance(one, ast.Name)]
     are_none = all(isinstance(one, ast.Constant) and one.value is None for one in others)
     return names if names and are_none and all(map(is_function, names)) else []
 
 
+def _choices(node: ast.expr) -> list[ast.expr]:
+    match node:
+        case ast.Dict(keys=keys, values=values) if None not in keys:
+            return values
+        case ast.List(elts=parts) | ast.Tuple(elts=parts):
+            return parts
+        case ast.IfExp(body=one, orelse=other):
+            return [each for part in (one, other) for each in (_choices(part) or [part])]
+        case ast.Call(func=ast.Attribute(attr="get"), args=[_, ast.Name() as other], keywords=[]):
+            return [other]
+        case ast.Name():
+            return [node]
+        case _:
+            return []
+
+
+def chosen_from(func: ast.expr) -> str:
+    """The variable that is called, or out of which what is called is taken; empty for anything else.
+
+    >>> [chosen_from(ast.parse(one, mode="eval").body) for one in ("f", "t[k]", "t.get(k, f)", "f(1)")]
+    ['f', 't', 't', '']
+    """
+    match func:
+        case ast.Subscript(value=ast.Name(id=name)) | ast.Name(id=name):
+            return name
+        case ast.Call(func=ast.Attribute(attr="get", value=ast.Name(id=name))):
+            return name
+        case _:
+            return ""
+
+
 def named_functions(node: ast.expr) -> ast.expr:
-    """A literal of functions, with their names as texts."""
-
-    def named(one: ast.expr) -> ast.expr:
-        return ast.copy_location(ast.Constant(one.id), one) if isinstance(one, ast.Name) else one
-
+    """A literal of functions, or a choice of one, with their names as texts."""
     made = copy.copy(node)
-    if isinstance(made, ast.Dict):
-        made.values = [named(one) for one in made.values]
-    elif isinstance(made, (ast.List, ast.Tuple)):
-        made.elts = [named(one) for one in made.elts]
+    match made:
+        case ast.Dict():
+            made.values = [named_functions(one) for one in made.values]
+        case ast.List() | ast.Tuple():
+            made.elts = [named_functions(one) for one in made.elts]
+        case ast.IfExp():
+            made.body, made.orelse = named_functions(made.body), named_functions(made.orelse)
+        case ast.Call(args=[key, other]):
+            made.args = [key, named_functions(other)]
+        case ast.Name(id=name):
+            return ast.copy_location(ast.Constant(name), node)
+        case _:
+            pass
     return made
 
 
