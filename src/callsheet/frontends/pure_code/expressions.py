@@ -320,6 +320,10 @@ class ExpressionLowering(LoweringFacts):
             self._members_of(right) if isinstance(how, (ast.In, ast.NotIn)) else self.visit(right)
             for how, right in zip(node.ops, node.comparators, strict=True)
         ]
+        if self.has_networks and len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn)):
+            made = self.call("_cs_within", node, node.left, *node.comparators)
+            is_in = isinstance(node.ops[0], ast.In)
+            return made if is_in else ast.copy_location(ast.UnaryOp(ast.Not(), made), node)
         return (
             self.ordered(node)
             if self.has_order and not COMPARED.keys().isdisjoint(map(type, node.ops))

@@ -24,7 +24,7 @@ PURE_MODULES: Final = frozenset(
         *("functools", "dataclasses", "typing", "statistics", "decimal", "string", "textwrap", "enum"),
         *("operator", "csv", "io", "copy", "bisect", "heapq", "calendar", "logging", "abc", "__future__"),
         *("time", "contextlib", "base64", "hashlib", "random", "unicodedata", "urllib.parse", "os.path"),
-        *("html", "zlib", "pathlib"),
+        *("html", "zlib", "pathlib", "ipaddress"),
     }
 )
 """The modules that a plan may import. Of `time`, `logging`, `random`, `contextlib` a part is understood."""
@@ -56,7 +56,7 @@ _WITHOUT: Final[Mapping[str, str]] = {
 
 _LEFT_OVER: Final = frozenset(
     {
-        *("os", "sys", "uuid", "types", "pprint", "traceback", "warnings", "inspect", "ipaddress"),
+        *("os", "sys", "uuid", "types", "pprint", "traceback", "warnings", "inspect"),
         *("zoneinfo", "fractions", "difflib", "numbers", "locale"),
     }
 )
