@@ -11,8 +11,9 @@ from typing import Final, cast
 from callsheet.diagnostics import did_you_mean
 from callsheet.frontends.python import core
 from callsheet.frontends.python.callbacks import Known, specialised, takes_functions
+from callsheet.frontends.python.container_words import given_by_default
 from callsheet.frontends.python.error_values import keeps
-from callsheet.frontends.python.program import IN_SCOPE, said
+from callsheet.frontends.python.program import IN_SCOPE, Signature, said
 from callsheet.frontends.python.scope import Scope
 from callsheet.frontends.python.source import (
     Refused,
@@ -113,11 +114,12 @@ class Calls(Scope, ABC):
     def spread_call(self, call: ast.Call, out: core.Block, into: str | None) -> bool:
         """`tool(…, **given)` as one call for each set of optional arguments that there may be.
 
-        Whether the call is one: the parameters of the tool have to be known, and few of them optional.
+        Whether the call is one: the parameters of what it calls have to be known, and few of them optional.
         """
         spread = [one for one in call.keywords if one.arg is None and not _is_literal_dict(one.value)]
         callee = call.func.id if isinstance(call.func, ast.Name) else ""
-        known = (self.program.tools or {}).get(callee)
+        helper = self.helper(callee)
+        known = (self.program.tools or {}).get(callee) if helper is None else _signature(helper)
         if len(spread) != 1 or known is None or known.is_open or self.is_variable(callee):
             return False
         shape = copy.copy(call)
@@ -540,3 +542,13 @@ def _is_literal_dict(node: ast.expr) -> bool:
     return isinstance(node, ast.Dict) and all(
         isinstance(one, ast.Constant) and isinstance(one.value, str) for one in node.keys
     )
+
+
+def _signature(helper: ast.AsyncFunctionDef) -> Signature | None:
+    """The parameters of an async function of the program; None where it takes any number of arguments."""
+    of = helper.args
+    if of.vararg or of.kwarg or of.posonlyargs:
+        return None
+    optional = {name for name, _ in given_by_default(helper)}
+    names = tuple(one.arg for one in (*of.args, *of.kwonlyargs))
+    return Signature(names, frozenset(names) - optional)

@@ -133,7 +133,7 @@ def function_of(name: str, node: ast.AST | None) -> ast.FunctionDef | None:
             return None
 
 
-def given_by_default(function: ast.FunctionDef) -> Iterator[tuple[str, ast.expr]]:
+def given_by_default(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[tuple[str, ast.expr]]:
     """The parameters that a call need not give, with their values."""
     of = function.args
     names = [one.arg for one in (*of.posonlyargs, *of.args)]

@@ -215,10 +215,12 @@ class Failures(ast.NodeTransformer):
         return json_field(_field(held, "message", node), node.attr, node)
 
     def _repr(self, held: ast.expr, node: ast.AST) -> ast.expr:
+        given = ast.Call(ast.Name("repr", ast.Load()), [self._given_to(held, node)], [])
+        given = ast.IfExp(_field(held, "message", node), given, ast.Constant(""))
         parts: list[ast.expr] = [
             ast.FormattedValue(self._type(held, node), -1, None),
             ast.Constant("("),
-            ast.FormattedValue(self._given_to(held, node), ord("r"), None),
+            ast.FormattedValue(given, -1, None),
             ast.Constant(")"),
         ]
         return _placed(ast.JoinedStr(parts), node)

@@ -44,7 +44,7 @@ from callsheet.frontends.python.links import Linking
 from callsheet.frontends.python.methods import declare_fields, methods_as_functions
 from callsheet.frontends.python.mixed_calls import mixed_calls_as_one, spread_calls_as_functions
 from callsheet.frontends.python.module import Within, hoist_imports, needed_part
-from callsheet.frontends.python.parameters import settle_parameters
+from callsheet.frontends.python.parameters import semaphores_of_objects, settle_parameters
 from callsheet.frontends.python.products import guard_functions
 from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signature, read_program
 from callsheet.frontends.python.recursion import Copies, depth_of
@@ -122,6 +122,7 @@ _REWRITES: Final[tuple[_Rewrite, ...]] = (
     _of_nodes(returns_after_finally),
     _of_nodes(denials_apart),
     flows_as_loops,
+    semaphores_of_objects,
     methods_as_functions,
     flows_as_loops,  # over methods, which are functions by now
     iterators_as_steps,

@@ -358,6 +358,11 @@ class Translator(Loops):
     def _raise(self, node: ast.Raise, out: core.Block) -> None:
         """`raise X(…)`, `raise` and `raise error`; a class with fields of its own is raised by pure code."""
         error = node.exc
+        if isinstance(error, ast.IfExp):
+            first, other = (ast.copy_location(ast.Raise(one, node.cause), node) for one in _sides(error))
+            self.statement(ast.copy_location(ast.If(error.test, [first], []), node), out)
+            self._raise(other, out)
+            return
         if self.program.keeps_errors and self._is_kept_error(error):
             kept = self.spilled(cast("ast.expr", error), out)
             if isinstance(kept, ast.Name):
@@ -391,7 +396,8 @@ class Translator(Loops):
         if node.cause is not None and CAUSE in self.program.error_fields:
             self._raise_from(node, error, called, out)
             return
-        plain = own is None or (isinstance(own, ast.ClassDef) and not has_methods(own))
+        has_fields = bool(self.program.error_fields)
+        plain = own is None or (isinstance(own, ast.ClassDef) and not has_methods(own) and not has_fields)
         named = isinstance(error, ast.Call) and bool(error.keywords)
         if (
             plain
@@ -670,3 +676,7 @@ class Translator(Loops):
             else:
                 parts.append(ast.copy_location(ast.FormattedValue(made, -1, None), one))
         return ast.copy_location(ast.JoinedStr(parts), call)
+
+
+def _sides(node: ast.IfExp) -> tuple[ast.expr, ast.expr]:
+    return node.body, node.orelse
