@@ -550,8 +550,9 @@ class ExpressionLowering(LoweringFacts):
 _READ_BY: Final[Mapping[str, str]] = {
     **dict.fromkeys(("hostname", "port", "username", "password"), "_cs_of_url"),
     **dict.fromkeys(("parent", "parents"), "_cs_of_path"),
+    **dict.fromkeys(("lastindex", "lastgroup"), "_cs_last_of"),
 }
-"""Fields of URLs and paths that are computed when they are read, and the helpers that do so."""
+"""Fields of URLs, paths and matches that are computed when they are read, and the helpers that do so."""
 _ALL_THERE: Final = (ast.List, ast.ListComp, ast.Tuple, ast.Dict, ast.DictComp, ast.SetComp, ast.Constant)
 _HEIRS: Final = {"dict": ("Counter", "defaultdict"), "set": ("frozenset",), "date": ("datetime",)}
 _LISTS: Final = ("split", "splitlines", "items", "values", "findall", "readlines", "most_common", "rsplit")

@@ -26,6 +26,7 @@ from callsheet.frontends.python.source import (
 from callsheet.frontends.python.syntax import (
     functions_in,
     is_plain,
+    keys_of,
     named_functions,
     none,
     parsed,
@@ -133,6 +134,10 @@ class Calls(Scope, ABC):
         named = {*known.parameters[: len(call.args)], *(one.arg for one in shape.keywords)}
         free = [one for one in known.parameters if one not in named]
         optional = [one for one in free if one not in known.required]
+        keys = keys_of(spread[0].value, self.function)
+        if keys is not None and keys <= set(free):
+            optional = [one for one in optional if one in keys]
+            free = [one for one in free if one in known.required or one in keys]
         if len(optional) > _MOST_OPTIONAL:
             return False
         required = [one for one in free if one in known.required]

@@ -35,7 +35,7 @@ from callsheet.frontends.python.definitions import (
     unawaiting_as_pure,
     with_constants,
 )
-from callsheet.frontends.python.exceptions import denials_apart, suppress_as_try
+from callsheet.frontends.python.exceptions import denials_apart, error_tuples_in_place, suppress_as_try
 from callsheet.frontends.python.failures import InFunctions
 from callsheet.frontends.python.flows import flows_as_loops, iterators_as_steps
 from callsheet.frontends.python.function_tables import tables_by_place
@@ -109,6 +109,7 @@ def _of_nodes(rewrite: Callable[[list[ast.AST]], bool]) -> _Rewrite:
 
 
 _REWRITES: Final[tuple[_Rewrite, ...]] = (
+    error_tuples_in_place,
     suppress_as_try,
     hoist_imports,
     loop_times_as_moments,

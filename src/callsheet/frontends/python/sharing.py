@@ -310,23 +310,28 @@ def sharing_of(
     is_fresh: Callable[[core.Call], bool],
     is_made: Callable[[core.Call], bool],
     is_tree: Callable[[core.Call], bool],
+    is_whole: Callable[[core.Call, str], bool],
 ) -> None:
     """Merge what the statements of a function make one object.
 
     `is_fresh` says whether the result of a call is new, `is_made` whether it is at least a container of its
-    own, `is_tree` whether no object is in it twice.
+    own, `is_tree` whether no object is in it twice, `is_whole` whether an argument itself may be in it.
     """
     for number in range(2):
         made.is_first = not number
         for one in core.all_of(function.body):
-            _take(one, made, is_fresh, is_made)
+            _take(one, made, is_fresh, is_made, is_whole)
             if isinstance(one, core.Call) and one.into and one.helper is not None and not is_tree(one):
                 held = find(made.node(one.into))
                 made.double_inside(held.fields[0] if one.changes and held.fields else held)
 
 
 def _take(  # noqa: PLR0912 - cases
-    one: core.Core, made: Sharing, is_fresh: Callable[[core.Call], bool], is_made: Callable[[core.Call], bool]
+    one: core.Core,
+    made: Sharing,
+    is_fresh: Callable[[core.Call], bool],
+    is_made: Callable[[core.Call], bool],
+    is_whole: Callable[[core.Call, str], bool],
 ) -> None:
     if isinstance(one, core.Pure) and one.is_link:
         return
@@ -344,7 +349,8 @@ def _take(  # noqa: PLR0912 - cases
         case core.Call(into=str() as into, helper=ast.AsyncFunctionDef(), arguments=arguments):
             if not is_fresh(one):
                 for each in arguments:
-                    for node in chain(made.value(each.value)):
+                    held = made.value(each.value)
+                    for node in chain(held if is_whole(one, each.name or "") else inside(held)):
                         merge(inside(made.node(into)) if is_made(one) else made.node(into), node)
         case core.Loop(target=target, source=source, body=body, into=into):
             merge(made.node(target), made.item_of(source, made.value(source)))

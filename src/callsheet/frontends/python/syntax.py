@@ -263,6 +263,53 @@ def _choices(node: ast.expr) -> list[ast.expr]:
             return []
 
 
+def keys_of(value: ast.expr, function: ast.AsyncFunctionDef) -> set[str] | None:
+    """The keys that a dict of a function may have, where it is only made and filled with literal ones.
+
+    >>> function = ast.parse('''async def f(x):
+    ...     given = {"a": 1}
+    ...     if x:
+    ...         given["b"] = x
+    ...     await post(**given)''').body[0]
+    >>> sorted(keys_of(ast.Name("given"), function))
+    ['a', 'b']
+    """
+    if not isinstance(value, ast.Name) or value.id in {one.arg for one in parameters_of(function.args)}:
+        return None
+    keys: list[ast.expr | None] = []
+    known: list[ast.expr] = []
+    for one in walk(function):
+        match one:
+            case (
+                ast.Assign(targets=[held], value=ast.Dict(keys=found))
+                | ast.AnnAssign(target=held, value=ast.Dict(keys=found))
+            ) if _is_name(held, value.id):
+                keys += found
+            case ast.Subscript(value=held, slice=key) if _is_name(held, value.id):
+                keys.append(key)
+            case (
+                ast.keyword(arg=None, value=held)
+                | ast.If(test=held)
+                | ast.UnaryOp(op=ast.Not(), operand=held)
+                | ast.Call(
+                    func=ast.Name(id="len" | "sorted" | "list" | "str") | ast.Attribute(attr="join"),
+                    args=[held],
+                )
+            ):
+                pass
+            case _:
+                continue
+        known.append(held)
+    texts = [one.value for one in keys if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    names = [one for one in walk(function) if _is_name(one, value.id)]
+    is_closed = len(texts) == len(keys) and all(any(one is each for each in known) for one in names)
+    return set(texts) if is_closed else None
+
+
+def _is_name(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
 def chosen_from(func: ast.expr) -> str:
     """The variable that is called, or out of which what is called is taken; empty for anything else.
 
