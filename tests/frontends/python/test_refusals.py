@@ -69,7 +69,10 @@ REFUSED = {
     "async def main():\n    return eval(await get('b'))": ("PYT006", 2),
     "async def main():\n    return open(await get('b'), 'r').read()": ("PYT006", 2),
     "async def main():\n    return [1, getattr(await get('b'), await get('c'))]": ("PYT006", 2),
-    "async def main():\n    return (await get('b')).__class__": ("PYT025", 2),
+    "async def main():\n    seen = [ValueError('a')]\n    seen.append(KeyError())\n    return f'{seen}'": (
+        "PYT021",
+        4,
+    ),
     "async def main():\n    return (await get('b')).__reduce__()": ("PYT025", 2),
     "async def main():\n    return getattr(await get('a'), await get('b'))": ("PYT006", 2),
     "async def main():\n    return list(map(eval, await get('a')))": ("PYT006", 2),

@@ -83,6 +83,49 @@ def made_error(node: ast.AST | None, exceptions: Exceptions) -> str | None:
     return name if name != GROUP and exceptions.is_exception(name) else None
 
 
+def collections_of_errors(function: ast.AST, exceptions: Exceptions) -> set[str]:
+    """The variables of a function that collect errors themselves, whose text would be that of records.
+
+    >>> function = ast.parse('''async def f(results):
+    ...     failed = [one for one in results if isinstance(one, ValueError)]
+    ...     try: await g()
+    ...     except ValueError as error: seen.append(error)''')
+    >>> sorted(collections_of_errors(function, Exceptions({})))
+    ['failed', 'seen']
+    """
+    nodes = list(walk(function))
+    caught = {one.name for one in nodes if isinstance(one, ast.ExceptHandler)}
+
+    def is_error(value: ast.expr) -> bool:
+        is_caught = isinstance(value, ast.Name) and value.id in caught
+        return is_caught or made_error(value, exceptions) is not None
+
+    def asks_for_error(test: ast.expr) -> bool:
+        match test:
+            case ast.Call(func=ast.Name(id="isinstance"), args=[_, kind]):
+                return exceptions.is_exception((dotted(kind) or "").rpartition(".")[2])
+            case _:
+                return False
+
+    found: set[str] = set()
+    for one in nodes:
+        match one:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append" | "add"), args=[value]):
+                found |= {name} if is_error(value) else set[str]()
+            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name))], value=value):
+                found |= {name} if is_error(value) else set[str]()
+            case ast.Assign(
+                targets=[ast.Name(id=name)],
+                value=ast.ListComp(
+                    elt=ast.Name(id=item), generators=[ast.comprehension(target=target, ifs=ifs)]
+                ),
+            ) if isinstance(target, ast.Name) and target.id == item:
+                found |= {name} if any(map(asks_for_error, ifs)) else set[str]()
+            case _:
+                pass
+    return found
+
+
 def error_fields(nodes: Iterable[ast.AST], exceptions: Exceptions) -> tuple[str, ...]:
     """The fields that the program's own exceptions give themselves, by name."""
     found: dict[str, None] = {}

@@ -7,7 +7,13 @@ import copy
 from typing import TYPE_CHECKING, cast
 
 from callsheet.frontends.pure_code.json_errors import JSON_FIELDS, json_field
-from callsheet.frontends.python.error_values import CAUSE, fields_of, is_marked, is_repeatable, made_error
+from callsheet.frontends.python.error_values import (
+    CAUSE,
+    fields_of,
+    is_marked,
+    is_repeatable,
+    made_error,
+)
 from callsheet.frontends.python.exceptions import FAILURE_KINDS, TOOL_ERROR, exception_name, kind_of
 from callsheet.frontends.python.source import (
     Refused,
@@ -178,6 +184,13 @@ class Failures(ast.NodeTransformer):
 
     def _text(self, value: ast.expr, node: ast.expr, how: str) -> ast.expr | None:
         """`str` or `repr` of an error, or of what may be one."""
+        if self.keeps and isinstance(value, ast.Name) and value.id in self.of.error_collections:
+            raise Refused(
+                "PYT021",
+                node,
+                f"{value.id} holds errors, and a plan does not know how Python shows them in a container",
+                f'write each: ", ".join(str(error) for error in {value.id})',
+            )
         held = self._held(value)
         if held is not None:
             return _field(held, "message", node) if how == "str" else self._repr(held, node)

@@ -6,11 +6,13 @@ import ast
 import copy
 import re
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, cast
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.atomicity import methods_of
 from callsheet.frontends.python.definitions import is_built_in
+from callsheet.frontends.python.error_values import collections_of_errors
 from callsheet.frontends.python.failures import Failures
 from callsheet.frontends.python.program import FORBIDDEN, Program, says_look_alone
 from callsheet.frontends.python.source import (
@@ -233,6 +235,11 @@ class Scope:
     def failure_variable(self, name: str) -> str | None:
         """The variable of the failure that a handler has under a name."""
         return next((held for known, held, _ in reversed(self.caught) if known == name), None)
+
+    @cached_property
+    def error_collections(self) -> set[str]:
+        """The variables that hold errors in a container."""
+        return collections_of_errors(self.function, self.program.exceptions)
 
     def without_failures(self, node: ast.stmt) -> ast.stmt:
         """The statement, with what it says of caught errors as fields of their failures."""
