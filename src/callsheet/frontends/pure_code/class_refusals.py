@@ -162,7 +162,8 @@ class ClassJudge(ast.NodeVisitor):
         func = node.func if isinstance(node, ast.Call) else node
         if shape.kind is ClassKind.ENUM and self.scopes.member_of(func) == ("enum", "unique"):
             return
-        if self.scopes.member_of(func) == ("functools", "total_ordering") and "__eq__" in shape.methods:
+        compares = "__eq__" in shape.methods or shape.kind is ClassKind.DATACLASS
+        if self.scopes.member_of(func) == ("functools", "total_ordering") and compares:
             return
         if self.scopes.member_of(func) != ("dataclasses", "dataclass"):
             self.refuse(RefusalKind.CLASS, node, "a decorator of a class is not understood", "leave it out")

@@ -320,6 +320,10 @@ class ExpressionLowering(LoweringFacts):
             self._members_of(right) if isinstance(how, (ast.In, ast.NotIn)) else self.visit(right)
             for how, right in zip(node.ops, node.comparators, strict=True)
         ]
+        if self.has_networks and len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn)):
+            made = self.call("_cs_within", node, node.left, *node.comparators)
+            is_in = isinstance(node.ops[0], ast.In)
+            return made if is_in else ast.copy_location(ast.UnaryOp(ast.Not(), made), node)
         return (
             self.ordered(node)
             if self.has_order and not COMPARED.keys().isdisjoint(map(type, node.ops))
@@ -546,8 +550,9 @@ class ExpressionLowering(LoweringFacts):
 _READ_BY: Final[Mapping[str, str]] = {
     **dict.fromkeys(("hostname", "port", "username", "password"), "_cs_of_url"),
     **dict.fromkeys(("parent", "parents"), "_cs_of_path"),
+    **dict.fromkeys(("lastindex", "lastgroup"), "_cs_last_of"),
 }
-"""Fields of URLs and paths that are computed when they are read, and the helpers that do so."""
+"""Fields of URLs, paths and matches that are computed when they are read, and the helpers that do so."""
 _ALL_THERE: Final = (ast.List, ast.ListComp, ast.Tuple, ast.Dict, ast.DictComp, ast.SetComp, ast.Constant)
 _HEIRS: Final = {"dict": ("Counter", "defaultdict"), "set": ("frozenset",), "date": ("datetime",)}
 _LISTS: Final = ("split", "splitlines", "items", "values", "findall", "readlines", "most_common", "rsplit")

@@ -82,7 +82,11 @@ class LoweringFacts(ast.NodeTransformer):
         self.has_attempts = any(isinstance(node, ast.Try) for node in self.scopes.nodes)
         """Whether a failure can be seen from where it left things, as by a handler."""
         defined = {name for one in self.classes.values() for name in one.compared_by}
-        self.has_order = not defined.isdisjoint(ORDERED) or "pathlib" in self.used_modules
+        self.has_networks = inputs.has_kept or "ipaddress" in self.used_modules
+        """Whether `in` may ask for an address in a network, which the executor does not ask itself."""
+        self.has_order = not defined.isdisjoint(ORDERED) or not self.used_modules.isdisjoint(
+            ("pathlib", "ipaddress")
+        )
         """Whether objects compare with `<`, which the executor does for its own types alone."""
         self.has_truth = not defined.isdisjoint(("__len__", "__bool__"))
         """Whether objects say themselves how long they are, and whether they are true."""

@@ -11,8 +11,9 @@ from typing import Final, cast
 from callsheet.diagnostics import did_you_mean
 from callsheet.frontends.python import core
 from callsheet.frontends.python.callbacks import Known, specialised, takes_functions
+from callsheet.frontends.python.container_words import given_by_default
 from callsheet.frontends.python.error_values import keeps
-from callsheet.frontends.python.program import IN_SCOPE, said
+from callsheet.frontends.python.program import IN_SCOPE, Signature, said
 from callsheet.frontends.python.scope import Scope
 from callsheet.frontends.python.source import (
     Refused,
@@ -25,6 +26,7 @@ from callsheet.frontends.python.source import (
 from callsheet.frontends.python.syntax import (
     functions_in,
     is_plain,
+    keys_of,
     named_functions,
     none,
     parsed,
@@ -71,17 +73,22 @@ class Calls(Scope, ABC):
     def is_chosen(self, func: ast.expr) -> bool:
         """Whether what is called is looked up in a table, or is a variable."""
         if not self.choices and not self.program.choices:
-            return False
+            return bool(self._functions_in(func)) and not isinstance(func, ast.Name)
         if isinstance(func, ast.Name):
             return self.is_variable(func.id) and self.helper(func.id) is None
         if isinstance(func, ast.Call):
             return isinstance(func.func, ast.Attribute) and func.func.attr == "get"
-        return isinstance(func, ast.Subscript)
+        return isinstance(func, (ast.Subscript, ast.IfExp))
 
     def chosen(self, call: ast.Call, node: ast.Await, out: core.Block, into: str | None) -> ast.expr:
         """`await actions[name](…)`: the call of each function that may be meant, and a condition for each."""
         shape = copy.copy(call)
-        chosen = self.spilled(call.func, out)
+        func = call.func
+        named = self._functions_in(func)
+        if named:
+            self.choices |= dict.fromkeys(named)
+            func = named_functions(func)
+        chosen = self.spilled(func, out)
         shape.args = [self._kept_plain(one, out) for one in call.args]
         shape.keywords = [
             ast.copy_location(ast.keyword(one.arg, self._kept_plain(one.value, out)), one)
@@ -108,11 +115,12 @@ class Calls(Scope, ABC):
     def spread_call(self, call: ast.Call, out: core.Block, into: str | None) -> bool:
         """`tool(…, **given)` as one call for each set of optional arguments that there may be.
 
-        Whether the call is one: the parameters of the tool have to be known, and few of them optional.
+        Whether the call is one: the parameters of what it calls have to be known, and few of them optional.
         """
         spread = [one for one in call.keywords if one.arg is None and not _is_literal_dict(one.value)]
         callee = call.func.id if isinstance(call.func, ast.Name) else ""
-        known = (self.program.tools or {}).get(callee)
+        helper = self.helper(callee)
+        known = (self.program.tools or {}).get(callee) if helper is None else _signature(helper)
         if len(spread) != 1 or known is None or known.is_open or self.is_variable(callee):
             return False
         shape = copy.copy(call)
@@ -126,6 +134,10 @@ class Calls(Scope, ABC):
         named = {*known.parameters[: len(call.args)], *(one.arg for one in shape.keywords)}
         free = [one for one in known.parameters if one not in named]
         optional = [one for one in free if one not in known.required]
+        keys = keys_of(spread[0].value, self.function)
+        if keys is not None and keys <= set(free):
+            optional = [one for one in optional if one in keys]
+            free = [one for one in free if one in known.required or one in keys]
         if len(optional) > _MOST_OPTIONAL:
             return False
         required = [one for one in free if one in known.required]
@@ -166,14 +178,21 @@ class Calls(Scope, ABC):
             )
         return self.spilled(value, out)
 
+    def _functions_in(self, value: ast.expr) -> list[str]:
+        """The functions of a table, or of a choice; a tool is in tables alone."""
+        found = functions_in(value, self.is_function)
+        is_plain = isinstance(value, (ast.Name, ast.IfExp))
+        return [] if is_plain and any(self.helper(one) is None for one in found) else found
+
     def with_choices(self, node: ast.stmt) -> ast.stmt:
-        """An assignment of a literal table or list of functions, with their names in their places."""
+        """An assignment of a literal table of functions, or of one of several, with names in their places."""
         if not isinstance(node, (ast.Assign, ast.AnnAssign)) or node.value is None:
             return node
-        found = functions_in(node.value, self.is_function)
+        found = self._functions_in(node.value)
         if not found:
             return node
         self.choices |= dict.fromkeys(found)
+        self.holders |= names_bound(node)
         made = copy.copy(node)
         made.value = named_functions(node.value)
         return made
@@ -528,3 +547,13 @@ def _is_literal_dict(node: ast.expr) -> bool:
     return isinstance(node, ast.Dict) and all(
         isinstance(one, ast.Constant) and isinstance(one.value, str) for one in node.keys
     )
+
+
+def _signature(helper: ast.AsyncFunctionDef) -> Signature | None:
+    """The parameters of an async function of the program; None where it takes any number of arguments."""
+    of = helper.args
+    if of.vararg or of.kwarg or of.posonlyargs:
+        return None
+    optional = {name for name, _ in given_by_default(helper)}
+    names = tuple(one.arg for one in (*of.args, *of.kwonlyargs))
+    return Signature(names, frozenset(names) - optional)

@@ -37,7 +37,7 @@ def _sharing(
 
     names = bound_names(function.body) | set(function.parameters) | set(function.captured)
     sharing = Sharing(names, definitions, resolved)
-    sharing_of(function, sharing, is_new, is_new, is_new)
+    sharing_of(function, sharing, is_new, is_new, is_new, lambda _, __: True)
     return sharing
 
 

@@ -70,6 +70,8 @@ class Result(NamedTuple):
     is_made: bool
     is_tree: bool
     changed: tuple[str | None, ...] = ()
+    whole: frozenset[str] = frozenset()
+    """The parameters that may be, or be in, what it returns; of all others only parts may."""
 
 
 _Made: TypeAlias = "tuple[str, Expression, Span | None] | tree.Require"
@@ -115,7 +117,7 @@ class Computation:
         )
         self.keys = _names_of_keys(function)
         self.sharing = Sharing(self.names, self.all_definitions, program.resolved, self.kinds)
-        sharing_of(function, self.sharing, self._is_fresh, self._is_made, self._is_tree)
+        sharing_of(function, self.sharing, self._is_fresh, self._is_made, self._is_tree, self._is_whole)
         self.lowering = Lowering(self.kinds, self.names, self.all_definitions, text.span, program.resolved)
         if not is_main and id(function.node) not in results:  # once, before its variables are linked
             results[id(function.node)] = self._result()
@@ -151,7 +153,7 @@ class Computation:
     def _result(self) -> Result:
         """What the function returns."""
         sharing = Sharing(self.names, self.all_definitions, self.program.resolved, self.kinds)
-        sharing_of(self.function, sharing, self._is_fresh, self._is_made, self._is_tree)
+        sharing_of(self.function, sharing, self._is_fresh, self._is_made, self._is_tree, self._is_whole)
         given = [sharing.node(name) for name in (*self.function.parameters, *self.function.captured)]
         values = [one.value for one in core.all_of(self.function.body) if isinstance(one, core.Return)]
         if self.function.changes:  # what it gives back is taken back by its caller
@@ -164,7 +166,9 @@ class Computation:
         returned = is_tree(self.function, self.kinds, self._is_tree)
         made = returns_own_container(self.function)
         changed = tuple(self.kinds.assigned.get(name) for name in self.function.changes)
-        return Result(self.kinds.returned(self.function), is_fresh, made, returned, changed)
+        given_back = {find(node) for one in values if one is not None for node in chain(sharing.value(one))}
+        whole = frozenset(name for name in self.function.parameters if find(sharing.node(name)) in given_back)
+        return Result(self.kinds.returned(self.function), is_fresh, made, returned, changed, whole)
 
     def _result_kind(self, call: core.Call) -> str:
         if call.helper is None:
@@ -183,6 +187,10 @@ class Computation:
     def _is_tree(self, call: core.Call) -> bool:
         known = self.results.get(id(call.helper))
         return known is not None and (known.is_tree or known.kind in FLAT)
+
+    def _is_whole(self, call: core.Call, name: str) -> bool:
+        known = self.results.get(id(call.helper))
+        return known is None or not name or name in known.whole
 
     def _is_made(self, call: core.Call) -> bool:
         known = self.results.get(id(call.helper))

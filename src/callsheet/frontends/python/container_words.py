@@ -6,7 +6,7 @@ In: names, and trees of expressions. Out: facts that hold whatever the values ar
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from callsheet.frontends.python.source import dotted, names_bound, names_read, parameters_of, walk
@@ -133,7 +133,7 @@ def function_of(name: str, node: ast.AST | None) -> ast.FunctionDef | None:
             return None
 
 
-def given_by_default(function: ast.FunctionDef) -> Iterator[tuple[str, ast.expr]]:
+def given_by_default(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[tuple[str, ast.expr]]:
     """The parameters that a call need not give, with their values."""
     of = function.args
     names = [one.arg for one in (*of.posonlyargs, *of.args)]
@@ -161,6 +161,55 @@ def looked_through(node: ast.expr) -> list[ast.expr]:
             own = names_bound(*(one.target for one in node.generators))
             named = [one for one in walk(node) if isinstance(one, ast.Name)]
             return [one for one in named if one.id not in own]
+        case _:
+            return []
+
+
+def makes_iterator(value: ast.expr, name: str) -> bool:
+    """Whether an expression, with the full name of what it calls, gives an iterator.
+
+    >>> [makes_iterator(ast.parse(one, mode="eval").body, one[:4]) for one in ("iter(x)", "list(x)")]
+    [True, False]
+    """
+    if isinstance(value, ast.GeneratorExp):
+        return True
+    is_reader = name in {"csv.reader", "re.finditer"}
+    return isinstance(value, ast.Call) and (name in LAZY or is_reader or name.startswith("itertools."))
+
+
+def iterators_set(one: ast.AST, full_name: Callable[[ast.expr], str]) -> set[str]:
+    """The variables to which a statement gives an iterator; `full_name` is of what a value calls."""
+    match one:
+        case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
+            pairs = list(zip(names, values, strict=False))
+        case ast.Assign(targets=targets, value=value):
+            pairs = [(target, value) for target in targets]
+        case ast.AnnAssign(target=target, value=ast.expr() as value):
+            pairs = [(target, value)]
+        case _:
+            pairs = []
+    return {
+        target.id
+        for target, value in pairs
+        if isinstance(target, ast.Name) and makes_iterator(value, full_name(value))
+    }
+
+
+def taken_from(node: ast.AST) -> list[ast.expr]:
+    """What a node takes items of, if that is an iterator.
+
+    >>> [ast.unparse(one) for one in taken_from(ast.parse("list(it)", mode="eval").body)]
+    ['it']
+    """
+    match node:
+        case ast.Call(args=args):
+            return [one.value if isinstance(one, ast.Starred) else one for one in args]
+        case ast.For(iter=source) | ast.comprehension(iter=source) | ast.Starred(value=source):
+            return [source]
+        case ast.Assign(targets=[ast.Tuple() | ast.List()], value=source):
+            return [source]
+        case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[source]):
+            return [source]
         case _:
             return []
 

@@ -125,6 +125,42 @@ class _Unawaited(ast.NodeTransformer):
         return node.value if isinstance(called, ast.Name) and called.id in self.names else node
 
 
+_LOOKUPS: Final = {"__getitem__": "lambda _key: {}[_key]", "__contains__": "lambda _key: _key in {}"}
+
+
+def lookups_as_lambdas(nodes: Sequence[ast.AST]) -> bool:
+    """Write `table.__getitem__` that a function is given as what it means; whether there was any.
+
+    >>> module = ast.parse("best = max(names, key=prices.__getitem__)")
+    >>> lookups_as_lambdas(list(ast.walk(module)))
+    True
+    >>> print(ast.unparse(module))
+    best = max(names, key=lambda _key: prices[_key])
+    """
+
+    def written(one: ast.expr) -> ast.expr:
+        match one:
+            case ast.Attribute(value=ast.Name(id=name), attr=attr) if attr in _LOOKUPS:
+                made = ast.parse(_LOOKUPS[attr].format(name), mode="eval").body
+                for each in walk(made):
+                    ast.copy_location(each, one)
+                return made
+            case _:
+                return one
+
+    changed = False
+    for node in nodes:
+        if isinstance(node, ast.Call):
+            given = [written(one) for one in node.args]
+            words = [written(one.value) for one in node.keywords]
+            before = [*node.args, *(one.value for one in node.keywords)]
+            changed |= any(one is not each for one, each in zip(before, [*given, *words], strict=True))
+            node.args = given
+            for word, value in zip(node.keywords, words, strict=True):
+                word.value = value
+    return changed
+
+
 def partials_as_calls(nodes: Sequence[ast.AST]) -> bool:
     """Write the calls of `name = partial(f, …)` as calls of `f`; whether there were any.
 

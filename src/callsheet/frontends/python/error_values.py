@@ -6,7 +6,7 @@ An error that is kept in a variable, a list or a tuple is a record of its failur
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from callsheet.frontends.python.exceptions import Exceptions, kind_of
@@ -25,10 +25,13 @@ _REPEATABLE: Final = (
 )  # fmt: skip
 
 
-def uses_errors(nodes: Iterable[ast.AST]) -> bool:
-    """Whether a program keeps errors as values: results of gather, tasks, caught errors."""
+def uses_errors(nodes: Sequence[ast.AST], exceptions: Exceptions) -> bool:
+    """Whether a program keeps errors as values: results of gather, tasks, caught errors, new ones."""
+    raised = {id(one.exc) for one in nodes if isinstance(one, ast.Raise)}
     for node in nodes:
         match node:
+            case ast.Call() if id(node) not in raised and made_error(node, exceptions):
+                return True
             case (
                 ast.keyword(arg="return_exceptions")
                 | ast.Name(id="ExceptionGroup")
@@ -68,6 +71,59 @@ def keeps(node: ast.AST, name: str) -> bool:
             return exc is not None and not isinstance(exc, ast.Name) and keeps(exc, name)
         case _:
             return any(keeps(one, name) for one in children(node))
+
+
+def made_error(node: ast.AST | None, exceptions: Exceptions) -> str | None:
+    """The class of the exception that a call makes; None for any other call, and for a group.
+
+    >>> made_error(ast.parse("KeyError('k')", mode="eval").body, Exceptions({}))
+    'KeyError'
+    """
+    name = (dotted(node.func) or "").rpartition(".")[2] if isinstance(node, ast.Call) else ""
+    return name if name != GROUP and exceptions.is_exception(name) else None
+
+
+def collections_of_errors(function: ast.AST, exceptions: Exceptions) -> set[str]:
+    """The variables of a function that collect errors themselves, whose text would be that of records.
+
+    >>> function = ast.parse('''async def f(results):
+    ...     failed = [one for one in results if isinstance(one, ValueError)]
+    ...     try: await g()
+    ...     except ValueError as error: seen.append(error)''')
+    >>> sorted(collections_of_errors(function, Exceptions({})))
+    ['failed', 'seen']
+    """
+    nodes = list(walk(function))
+    caught = {one.name for one in nodes if isinstance(one, ast.ExceptHandler)}
+
+    def is_error(value: ast.expr) -> bool:
+        is_caught = isinstance(value, ast.Name) and value.id in caught
+        return is_caught or made_error(value, exceptions) is not None
+
+    def asks_for_error(test: ast.expr) -> bool:
+        match test:
+            case ast.Call(func=ast.Name(id="isinstance"), args=[_, kind]):
+                return exceptions.is_exception((dotted(kind) or "").rpartition(".")[2])
+            case _:
+                return False
+
+    found: set[str] = set()
+    for one in nodes:
+        match one:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append" | "add"), args=[value]):
+                found |= {name} if is_error(value) else set[str]()
+            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name))], value=value):
+                found |= {name} if is_error(value) else set[str]()
+            case ast.Assign(
+                targets=[ast.Name(id=name)],
+                value=ast.ListComp(
+                    elt=ast.Name(id=item), generators=[ast.comprehension(target=target, ifs=ifs)]
+                ),
+            ) if isinstance(target, ast.Name) and target.id == item:
+                found |= {name} if any(map(asks_for_error, ifs)) else set[str]()
+            case _:
+                pass
+    return found
 
 
 def error_fields(nodes: Iterable[ast.AST], exceptions: Exceptions) -> tuple[str, ...]:

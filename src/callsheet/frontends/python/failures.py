@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import ast
 import copy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from callsheet.frontends.pure_code.json_errors import JSON_FIELDS, json_field
-from callsheet.frontends.python.error_values import CAUSE, is_marked, is_repeatable
-from callsheet.frontends.python.exceptions import FAILURE_KINDS, exception_name, kind_of
+from callsheet.frontends.python.error_values import (
+    CAUSE,
+    fields_of,
+    is_marked,
+    is_repeatable,
+    made_error,
+)
+from callsheet.frontends.python.exceptions import FAILURE_KINDS, TOOL_ERROR, exception_name, kind_of
 from callsheet.frontends.python.source import (
     Refused,
     dotted,
@@ -19,6 +25,7 @@ from callsheet.frontends.python.source import (
 from callsheet.frontends.python.syntax import (
     MARK,
     marked_failure,
+    parsed,
 )
 
 if TYPE_CHECKING:
@@ -105,9 +112,28 @@ class Failures(ast.NodeTransformer):
             made = self._field_or(node, *node.args)
             if made is not None:
                 return made
+        made_kind = made_error(node, self.of.program.exceptions)
+        if made_kind is not None and self.keeps and not self.is_pure:
+            return self._new(node, made_kind)
         if isinstance(node.func, ast.Attribute) and node.func.attr in {"print_exc", "format_exc"}:
             raise Refused("PYT021", node, "a plan has no traceback", "use str(error)")
         return self.generic_visit(node)
+
+    def _new(self, node: ast.Call, name: str) -> ast.expr:
+        """An error that is made and not raised: the record of its failure."""
+        self.generic_visit(node)
+        program = self.of.program
+        fields = fields_of("_error", program.error_fields) if name in program.exceptions.own else "None"
+        carried = f"'fields': {fields}, " if program.error_fields else ""
+        text = (
+            f"[{{'kind': {kind_of(name)!r}, 'message': str(_error), 'step': '', {carried}{MARK!r}: True}}"
+            f" for _error in [{ast.unparse(node)}]][0]"
+        )
+        if name == TOOL_ERROR:
+            text = text.replace(
+                f"[{ast.unparse(node)}]", f"[{', '.join(map(ast.unparse, node.args)) or repr('')}]"
+            )
+        return parsed(text, node)
 
     def _field_or(self, node: ast.Call, value: ast.expr, name: ast.expr, other: ast.expr) -> ast.expr | None:
         """`getattr(error, "code", None)`, of an error that the program's own class may carry it."""
@@ -158,6 +184,13 @@ class Failures(ast.NodeTransformer):
 
     def _text(self, value: ast.expr, node: ast.expr, how: str) -> ast.expr | None:
         """`str` or `repr` of an error, or of what may be one."""
+        if self.keeps and isinstance(value, ast.Name) and value.id in self.of.error_collections:
+            raise Refused(
+                "PYT021",
+                node,
+                f"{value.id} holds errors, and a plan does not know how Python shows them in a container",
+                f'write each: ", ".join(str(error) for error in {value.id})',
+            )
         held = self._held(value)
         if held is not None:
             return _field(held, "message", node) if how == "str" else self._repr(held, node)
@@ -195,10 +228,12 @@ class Failures(ast.NodeTransformer):
         return json_field(_field(held, "message", node), node.attr, node)
 
     def _repr(self, held: ast.expr, node: ast.AST) -> ast.expr:
+        given = ast.Call(ast.Name("repr", ast.Load()), [self._given_to(held, node)], [])
+        given = ast.IfExp(_field(held, "message", node), given, ast.Constant(""))
         parts: list[ast.expr] = [
             ast.FormattedValue(self._type(held, node), -1, None),
             ast.Constant("("),
-            ast.FormattedValue(self._given_to(held, node), ord("r"), None),
+            ast.FormattedValue(given, -1, None),
             ast.Constant(")"),
         ]
         return _placed(ast.JoinedStr(parts), node)
@@ -317,8 +352,10 @@ class Failures(ast.NodeTransformer):
 
     def visit_Raise(self, node: ast.Raise) -> ast.AST:
         """A raise."""
-        if node.cause is not None:
-            node.cause = None
+        node.cause = None
+        if made_error(node.exc, self.of.program.exceptions):
+            self.generic_visit(cast("ast.expr", node.exc))
+            return node
         return self.generic_visit(node)
 
 
@@ -387,6 +424,14 @@ class InFunctions(Failures):
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         """A name."""
+        return node
+
+    def visit_Return(self, node: ast.Return) -> ast.AST:
+        """A return: an error that is made there is one that is kept."""
+        made = made_error(node.value, self.of.program.exceptions)
+        if made is None or not self.depth:
+            return self.generic_visit(node)
+        node.value = self._new(cast("ast.Call", node.value), made)
         return node
 
     def visit_MatchClass(self, node: ast.MatchClass) -> ast.AST:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import ast
 import copy
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
+from callsheet.frontends.python.container_words import iterators_set
 from callsheet.frontends.python.inlining import (
     Fresh,
     Generator,
@@ -74,6 +76,79 @@ def flows_as_loops(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     if flows.is_changed:
         _without_unused(module, generators)
     return flows.is_changed
+
+
+def iterators_as_steps(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+    """Write loops that await over an iterator of which others take items as loops of its steps.
+
+    >>> module = ast.parse('''async def main(xs):
+    ...     it = iter(xs)
+    ...     for one in it:
+    ...         await post(one)
+    ...         break
+    ...     return list(it)''')
+    >>> iterators_as_steps(module, list(ast.walk(module)))
+    True
+    >>> print(ast.unparse(module.body[0].body[1]))
+    while True:
+        taken_at_1 = False
+        for one in it:
+            taken_at_1 = True
+            break
+        if not taken_at_1:
+            break
+        await post(one)
+        break
+    """
+    modules = {
+        each.asname or each.name: f"{one.module}.{each.name}"
+        for one in module.body
+        if isinstance(one, ast.ImportFrom)
+        for each in one.names
+    }
+
+    def full_name(value: ast.expr) -> str:
+        return modules.get(name_called(value), name_called(value))
+
+    is_changed = False
+    for function in nodes:
+        if not isinstance(function, ast.AsyncFunctionDef):
+            continue
+        inner = list(own_nodes(function))
+        held = {name for one in inner for name in iterators_set(one, full_name)}
+        read = Counter(one.id for one in inner if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load))
+        stepped = {
+            id(one)
+            for one in inner
+            if isinstance(one, ast.For)
+            and isinstance(one.iter, ast.Name)
+            and one.iter.id in held
+            and read[one.iter.id] > 1
+            and any(map(waits, one.body))
+            and not _breaks(one.orelse)
+        }
+        if stepped:
+            _Stepping(stepped, Fresh(nodes)).visit(function)
+            is_changed = True
+    return is_changed
+
+
+class _Stepping(ast.NodeTransformer):
+    """Writes loops as ones that take one item of their iterator in each turn."""
+
+    def __init__(self, loops: set[int], fresh: Fresh) -> None:
+        self.loops, self.fresh = loops, fresh
+
+    def visit_For(self, node: ast.For) -> ast.stmt:
+        """A loop."""
+        self.generic_visit(node)
+        if id(node) not in self.loops:
+            return node
+        taken = self.fresh("taken")
+        step: ast.stmt = ast.For(node.target, node.iter, [_set(taken, True, node), ast.Break()], [])
+        over = ast.If(ast.UnaryOp(ast.Not(), ast.Name(taken, ast.Load())), [*node.orelse, ast.Break()], [])
+        body = [_set(taken, False, node), step, over, *node.body]
+        return placed(ast.While(ast.Constant(True), body, []), node)
 
 
 def _is_endless(node: ast.FunctionDef) -> bool:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Final, cast
 
+from callsheet.frontends.python.container_words import given_by_default
+from callsheet.frontends.python.inlining import Fresh, placed
 from callsheet.frontends.python.source import dotted, own_nodes, parameters_of, walk
 
 _SEMAPHORES: Final = frozenset({"Semaphore", "BoundedSemaphore", "Lock"})
@@ -41,6 +43,113 @@ def settle_parameters(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     if any(_makes_semaphore(one) for one in nodes):
         changed = _Semaphores(module, single, calls).settle() or changed
     return changed
+
+
+def semaphores_of_objects(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+    """Write a semaphore that is a field, and only limits, as one of the file; whether there was any.
+
+    >>> module = ast.parse('''class Client:
+    ...     def __init__(self, most=3):
+    ...         self.limit = asyncio.Semaphore(most)
+    ...     async def read(self, name):
+    ...         async with self.limit:
+    ...             return await get(name)''')
+    >>> semaphores_of_objects(module, list(ast.walk(module)))
+    True
+    >>> print(ast.unparse(module))
+    limit_at_1 = asyncio.Semaphore(3)
+    <BLANKLINE>
+    class Client:
+    <BLANKLINE>
+        def __init__(self, most=3):
+            pass
+    <BLANKLINE>
+        async def read(self, name):
+            async with limit_at_1:
+                return await get(name)
+    """
+    fresh, made = Fresh(nodes), list[tuple[ast.ClassDef, ast.stmt]]()
+    for one in module.body:
+        inits = [each for each in one.body if _is_init(each)] if isinstance(one, ast.ClassDef) else []
+        for init in inits:
+            for number, each in enumerate(cast("ast.FunctionDef", init).body):
+                match each:
+                    case (
+                        ast.Assign(targets=[ast.Attribute(value=ast.Name(), attr=field)], value=value)
+                        | ast.AnnAssign(
+                            target=ast.Attribute(value=ast.Name(), attr=field), value=ast.expr() as value
+                        )
+                    ) if _makes_semaphore(value):
+                        semaphore = _settled(value, cast("ast.FunctionDef", init), one, nodes)
+                        if semaphore is None or not _only_limits(field, nodes):
+                            continue
+                        name = fresh(field.lstrip("_"))
+                        cast("ast.FunctionDef", init).body[number] = placed(ast.Pass(), each)
+                        _name_limit(field, name, nodes)
+                        held = ast.Assign([ast.Name(name, ast.Store())], semaphore)
+                        made.append((cast("ast.ClassDef", one), placed(held, each)))
+                    case _:
+                        pass
+    for owner, stmt in made:
+        module.body.insert(module.body.index(owner), stmt)
+    return bool(made)
+
+
+def _is_init(node: ast.stmt) -> bool:
+    return isinstance(node, ast.FunctionDef) and node.name == "__init__"
+
+
+def _settled(
+    value: ast.expr, init: ast.FunctionDef, owner: ast.stmt, nodes: Sequence[ast.AST]
+) -> ast.expr | None:
+    """How a semaphore is made, with the number in it where a parameter has it; None if that varies."""
+    call = copy.deepcopy(cast("ast.Call", value))
+    for number, one in enumerate(call.args):
+        if isinstance(one, ast.Constant):
+            continue
+        names = [each.arg for each in parameters_of(init.args)]
+        if not isinstance(one, ast.Name) or one.id not in names:
+            return None
+        at = names.index(one.id)
+        made = [
+            each
+            for each in nodes
+            if isinstance(each, ast.Call) and dotted(each.func) == cast("ast.ClassDef", owner).name
+        ]
+        given = [_argument(each, at - 1, one.id) for each in made]
+        default = dict(given_by_default(init)).get(one.id)
+        limits = [default if each is None else each for each in given] or [default]
+        if len(limits) != 1 or not isinstance(limits[0], ast.Constant):
+            return None
+        call.args[number] = limits[0]
+    return None if call.keywords else call
+
+
+def _argument(call: ast.Call, at: int, name: str) -> ast.expr | None:
+    """What a call gives a parameter."""
+    named = {word.arg: word.value for word in call.keywords}
+    return call.args[at] if at < len(call.args) else named.get(name)
+
+
+def _only_limits(field: str, nodes: Sequence[ast.AST]) -> bool:
+    """Whether all uses of a field are `async with self.field`, and it is set once."""
+    limits = [one.context_expr for one in nodes if isinstance(one, ast.withitem)]
+    used = [one for one in nodes if isinstance(one, ast.Attribute) and one.attr == field]
+    stored = [one for one in used if isinstance(one.ctx, ast.Store)]
+    return len(stored) == 1 and all(
+        isinstance(one.value, ast.Name) and any(one is each for each in limits)
+        for one in used
+        if one not in stored
+    )
+
+
+def _name_limit(field: str, name: str, nodes: Sequence[ast.AST]) -> None:
+    for one in nodes:
+        match one:
+            case ast.withitem(context_expr=ast.Attribute(attr=attr) as limit) if attr == field:
+                one.context_expr = placed(ast.Name(name, ast.Load()), limit)
+            case _:
+                pass
 
 
 def _makes_semaphore(node: ast.AST | None) -> bool:

@@ -24,7 +24,7 @@ PURE_MODULES: Final = frozenset(
         *("functools", "dataclasses", "typing", "statistics", "decimal", "string", "textwrap", "enum"),
         *("operator", "csv", "io", "copy", "bisect", "heapq", "calendar", "logging", "abc", "__future__"),
         *("time", "contextlib", "base64", "hashlib", "random", "unicodedata", "urllib.parse", "os.path"),
-        *("html", "zlib", "pathlib"),
+        *("html", "zlib", "pathlib", "ipaddress"),
     }
 )
 """The modules that a plan may import. Of `time`, `logging`, `random`, `contextlib` a part is understood."""
@@ -56,7 +56,7 @@ _WITHOUT: Final[Mapping[str, str]] = {
 
 _LEFT_OVER: Final = frozenset(
     {
-        *("os", "sys", "uuid", "types", "pprint", "traceback", "warnings", "inspect", "ipaddress"),
+        *("os", "sys", "uuid", "types", "pprint", "traceback", "warnings", "inspect"),
         *("zoneinfo", "fractions", "difflib", "numbers", "locale"),
     }
 )
@@ -159,6 +159,8 @@ class Program:
     about: str | None = None
     choices: dict[str, None] = field(default_factory=dict[str, None])
     """Tools and async functions in the literal tables of the file."""
+    holders: set[str] = field(default_factory=set[str])
+    """The names of these tables."""
 
     warnings: list[Refused] = field(default_factory=list[Refused])
     """What has another effect than its text says."""
@@ -500,7 +502,7 @@ class _Reader:
             self.tools,
             self.bindings,
             about,
-            keeps_errors=uses_errors(nodes),
+            keeps_errors=uses_errors(nodes, exceptions),
             error_fields=error_fields(nodes, exceptions),
             with_cause=raised_with_cause(nodes),
             warnings=self.warnings,

@@ -29,17 +29,22 @@ from callsheet.frontends.python.closures import box_nonlocals
 from callsheet.frontends.python.computation import Ids, Result
 from callsheet.frontends.python.contexts import contexts_as_statements, returns_after_finally
 from callsheet.frontends.python.decorators import decorated_as_calls
-from callsheet.frontends.python.definitions import partials_as_calls, unawaiting_as_pure, with_constants
-from callsheet.frontends.python.exceptions import denials_apart, suppress_as_try
+from callsheet.frontends.python.definitions import (
+    lookups_as_lambdas,
+    partials_as_calls,
+    unawaiting_as_pure,
+    with_constants,
+)
+from callsheet.frontends.python.exceptions import denials_apart, error_tuples_in_place, suppress_as_try
 from callsheet.frontends.python.failures import InFunctions
-from callsheet.frontends.python.flows import flows_as_loops
+from callsheet.frontends.python.flows import flows_as_loops, iterators_as_steps
 from callsheet.frontends.python.function_tables import tables_by_place
 from callsheet.frontends.python.group_handlers import group_handlers_as_plain
 from callsheet.frontends.python.links import Linking
 from callsheet.frontends.python.methods import declare_fields, methods_as_functions
 from callsheet.frontends.python.mixed_calls import mixed_calls_as_one, spread_calls_as_functions
 from callsheet.frontends.python.module import Within, hoist_imports, needed_part
-from callsheet.frontends.python.parameters import settle_parameters
+from callsheet.frontends.python.parameters import semaphores_of_objects, settle_parameters
 from callsheet.frontends.python.products import guard_functions
 from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signature, read_program
 from callsheet.frontends.python.recursion import Copies, depth_of
@@ -47,6 +52,7 @@ from callsheet.frontends.python.scope import Names, Scope
 from callsheet.frontends.python.source import Refused, Text, dotted, walk
 from callsheet.frontends.python.started_in_loops import collect_tasks
 from callsheet.frontends.python.statements import Translator
+from callsheet.frontends.python.timeouts import loop_times_as_moments
 from callsheet.frontends.unseen import hidden_characters
 from callsheet.frontends.values.reader import ParseResult
 from callsheet.ir import tree, types
@@ -103,8 +109,11 @@ def _of_nodes(rewrite: Callable[[list[ast.AST]], bool]) -> _Rewrite:
 
 
 _REWRITES: Final[tuple[_Rewrite, ...]] = (
+    error_tuples_in_place,
     suppress_as_try,
     hoist_imports,
+    loop_times_as_moments,
+    _of_nodes(lookups_as_lambdas),
     _of_nodes(partials_as_calls),
     unawaiting_as_pure,
     tables_by_place,
@@ -114,8 +123,10 @@ _REWRITES: Final[tuple[_Rewrite, ...]] = (
     _of_nodes(returns_after_finally),
     _of_nodes(denials_apart),
     flows_as_loops,
+    semaphores_of_objects,
     methods_as_functions,
     flows_as_loops,  # over methods, which are functions by now
+    iterators_as_steps,
     spread_calls_as_functions,
     _of_nodes(mixed_calls_as_one),
     _of_nodes(collect_tasks),
@@ -202,10 +213,12 @@ class _Compiler:
         if self.program.keeps_errors:
             InFunctions(check).visit(self.nodes[0])
         for name, one in self.program.definitions.items():
-            changed = check.with_choices(one)
+            is_alias = isinstance(one, ast.Assign) and isinstance(one.value, ast.Name)
+            changed = one if is_alias else check.with_choices(one)
             if changed is not one:
                 self.program.definitions[name] = changed
         self.program.choices |= check.choices
+        self.program.holders |= check.holders
         for one in dict.fromkeys(self.program.definitions.values()):
             check.check(one)
 

@@ -6,11 +6,13 @@ import ast
 import copy
 import re
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, cast
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.atomicity import methods_of
 from callsheet.frontends.python.definitions import is_built_in
+from callsheet.frontends.python.error_values import collections_of_errors
 from callsheet.frontends.python.failures import Failures
 from callsheet.frontends.python.program import FORBIDDEN, Program, says_look_alone
 from callsheet.frontends.python.source import (
@@ -24,6 +26,7 @@ from callsheet.frontends.python.source import (
 )
 from callsheet.frontends.python.syntax import (
     bound_inside,
+    chosen_from,
     loads_of,
 )
 
@@ -120,6 +123,8 @@ class Scope:
         """Those whose result may be the error that they ended in."""
         self.choices: dict[str, None] = {}
         """Tools and async functions that the program chooses among by data."""
+        self.holders: set[str] = set()
+        """Variables that hold one of these, or a table of them."""
 
     def definitions(self) -> Mapping[str, ast.stmt]:
         """The pure functions and classes of this function and those around it."""
@@ -231,6 +236,11 @@ class Scope:
         """The variable of the failure that a handler has under a name."""
         return next((held for known, held, _ in reversed(self.caught) if known == name), None)
 
+    @cached_property
+    def error_collections(self) -> set[str]:
+        """The variables that hold errors in a container."""
+        return collections_of_errors(self.function, self.program.exceptions)
+
     def without_failures(self, node: ast.stmt) -> ast.stmt:
         """The statement, with what it says of caught errors as fields of their failures."""
         if not self._needs_replacing(node):
@@ -301,6 +311,8 @@ class Scope:
         """Raises Refused for what pure code may not say."""
         inner = bound_inside(root)
         for node in walk(root):
+            if isinstance(node, (ast.Assign, ast.For)) and self._takes_function(node):
+                self.holders |= names_bound(node)
             if isinstance(node, ast.Call):
                 if not (isinstance(node.func, ast.Name) and node.func.id in inner):
                     self.check_call(node)
@@ -327,6 +339,17 @@ class Scope:
         for name, node in loads_of(root):
             if name != "getattr" or id(node) not in called:
                 self.check_name(name, node, inner)
+
+    def _takes_function(self, node: ast.Assign | ast.For) -> bool:
+        """Whether what holds functions that call tools gives variables one of them."""
+        source = node.value if isinstance(node, ast.Assign) else node.iter
+        match source:
+            case ast.Call(func=ast.Attribute(attr="values" | "items", value=ast.Name(id=name))):
+                return name in self.holders | self.program.holders
+            case _:
+                return isinstance(node, ast.Assign) and chosen_from(source) in (
+                    self.holders | self.program.holders
+                )
 
     def _check_yield(self, root: ast.AST, node: ast.AST) -> None:
         if isinstance(root, (ast.FunctionDef, ast.ClassDef)):
@@ -435,6 +458,14 @@ class Scope:
                 node,
                 f"{resolved} is not awaited here",
                 "write await before it, where its result is used",
+            )
+        held = chosen_from(node.func)
+        if held in self.holders or (held in self.program.holders and not self.is_variable(held)):
+            raise Refused(
+                "PYT007",
+                node,
+                f"{held} holds functions that call tools, and what it gives is called without await",
+                "write await before the call",
             )
         if isinstance(node.func, ast.Name):
             self._check_called(node, node.func.id)

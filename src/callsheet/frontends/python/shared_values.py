@@ -61,6 +61,8 @@ class SharedValues(ABC):
         self.doubled: list[Node] = []
         """Objects that one container may hold more than once."""
         self.summaries: dict[str, Summary] = {}
+        self.iterators: set[str] = set()
+        """The variables that hold an iterator, which is another one when an item was taken."""
 
     def node(self, name: str) -> Node:
         """The object of a variable."""
@@ -190,6 +192,9 @@ class SharedValues(ABC):
             return False
         found = self.definitions.get(node.id)
         value = found.value if isinstance(found, (ast.Assign, ast.AnnAssign)) else None
+        if isinstance(value, ast.Call) and len(value.args) == 1 and not value.keywords:
+            is_copy = (dotted(value.func) or "").rpartition(".")[2] in {"OrderedDict", "dict", "frozenset"}
+            value = value.args[0] if is_copy else value
         match value:
             case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items) | ast.Dict(values=items):
                 return all(map(_is_frozen, items))

@@ -20,8 +20,10 @@ from callsheet.frontends.python.container_words import (
     defaults_of,
     function_of,
     given_by_default,
+    iterators_set,
     looked_through,
     may_be_container,
+    taken_from,
 )
 from callsheet.frontends.python.kinds import FLAT
 from callsheet.frontends.python.objects import Node, chain, find, inside, merge, put
@@ -29,6 +31,7 @@ from callsheet.frontends.python.shared_values import SharedValues, Summary
 from callsheet.frontends.python.source import (
     Refused,
     children,
+    dotted,
     names_bound,
     names_read,
     own_nodes,
@@ -49,6 +52,7 @@ class Sharing(SharedValues):
     def take(self, root: ast.AST) -> None:  # noqa: PLR0912
         """Merge what the statements and expressions of a tree make one object."""
         for node in own_nodes(root):
+            self.iterators |= iterators_set(node, self._full_name)
             match node:
                 case ast.Assign(targets=[ast.Tuple(elts=parts)], value=ast.Tuple(elts=values)) if len(
                     parts
@@ -141,7 +145,16 @@ class Sharing(SharedValues):
                     pass
             if isinstance(node, ast.Call):
                 found += self._changed_by_arguments(node)
+            for one in taken_from(node) if self.iterators else ():
+                if isinstance(one, ast.Name) and one.id in self.iterators:
+                    found.append(find(self.node(one.id)))
         return found
+
+    def _full_name(self, value: ast.expr) -> str:
+        """The name of what a value calls, with its module."""
+        if not isinstance(value, ast.Call):
+            return ""
+        return self.resolved(value.func) or dotted(value.func) or ""
 
     def identities(
         self, part: ast.AST, is_singleton: Callable[[ast.expr, ast.expr], bool]
@@ -297,23 +310,28 @@ def sharing_of(
     is_fresh: Callable[[core.Call], bool],
     is_made: Callable[[core.Call], bool],
     is_tree: Callable[[core.Call], bool],
+    is_whole: Callable[[core.Call, str], bool],
 ) -> None:
     """Merge what the statements of a function make one object.
 
     `is_fresh` says whether the result of a call is new, `is_made` whether it is at least a container of its
-    own, `is_tree` whether no object is in it twice.
+    own, `is_tree` whether no object is in it twice, `is_whole` whether an argument itself may be in it.
     """
     for number in range(2):
         made.is_first = not number
         for one in core.all_of(function.body):
-            _take(one, made, is_fresh, is_made)
+            _take(one, made, is_fresh, is_made, is_whole)
             if isinstance(one, core.Call) and one.into and one.helper is not None and not is_tree(one):
                 held = find(made.node(one.into))
                 made.double_inside(held.fields[0] if one.changes and held.fields else held)
 
 
 def _take(  # noqa: PLR0912 - cases
-    one: core.Core, made: Sharing, is_fresh: Callable[[core.Call], bool], is_made: Callable[[core.Call], bool]
+    one: core.Core,
+    made: Sharing,
+    is_fresh: Callable[[core.Call], bool],
+    is_made: Callable[[core.Call], bool],
+    is_whole: Callable[[core.Call, str], bool],
 ) -> None:
     if isinstance(one, core.Pure) and one.is_link:
         return
@@ -331,7 +349,8 @@ def _take(  # noqa: PLR0912 - cases
         case core.Call(into=str() as into, helper=ast.AsyncFunctionDef(), arguments=arguments):
             if not is_fresh(one):
                 for each in arguments:
-                    for node in chain(made.value(each.value)):
+                    held = made.value(each.value)
+                    for node in chain(held if is_whole(one, each.name or "") else inside(held)):
                         merge(inside(made.node(into)) if is_made(one) else made.node(into), node)
         case core.Loop(target=target, source=source, body=body, into=into):
             merge(made.node(target), made.item_of(source, made.value(source)))

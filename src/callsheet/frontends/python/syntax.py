@@ -239,29 +239,108 @@ class Renaming(ast.NodeTransformer):
 
 
 def functions_in(node: ast.expr, is_function: Callable[[str], bool]) -> list[str]:
-    """The functions of a literal dict, list or tuple of functions; none for anything else."""
-    parts: list[ast.expr] = []
-    if isinstance(node, ast.Dict) and None not in node.keys:
-        parts = node.values
-    elif isinstance(node, (ast.List, ast.Tuple)):
-        parts = node.elts
+    """The functions of a literal dict, list or tuple of functions, or of a choice of one; else none."""
+    parts = _choices(node)
     names = [one.id for one in parts if isinstance(one, ast.Name)]
     others = [one for one in parts if not isinstance(one, ast.Name)]
     are_none = all(isinstance(one, ast.Constant) and one.value is None for one in others)
     return names if names and are_none and all(map(is_function, names)) else []
 
 
+def _choices(node: ast.expr) -> list[ast.expr]:
+    match node:
+        case ast.Dict(keys=keys, values=values) if None not in keys:
+            return values
+        case ast.List(elts=parts) | ast.Tuple(elts=parts):
+            return parts
+        case ast.IfExp(body=one, orelse=other):
+            return [each for part in (one, other) for each in (_choices(part) or [part])]
+        case ast.Call(func=ast.Attribute(attr="get"), args=[_, ast.Name() as other], keywords=[]):
+            return [other]
+        case ast.Name():
+            return [node]
+        case _:
+            return []
+
+
+def keys_of(value: ast.expr, function: ast.AsyncFunctionDef) -> set[str] | None:
+    """The keys that a dict of a function may have, where it is only made and filled with literal ones.
+
+    >>> function = ast.parse('''async def f(x):
+    ...     given = {"a": 1}
+    ...     if x:
+    ...         given["b"] = x
+    ...     await post(**given)''').body[0]
+    >>> sorted(keys_of(ast.Name("given"), function))
+    ['a', 'b']
+    """
+    if not isinstance(value, ast.Name) or value.id in {one.arg for one in parameters_of(function.args)}:
+        return None
+    keys: list[ast.expr | None] = []
+    known: list[ast.expr] = []
+    for one in walk(function):
+        match one:
+            case (
+                ast.Assign(targets=[held], value=ast.Dict(keys=found))
+                | ast.AnnAssign(target=held, value=ast.Dict(keys=found))
+            ) if _is_name(held, value.id):
+                keys += found
+            case ast.Subscript(value=held, slice=key) if _is_name(held, value.id):
+                keys.append(key)
+            case (
+                ast.keyword(arg=None, value=held)
+                | ast.If(test=held)
+                | ast.UnaryOp(op=ast.Not(), operand=held)
+                | ast.Call(
+                    func=ast.Name(id="len" | "sorted" | "list" | "str") | ast.Attribute(attr="join"),
+                    args=[held],
+                )
+            ):
+                pass
+            case _:
+                continue
+        known.append(held)
+    texts = [one.value for one in keys if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    names = [one for one in walk(function) if _is_name(one, value.id)]
+    is_closed = len(texts) == len(keys) and all(any(one is each for each in known) for one in names)
+    return set(texts) if is_closed else None
+
+
+def _is_name(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def chosen_from(func: ast.expr) -> str:
+    """The variable that is called, or out of which what is called is taken; empty for anything else.
+
+    >>> [chosen_from(ast.parse(one, mode="eval").body) for one in ("f", "t[k]", "t.get(k, f)", "f(1)")]
+    ['f', 't', 't', '']
+    """
+    match func:
+        case ast.Subscript(value=ast.Name(id=name)) | ast.Name(id=name):
+            return name
+        case ast.Call(func=ast.Attribute(attr="get", value=ast.Name(id=name))):
+            return name
+        case _:
+            return ""
+
+
 def named_functions(node: ast.expr) -> ast.expr:
-    """A literal of functions, with their names as texts."""
-
-    def named(one: ast.expr) -> ast.expr:
-        return ast.copy_location(ast.Constant(one.id), one) if isinstance(one, ast.Name) else one
-
+    """A literal of functions, or a choice of one, with their names as texts."""
     made = copy.copy(node)
-    if isinstance(made, ast.Dict):
-        made.values = [named(one) for one in made.values]
-    elif isinstance(made, (ast.List, ast.Tuple)):
-        made.elts = [named(one) for one in made.elts]
+    match made:
+        case ast.Dict():
+            made.values = [named_functions(one) for one in made.values]
+        case ast.List() | ast.Tuple():
+            made.elts = [named_functions(one) for one in made.elts]
+        case ast.IfExp():
+            made.body, made.orelse = named_functions(made.body), named_functions(made.orelse)
+        case ast.Call(args=[key, other]):
+            made.args = [key, named_functions(other)]
+        case ast.Name(id=name):
+            return ast.copy_location(ast.Constant(name), node)
+        case _:
+            pass
     return made
 
 

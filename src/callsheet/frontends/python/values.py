@@ -140,7 +140,7 @@ class Values(Started):
                     new = self._kept(new, part, out)
             else:
                 new = self.value(part, out)
-                if not isinstance(new, (ast.Name, ast.Constant, ast.Slice)):
+                if not isinstance(new, (ast.Name, ast.Constant, ast.Slice, ast.Lambda)):
                     new = self._kept(new, part, out)
             put_part(made, holder, place, new)
         self.check_whole(made)
