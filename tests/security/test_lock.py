@@ -104,7 +104,7 @@ def test_accepted_hints_are_effects_until_they_are_rejected(user, changeling):
     hinted = {**SEND, "annotations": {"idempotentHint": True}}
     changeling.declare(LOOK, hinted, {**SEND, "name": "drop"})
     first = said("run", user.plan(READS))
-    hint = "of 3, 1 say that they only read and 1 that they may be repeated"
+    hint = "of 3, 1 says that it only reads and 1 that it may be repeated"
     assert hint in first.stderr
     assert "`callsheet lock --accept hall`" in first.stderr
     assert said("lock").exit_code == 0
