@@ -220,6 +220,15 @@ def test_lock_is_not_emptied_where_no_server_is_configured(user, locked):
     assert locked.read_text() == before
 
 
+def test_server_that_cannot_be_started_is_said_to_be_so_and_begins_no_lock_file(user):
+    without_server(user, configured=True)
+    for line in (("lock",), ("lock", "--accept", "hall"), ("tools", "look")):
+        refused = said(*line)
+        assert refused.exit_code, line
+        assert "TOL010" in refused.output, line
+    assert not (user.folder / "callsheet.lock").exists()
+
+
 def test_tools_of_a_locked_server_still_need_approval_where_only_approved_ones_count(user, locked):
     assert "TOL021" in said("run", user.plan(READS), "--pinned").output
     assert said("trust", "approve", "hall", "--yes").exit_code == 0

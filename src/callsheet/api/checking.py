@@ -226,7 +226,7 @@ def _explained(
     near = (
         diagnostic.help if diagnostic.help is not None and diagnostic.help.startswith("did you mean") else ""
     )
-    hint = f"{near} `callsheet lock` asks the servers".lstrip()
+    hint = f"{near} `callsheet lock` asks the servers, or says why it cannot".lstrip()
     return replace(diagnostic, severity=Severity.WARNING, message=message, help=hint)
 
 

@@ -382,7 +382,8 @@ def _print(updated: UpdatedLock, *, only_check: bool) -> None:
     for change in updated.effect_changes():
         click.echo(f"  {change.server}/{change.tool}: {change.before} → {change.after} ({change.source})")
     print_diagnostics(updated.diagnostics, None)
-    did = "is up to date" if not updated.is_changed else "would change" if only_check else "written"
+    unchanged = "is not written" if updated.before is None else "is up to date"
+    did = unchanged if not updated.is_changed else "would change" if only_check else "written"
     to_stderr(f"{updated.path.name} {did}: {summary(updated.after)}")
     for name, reads, repeats in unaccepted(updated.after):
         count = len(updated.after.servers[name].tools)
