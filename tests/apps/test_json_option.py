@@ -118,6 +118,17 @@ def test_commands_print_results_of_the_reference(machine):
         "save": ("save", plan, "--as", "two"),
         "plan run": ("plan", "run", "one"),
         "call": ("call", "calc", "expression=1 + 1"),
+        "rerun": ("rerun", "other", "--from", "S2", "--yes"),
+        "fork": ("fork", "other", "--at", "2", "--yes"),
+        "diff": ("diff", "last", "other"),
+        "runs diff": ("runs", "diff", "last", "other"),
+        "blame": ("blame", "bad"),
+        "debug": ("debug", "bad"),
+        "plan rename": ("plan", "rename", "one", "three"),
+        "plan delete": ("plan", "delete", "three"),
+        "people add": ("people", "add", "people.toml", "ada", "--role", "approver"),
+        "people list": ("people", "list", "people.toml"),
+        "approve": ("approve", "asks"),
         "upgrade": ("upgrade", "w.ltp"),
         "cancel": ("cancel", "waiting"),
         "runs verify": ("runs", "verify"),
@@ -128,9 +139,16 @@ def test_commands_print_results_of_the_reference(machine):
         "runs delete": ("runs", "delete", "--tag", "a=b"),
         "logout": ("logout", "nowhere"),
         "lctl rules": ("lctl", "rules"),
+        "runs restore": ("runs", "restore", "all.db", "--journal", "again.db"),
+        "runs import": ("runs", "import", "runs.jsonl", "--journal", "copy.db"),
+        "runs salvage": ("runs", "salvage", "-o", "saved.db"),
     }
     machine.write("w.ltp", 'S1: @ASK_HUMAN ("go?") > $a\nS2: @RESPOND ($a)\n')
-    machine("run", "w.ltp", "--run-id", "waiting")
+    machine.write(
+        "bad.ltp", 'S1: @READ_FILE (path="nothing") > $a ON_FAIL TERMINATE ("no")\nS2: @RESPOND ($a)\n'
+    )
+    for name, file in (("waiting", "w.ltp"), ("asks", "w.ltp"), ("bad", "bad.ltp"), ("other", plan)):
+        machine("run", file, "--run-id", name)
     machine.write("callsheet.toml", "")
     machine.write("a.test.toml", f'plan = "{plan}"\n[[cases]]\nname = "it adds"\nanswer = "3"\n')
     for name, line in lines.items():
