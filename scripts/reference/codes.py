@@ -16,6 +16,7 @@ AREAS = {
     "CHK": "checks of a plan",
     "CMP": "compiling a goal",
     "DAG": "JSON plans",
+    "DIF": "differences between plans",
     "GRM": "flat JSON plans of models",
     "JRN": "the journal",
     "LSP": "the editor",

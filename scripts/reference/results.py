@@ -8,44 +8,11 @@ from typing import Any, get_args, is_typeddict
 
 from scripts.reference.tables import code, table
 
-from callsheet.apps.operations.compiling import CompileResult
-from callsheet.apps.operations.lctl import LctlResult
-from callsheet.apps.operations.library import ListedPlan, StoredResult
-from callsheet.apps.operations.lineage import LineageResult
+from callsheet.apps.operations.printed import PRINTED
 from callsheet.apps.operations.proofs import PredictionResult
-from callsheet.apps.operations.runs import (
-    AskRow,
-    CallsInDoubt,
-    MomentResult,
-    OutcomeResult,
-    RunDetailsResult,
-    RunDoubtRow,
-    RunRow,
-)
 from callsheet.apps.operations.schema import Schema, named_types, object_schema
-from callsheet.apps.operations.texts import CodePage
-from callsheet.apps.operations.tools import ToolList
 from callsheet.apps.table.operations import OPERATIONS
 from callsheet.views.dry_run import dry_run_json
-
-PRINTED: Mapping[str, Any] = {
-    "run": OutcomeResult,
-    "resume": OutcomeResult,
-    "show": RunDetailsResult,
-    "runs": list[RunRow],
-    "inbox": list[AskRow | RunDoubtRow],
-    "decide": CallsInDoubt,
-    "at": MomentResult,
-    "why": LineageResult,
-    "dry-run": PredictionResult,
-    "compile": CompileResult,
-    "tools": ToolList,
-    "explain": CodePage,
-    "plan list": list[ListedPlan],
-    "plan show": StoredResult,
-    "lctl check": LctlResult,
-}
-"""What `--json` of a command prints."""
 
 DESCRIBED: Mapping[Any, Callable[..., Any]] = {PredictionResult: dry_run_json}
 """The functions whose docstrings describe further keys of a result, from their third paragraph on."""

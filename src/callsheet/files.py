@@ -60,3 +60,11 @@ def _sync(path: Path, flags: int) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def seen_from_here(path: Path) -> Path:
+    """The path, relative to the working folder if it is below that."""
+    try:
+        return path.relative_to(Path.cwd())
+    except (ValueError, OSError):
+        return path

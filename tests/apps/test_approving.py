@@ -143,6 +143,18 @@ def test_command_line_rule_matching_no_step_is_warning(machine):
     assert "warning RUN032: no step calls @AD" in result.stderr
 
 
+@pytest.mark.parametrize("head", ["# ltp: 1\nPLAN_START\n", "# ltp: 2\n"])
+def test_run_stops_before_the_calls_of_a_step_that_is_named(machine, head):
+    machine.write("p.ltp", head + 'S1: @NOTE ("a") > $a\nlast: @NOTE ("b") > $b\nS3: @RESPOND ($a)\n')
+    stopped = machine("run", "p.ltp", *TOOLS, "--run-id", "r1", "--approve", "last", "--approve", "S9")
+    assert (stopped.exit_code, notes(machine)) == (4, "a\n"), stopped.stderr
+    assert stopped.stderr.count("RUN032") == 1
+    assert "$a" in machine("debug", "r1").stdout
+    assert machine("approve", "r1").exit_code == 0
+    assert machine("resume", "r1", *TOOLS).exit_code == 0
+    assert notes(machine) == "a\nb\n"
+
+
 def test_control_characters_are_escaped_in_questions(machine):
     machine.write("p.ltp", PLAN)
     machine("run", "p.ltp", *TOOLS, "--var", "who=a\x1b[2Kb\u202ec", "--approve", "note")

@@ -1,4 +1,4 @@
-"""What `check`, `verify` and `test` print for CI services, the hooks of pre-commit, and the GitHub action."""
+"""What commands print for CI services, the hooks of pre-commit, and the GitHub action."""
 
 from __future__ import annotations
 
@@ -43,6 +43,32 @@ def test_github_annotations_stand_at_the_place_of_the_error(folder: Path) -> Non
     assert line.startswith("::error file=bad.ltp,line=1,col=35,endColumn=36,title=CHK041::")
     assert line.endswith("@WEB_SEARCH has no argument nam%0Ahelp: it takes query")
     assert callsheet("check", "good.ltp", "--format", "github").output == ""
+
+
+def test_plans_of_the_project_are_named_as_the_service_finds_them(folder: Path) -> None:
+    (folder / "callsheet.toml").write_text('plans = ["*.ltp"]\n')
+    assert callsheet("trust", "project").exit_code == 0
+    found = json.loads(callsheet("check", "--format", "gitlab").output)
+    assert {one["location"]["path"] for one in found} == {"bad.ltp", "leak.ltp"}
+
+
+@pytest.mark.parametrize("head", ["# ltp: 1\nPLAN_START\n", "# ltp: 2\n"])
+def test_differences_of_plans_stand_at_their_lines(folder: Path, head: str) -> None:
+    (folder / "old.ltp").write_text(head + 'S1: @GET_WM (key="a") > $a\nS2: @RESPOND ($a)\n')
+    (folder / "new.ltp").write_text(head + 'S1: @GET_WM (key="b") > $a\nS3: @SET_WM (key="c", value=$a)\n')
+    first = head.count("\n") + 1
+    lines = callsheet("plan", "diff", "old.ltp", "new.ltp", "--format", "github").output.splitlines()
+    places = [(line.split("file=")[1].split(",col")[0], line.split("title=")[1][:8]) for line in lines]
+    assert places == [
+        (f"new.ltp,line={first}", "DIF001::"),
+        (f"old.ltp,line={first + 1}", "DIF001::"),
+        (f"new.ltp,line={first + 1}", "DIF001::"),
+    ]
+    assert 'key: "a" → "b"' in lines[0]
+    for shape in ("sarif", "gitlab", "junit"):
+        report = callsheet("plan", "diff", "old.ltp", "new.ltp", "--format", shape)
+        assert (report.exit_code, report.output.count("DIF001") >= 3) == (0, True), shape
+    assert callsheet("plan", "diff", "old.ltp", "old.ltp", "--format", "github").output == ""
 
 
 def test_sarif_names_each_rule_and_region(folder: Path) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 
 import click
-from scripts.reference.results import PRINTED, results_page
+from scripts.reference.results import results_page
 
 from callsheet.apps.cli.main import main
+from callsheet.apps.operations.printed import PRINTED
 from callsheet.apps.operations.runs import STATUSES
 from callsheet.apps.operations.schema import schema_of
 from callsheet.machine import Outcome
@@ -87,9 +88,77 @@ def test_commands_print_results_of_the_reference(machine):
         "tools": ("tools",),
         "explain": ("explain", "CHK001"),
         "plan list": ("plan", "list"),
+        "check": ("check", plan),
+        "fmt": ("fmt", "--check", plan),
+        "verify": ("verify", plan, "--policy", "strict"),
+        "explain-policy": ("explain-policy", plan, "--policy", "strict"),
+        "test": ("test", "a.test.toml", "--cover"),
+        "lock": ("lock", "--check"),
+        "plan diff": ("plan", "diff", plan, plan),
+        "doctor": ("doctor",),
+        "new": ("new", "b.ltp"),
+        "record": ("record", "last", "-o", "c.test.toml"),
+        "graph": ("graph", plan),
+        "explain-schedule": ("explain-schedule", plan),
+        "search": ("search", "last", "2"),
+        "labels set": ("labels", "set", "a.txt", "U/priv"),
+        "labels list": ("labels", "list"),
+        "labels forget": ("labels", "forget", "a.txt"),
+        "policy check": ("policy", "check", "strict"),
+        "policy init": ("policy", "init", "-o", "p.toml"),
+        "policy propose": ("policy", "propose", "--from", plan, "--policy", "strict"),
+        "policy explain": ("policy", "explain", "p.toml"),
+        "policy show": ("policy", "show", "strict"),
+        "trust project": ("trust", "project"),
+        "stubs": ("stubs", "-o", "stubs"),
+        "models list": ("models", "list"),
+        "models path": ("models", "path"),
+        "runs heads": ("runs", "heads"),
+        "plan save": ("plan", "save", plan, "--as", "one"),
+        "save": ("save", plan, "--as", "two"),
+        "plan run": ("plan", "run", "one"),
+        "call": ("call", "calc", "expression=1 + 1"),
+        "rerun": ("rerun", "other", "--from", "S2", "--yes"),
+        "fork": ("fork", "other", "--at", "2", "--yes"),
+        "diff": ("diff", "last", "other"),
+        "runs diff": ("runs", "diff", "last", "other"),
+        "blame": ("blame", "bad"),
+        "debug": ("debug", "bad"),
+        "plan rename": ("plan", "rename", "one", "three"),
+        "plan delete": ("plan", "delete", "three"),
+        "people add": ("people", "add", "people.toml", "ada", "--role", "approver"),
+        "people list": ("people", "list", "people.toml"),
+        "approve": ("approve", "asks"),
+        "upgrade": ("upgrade", "w.ltp"),
+        "cancel": ("cancel", "waiting"),
+        "runs verify": ("runs", "verify"),
+        "runs export": ("runs", "export", "last", "-o", "runs.jsonl"),
+        "runs backup": ("runs", "backup", "-o", "all.db"),
+        "runs cancel": ("runs", "cancel", "--tag", "a=b"),
+        "runs rerun": ("runs", "rerun", "--tag", "a=b"),
+        "runs delete": ("runs", "delete", "--tag", "a=b"),
+        "logout": ("logout", "nowhere"),
+        "lctl rules": ("lctl", "rules"),
+        "runs restore": ("runs", "restore", "all.db", "--journal", "again.db"),
+        "runs import": ("runs", "import", "runs.jsonl", "--journal", "copy.db"),
+        "runs salvage": ("runs", "salvage", "-o", "saved.db"),
     }
+    machine.write("w.ltp", 'S1: @ASK_HUMAN ("go?") > $a\nS2: @RESPOND ($a)\n')
+    machine.write(
+        "bad.ltp", 'S1: @READ_FILE (path="nothing") > $a ON_FAIL TERMINATE ("no")\nS2: @RESPOND ($a)\n'
+    )
+    for name, file in (("waiting", "w.ltp"), ("asks", "w.ltp"), ("bad", "bad.ltp"), ("other", plan)):
+        machine("run", file, "--run-id", name)
+    machine.write("callsheet.toml", "")
+    machine.write("a.test.toml", f'plan = "{plan}"\n[[cases]]\nname = "it adds"\nanswer = "3"\n')
     for name, line in lines.items():
-        holds(machine.json(*line), schema_of(PRINTED[name]))
+        printed = json.loads(machine(*line, "--json").stdout)
+        holds(printed, schema_of(PRINTED[name]))
+        schema = json.loads(machine("schema", *name.split()).stdout)
+        assert (schema["title"], "fields are added" in schema["$comment"]) == (
+            f"callsheet {name} --json",
+            True,
+        )
     whole = machine.json("dry-run", plan)
     assert whole.keys() >= set(schema_of(PRINTED["dry-run"])["required"])
     commands = {name for name, _ in _commands(main)}

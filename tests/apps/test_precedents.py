@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from callsheet import Answer, CallsheetError, Plan, Runtime, tool
+from callsheet import Answer, CallsheetError, PendingAsk, Plan, Runtime, tool
 from callsheet.machine import Approval
 from callsheet.policy.model import Policy, ToolRule, When
 from callsheet.runtime.precedents import Precedent, coverage, covers, in_words, policy_line
@@ -136,11 +136,11 @@ def test_loop_is_approved_with_one_answer(machine: Machine) -> None:
     done = machine("resume", "r1", "--tools", "mail.py")
     assert (done.exit_code, done.stdout) == (0, "ok\n"), done.stderr
     assert done.stderr.count("approved for this plan at S2.0.1") == 2, "the journal says by which answer"
-    assert started(machine, "r2").exit_code == 4, "an answer for the plan holds in its run only"
-    asked = machine("inbox").stdout
-    assert (
-        "the same call, with the same arguments from the same steps, was approved by ada for run r1" in asked
-    )
+    again = started(machine, "r2")
+    assert again.exit_code == 4, "an answer for the plan holds in its run only"
+    same = "the same call, with the same arguments from the same steps, was approved by ada for run r1"
+    for asked in (again.stderr, machine("inbox").stdout):
+        assert same in asked
     assert started(machine, "r3", "mallory@c.example").exit_code == 4
     assert (
         "was approved by ada for run r1, but recipients and the reason to ask differed"
@@ -170,6 +170,31 @@ async def test_program_answers_for_the_plan(tmp_path: Path) -> None:
         assert first.status == "waiting"
         await runtime.answer("r1", "S2", Answer.approve(by="ada", for_plan=True))
         assert (await runtime.resume("r1")).status == "done"
+
+
+async def test_question_names_the_steps_whose_data_decides_whether_a_call_is_made() -> None:
+    @tool(does="deletes")
+    def drop(mail: str) -> str:
+        return mail
+
+    @tool(effect="read")
+    def get_mail(query: str) -> dict[str, str]:
+        return {"subject": query}
+
+    plan = Plan.parse(
+        '# ltp: 2\nS1: @GET_MAIL (query="a") > $m\nLET $is_old = $m.subject == "a"\n'
+        '?IF ($is_old) {\n  S2: @DROP (mail="7")\n}\n?FOREACH ($x IN $m) {\n  S3: @DROP (mail="8")\n}\n'
+    )
+    asked: list[tuple[str, ...]] = []
+
+    def on_approval(ask: PendingAsk) -> bool:
+        asked.append(ask.why)
+        return True
+
+    async with Runtime(tools=[drop, get_mail], policy="workspace", on_approval=on_approval) as runtime:
+        assert (await runtime.run(plan)).status == "done"
+    why = "untrusted data decides (S1) whether @DROP is called, which cannot be undone"
+    assert [why in each for each in asked] == [True, True]
 
 
 async def test_question_is_not_answered_for_the_plan(tmp_path: Path) -> None:

@@ -384,7 +384,7 @@ async def test_program_exiting_at_once_is_reported_with_exit_status():
     assert said.message.endswith("it ended with exit status 2; it last wrote:\nusage: give a vault")
 
 
-async def test_unresponsive_program_is_abandoned_and_killed():
+async def test_unresponsive_program_is_awaited_aloud_then_abandoned_and_killed(caplog):
     code = (
         "import sys, time, signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         "print('hm', file=sys.stderr, flush=True); time.sleep(60)"
@@ -392,6 +392,7 @@ async def test_unresponsive_program_is_abandoned_and_killed():
     said = await refusal(McpServerConfig("notes", StdioServer(sys.executable, ("-c", code))), start_timeout=3)
     assert said.code == "TOL012"
     assert said.message.endswith("did not answer the first request within 3 s; it last wrote:\nhm")
+    assert "waiting for the MCP server 'notes' to start" in caplog.messages
 
 
 async def test_refused_connection_is_reported_without_secrets():

@@ -104,7 +104,7 @@ def test_accepted_hints_are_effects_until_they_are_rejected(user, changeling):
     hinted = {**SEND, "annotations": {"idempotentHint": True}}
     changeling.declare(LOOK, hinted, {**SEND, "name": "drop"})
     first = said("run", user.plan(READS))
-    hint = "of 3, 1 say that they only read and 1 that they may be repeated"
+    hint = "of 3, 1 says that it only reads and 1 that it may be repeated"
     assert hint in first.stderr
     assert "`callsheet lock --accept hall`" in first.stderr
     assert said("lock").exit_code == 0
@@ -218,6 +218,15 @@ def test_lock_is_not_emptied_where_no_server_is_configured(user, locked):
     refused = said("lock")
     assert (refused.exit_code, "would lose all that it has" in refused.output) == (2, True)
     assert locked.read_text() == before
+
+
+def test_server_that_cannot_be_started_is_said_to_be_so_and_begins_no_lock_file(user):
+    without_server(user, configured=True)
+    for line in (("lock",), ("lock", "--accept", "hall"), ("tools", "look")):
+        refused = said(*line)
+        assert refused.exit_code, line
+        assert "TOL010" in refused.output, line
+    assert not (user.folder / "callsheet.lock").exists()
 
 
 def test_tools_of_a_locked_server_still_need_approval_where_only_approved_ones_count(user, locked):

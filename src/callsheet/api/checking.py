@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from callsheet import lazy
 from callsheet.api.requirements import agent_steps, with_inverses
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Span, did_you_mean
-from callsheet.ir import Call, CallKind, Ending, Literal, Order, Plan, Step
+from callsheet.ir import Call, CallKind, Ending, Literal, Order, Plan, Step, canonical_tool_name
 from callsheet.ir.flow import uses_of
 from callsheet.machine.agents.actions import tools_named
 from callsheet.machine.questions import covers
@@ -112,11 +112,12 @@ def check_readable(
 def idle_rules(plan: Plan, approve: Iterable[str], limited: Iterable[str] = ()) -> tuple[Diagnostic, ...]:
     """RUN032 for each tool that needs approval (`approve`) or is `limited`, but that no step calls.
 
-    Tools that a step names for its agent count as called.
+    Tools that a step names for its agent count as called. In `approve` a step may be named, too.
     """
     called = {step.call.tool for step in plan.steps if step.call is not None}
     called |= {name for _, call in agent_steps(plan) for name in tools_named(call) or ()}
-    rules = [(name, "whose calls need approval") for name in approve]
+    steps = {canonical_tool_name(step.id) for step in plan.steps}
+    rules = [(name, "whose calls need approval") for name in approve if name not in steps]
     rules += [(name, "whose calls are limited") for name in limited]
     return tuple(
         Diagnostic(
@@ -226,7 +227,7 @@ def _explained(
     near = (
         diagnostic.help if diagnostic.help is not None and diagnostic.help.startswith("did you mean") else ""
     )
-    hint = f"{near} `callsheet lock` asks the servers".lstrip()
+    hint = f"{near} `callsheet lock` asks the servers, or says why it cannot".lstrip()
     return replace(diagnostic, severity=Severity.WARNING, message=message, help=hint)
 
 

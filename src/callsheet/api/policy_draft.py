@@ -251,7 +251,7 @@ def _assumed(draft: Draft, does: ToolClass) -> str:
         return " (you declared so)"
     if not declared:
         return " (assumed)"
-    return f" (you declared {len(declared)}, the last {len(assumed)} are assumed)"
+    return f" (you declared the first {len(declared)}, the rest is assumed)"
 
 
 def _shortened(names: Sequence[str], everything: Sequence[str]) -> list[str]:

@@ -199,7 +199,7 @@ def catalogue_of(setup: Setup) -> Catalogue | None:
     """
     if setup.lock is None or not setup.lock.is_file():
         return None
-    from callsheet.ports.mcp.trust import LockFile  # noqa: PLC0415 - as above
+    from callsheet.ports.mcp.trust import LockFile, stale  # noqa: PLC0415 - as above
 
     lock = LockFile(setup.lock).read()
     if lock is None:
@@ -210,12 +210,12 @@ def catalogue_of(setup: Setup) -> Catalogue | None:
     foreign = foreign_servers(setup.lock, lock, configs)
     counting = lock.only(scope - foreign)
     here = {name: config for name, config in configs.items() if name in counting.servers}
-    stale = (d for name, config in here.items() for d in counting.servers[name].stale(config))
+    changed = stale((counting.servers[name], config) for name, config in here.items())
     return Catalogue(
         counting,
         configs,
         tuple(name for name in configs if name not in counting.servers),
-        (*(d for d in chosen.diagnostics if d.is_error), *does_not_count(setup.lock, foreign), *stale),
+        (*(d for d in chosen.diagnostics if d.is_error), *does_not_count(setup.lock, foreign), *changed),
         _judgements(setup, counting, here),
     )
 

@@ -269,8 +269,10 @@ class UpdatedLock:
 
     @property
     def is_changed(self) -> bool:
-        """Whether the file has another text now."""
-        return self.before is None or self.before.to_text() != self.after.to_text()
+        """Whether the file has another text now; one that could take in no server is not begun."""
+        if self.before is None:
+            return bool(self.after.servers) or not any(d.is_error for d in self.diagnostics)
+        return self.before.to_text() != self.after.to_text()
 
     @property
     def removed(self) -> tuple[str, ...]:
@@ -302,7 +304,8 @@ def lock_file(setup: Setup) -> LockFile:
 async def update_lock(setup: Setup, request: LockRequest) -> UpdatedLock:
     """The lock file as it should be; it is not written.
 
-    Raises CallsheetError for a file or a configuration that cannot be used, or an unknown server or tool.
+    Raises CallsheetError for a file or a configuration that cannot be used, an unknown server or tool, or a
+    server whose hints are to be accepted and that cannot be opened.
     """
     file = lock_file(setup)
     before = None if request.is_new else file.read()
@@ -332,11 +335,13 @@ async def update_lock(setup: Setup, request: LockRequest) -> UpdatedLock:
             servers[name] = locked_server(configs[name], seen, protocols[name], known.get(name))
             if name in known:
                 asked.append(_compared(seen, known[name]))
+    named = targets_of((*request.accept, *request.reject), {**configs, **servers})
+    if any(target.server not in servers for target in named):
+        raise CallsheetError([d for d in found if d.is_error])
     for name, server in servers.items():
         accepted = [*_named(request.accept, servers, name, needs_hint=True)]
         rejected = {*_named(request.reject, servers, name)}
         servers[name] = _without(server.accepting(accepted), rejected, configs.get(name))
-    _require_known((*request.accept, *request.reject), servers)
     foreign = frozenset[str]() if before is None else foreign_servers(file.path, before, configs)
     diagnostics = (*chosen.diagnostics, *found, *does_not_count(file.path, foreign))
     return UpdatedLock(file.path, before, Lock(servers), tuple(asked), diagnostics)
@@ -360,10 +365,6 @@ def _without(server: LockedServer, rejected: set[str], config: McpServerConfig |
 
     tools = {n: rejecting(tool) if n in rejected else tool for n, tool in server.tools.items()}
     return replace(server, tools=tools)
-
-
-def _require_known(words: Iterable[str], servers: Iterable[str]) -> None:
-    targets_of(words, servers)
 
 
 def _named(

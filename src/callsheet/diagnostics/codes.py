@@ -5,7 +5,8 @@ DAG JSON plans, GRM flat plans of models, CHK what the checks find in a plan, CM
 becoming a plan, TOL tools and servers, RUN what can end a run, JRN the journal, CFG configuration and usage,
 AGT agents, PLN the plan library and its planner, PYT Python plans, MDL models, POL policies (0xx the file,
 1xx what they refuse), SEC secrets and the keys that they are sealed with, TRC runs given to tools that show
-traces, MCP callsheet as an MCP server, LSP editors, TMP runs on Temporal, TST tests of plans.
+traces, MCP callsheet as an MCP server, LSP editors, TMP runs on Temporal, TST tests of plans, DIF what
+differs between plans.
 The rules of LCTL (P01 to D09) have a table of their own, `trace.lctl.rules.table`.
 """
 
@@ -283,6 +284,7 @@ CODES: dict[str, Code] = _table(
     CMP010="a value that nobody stated",
     CMP011="a plan that calls nothing",
     CMP012="a question of the model before it writes a plan",
+    DIF001="a difference between two plans",
     GRM001="an answer that is not a flat plan",
     GRM002="an invalid argument in a flat plan",
     GRM010="a jump to an unknown step in a flat plan",

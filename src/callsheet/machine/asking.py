@@ -16,7 +16,14 @@ from callsheet.ir import JSON, plan_hash
 from callsheet.machine.frames import Attempt
 from callsheet.machine.monitor.variable_labels import Admitted
 from callsheet.machine.program import Kind, Program
-from callsheet.machine.questions import Approval, Asked, asked_to_json, covers, read_question, timeout_of
+from callsheet.machine.questions import (
+    Approval,
+    Asked,
+    asked_to_json,
+    needs_approval,
+    read_question,
+    timeout_of,
+)
 
 _CALLS = frozenset({Kind.TOOL, Kind.MODEL, Kind.AGENT})
 _MAY_BE_LEFT_OUT: tuple[tuple[str, JSON | tuple[()]], ...] = (("timeout", None), ("why", ()), ("answer", ()))
@@ -26,7 +33,7 @@ _BESIDE = ("due", "role")
 
 
 class Asking:
-    """The questions of a machine that are not answered yet; `rules` name the tools that need an approval.
+    """The questions of a machine that are not answered yet; `rules` name tools and steps that need approval.
 
     `timeouts` give the seconds to wait for one, by tool; "" stands for all others.
     """
@@ -48,7 +55,9 @@ class Asking:
             return frozenset()
         calls = (code for code in program.steps if code.kind in _CALLS)
         inner = (tool for code in program.steps if code.loop is not None for tool in code.loop.tools.values())
-        return frozenset(code.number for code in (*calls, *inner) if covers(self._rules, code.tool))
+        return frozenset(
+            code.number for code in (*calls, *inner) if needs_approval(self._rules, code.tool, code.id)
+        )
 
     def ask(self, attempt: Attempt, program: Program, admitted: Admitted | None = None) -> Asked | None:
         """Open the question of an attempt; None for an `@ASK_HUMAN` with invalid arguments.

@@ -250,6 +250,15 @@ def covers(rules: Iterable[str], tool: str) -> bool:
     return any(_is_same(rule, tool) for rule in rules)
 
 
+def needs_approval(rules: Iterable[str], tool: str, step: str) -> bool:
+    """Whether one of the rules names this tool, or the step that calls it, as canonical names.
+
+    >>> needs_approval(["SEND"], "SEND", "S1"), needs_approval(["MAIN_SEND"], "POST", "main.send")
+    (True, True)
+    """
+    return covers(rules, tool) or canonical_tool_name(step) in rules
+
+
 def timeout_of(timeouts: Mapping[str, float], tool: str) -> float | None:
     """The seconds to wait for an approval of this tool's calls, the shortest that applies; None: for ever.
 

@@ -35,7 +35,9 @@ from callsheet.store.events import Event as Row
 from callsheet.store.inbox import Message
 from callsheet.store.listing import INTERRUPTED, check_here, found_runs
 from callsheet.store.records import recorded_event
+from callsheet.store.replay import start_from
 from callsheet.store.snapshots import AskTimes
+from callsheet.store.start import policy_in
 
 if TYPE_CHECKING:
     from callsheet.policy.model import Policy
@@ -329,10 +331,17 @@ def _open_calls(asks: Sequence[PendingAsk]) -> dict[str, list[tuple[str, str]]]:
 
 
 def policy_of_run(journal: Journal, run_id: str) -> Policy | None:
-    """The policy that a run is under now; None without one, or if its events cannot be read."""
+    """The policy that a run is under now; None without one, or if its events cannot be read.
+
+    Only its first event and those that change the policy are read, however long the run is.
+    """
     try:
-        return fold_run(journal, run_id, journal.plan_of(journal.find_run(run_id).plan_hash)).policy
-    except JournalError:
+        changes = [row.body or {} for row in journal.question_events(run_id) if row.type is EventType.POLICY]
+        if changes:
+            return policy_in(changes[-1])
+        first = next(journal.events(run_id), None)
+        return None if first is None else start_from(first.type, first.body).policy
+    except (JournalError, KeyError, TypeError, ValueError):
         return None
 
 

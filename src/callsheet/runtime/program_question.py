@@ -26,7 +26,7 @@ from callsheet.machine.forecasting.forecast import When
 from callsheet.machine.forecasting.tree_calls import ForeseenCall, Recalled
 from callsheet.machine.forecasting.tree_interpreter import foresee_tree
 from callsheet.machine.monitor.reads import argument_of
-from callsheet.machine.questions import covers as needs_approval
+from callsheet.machine.questions import needs_approval
 from callsheet.passes.verify import verify
 from callsheet.policy.builtins import approver_of
 from callsheet.policy.calls import Argument, CallView, Hole
@@ -206,7 +206,7 @@ class _Ahead:
     def _further(self, call: ForeseenCall, judged: Mapping[str, Sequence[CallView]]) -> FurtherCall | None:
         key = f"{call.place}.1" if call.place else ""
         statement = call.statement
-        by_rule = needs_approval(self._folded.start.approve, call.tool)
+        by_rule = needs_approval(self._folded.start.approve, call.tool, statement.id)
         views = judged.get(statement.id, ())
         if key in self._asked_before or not isinstance(statement, Act) or not (views or by_rule):
             return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
+from itertools import chain
 from typing import Any
 
 from callsheet.diagnostics import CallsheetError
@@ -283,13 +284,24 @@ def plan_diff_text(
     names = f"{escaped(old_name)} → {escaped(new_name)}"
     if diff.is_same:
         return f"{names}\nsame plan, {_steps(len(diff.new.steps))}"
+    found = (lines for _, lines in differences(diff, ansi=ansi, columns=columns))
+    return "\n".join([names, *chain.from_iterable(found), summary_line(diff)])
+
+
+def differences(
+    diff: PlanDiff | TreeDiff, *, ansi: bool = False, columns: int = 100
+) -> Iterator[tuple[StepDiff | PieceDiff | None, tuple[str, ...]]]:
+    """Yields what differs as lines, with its step or statement; None with what concerns the whole plan."""
     if isinstance(diff, TreeDiff):
         from callsheet.views.tree_diff import TreePage  # noqa: PLC0415 - for plans with blocks
 
-        page: TreePage | _StepsPage = TreePage(diff, ansi, columns)
+        tree = TreePage(diff, ansi, columns)
+        yield None, tuple(tree.head())
+        yield from ((piece, tuple(tree.step(piece))) for piece in diff.steps)
     else:
         page = _StepsPage(diff, ansi, columns)
-    return "\n".join([names, *page.lines(), summary_line(diff)])
+        yield None, tuple(page.head())
+        yield from ((step, tuple(page.step(step))) for step in diff.steps)
 
 
 def summary_line(diff: PlanDiff | TreeDiff) -> str:
@@ -358,12 +370,10 @@ class _StepsPage(Page):
         super().__init__(ansi, columns)
         self._diff = diff
 
-    def lines(self) -> Iterator[str]:
+    def head(self) -> Iterator[str]:
         for change in self._diff.head:
             yield from self._change(change, indent="")
         yield from self._renamings()
-        for step in self._diff.steps:
-            yield from self._step(step)
 
     # ------------------------------------------------------------ steps
 
@@ -384,7 +394,7 @@ class _StepsPage(Page):
                 spans = f"{was}–{_id(last.old)} renamed to {now}–{_id(last.new)}"
                 yield self.coloured("=", f"= {spans}")
 
-    def _step(self, step: StepDiff) -> Iterator[str]:
+    def step(self, step: StepDiff) -> Iterator[str]:
         if step.old is None and step.new is not None:
             yield from self._whole_step("+", step.new)
         elif step.new is None and step.old is not None:
@@ -486,4 +496,4 @@ def _change(change: Change, diff: PlanDiff | TreeDiff) -> dict[str, Any]:
     return out
 
 
-__all__ = ["plan_diff_json", "plan_diff_text"]
+__all__ = ["differences", "plan_diff_json", "plan_diff_text"]

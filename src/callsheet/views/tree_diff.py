@@ -35,8 +35,8 @@ class TreePage(Page):
         super().__init__(ansi, columns)
         self._diff = diff
 
-    def lines(self) -> Iterator[str]:
-        """Yields the changes of the head, the renamings, then all that differs."""
+    def head(self) -> Iterator[str]:
+        """Yields the changes of the head and the renamings."""
         for change in self._diff.head:
             sides = [
                 spelled_side(change, change.old, self._diff.old),
@@ -44,8 +44,6 @@ class TreePage(Page):
             ]
             yield from self.changed(label_of(change), *sides, indent="")
         yield from self._renamings()
-        for step in self._diff.steps:
-            yield from self._step(step)
 
     def _renamings(self) -> Iterator[str]:
         """Yields the renamings; a run of shifted numbers is one line."""
@@ -63,7 +61,8 @@ class TreePage(Page):
                 spans = (f"{spans[0]}–{_id(last.old)}", f"{spans[1]}–{_id(last.new)}")
             yield self.coloured("=", f"= {spans[0]} renamed to {spans[1]}")
 
-    def _step(self, step: PieceDiff) -> Iterator[str]:
+    def step(self, step: PieceDiff) -> Iterator[str]:
+        """Yields what differs in a declaration or statement; nothing if it is the same."""
         if step.old is None and step.new is not None:
             yield from self._whole("+", step.new, self._diff.new_pieces)
         elif step.new is None and step.old is not None:

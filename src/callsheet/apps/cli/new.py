@@ -32,14 +32,14 @@ TEMPLATES = {
     "steps": Template(
         "steps one after the other, with a condition and a failure that is handled",
         ".ltp",
-        """# ltp: 1
+        """# ltp: 2
 # goal: Greet with the text of a file
-PLAN_START
-S1: @READ_FILE (path=$path) > $text ON_FAIL TERMINATE ("The file cannot be read: $text")
-S2: ?IF (IS_EMPTY($text)) THEN @RESPOND ("The file is empty.")
-S3: @FORMAT ("The file says: $text") > $greeting
-S4: @RESPOND ($greeting)
-PLAN_END
+INPUT $path: str
+S1: @READ_FILE (path=$path) > $text ON_FAIL {
+  TERMINATE ("The file cannot be read: ${error.message}")
+}
+?IF ($text == "") THEN @RESPOND ("The file is empty.")
+S2: @RESPOND ("The file says: ${text}")
 """,
         """[[cases]]
 name = "the text is told"
@@ -58,21 +58,21 @@ answer = "The file is empty."
 name = "a file that cannot be read"
 inputs = { path = "a.txt" }
 fakes = [{ tool = "read_file", fails = "there is no a.txt" }]
-outcome = "failed"
 message = "The file cannot be read"
 """,
     ),
     "blocks": Template(
-        "version 2: typed inputs, a loop, conditions and failures as blocks",
+        "typed inputs, a loop, conditions and failures as blocks",
         ".ltp",
         """# ltp: 2
 # goal: Save each page, and say which could not be read
 INPUT $urls: list[str]
 LET $missing = []
 ?FOREACH ($url IN $urls) IN ORDER {
+  LET $name = $url.partition("://")[2].replace("/", "_")
   TRY {
     S1: @FETCH_PAGE (url=$url) > $page
-    S2: @WRITE_FILE (path="pages.md", content=$page)
+    S2: @WRITE_FILE (path="pages/${name}.md", content=$page)
   } ON_FAIL {
     SET $missing = $missing + [$url]
   }
@@ -89,8 +89,13 @@ answer = "written"
 
 [[cases]]
 name = "all pages are saved"
-inputs = { urls = ["https://a.example/", "https://b.example/"] }
+inputs = { urls = ["https://a.example/x", "https://b.example/"] }
 fakes = [{ tool = "fetch_page", answer = "text" }]
+order = "some"
+calls = [
+  { tool = "write_file", args = { path = "pages/a.example_x.md", content = "text" } },
+  { tool = "write_file", args = { path = "pages/b.example_.md", content = "text" } },
+]
 answer = "all pages are saved"
 
 [[cases]]
@@ -109,14 +114,15 @@ answer = "all pages are saved"
     "approval": Template(
         "a question to a person, and a call that somebody has to approve",
         ".ltp",
-        """# ltp: 1
+        """# ltp: 2
 # goal: Write a note that a person has chosen
-PLAN_START
 # Run it with: --approve WRITE_FILE
-S1: @ASK_HUMAN ("Which note for $who?", options=["hello", "farewell"], timeout="1d", default="hello") > $kind
-S2: @WRITE_FILE (path="note.txt", content="$kind, $who") > $note ON_FAIL TERMINATE ("Not written: $note")
-S3: @RESPOND ("Written:", $kind)
-PLAN_END
+INPUT $who: str
+S1: @ASK_HUMAN ("Which note to ${who}?", options=["hello", "farewell"], timeout="1d", default="hello") > $kind
+S2: @WRITE_FILE (path="note.txt", content="${kind}, ${who}") ON_FAIL DENIED {
+  TERMINATE ("Not written: ${error.message}")
+}
+S3: @RESPOND ("Written: ${kind}")
 """,
         """approve = ["write_file"]
 fakes = [{ tool = "write_file", answer = "written" }]
@@ -133,7 +139,6 @@ name = "what nobody approves is not written"
 inputs = { who = "Ada" }
 replies = [{ to = "Which note", nobody = true }, { to = "write_file", approve = false }]
 calls = []
-outcome = "failed"
 message = "Not written"
 """,
     ),

@@ -17,6 +17,7 @@ import click
 from callsheet.apps.cli.arguments import NamedPlan
 from callsheet.apps.cli.output import is_terminal, to_stderr
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
+from callsheet.files import seen_from_here
 
 if TYPE_CHECKING:
     from callsheet.apps.mcp.transports import HttpEndpoint
@@ -177,7 +178,7 @@ def setup_from(
         settings=settings,
         lock=lock_path(project.folder),
         project=project.folder,
-        plans=tuple(map(str, project.paths(own.plans))),
+        plans=tuple(str(seen_from_here(path)) for path in project.paths(own.plans)),
         model=resolve_model(model),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text, to_stderr
@@ -148,37 +148,47 @@ def question_printer(masker: Masker, hint: str) -> Callable[[PendingAsk], None]:
 
     def show(ask: PendingAsk) -> None:
         to_stderr("the run waits for an answer:")
-        _print_questions((masker.ask(ask),), hint, {})
+        _print_questions((masker.ask(ask),), hint, _NOTHING_BESIDE)
 
     return show
 
 
-def _print_questions(asks: Sequence[PendingAsk], hint: str, programs: Mapping[str, ProgramQuestion]) -> None:
+class _Beside(NamedTuple):
+    """By digest of an open question: what was approved before, further calls that an answer may cover."""
+
+    precedents: Mapping[str, str]
+    programs: Mapping[str, ProgramQuestion]
+
+
+_NOTHING_BESIDE = _Beside({}, {})
+
+
+def _print_questions(asks: Sequence[PendingAsk], hint: str, beside: _Beside) -> None:
     from callsheet.apps.rendering.runs import questions_lines  # noqa: PLC0415 - only where people are asked
 
-    for _, lines in questions_lines(asks, hint, programs=programs):
+    for _, lines in questions_lines(asks, hint, beside.precedents, beside.programs):
         for line in lines:
             to_stderr(f"  {line}")
 
 
-def _programs(outcome: RunOutcome, journal: Path | None) -> Mapping[str, ProgramQuestion]:
-    """By digest of an open question: the further calls of the plan that one answer may cover."""
+def _beside(outcome: RunOutcome, journal: Path | None) -> _Beside:
     from callsheet.apps.cli import journals  # noqa: PLC0415 - only where people are asked
-    from callsheet.runtime.inbox import programs_of  # noqa: PLC0415 - as above
+    from callsheet.runtime.inbox import asks_of, precedents_of, programs_of  # noqa: PLC0415 - as above
     from callsheet.store.errors import JournalError  # noqa: PLC0415 - as above
 
     if journal is None or all(ask.kind != "approval" for ask in outcome.waiting):
-        return {}
+        return _NOTHING_BESIDE
     try:
         with journals.open_to_read(journal) as opened:
-            return programs_of(opened, outcome.waiting)
+            recorded = asks_of(opened, outcome.run_id)
+            return _Beside(precedents_of(opened, recorded), programs_of(opened, recorded))
     except JournalError:
-        return {}  # the questions are shown without it, and in the inbox
+        return _NOTHING_BESIDE  # the questions are shown without it, and in the inbox
 
 
 def _print_asks(outcome: RunOutcome, hint: str, journal: Path | None) -> None:
     if outcome.waiting:
         to_stderr("the run waits for people:")
-    _print_questions(outcome.waiting, hint, _programs(outcome, journal))
+    _print_questions(outcome.waiting, hint, _beside(outcome, journal))
     if outcome.waiting:
         to_stderr(f"after the answers, continue with: callsheet resume {outcome.run_id}{hint}")

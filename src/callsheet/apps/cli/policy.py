@@ -260,8 +260,9 @@ def propose(
         return Exit.REFUSED if refused else Exit.OK
     if to_screen:
         print_text(found.text, nl=False)
-    count, plural = len(plans), "" if len(plans) == 1 else "s"
-    to_stderr(f"{len(found.lines)} lines for {count} plan{plural}, which then ask {found.questions} times")
+    numbers = ((len(found.lines), "line"), (len(plans), "plan"), (found.questions, "question"))
+    said = [f"{count} {word}{'' if count == 1 else 's'}" for count, word in numbers]
+    to_stderr(f"{said[0]} for {said[1]}, with {said[2]}")
     for each in refused:
         to_stderr(f"no line allows this: {preview(each, 1_000)}")
     return Exit.REFUSED if refused else Exit.OK

@@ -27,12 +27,27 @@ def explain(code: str, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("name", type=click.Choice(["dag", "plan"]), default="dag")
-def schema(name: str) -> None:
-    """Print the JSON Schema of JSON plans: dag for graphs, plan for plans of version 2.
+@click.argument("words", metavar="[dag|plan|COMMAND]", nargs=-1)
+def schema(words: tuple[str, ...]) -> None:
+    """Print a JSON Schema: dag of plans as graphs, plan of version 2, COMMAND of what it prints with --json.
 
-    They are the same as docs/dag.schema.json and docs/plan.schema.json.
+    The first two are the same as docs/dag.schema.json and docs/plan.schema.json.
+
+    \b
+    Examples:
+      callsheet schema plan
+      callsheet schema plan diff
+      callsheet schema run
     """
+    name = " ".join(words) or "dag"
+    if name not in ("dag", "plan"):
+        from callsheet.apps.operations.printed import PRINTED, printed_schema  # noqa: PLC0415 - not for --help
+
+        if name not in PRINTED:
+            known = ", ".join(("dag", "plan", *PRINTED))
+            raise click.UsageError(f"there is no schema {name[:80]!r}; there are {known}")
+        print_json(printed_schema(name))
+        return
     if name == "plan":
         from callsheet.frontends.structured.json_form import structured_schema  # noqa: PLC0415 - not for --help
 

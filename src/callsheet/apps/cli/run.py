@@ -271,8 +271,8 @@ _start = options.grouped(
     approve=click.option(
         "--approve",
         multiple=True,
-        metavar="TOOL",
-        help="Require approval of each call of this tool; may be repeated.",
+        metavar="TOOL|STEP",
+        help="Require approval of each call of this tool, or step; may be repeated.",
     ),
     approval_timeout=click.option(
         "--approval-timeout",

@@ -67,7 +67,10 @@ def _only(toolbox: Toolbox, names: tuple[str, ...]) -> Toolbox:
 
     registry = Registry()
     for name in dict.fromkeys(map(plan_name_of, names)):
-        tool = toolbox.registry.require(name)
+        tool = toolbox.registry.get(name)
+        if tool is None:  # perhaps it is a tool of a server that could not be opened
+            failures = [d for d in toolbox.diagnostics if d.is_error]
+            raise CallsheetError([*failures, toolbox.registry.missing(name)])
         own, *aliases = toolbox.registry.names_of(name)
         if registry.get(own) is None:
             registry.add(replace(tool, spec=replace(tool.spec, name=own)), aliases[0] if aliases else None)

@@ -373,6 +373,7 @@ def lock(
 
 def _print(updated: UpdatedLock, *, only_check: bool) -> None:
     from callsheet.apps.tool_trust import summary, unaccepted  # noqa: PLC0415 - as above
+    from callsheet.ports.mcp.trust import hints_text  # noqa: PLC0415 - as above
 
     for server in updated.asked:
         print_server(server, hides_settled=True)
@@ -381,14 +382,14 @@ def _print(updated: UpdatedLock, *, only_check: bool) -> None:
     for change in updated.effect_changes():
         click.echo(f"  {change.server}/{change.tool}: {change.before} → {change.after} ({change.source})")
     print_diagnostics(updated.diagnostics, None)
-    did = "is up to date" if not updated.is_changed else "would change" if only_check else "written"
+    unchanged = "is not written" if updated.before is None else "is up to date"
+    did = unchanged if not updated.is_changed else "would change" if only_check else "written"
     to_stderr(f"{updated.path.name} {did}: {summary(updated.after)}")
     for name, reads, repeats in unaccepted(updated.after):
-        said = [f"{reads} say that they only read"] if reads else []
-        said += [f"{repeats} {'' if reads else 'say '}that they may be repeated"] if repeats else []
         count = len(updated.after.servers[name].tools)
         to_stderr(
-            f"{name}: {count} tools, {' and '.join(said)}; accept that with `callsheet lock --accept {name}`"
+            f"{name}: {count} tool{'' if count == 1 else 's'}, {hints_text(reads, repeats)};"
+            f" accept that with `callsheet lock --accept {name}`"
         )
 
 

@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from callsheet.diagnostics import Diagnostic, Severity, Source
 from callsheet.diagnostics.codes import CODES
+from callsheet.files import seen_from_here
 from callsheet.version import VERSION
 
 if TYPE_CHECKING:
@@ -223,12 +224,9 @@ def uri_of(path: str) -> str:
     >>> uri_of("plans/a b.ltp")
     'plans/a%20b.ltp'
     """
-    given = Path(path)
+    given = seen_from_here(Path(path))
     if given.is_absolute():
-        try:
-            given = given.relative_to(Path.cwd())
-        except (ValueError, OSError):
-            return given.as_uri()
+        return given.as_uri()
     return quote(PurePath(given).as_posix())
 
 

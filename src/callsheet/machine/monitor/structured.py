@@ -147,10 +147,12 @@ class TreeLabels(LabelReading):
         match statement:
             case If():
                 label = decision.label.join(self.counter(scope, id_))
-                self._note(scope, self._governed(scope, id_).decides, label)
+                by = self._untrusted_in(scope, condition)
+                self._note(scope, self._governed(scope, id_).decides, label, by)
                 self._may_fail(scope, statement, evaluator)
             case Repeat():
-                self._note(scope, self._governed(scope, id_).decides, decision.label)
+                by = self._untrusted_in(scope, condition)
+                self._note(scope, self._governed(scope, id_).decides, decision.label, by)
                 self._may_fail(scope, statement, evaluator, decision.label)
             case _:
                 self._may_fail(scope, statement, evaluator, decision.label)
@@ -165,7 +167,8 @@ class TreeLabels(LabelReading):
         if loop.limit is not None:
             label = label.join(evaluator.value(loop.limit).label)
         scope.lists[id_] = Lists(label, item_of(source))
-        self._note(scope, self._governed(scope, id_).decides, label.join(self.counter(scope, id_)))
+        by = self._untrusted_in(scope, loop.source)
+        self._note(scope, self._governed(scope, id_).decides, label.join(self.counter(scope, id_)), by)
         self._may_fail(scope, loop, evaluator)
 
     def loop_checked(self, scope: Scope, id_: str) -> None:
@@ -274,7 +277,10 @@ class TreeLabels(LabelReading):
         governed = self._governed(scope, id_)
         recovery = statement.recovery if isinstance(statement, Act) else None
         retries = 0 if recovery is None or recovery.again is None else recovery.again.count
-        call = CallView(id_, tool, arguments, pc, retries, approved=is_asked, repeats=governed.in_rounds)
+        by = self.deciders(scope, id_) if pc.untrusted else ()
+        call = CallView(
+            id_, tool, arguments, pc, retries, approved=is_asked, repeats=governed.in_rounds, decided_by=by
+        )
         steps = self._steps(known.values())
         scope.told.pop(id_, None)
         shown = self._with_known_link(scope, call, values)

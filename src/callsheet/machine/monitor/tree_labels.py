@@ -47,10 +47,11 @@ from callsheet.policy.model import Implicit
 
 
 class Noted(NamedTuple):
-    """A decision by data of this label, and what it governs."""
+    """A decision by data of this label, and what it governs; `by` are the steps with its untrusted data."""
 
     region: Region
     label: Label
+    by: Origins = ()
 
 
 @dataclass(slots=True)
@@ -313,6 +314,18 @@ class LabelReading:
                 label = label.join(noted.label)
         return label
 
+    def deciders(self, scope: Scope, id_: str) -> Origins:
+        """The steps by whose untrusted data a statement is reached, as far as a person can be told."""
+        number = scope.body.flow.of[id_].number
+        governing = (one for one in scope.noted if one.region.first <= number <= one.region.last)
+        return tuple(dict.fromkeys(step for one in governing for step in one.by))
+
+    def _untrusted_in(self, scope: Scope, tested: Expression) -> Origins:
+        """The steps whose untrusted data an expression reads."""
+        known = (found.value for name in self.names_of(tested) if (found := scope.find(name)) is not None)
+        steps = (step for value in known if value.label.untrusted for step in self._sources(value))
+        return tuple(dict.fromkeys(steps))
+
     def label_of(self, scope: Scope, name: str, id_: str) -> Label:
         """The label of a variable as a statement reads it."""
         return self._read(scope, name, scope.body.flow.of[id_].number).label
@@ -327,7 +340,7 @@ class LabelReading:
         if known is None:
             return NOTHING
         value = known.value
-        for region, label in known.noted:
+        for region, label, _ in known.noted:
             if not region.first <= number <= region.last:
                 value = raised(value, label)
         return value
@@ -410,13 +423,13 @@ class LabelReading:
         home = scope if isinstance(self._statements[id_], Let) else scope.home_of(name)
         home.variables[name] = known
 
-    def _note(self, scope: Scope, regions: Iterable[Region], label: Label) -> None:
+    def _note(self, scope: Scope, regions: Iterable[Region], label: Label, by: Origins = ()) -> None:
         """A decision by data of this label governs these regions, and what may be set in them."""
         if label is LITERAL:
             return
         self.clock = self.clock.join(label)
         for region in regions:
-            noted = Noted(region, label)
+            noted = Noted(region, label, by)
             if noted in scope.noted:
                 continue
             scope.noted.append(noted)

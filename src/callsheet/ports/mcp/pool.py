@@ -35,6 +35,8 @@ _log = logging.getLogger("callsheet.mcp")
 
 START_TIMEOUT = 30.0
 """Seconds that a server may take to start, initialise a session and list its tools."""
+_PATIENCE = 2.0
+"""Seconds after which people hear which servers are awaited."""
 
 
 class McpPool:
@@ -92,8 +94,12 @@ class McpPool:
         are returned with the warnings, and the other servers can be used. An unusable file of pins raises in
         any case (CFG114).
         """
-        opening = (server.open() for server in self._servers if server.locked is None and not only_locked)
-        outcomes = await asyncio.gather(*opening, return_exceptions=True)
+        opening = [] if only_locked else [server for server in self._servers if server.locked is None]
+        saying = asyncio.create_task(_say_what_is_awaited(opening))
+        try:
+            outcomes = await asyncio.gather(*(server.open() for server in opening), return_exceptions=True)
+        finally:
+            saying.cancel()
         failed: list[Diagnostic] = []
         for outcome in outcomes:
             if isinstance(outcome, CallsheetError):
@@ -182,3 +188,10 @@ class McpPool:
         except asyncio.CancelledError:
             await asyncio.wait({closing})
             raise
+
+
+async def _say_what_is_awaited(opening: Iterable[ManagedServer]) -> None:
+    """Say once which servers have not opened after some time."""
+    await asyncio.sleep(_PATIENCE)
+    if names := [repr(server.config.name) for server in opening if not server.is_open]:
+        _log.warning("waiting for the MCP server%s %s to start", "s" if names[1:] else "", ", ".join(names))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,11 +13,11 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.arguments import STDIN, NamedPlan
 from callsheet.apps.cli.exit_status import Exit
-from callsheet.apps.cli.output import columns, is_coloured, print_json
+from callsheet.apps.cli.output import columns, is_coloured, print_json, print_report
 from callsheet.apps.operations.reading import PlanText
-from callsheet.diagnostics import Source
+from callsheet.diagnostics import Diagnostic, Severity, Source
 from callsheet.ir import Plan
-from callsheet.ir.diff import PlanDiff, TreeDiff, diff_plans
+from callsheet.ir.diff import Piece, PieceDiff, PlanDiff, StepDiff, TreeDiff, diff_plans
 
 if TYPE_CHECKING:
     from callsheet.frontends.spelling import Syntax
@@ -38,10 +39,11 @@ if TYPE_CHECKING:
 @click.option(
     "--format",
     "shape",
-    type=click.Choice(["text", "json", "markdown"]),
+    type=click.Choice(["text", "json", "markdown", "sarif", "github", "gitlab", "junit"]),
     default="text",
     show_default=True,
-    help="How to print it; markdown: for a comment in a review, with a picture.",
+    help="How to print it; markdown: for a comment in a review, with a picture; sarif, github, gitlab, junit:"
+    " for CI services.",
 )
 @options.as_json
 def diff(
@@ -65,8 +67,8 @@ def diff(
         raise click.UsageError("only one of the two plans can come from standard input")
     before, after = _read(old, syntax, plans_folder), _read(new, syntax, plans_folder)
     difference = diff_plans(before.require(), after.require())
-    if as_json and shape == "markdown":
-        raise click.UsageError("--json and --format markdown cannot be combined")
+    if as_json and shape not in ("text", "json"):
+        raise click.UsageError(f"--json and --format {shape} cannot be combined")
     if as_json or shape == "json":
         from callsheet.views.plan_diff import plan_diff_json  # noqa: PLC0415 - one of three
 
@@ -76,8 +78,10 @@ def diff(
 
         told = review(after.source.name, Standing(before.plan), Standing(after.plan))
         click.echo(told.encode("utf-8", "backslashreplace"))
-    else:
+    elif shape == "text":
         click.echo(_text(difference, before, after, color).encode("utf-8", "backslashreplace"))
+    else:
+        print_report(_for_ci(shape, difference, before, after))
     return Exit.FAILED if exit_code and not difference.is_same else Exit.OK
 
 
@@ -103,3 +107,40 @@ def _text(difference: PlanDiff | TreeDiff, before: PlanText, after: PlanText, co
     if difference.is_same and before.source.text != after.source.text:
         text += "; only the text differs (comments, formatting or spelling)"
     return text
+
+
+def _for_ci(shape: str, difference: PlanDiff | TreeDiff, before: PlanText, after: PlanText) -> str:
+    """The differences as findings at their lines: of the new plan, and what was removed of the old one."""
+    from callsheet.apps.rendering.annotations import (  # noqa: PLC0415 - only for CI services
+        Checked,
+        Format,
+        findings_of,
+        rendered,
+    )
+    from callsheet.views.plan_diff import differences  # noqa: PLC0415 - as above
+
+    findings = (
+        finding
+        for pair, lines in differences(difference)
+        if lines
+        for finding in findings_of([_diagnostic(pair, lines)], _source(_side(pair, before, after)))
+    )
+    name = f"{before.source.name} → {after.source.name}"
+    return rendered(
+        Format(shape), [Checked(name=name, group="callsheet plan diff", findings=tuple(findings))]
+    )
+
+
+def _side(pair: StepDiff | PieceDiff | None, before: PlanText, after: PlanText) -> PlanText:
+    return before if pair is not None and pair.is_removed else after
+
+
+def _source(text: PlanText) -> Source:
+    """The text, without a name if it is no file but a plan of the library."""
+    return text.source if text.stored is None else replace(text.source, name=STDIN)
+
+
+def _diagnostic(pair: StepDiff | PieceDiff | None, lines: Sequence[str]) -> Diagnostic:
+    place = None if pair is None else pair.new or pair.old
+    node = place.node if isinstance(place, Piece) else place
+    return Diagnostic("DIF001", Severity.HINT, "\n".join(lines), getattr(node, "span", None))

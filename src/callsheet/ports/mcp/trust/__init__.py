@@ -12,8 +12,9 @@ from callsheet.ports.mcp.trust.judging import (
     SeenServer,
     changed_fields,
     differences,
+    hints_text,
 )
-from callsheet.ports.mcp.trust.lock import Lock, LockedServer, LockedTool, LockFile, locked_server
+from callsheet.ports.mcp.trust.lock import Lock, LockedServer, LockedTool, LockFile, locked_server, stale
 from callsheet.ports.mcp.trust.records import (
     VARIABLE,
     PinFile,
@@ -48,6 +49,8 @@ __all__ = [
     "changed_fields",
     "default_pins",
     "differences",
+    "hints_text",
     "identity_of",
     "locked_server",
+    "stale",
 ]

@@ -262,10 +262,25 @@ def _hints_of(server: str, declarations: Mapping[str, Mapping[str, Any]]) -> str
     reads, repeats = hinted.count(Effect.READ), hinted.count(Effect.IDEMPOTENT)
     if not reads and not repeats:
         return ""
-    said = [f"{reads} say that they only read"] if reads else []
-    said += [f"{repeats} that they may be repeated" if reads else f"{repeats} say that they may be repeated"]
-    text = " and ".join(said if repeats else said[:1])
-    return f"of {len(hinted)}, {text}: accept that with `callsheet lock --accept {server}`; "
+    said = hints_text(reads, repeats)
+    return f"of {len(hinted)}, {said}: accept that with `callsheet lock --accept {server}`; "
+
+
+_MAY_BE_REPEATED = ("it may be repeated", "they may be repeated")
+
+
+def hints_text(reads: int, repeats: int) -> str:
+    """How many tools of a server say that they only read, and that they may be repeated.
+
+    >>> hints_text(7, 1)
+    '7 say that they only read and 1 that it may be repeated'
+    """
+    said: list[str] = []
+    for count, one, many in ((reads, "it only reads", "they only read"), (repeats, *_MAY_BE_REPEATED)):
+        if count:
+            verb = "" if said else " says" if count == 1 else " say"
+            said.append(f"{count}{verb} that {one if count == 1 else many}")
+    return " and ".join(said)
 
 
 def _refusal(

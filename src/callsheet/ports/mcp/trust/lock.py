@@ -114,21 +114,29 @@ class LockedServer:
         }
         return replace(self, tools={**self.tools, **changed})
 
-    def stale(self, config: McpServerConfig) -> Iterator[Diagnostic]:
-        """A warning if the configuration says something else of its tools or its place than the lock file."""
+    def changes_in(self, config: McpServerConfig) -> str:
+        """Where the configuration says something else of its tools or its place than the lock file; or ""."""
         differ = [name for name, tool in self.tools.items() if self.terms(config, name) != tool.terms]
         if shown_place(config) != self.place:
             differ.insert(0, f"its place, {self.place}")
-        if differ:
-            more = f" and {len(differ) - 3} more" if len(differ) > 3 else ""
-            yield Diagnostic(
-                "TOL027",
-                Severity.WARNING,
-                f"the configuration of the MCP server {self.name!r} has changed since {NAME} was written"
-                f" ({', '.join(differ[:3])}{more})",
-                help=f"the configuration precedes it here; `callsheet lock` writes it into {NAME}, from which"
-                " plans are checked elsewhere",
-            )
+        return ", ".join(differ[:3]) + (f" and {len(differ) - 3} more" if len(differ) > 3 else "")
+
+
+def stale(servers: Iterable[tuple[LockedServer, McpServerConfig]]) -> Iterator[Diagnostic]:
+    """One warning for all servers whose configuration differs from the lock file."""
+    changed = [(server.name, changes) for server, config in servers if (changes := server.changes_in(config))]
+    if not changed:
+        return
+    more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+    named = ", ".join(f"{name!r} ({changes})" for name, changes in changed[:3])
+    yield Diagnostic(
+        "TOL027",
+        Severity.WARNING,
+        f"the configuration of the MCP server{'s' if len(changed) > 1 else ''} {named}{more}"
+        f" has changed since {NAME} was written",
+        help=f"the configuration precedes it here; `callsheet lock` writes it into {NAME}, from which"
+        " plans are checked elsewhere",
+    )
 
 
 def locked_server(
