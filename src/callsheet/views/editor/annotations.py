@@ -7,13 +7,13 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from callsheet.diagnostics import Span
-from callsheet.frontends.spelling import Syntax
 from callsheet.ir import CallKind, Effect, Order, Step
 from callsheet.ir.graphs import Precedence
 from callsheet.machine.ahead.waits import StepSchedule
 from callsheet.views.editor.document import PlanDocument
 from callsheet.views.editor.knowledge import NOTHING, Knowledge
 from callsheet.views.editor.occurrences import Kind, Role, occurrences
+from callsheet.views.highlight.other_spellings import RULES
 from callsheet.views.highlight.rules import Scope, scan
 
 _MOST_STEPS = 2_000
@@ -50,10 +50,10 @@ def hints_in(document: PlanDocument, known: Knowledge, within: Span | None = Non
     if document.plan is None:
         return ()
     stretch = within or Span(0, len(document.text))
-    if document.syntax is Syntax.PYTHON:
-        from callsheet.views.editor.python import hints_in_python  # noqa: PLC0415 - only for Python plans
+    if document.plan.tree is not None:
+        from callsheet.views.editor.python import hints_in_blocks  # noqa: PLC0415 - only for plans with blocks
 
-        return tuple(sorted(hints_in_python(document, stretch), key=lambda hint: hint.offset))
+        return tuple(sorted(hints_in_blocks(document, stretch), key=lambda hint: hint.offset))
     hints = [*_labels(document, known, stretch), *_order(document, known, stretch)]
     return tuple(sorted(hints, key=lambda hint: hint.offset))
 
@@ -180,21 +180,19 @@ class Token(NamedTuple):
 def tokens(
     document: PlanDocument, known: Knowledge = NOTHING, within: Span | None = None
 ) -> tuple[Token, ...]:
-    """Returns the tokens of LTP text, those that touch `within` if it is given; none for other syntaxes.
+    """Returns the tokens of a text, those that touch `within` if it is given.
 
     >>> from callsheet.views.editor.document import open_document
     >>> [(t.kind, *t.modifiers) for t in tokens(open_document("S1: @A > $x"))]
     [('label', 'declaration'), ('function',), ('operator',), ('variable', 'declaration')]
     """
-    if document.syntax is not Syntax.LTP:
-        return ()
     return tuple(_tokens(document, known, within or Span(0, len(document.text))))
 
 
 def _tokens(document: PlanDocument, known: Knowledge, within: Span) -> Iterator[Token]:
     text = document.text
     modifiers_at = _plan_modifiers(document, known)
-    for span, scope in scan(text):
+    for span, scope in scan(text, RULES[document.syntax]):
         kind = KINDS.get(scope)
         if kind is None or span.end <= within.start or span.start >= within.end:
             continue
