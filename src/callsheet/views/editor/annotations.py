@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
 from callsheet.diagnostics import Span
+from callsheet.frontends.spelling import Syntax
 from callsheet.ir import CallKind, Effect, Order, Step
 from callsheet.ir.graphs import Precedence
 from callsheet.machine.ahead.waits import StepSchedule
@@ -14,7 +15,7 @@ from callsheet.views.editor.document import PlanDocument
 from callsheet.views.editor.knowledge import NOTHING, Knowledge
 from callsheet.views.editor.occurrences import Kind, Role, occurrences
 from callsheet.views.highlight.other_spellings import RULES
-from callsheet.views.highlight.rules import Scope, scan
+from callsheet.views.highlight.rules import Piece, Scope, scan
 
 _MOST_STEPS = 2_000
 """Longer plans have no hints of concurrency, whose cost is quadratic in their length."""
@@ -192,7 +193,8 @@ def tokens(
 def _tokens(document: PlanDocument, known: Knowledge, within: Span) -> Iterator[Token]:
     text = document.text
     modifiers_at = _plan_modifiers(document, known)
-    for span, scope in scan(text, RULES[document.syntax]):
+    pieces = scan(text, RULES[document.syntax])
+    for span, scope in _with_bare_variables(document, pieces) if document.syntax is Syntax.MICRO else pieces:
         kind = KINDS.get(scope)
         if kind is None or span.end <= within.start or span.start >= within.end:
             continue
@@ -201,6 +203,20 @@ def _tokens(document: PlanDocument, known: Knowledge, within: Span) -> Iterator[
             modifiers = (*modifiers, LIBRARY)
         for line in _lines(text, span):
             yield Token(line, kind, modifiers)
+
+
+def _with_bare_variables(document: PlanDocument, pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """Yields the pieces of Micro-CLI and, between them, the variables that stand there without a mark."""
+    named = (one.span for one in occurrences(document) if one.entity.kind is Kind.VARIABLE)
+    waiting, at = [*named][::-1], 0
+    for piece in pieces:
+        while waiting and waiting[-1].end <= piece.span.start:
+            bare = waiting.pop()
+            if bare.start >= at:
+                yield Piece(bare, Scope.VARIABLE)
+        at = piece.span.end
+        yield piece
+    yield from (Piece(bare, Scope.VARIABLE) for bare in reversed(waiting) if bare.start >= at)
 
 
 def _plan_modifiers(document: PlanDocument, known: Knowledge) -> dict[int, tuple[str, ...]]:

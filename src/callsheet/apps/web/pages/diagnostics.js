@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { LEVELS, html } from "../../viewer/ui.js";
 import { request } from "./session.js";
-import { setCursor } from "./textarea.js";
+import { fixesOf, setCursor } from "./text.js";
 
 const ORDER = ["error", "warning", "hint"];
 
@@ -25,7 +25,7 @@ function Finding({ row, line, onGo, onFix }) {
     if (page) setPage("");
     else setPage(await request(`/v1/explain/${row.code}`).then((data) => data.page, (error) => error.message));
   };
-  return html`<li>
+  return html`<li data-line=${row.line}>
     <p>
       <span class=${`level is-${row.severity}`}><span aria-hidden="true">${shape}</span> ${word}</span>${" "}
       ${row.line ? html`
@@ -35,7 +35,8 @@ function Finding({ row, line, onGo, onFix }) {
     </p>
     ${line === undefined ? "" : html`<pre class="caret">${caret(line, row)}</pre>`}
     ${row.help ? html`<p class="quiet">${row.help}</p>` : ""}
-    ${row.fix && onFix ? html`<button class="plain" onClick=${() => onFix(row.fix)}>Fix: ${row.fix.title}</button>` : ""}
+    ${onFix ? fixesOf(row).map((fix) => html`
+      <button key=${fix.title} class="plain fix" onClick=${() => onFix(fix)}>Fix: ${fix.title}</button>${" "}`) : ""}
     ${page ? html`<pre class="code-page">${page}</pre>` : ""}
   </li>`;
 }
