@@ -41,10 +41,17 @@ function Finding({ row, line, onGo, onFix }) {
   </li>`;
 }
 
-// Returns the line with carets below the marked range.
+const MOST = 120; // the characters of a line that are shown
+
+// Returns the line, of a long one the part around the marked range, with carets below the range.
 function caret(line, { column, end_line: endLine, end_column: end, line: start }) {
+  const characters = [...line];
+  const from = characters.length > MOST ? Math.max(0, column - 1 - MOST / 3) : 0;
+  const shown = characters.slice(from, from + MOST).join("");
+  const [before, after] = [from ? "…" : "", from + MOST < characters.length ? "…" : ""];
   const length = Math.max(1, endLine === start ? end - column : 1);
-  return `${line}\n${" ".repeat(column - 1)}${"^".repeat(Math.min(length, 120))}`;
+  const carets = "^".repeat(Math.min(length, from + MOST - column + 1));
+  return `${before}${shown}${after}\n${" ".repeat(column - 1 - from + before.length)}${carets}`;
 }
 
 // Applies a fix to a text. Its offsets count characters, not UTF-16 units.

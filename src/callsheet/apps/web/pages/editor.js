@@ -199,9 +199,10 @@ function useStoredPlan(id, like, act, onInputs) {
   }, [id, like]);
 }
 
-// Checks the text after each change.
+// Checks the text after each change; the longer that takes, the longer the pause before it.
 function useCheck(text, known, setChecked) {
   const names = known.join(" ");
+  const took = useRef(0);
   useEffect(() => {
     if (!text.trim()) {
       setChecked(null);
@@ -210,13 +211,15 @@ function useCheck(text, known, setChecked) {
     const abort = new AbortController();
     const timer = setTimeout(async () => {
       const body = { plan: text, inputs: names ? names.split(" ") : [] };
+      const begun = performance.now();
       try {
         setChecked({ ...(await request("/v1/editor/marks", { body, signal: abort.signal })), of: text });
+        took.current = performance.now() - begun;
       } catch (error) {
         if (error.name === "AbortError") return;
         setChecked({ ok: false, diagnostics: error.diagnostics || [], why: error.message, of: text });
       }
-    }, CHECK_DELAY);
+    }, Math.max(CHECK_DELAY, took.current));
     return () => {
       clearTimeout(timer);
       abort.abort();

@@ -36,7 +36,6 @@ export function PlanText({ box, text, marked, terms, onText, onFix }) {
         editor.current = made(cm, root, text.value, now);
         box.current = controls(cm, editor.current.view);
         show(editor.current, marked);
-        if (place.current === document.activeElement) editor.current.view.focus();
       },
       () => isGone || setProblem("the editor could not be loaded; reload the page"),
     );
@@ -98,7 +97,7 @@ function made(cm, root, text, now) {
       }),
     ],
   });
-  return { cm, marks, own, view: new cm.EditorView({ state, parent: root, root }) };
+  return { cm, marks, own, Hint: hintWidget(cm), view: new cm.EditorView({ state, parent: root, root }) };
 }
 
 // Writes what is typed itself: a browser would write styles into the text where it replaces something, which the
@@ -176,7 +175,7 @@ function marksField(cm) {
 }
 
 // Shows what was found for exactly this text; what was found before moves with it.
-function show({ cm, view, marks }, marked) {
+function show({ cm, view, marks, Hint }, marked) {
   const text = view.state.doc.toString();
   if (!marked || marked.of !== text) return;
   const units = unitsOf(text);
@@ -187,7 +186,6 @@ function show({ cm, view, marks }, marked) {
     at += tokens[n];
     ranges.push(styles[tokens[n + 2]].range(units(at), units(at + tokens[n + 1])));
   }
-  const Hint = hintWidget(cm);
   for (const { at, text: words, tip } of hints)
     ranges.push(cm.Decoration.widget({ widget: new Hint(words, tip), side: 1 }).range(units(at)));
   view.dispatch({ effects: marks.set.of(cm.Decoration.set(ranges, true)) });
