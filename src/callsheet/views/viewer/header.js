@@ -76,8 +76,8 @@ function Outcome({ run }) {
   const given = model.value.writes.filter((write) => write.made === "input");
   if (!parts.length && !given.length) return "";
   return html`<dl class="outcome">
-    ${given.length ? html`<${Inputs} given=${given} />` : ""}
     ${parts.map(([name, value]) => html`<${Said} key=${name} name=${name} value=${value} />`)}
+    ${given.length ? html`<${Inputs} given=${given} />` : ""}
   </dl>`;
 }
 
