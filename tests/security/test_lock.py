@@ -17,9 +17,9 @@ from callsheet.apps.cli.main import main
 from callsheet.apps.cli.options import setup_from
 from callsheet.apps.compiling import prompt_of
 from callsheet.apps.hosting.shared import SharedTools
-from callsheet.apps.lsp.documents import local_tools_of
+from callsheet.apps.operations.editing import tools_of
 from callsheet.apps.operations.reading import plan_text
-from callsheet.apps.toolbox import open_toolbox
+from callsheet.apps.toolbox import DeclaredTools, open_toolbox
 from callsheet.ports.calls import CallContext
 
 READS = 'S1: @LOOK (thing="x") > $a\nS2: @RESPOND ($a)'
@@ -246,7 +246,7 @@ def test_resumed_run_uses_the_lock_that_it_was_started_with(user, locked, change
 async def test_editor_compiler_and_servers_know_locked_tools_without_opening_the_server(user, locked):
     without_server(user, configured=True)
     setup = setup_from()
-    tools = local_tools_of(setup)
+    tools = tools_of(DeclaredTools(setup))
     assert (tools.registry.require("LOOK").spec.origin, tools.not_queried) == ("mcp:hall", None)
     prompt = await prompt_of("look a thing up", "", setup)
     assert "async def look(" in json.dumps(prompt).lower()

@@ -35,6 +35,7 @@ async def web(windows: Windows, api: Api) -> AsyncIterator[Web]:
 
 async def test_first_visit_offers_examples_each_of_which_runs_with_one_click(web: Web):
     await web.sign_in()
+    await web.page.locator(".examples li").first.wait_for()
     assert await web.page.locator(".examples li").count() == 3
     assert await web.findings() == []
     await web.page.click("button[aria-label^='Run: Which orders']")

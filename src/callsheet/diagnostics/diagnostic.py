@@ -317,12 +317,15 @@ def to_json(diagnostics: Sequence[Diagnostic], source: Source | None = None) -> 
             row["line"], row["column"] = start
             row["end_line"], row["end_column"] = end
         if d.fix is not None:
-            row["fix"] = {
-                "title": d.fix.title,
-                "edits": [{"start": e.span.start, "end": e.span.end, "text": e.text} for e in d.fix.edits],
-            }
+            row["fix"] = fix_to_json(d.fix)
         rows.append(row)
     return rows
+
+
+def fix_to_json(fix: Fix) -> dict[str, object]:
+    """A fix as a JSON object, with the offsets of its edits in characters."""
+    edits = [{"start": e.span.start, "end": e.span.end, "text": e.text} for e in fix.edits]
+    return {"title": fix.title, "edits": edits}
 
 
 def from_json(rows: Iterable[Mapping[str, Any]], source: Source | None = None) -> tuple[Diagnostic, ...]:

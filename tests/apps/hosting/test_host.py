@@ -34,6 +34,7 @@ from callsheet.ports.calls import CallProgress
 from callsheet.runtime.answers import Answer
 from callsheet.runtime.forking import Edits, NeedsConsent
 from callsheet.store import Journal, RunStatus
+from callsheet.store.events import Event
 from callsheet.store.journal_paths import place_of
 
 
@@ -188,7 +189,7 @@ async def test_invalid_plan_is_refused_with_positions_and_leaves_nothing(folder)
         assert [info.run_id for info in host.journal.runs()] == ["r"]
 
 
-async def test_watcher_gets_every_event_once_and_status_and_what_tools_report(folder):
+async def test_each_watcher_gets_every_event_once_and_status_and_what_tools_report(folder):
     async with open_host(folder) as host:
         run = (await host.start(request('S1: @HOLD (name="go") > $x', 'S2: @RESPOND ("$x")'))).run_id
         events, states, reports = [], [], []
@@ -198,19 +199,26 @@ async def test_watcher_gets_every_event_once_and_status_and_what_tools_report(fo
             async for told in host.watch(run):
                 kinds.get(type(told), events).append(told)
 
+        async def heard(after):
+            return [told.seq async for told in host.watch(run, after) if isinstance(told, Event)]
+
         watching = asyncio.create_task(watch())
+        others = [asyncio.create_task(heard(after)) for after in (0, 0, 1, 2) * 10]
+        gone = asyncio.create_task(heard(0))
         await began("go")
         await until(lambda: len(events) >= 2 and reports)
+        gone.cancel()  # what others wait for, too, goes on
         touch("go")
         await asyncio.wait_for(watching, 60)
         info = host.journal.find_run(run)
+        everything = [*range(1, info.events + 1)]
+        assert await asyncio.gather(*others) == [everything[after:] for after in (0, 0, 1, 2) * 10]
         assert [event.seq for event in events] == [*range(1, info.events + 1)]
         assert states[-1].status == "done"
         assert reports[0].calls == [
             CallReport("S1.0.1", CallProgress(1, 4, "rows"), ("opened", "rows")),
         ]
-        late = [told.seq async for told in host.watch(run, after=2) if not isinstance(told, RunState)]
-        assert late == [*range(3, info.events + 1)]
+        assert await heard(2) == everything[2:]
 
 
 async def test_watcher_sees_events_of_another_process(folder):

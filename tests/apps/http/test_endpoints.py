@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 
 import jsonschema
@@ -14,6 +15,7 @@ from apps.http.conftest import plan_of, running, setup_of
 from callsheet.api.policies import load_policy
 from callsheet.apps.http.table import document
 
+SUM = {"index": 1, "title": "t", "tool": "add", "args": {"a": 1, "b": 2}, "depends_on": []}
 GOOD = plan_of("S1: @ADD (a=1) > $x", 'S2: @RESPOND ("$x")')
 OPENAPI = document()
 
@@ -47,6 +49,39 @@ def test_text_is_parsed_formatted_checked_and_drawn(api):
     assert told(api, "POST", "/v1/visualize", {"plan": GOOD})["graph"].startswith("graph TD")
     refused = api("POST", "/v1/visualize", {"plan": "what"})
     assert (refused.status, refused.code) == (422, "CFG019")
+
+
+EDITED = {
+    "ltp": ("# ltp: 2\nS1: @ADD (a=1, b=2) > $x", "\nS2: @RESPOND ($", "$x"),
+    "micro": ("@ADD 1 2 > x", "\nrespond $", "$x"),
+    "dag": (json.dumps({"steps": [SUM]}), "", ""),
+    "python": ("async def main():\n    x = await add(a=1, b=2)", "\n    return await ad", "add"),
+}
+"""A plan in each spelling, what is typed next, and what is proposed then."""
+
+
+def test_edited_text_is_marked_explained_and_completed_in_all_spellings(folder):
+    with running(folder, policy=load_policy("strict")) as api:
+        for syntax, (plan, typed, wanted) in EDITED.items():
+            marks = told(api, "POST", "/v1/editor/marks", {"plan": plan})
+            assert (marks["syntax"], marks["ok"]) == (syntax, True)
+            starts = accumulate(marks["tokens"][::3])
+            ends = zip(starts, marks["tokens"][1::3], strict=True)
+            words = [plan[start : start + length] for start, length in ends]
+            assert {"@ADD", "add", '"tool"'} & {*words}
+            at = plan.lower().index("add") + 2
+            about = told(api, "POST", "/v1/editor/hover", {"plan": plan, "at": at})
+            assert syntax == "dag" or "The sum of two numbers" in about["about"]
+            longer = {"plan": plan + typed, "at": len(plan + typed)}
+            found = told(api, "POST", "/v1/editor/completion", longer)["proposals"]
+            assert not typed or wanted in [one["label"] for one in found]
+        plan = 'S1: @FETCH_PAGE (url="https://h.test/") > $p\nS2: @NOTES ("$p") > $x\nS3: @RESPOND ($x)\n'
+        rows = told(api, "POST", "/v1/editor/marks", {"plan": plan})["diagnostics"]
+        assert [[fix["title"] for fix in row["fixes"]] for row in rows if row["code"] == "CHK040"] == [
+            ["write NOTE"]
+        ]
+        known = told(api, "POST", "/v1/editor/marks", {"plan": plan.replace("@NOTES", "@NOTE")})
+        assert {row["code"][:3] for row in known["diagnostics"] if row["severity"] == "error"} == {"POL"}
 
 
 def test_missing_variable_hint_names_inputs(api):

@@ -23,6 +23,7 @@ from callsheet.ir.expression import Variable, nodes
 from callsheet.ir.tree import all_statements, operands
 from callsheet.views.editor.document import open_document
 from callsheet.views.editor.occurrences import Kind, Role, occurrences
+from callsheet.views.highlight.other_spellings import RULES
 from callsheet.views.highlight.pygments_lexer import TOKENS, LtpLexer
 from callsheet.views.highlight.rules import NAMES, Scope, scan, textmate_grammar
 from strategies import plans
@@ -112,11 +113,11 @@ def test_highlighting_of_any_printed_plan_agrees_with_parser(plan) -> None:
     check(text, parse(text).require())
 
 
-@given(st.text(alphabet='S1:@A("$x\\\n ') | st.text(max_size=60))
-def test_highlighted_pieces_are_in_order_for_any_text(text) -> None:
-    """Pieces never overlap and never lie outside of the text."""
+@given(st.sampled_from([*RULES]), st.text(alphabet="S1:@A(\"$x\\\n f'{=#>") | st.text(max_size=60))
+def test_highlighted_pieces_are_in_order_for_any_text(syntax, text) -> None:
+    """In each spelling pieces never overlap and never lie outside of the text."""
     at = 0
-    for span, _ in scan(text):
+    for span, _ in scan(text, RULES[syntax]):
         assert at <= span.start < span.end <= len(text)
         at = span.end
 

@@ -11,6 +11,7 @@ from importlib.resources import files
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scripts.codemirror import HERE, MOST
 
 from callsheet.runtime.reporting import the_viewer
 from callsheet.views.report.page import NotBundled, bundle, embedded, page_of
@@ -62,14 +63,29 @@ def test_viewer_bundle_is_deterministic_without_imports_or_exports():
     assert not re.search(r"^\s*(?:import|export)\b", script, re.MULTILINE)
 
 
-def test_vendored_files_are_those_listed():
-    folder = files("callsheet.views") / "viewer" / "vendor"
+@pytest.mark.parametrize("place", ["views/viewer", "apps/web"])
+def test_vendored_files_are_those_listed(place):
+    folder = files("callsheet") / place / "vendor"
     told = json.loads(folder.joinpath("vendored.json").read_text())
     there = {file.name for file in folder.iterdir() if file.name.endswith(".js")}
     assert {row["file"] for row in told} == there
     for row in told:
         assert hashlib.sha256(folder.joinpath(row["file"]).read_bytes()).hexdigest() == row["sha256"]
-    assert all(row["file"] in folder.joinpath("LICENSES.txt").read_text() for row in told)
+        assert folder.joinpath(row["file"]).stat().st_size <= MOST
+    licences = folder.joinpath("LICENSES.txt").read_text()
+    assert all(row["file"] in licences for row in told)
+    assert all(part["package"] in licences for row in told for part in row.get("made_of", ()))
+
+
+def test_bundled_editor_is_of_the_versions_and_names_that_the_script_asks_for():
+    folder = files("callsheet.apps.web") / "vendor"
+    (row,) = json.loads(folder.joinpath("vendored.json").read_text())
+    made_of = {part["package"]: part["version"] for part in row["made_of"]}
+    asked = json.loads((HERE / "package.json").read_text())["dependencies"]
+    assert {name: made_of.get(name, version) for name, version in asked.items()} == asked
+    (exported,) = re.findall(r"export\{([^{}]*)\};\s*$", folder.joinpath("codemirror.js").read_text())
+    wanted = ",".join(re.findall(r"export \{([^}]*)\}", (HERE / "entry.js").read_text()))
+    assert {part.split()[-1] for part in exported.split(",")} == {*re.findall(r"\w+", wanted)}
 
 
 @given(st.recursive(st.text() | st.floats(allow_nan=False, allow_infinity=False), st.lists))

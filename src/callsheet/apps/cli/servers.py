@@ -374,12 +374,17 @@ def lsp(stdio: bool, port: int | None, policy: str, setup: Setup, variables: tup
             help="pip install 'callsheet[lsp]'",
         ) from error
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - as above
-    from callsheet.apps.lsp.documents import AnalysisContext, local_tools_of  # noqa: PLC0415 - as above
     from callsheet.apps.lsp.server import make_server  # noqa: PLC0415 - as above
+    from callsheet.apps.operations.editing import AnalysisContext, tools_of  # noqa: PLC0415 - as above
+    from callsheet.apps.toolbox import DeclaredTools  # noqa: PLC0415 - as above
 
     out = reserve_stdout() if port is None else None
     context = AnalysisContext(
-        setup, local_tools_of(setup), options.resolve_policy(policy, setup), tuple(inputs), setup.providers
+        setup,
+        tools_of(DeclaredTools(setup)),
+        options.resolve_policy(policy, setup),
+        tuple(inputs),
+        setup.providers,
     )
     if out is not None:
         serve_stdio(make_server(context), out)

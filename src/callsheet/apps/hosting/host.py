@@ -17,7 +17,16 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from callsheet.api.arguments import id_of_run
 from callsheet.api.run_service import cancel, check_plan_file, decide, record
-from callsheet.apps.hosting.recorded import RunSource, RunState, Watched, follow, recorded_outcome
+from callsheet.apps.hosting.recorded import (
+    Followed,
+    RunSource,
+    RunState,
+    SharedReadings,
+    Watched,
+    each_event,
+    follow,
+    recorded_outcome,
+)
 from callsheet.apps.hosting.requests import (
     ForkRequest,
     RerunRequest,
@@ -106,6 +115,7 @@ class Host:
         self.program_questions = ProgramQuestions()
         bounds = limits or setup.settings.limits
         self.config = HostConfig(self.tools, bounds, policy, say, self.beside, journal.path, name)
+        self._readings = SharedReadings(journal, self.beside, self.state)
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="callsheet-host")
         self._queue = RunQueue(journal, self.config, self.masker, self.asks, capacity)
 
@@ -276,7 +286,11 @@ class Host:
 
     def watch(self, run_id: str, after: int = 0) -> AsyncGenerator[Watched]:
         """The events of a run after the number `after`, and new ones; see `recorded.follow`."""
-        return follow(RunSource(self.journal, self.beside, self.hosted, self.state), run_id, after)
+        return each_event(self.follow(run_id, after))
+
+    def follow(self, run_id: str, after: int = 0) -> AsyncGenerator[Followed]:
+        """The same, with events that were read together in one."""
+        return follow(RunSource(self._readings, self.hosted), run_id, after)
 
     async def resume(self, run_id: str, terms: ResumeOptions | None = None) -> None:
         """Queue a run to be resumed; `problem` tells later if that failed.

@@ -6,11 +6,12 @@ In: a journal, a run's id. Out: events in order, each once; the state of the run
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import replace
-from functools import partial
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from callsheet.apps.hosting.live_calls import CallReport
 from callsheet.apps.hosting.run_queue import HostedRun
@@ -46,6 +47,8 @@ _POLL = 0.5
 """Seconds between polls of a run in another process."""
 _REST = 0.02
 """Seconds to wait for further events, so that they are read together."""
+_EACH = 0.0005
+"""The same for each follower of the run, since each takes processor time for what it is told."""
 
 
 def label_of_run(journal: Journal, run_id: str) -> Label:
@@ -69,6 +72,9 @@ def label_of_run(journal: Journal, run_id: str) -> Label:
     return join((monitor.variable_labels.last[0], monitor.implicit_flows.base, *seen))
 
 
+_T = TypeVar("_T")
+
+
 class RunState(NamedTuple):
     """The state of a run: its status as shown to people, the number of its events, whether it has ended."""
 
@@ -83,20 +89,103 @@ class CallReports(NamedTuple):
     calls: Sequence[CallReport]
 
 
-Watched = Event | RunState | CallReports
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """Events that were read together, for all followers of a run."""
+
+    events: Sequence[Event]
+    _made: dict[object, Any] = field(default_factory=dict[object, Any])
+
+    def made(self, make: Callable[[Sequence[Event]], _T]) -> _T:
+        """What a function makes of them, once for all followers."""
+        if make not in self._made:
+            self._made[make] = make(self.events)
+        return self._made[make]
+
+
+Followed = EventPage | RunState | CallReports
 """What `follow` yields."""
+Watched = Event | RunState | CallReports
+"""The same, with each event by itself."""
+
+
+async def each_event(followed: AsyncGenerator[Followed]) -> AsyncGenerator[Watched]:
+    """What `follow` yields, with each event by itself."""
+    async with aclosing(followed):
+        async for one in followed:
+            for each in one.events if isinstance(one, EventPage) else (one,):
+                yield each
+
+
+@dataclass(slots=True)
+class _Round:
+    """What was read of a run from a moment on, by name; the next write here sets `change`."""
+
+    change: asyncio.Event | None
+    begun: float
+    readings: dict[object, asyncio.Future[Any]] = field(default_factory=dict[object, "asyncio.Future[Any]"])
+
+
+@dataclass(slots=True)
+class SharedReadings:
+    """What the followers of a run read of it: once for all that ask for the same.
+
+    A reading is given again until something is written here, and for half the time between two polls, since
+    other processes write too.
+    """
+
+    journal: Journal
+    beside: Offload
+    read_state: Callable[[str], RunState]
+    _rounds: dict[str, _Round] = field(default_factory=dict[str, _Round])
+    _followers: Counter[str] = field(default_factory=Counter[str])
+
+    @contextmanager
+    def of(self, run_id: str) -> Generator[Callable[[], int]]:
+        """Keep what is read of a run during the context, whose value gives the number of its followers."""
+        self._followers[run_id] += 1
+        try:
+            yield lambda: self._followers[run_id]
+        finally:
+            self._followers[run_id] -= 1
+            if not self._followers[run_id]:
+                del self._followers[run_id]
+                self._rounds.pop(run_id, None)
+
+    async def state(self, run_id: str, change: asyncio.Event | None) -> RunState:
+        """The state of a run; what was written later than this sets `change`."""
+        return await self._read(run_id, change, "state", lambda: self.read_state(run_id))
+
+    async def page(self, run_id: str, change: asyncio.Event | None, after: int) -> EventPage:
+        """The first events after a number, as for `state`. Raises JournalError as `Journal.events` does."""
+        return await self._read(run_id, change, after, lambda: EventPage(_page(self.journal, run_id, after)))
+
+    async def _read(
+        self, run_id: str, change: asyncio.Event | None, name: object, read: Callable[[], _T]
+    ) -> _T:
+        now, current = asyncio.get_running_loop().time(), self._rounds.get(run_id)
+        is_late = change is not None and change.is_set()  # who is late reads again in any case
+        if (
+            current is None
+            or now - current.begun > _POLL / 2
+            or (current.change is not change and not is_late)
+        ):
+            current = self._rounds[run_id] = _Round(change, now)
+        reading = current.readings.get(name)
+        if reading is None:
+            reading = current.readings[name] = asyncio.ensure_future(self.beside(read))
+            reading.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return await asyncio.shield(reading)
 
 
 class RunSource(NamedTuple):
     """What `follow` needs to observe the runs of a host."""
 
-    journal: Journal
-    beside: Offload
+    readings: SharedReadings
     hosted: Callable[[str], HostedRun | None]
-    state: Callable[[str], RunState]
 
 
-async def follow(source: RunSource, run_id: str, after: int = 0) -> AsyncGenerator[Watched]:
+async def follow(source: RunSource, run_id: str, after: int = 0) -> AsyncGenerator[Followed]:
     """The events of a run after the number `after`, then new ones, until the run has ended.
 
     `run_id` is the complete id. The state of the run comes first, and again after the events that changed it.
@@ -106,43 +195,47 @@ async def follow(source: RunSource, run_id: str, after: int = 0) -> AsyncGenerat
     """
     last_status: str | None = None
     told = 0
-    while True:
-        run = source.hosted(run_id)
-        change = None if run is None else run.changed.next()
-        state = await source.beside(lambda: source.state(run_id))
-        if last_status is None:
-            yield state
-            last_status = state.status
-        while page := await source.beside(partial(_page, source.journal, run_id, after)):
-            for event in page:
-                yield event
-            after = page[-1].seq
-        if state.status != last_status:
-            yield state
-            last_status = state.status
-        if state.is_final and after >= state.events:
-            return
-        if run is not None and run.calls.version != told:
-            told = run.calls.version
-            yield CallReports(run.calls.reports())
-        await _wait(change)
+    readings = source.readings
+    with readings.of(run_id) as followers:
+        while True:
+            run = source.hosted(run_id)
+            change = None if run is None else run.changed.next()
+            state = await readings.state(run_id, change)
+            if last_status is None:
+                yield state
+                last_status = state.status
+            while (page := await readings.page(run_id, change, after)).events:
+                yield page
+                after = page.events[-1].seq
+                if len(page.events) < _PAGE:
+                    break
+            if state.status != last_status:
+                yield state
+                last_status = state.status
+            if state.is_final and after >= state.events:
+                return
+            if run is not None and run.calls.version != told:
+                told = run.calls.version
+                yield CallReports(run.calls.reports())
+            await _wait(change, followers())
 
 
 def _page(journal: Journal, run_id: str, after: int) -> list[Event]:
     return list(islice(journal.events(run_id, after, lenient=True), _PAGE))
 
 
-async def _wait(change: asyncio.Event | None) -> None:
-    """Wait until something is written, or until the next poll."""
+async def _wait(change: asyncio.Event | None, followers: int) -> None:
+    """Wait until something is written, or until the next poll; the longer, the more follow the run."""
+    more = _EACH * (followers - 1)
     if change is None:
-        await asyncio.sleep(_POLL)
+        await asyncio.sleep(_POLL + more)
         return
     try:
-        async with asyncio.timeout(_POLL):
+        async with asyncio.timeout(_POLL + more):
             await change.wait()
     except TimeoutError:
         return
-    await asyncio.sleep(_REST)
+    await asyncio.sleep(_REST + more)
 
 
 def delete_run(journal: Journal, run: RunInfo) -> None:

@@ -6,7 +6,7 @@ Events are server-sent; the id of each is its number in the journal.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Annotated, Any, NotRequired, TypedDict
@@ -16,7 +16,7 @@ from starlette.responses import Response, StreamingResponse
 
 from callsheet.apps.hosting import RunState
 from callsheet.apps.hosting.live_calls import CallReport
-from callsheet.apps.hosting.recorded import CallReports, Watched
+from callsheet.apps.hosting.recorded import CallReports, Followed
 from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint, Query, ResponseSpec, reference
 from callsheet.apps.http.problems import Problem, json_bytes, problem_json, status_of
 from callsheet.apps.http.state import State
@@ -105,7 +105,7 @@ def _after(req: ApiRequest[Empty, EventsQuery]) -> int:
 
 
 async def _stream_lines(state: State, run_id: str, after: int, mark: object) -> AsyncGenerator[bytes]:
-    events = state.host.watch(run_id, after)
+    events = state.host.follow(run_id, after)
     try:
         yield _RETRY
         async for event in _with_heartbeats(events, state):
@@ -116,7 +116,7 @@ async def _stream_lines(state: State, run_id: str, after: int, mark: object) -> 
             elif isinstance(event, CallReports):
                 yield _message({"calls": [_report(call) for call in event.calls]}, name="progress")
             else:
-                yield _message(event_json(event), number=event.seq)
+                yield event.made(_messages)
         if state.stopping.is_set():
             return
         info = state.host.info(run_id)
@@ -130,9 +130,13 @@ async def _stream_lines(state: State, run_id: str, after: int, mark: object) -> 
         await events.aclose()
 
 
-async def _with_heartbeats(events: AsyncGenerator[Watched], state: State) -> AsyncIterator[Watched | None]:
+def _messages(events: Sequence[Event]) -> bytes:
+    return b"".join(_message(event_json(event), number=event.seq) for event in events)
+
+
+async def _with_heartbeats(events: AsyncGenerator[Followed], state: State) -> AsyncIterator[Followed | None]:
     """The events, and None after each interval without one; ends when the server shuts down."""
-    following: asyncio.Task[Watched] | None = None
+    following: asyncio.Task[Followed] | None = None
     stopping = asyncio.create_task(state.stopping.wait())
     try:
         while not state.stopping.is_set():

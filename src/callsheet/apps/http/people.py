@@ -64,7 +64,7 @@ RIGHTS: Mapping[tuple[str, str], Right | None] = {
         ("POST", f"/v1/{text}"): None
         for text in (
             "parse", "validate", "visualize", "format", "verify", "explain-policy", "dry-run",
-            "session", "webhooks/{name}",
+            "editor/marks", "editor/completion", "editor/hover", "session", "webhooks/{name}",
         )
     },
     ("DELETE", "/v1/session"): None,

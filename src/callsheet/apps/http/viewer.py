@@ -154,23 +154,25 @@ POLICY = "; ".join(
 """The content security policy of the viewer: only files and requests of this server."""
 
 
-async def index(_state: State, _request: Request) -> Response:
+async def index(_state: State, request: Request) -> Response:
     """The viewer's page."""
-    return _file("index.html")
+    return _file("index.html", request)
 
 
 async def asset(_state: State, request: Request) -> Response:
     """A file that the page loads."""
-    return _file(str(request.path_params["name"]))
+    return _file(str(request.path_params["name"]), request)
 
 
 WEB: Mapping[str, Answers] = {"/": index, "/assets/{name}": asset}
 """The routes besides the API."""
 
 
-def _file(name: str) -> Response:
+def _file(name: str, request: Request) -> Response:
     found = assets().get(name)
     if found is None:
         return problem_of(Problem("API009", f"there is no file {name[:80]!a}"))
-    headers = {"content-security-policy": POLICY, "cache-control": "no-cache"}
+    headers = {"content-security-policy": POLICY, "cache-control": "no-cache", "etag": found.tag}
+    if request.headers.get("if-none-match") == found.tag:
+        return Response(None, 304, headers)
     return Response(found.data, 200, headers, found.media_type)

@@ -15,6 +15,7 @@ from pygls.lsp.server import LanguageServer
 from callsheet.apps.lsp import convert
 from callsheet.apps.lsp.documents import DocumentVersion, OpenDocuments
 from callsheet.diagnostics import CallsheetError, Fix, Span
+from callsheet.frontends.spelling import Syntax
 from callsheet.views.editor.annotations import MODIFIERS, TYPES, hints_in, tokens
 from callsheet.views.editor.completion import proposals_at
 from callsheet.views.editor.document import PlanDocument, folds, outline
@@ -57,6 +58,8 @@ def _register_annotations(on: _Requests) -> None:
     def semantic_tokens(
         snapshot: DocumentVersion, plan: PlanDocument, within: lsp.Range | None
     ) -> lsp.SemanticTokens:
+        if plan.syntax is Syntax.PYTHON:  # an editor has a server for Python, which colours it
+            return lsp.SemanticTokens([])
         span: Span | None = None if within is None else convert.span_of(snapshot.places, within)
         spans = tokens(plan, on.documents.latest_analysis(snapshot).knowledge, span)
         return lsp.SemanticTokens(convert.token_data(snapshot.places, spans))

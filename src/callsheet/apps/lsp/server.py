@@ -17,13 +17,9 @@ from pygls.lsp.server import LanguageServer
 
 from callsheet import __version__
 from callsheet.apps.lsp import convert, features
-from callsheet.apps.lsp.documents import (
-    AnalysisContext,
-    DocumentVersion,
-    OpenDocuments,
-    local_tools_of,
-    server_tools_of,
-)
+from callsheet.apps.lsp.documents import DocumentVersion, OpenDocuments, server_tools_of
+from callsheet.apps.operations.editing import AnalysisContext, tools_of
+from callsheet.apps.toolbox import DeclaredTools
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.views.editor.document import Units
 
@@ -100,7 +96,7 @@ class ServerState:
         """Reload the tools; servers are queried only if their configuration was named."""
         setup = self.documents.context.setup
         try:
-            tools = local_tools_of(setup)
+            tools = tools_of(DeclaredTools(setup))
             diagnostics: tuple[Diagnostic, ...] = ()
             if setup.mcp_configs:
                 tools, diagnostics = await server_tools_of(setup)

@@ -102,7 +102,7 @@ def check_text(
     if text.plan is not None:
         found = (*check_plan(text.plan, None, inputs), *idle_inputs(text.plan, inputs))
     elif text.partial is not None and text.partial.steps:
-        found = check_readable(text.partial, text.lost, None)
+        found = check_readable(text.partial, text.unread, None)
     else:
         found = ()
     return Checked(text, (*text.diagnostics, *found))
@@ -120,7 +120,7 @@ def check_with(
         return Checked(text, text.diagnostics), declared.local, None
     registry, before, not_asked = declared.tools_for(plan, asks_servers=asks_servers)
     if text.plan is None:
-        found = check_readable(plan, text.lost, registry, not_asked=not_asked)
+        found = check_readable(plan, text.unread, registry, not_asked=not_asked)
     else:
         found = (
             *before,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from callsheet.api.texts import is_canonical_json, plan_of_json
-from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span
 from callsheet.frontends.spelling import (
     Reading,
     Syntax,
@@ -44,7 +44,7 @@ class PlanText:
     """A text that was read as a plan; `plan` is None if `diagnostics` contain an error.
 
     `path` is the file, None for standard input; `syntax` is None for canonical JSON and for a text in no
-    syntax. If there is no plan, `partial` has the steps that could be parsed, and `lost` the text of the
+    syntax. If there is no plan, `partial` has the steps that could be parsed, and `lost` the places of the
     others.
     """
 
@@ -53,7 +53,7 @@ class PlanText:
     plan: Plan | None
     diagnostics: tuple[Diagnostic, ...]
     partial: Plan | None = None
-    lost: str = ""
+    lost: tuple[Span, ...] = ()
     syntax: Syntax | None = None
     is_json: bool = False
     """Whether the plan was given in its canonical JSON form."""
@@ -61,6 +61,11 @@ class PlanText:
     """Whether a JSON plan was given as YAML."""
     stored: StoredPlan | None = None
     """The plan of the library that this is; None for a file and for standard input."""
+
+    @property
+    def unread(self) -> str:
+        """The text of the steps that could not be parsed."""
+        return "\n".join(self.source.text[slice(*span)] for span in self.lost)
 
     def require(self) -> Plan:
         """The plan; raises CallsheetError with all errors of the text."""
@@ -123,11 +128,10 @@ def _text_of(
         more = doubts_about(reading, source.text, by_suffix)
         if reading.syntax is None:
             return PlanText(path, source, None, more, result.partial)
-    lost = "\n".join(source.text[span.start : span.end] for span in result.lost)
     diagnostics = (*result.diagnostics, *more)
     is_yaml = reading.syntax is Syntax.DAG and not is_json(source.text)
     return PlanText(
-        path, source, result.plan, diagnostics, result.partial, lost, reading.syntax, is_yaml=is_yaml
+        path, source, result.plan, diagnostics, result.partial, result.lost, reading.syntax, is_yaml=is_yaml
     )
 
 
@@ -159,7 +163,5 @@ def _from_data(path: Path | None, source: Source) -> PlanText:
     from callsheet.frontends.dag import parse_dag  # noqa: PLC0415 - only for a JSON plan
 
     result = parse_dag(source.text, source.name, is_yaml=is_yaml)
-    lost = "\n".join(source.text[span.start : span.end] for span in result.lost)
-    return PlanText(
-        path, source, result.plan, result.diagnostics, result.partial, lost, Syntax.DAG, is_yaml=is_yaml
-    )
+    found, partial = result.diagnostics, result.partial
+    return PlanText(path, source, result.plan, found, partial, result.lost, Syntax.DAG, is_yaml=is_yaml)

@@ -24,7 +24,7 @@ from typing import (
     is_typeddict,
 )
 
-from callsheet.diagnostics import Diagnostic, Source, to_json
+from callsheet.diagnostics import Diagnostic, Fix, Source, fix_to_json, to_json
 
 Schema: TypeAlias = "dict[str, Any]"
 
@@ -170,6 +170,11 @@ Ok = Annotated[bool, "whether there are no errors"]
 SyntaxWord = Annotated[str | None, "the syntax: ltp, micro, dag, python, or json for the canonical form"]
 PlanHash = Annotated[str, "the SHA-256 of the plan's canonical form"]
 Time = Annotated[str, "a time as ISO 8601, in UTC"]
+
+
+def fix_row(fix: Fix) -> FixRow:
+    """A fix as data."""
+    return cast("FixRow", fix_to_json(fix))
 
 
 def diagnostic_rows(

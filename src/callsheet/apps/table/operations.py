@@ -7,6 +7,7 @@ from typing import Any
 from callsheet.apps.table.answers import ANSWER_OPERATIONS
 from callsheet.apps.table.beginnings import BEGINNING_OPERATIONS
 from callsheet.apps.table.bulk import BULK_OPERATIONS
+from callsheet.apps.table.editing import EDITING_OPERATIONS
 from callsheet.apps.table.operation import Operation
 from callsheet.apps.table.plans import PLAN_OPERATIONS
 from callsheet.apps.table.proofs import PROOF_OPERATIONS
@@ -17,6 +18,7 @@ from callsheet.apps.table.undo import UNDO_OPERATIONS
 
 OPERATIONS: tuple[Operation[Any, Any], ...] = (
     *TEXT_OPERATIONS,
+    *EDITING_OPERATIONS,
     *PROOF_OPERATIONS,
     *PLAN_OPERATIONS,
     *START_OPERATIONS,

@@ -6,6 +6,7 @@ In: the modules and styles of this package and of the viewer of runs. Out: files
 from __future__ import annotations
 
 from functools import cache
+from hashlib import sha256
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ from callsheet.runtime.reporting import viewer_modules, viewer_style
 from callsheet.views.report.page import bundle
 
 _ENTRY = "web/pages/app.js"
+_SCRIPT = "text/javascript; charset=utf-8"
 _PAGE = """<!doctype html>
 <html lang="en">
 <head>
@@ -38,13 +40,23 @@ class Asset(NamedTuple):
     media_type: str
     data: bytes
 
+    @property
+    def tag(self) -> str:
+        """The name of exactly these bytes, by which a browser knows whether it has them."""
+        return _tag(self.data)
+
+
+@cache
+def _tag(data: bytes) -> str:
+    return f'"{sha256(data).hexdigest()[:32]}"'
+
 
 @cache
 def assets() -> dict[str, Asset]:
     """The files of the web viewer, by name; `index.html` is the page.
 
     >>> sorted(assets())
-    ['app.css', 'app.js', 'index.html']
+    ['app.css', 'app.js', 'codemirror.js', 'index.html']
     """
     folder = files("callsheet.apps.web")
     pages = {
@@ -56,6 +68,7 @@ def assets() -> dict[str, Asset]:
     style = viewer_style() + "\n" + folder.joinpath("styles", "pages.css").read_text(encoding="utf-8")
     return {
         "index.html": Asset("text/html; charset=utf-8", _PAGE.encode()),
-        "app.js": Asset("text/javascript; charset=utf-8", script.encode()),
+        "app.js": Asset(_SCRIPT, script.encode()),
+        "codemirror.js": Asset(_SCRIPT, folder.joinpath("vendor", "codemirror.js").read_bytes()),
         "app.css": Asset("text/css; charset=utf-8", style.encode()),
     }

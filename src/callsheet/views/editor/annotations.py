@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -14,7 +14,8 @@ from callsheet.machine.ahead.waits import StepSchedule
 from callsheet.views.editor.document import PlanDocument
 from callsheet.views.editor.knowledge import NOTHING, Knowledge
 from callsheet.views.editor.occurrences import Kind, Role, occurrences
-from callsheet.views.highlight.rules import Scope, scan
+from callsheet.views.highlight.other_spellings import RULES
+from callsheet.views.highlight.rules import Piece, Scope, scan
 
 _MOST_STEPS = 2_000
 """Longer plans have no hints of concurrency, whose cost is quadratic in their length."""
@@ -50,10 +51,10 @@ def hints_in(document: PlanDocument, known: Knowledge, within: Span | None = Non
     if document.plan is None:
         return ()
     stretch = within or Span(0, len(document.text))
-    if document.syntax is Syntax.PYTHON:
-        from callsheet.views.editor.python import hints_in_python  # noqa: PLC0415 - only for Python plans
+    if document.plan.tree is not None:
+        from callsheet.views.editor.python import hints_in_blocks  # noqa: PLC0415 - only for plans with blocks
 
-        return tuple(sorted(hints_in_python(document, stretch), key=lambda hint: hint.offset))
+        return tuple(sorted(hints_in_blocks(document, stretch), key=lambda hint: hint.offset))
     hints = [*_labels(document, known, stretch), *_order(document, known, stretch)]
     return tuple(sorted(hints, key=lambda hint: hint.offset))
 
@@ -180,21 +181,20 @@ class Token(NamedTuple):
 def tokens(
     document: PlanDocument, known: Knowledge = NOTHING, within: Span | None = None
 ) -> tuple[Token, ...]:
-    """Returns the tokens of LTP text, those that touch `within` if it is given; none for other syntaxes.
+    """Returns the tokens of a text, those that touch `within` if it is given.
 
     >>> from callsheet.views.editor.document import open_document
     >>> [(t.kind, *t.modifiers) for t in tokens(open_document("S1: @A > $x"))]
     [('label', 'declaration'), ('function',), ('operator',), ('variable', 'declaration')]
     """
-    if document.syntax is not Syntax.LTP:
-        return ()
     return tuple(_tokens(document, known, within or Span(0, len(document.text))))
 
 
 def _tokens(document: PlanDocument, known: Knowledge, within: Span) -> Iterator[Token]:
     text = document.text
     modifiers_at = _plan_modifiers(document, known)
-    for span, scope in scan(text):
+    pieces = scan(text, RULES[document.syntax])
+    for span, scope in _with_bare_variables(document, pieces) if document.syntax is Syntax.MICRO else pieces:
         kind = KINDS.get(scope)
         if kind is None or span.end <= within.start or span.start >= within.end:
             continue
@@ -203,6 +203,20 @@ def _tokens(document: PlanDocument, known: Knowledge, within: Span) -> Iterator[
             modifiers = (*modifiers, LIBRARY)
         for line in _lines(text, span):
             yield Token(line, kind, modifiers)
+
+
+def _with_bare_variables(document: PlanDocument, pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """Yields the pieces of Micro-CLI and, between them, the variables that stand there without a mark."""
+    named = (one.span for one in occurrences(document) if one.entity.kind is Kind.VARIABLE)
+    waiting, at = [*named][::-1], 0
+    for piece in pieces:
+        while waiting and waiting[-1].end <= piece.span.start:
+            bare = waiting.pop()
+            if bare.start >= at:
+                yield Piece(bare, Scope.VARIABLE)
+        at = piece.span.end
+        yield piece
+    yield from (Piece(bare, Scope.VARIABLE) for bare in reversed(waiting) if bare.start >= at)
 
 
 def _plan_modifiers(document: PlanDocument, known: Knowledge) -> dict[int, tuple[str, ...]]:

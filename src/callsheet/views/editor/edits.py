@@ -36,8 +36,13 @@ def repairs_in(
         Repair(fix, diagnostic)
         for diagnostic in diagnostics
         if diagnostic.span is not None and _touch(diagnostic.span, span)
-        for fix in (*fixes_of(diagnostic, document.text), *_arguments(document, diagnostic, known))
+        for fix in repairs_of(document, diagnostic, known)
     )
+
+
+def repairs_of(document: PlanDocument, diagnostic: Diagnostic, known: Knowledge = NOTHING) -> tuple[Fix, ...]:
+    """Returns the repairs of a finding."""
+    return (*fixes_of(diagnostic, document.text), *_arguments(document, diagnostic, known))
 
 
 def fix_all(document: PlanDocument, diagnostics: Iterable[Diagnostic]) -> Fix | None:

@@ -101,7 +101,7 @@ def _of_step(document: PlanDocument, number: int, step: Step) -> Iterator[Occurr
     text = document.text
     yield from _own_id(document, number, step)
     if step.foreach is not None and step.foreach.span is not None:
-        loop = _find(text, rf"\$?({re.escape(step.foreach.var)})(?=[ \t\r\n]+(?i:IN)\b)", step.foreach.span)
+        loop = _find(text, step.foreach.var, _BEFORE_IN, step.foreach.span)
         if loop is not None:
             yield Occurrence(Entity(Kind.VARIABLE, step.foreach.var, number), Role.WRITE, loop, number)
     for place, nodes in step.reads():
@@ -152,14 +152,24 @@ def _read(text: str, ref: Ref, loop: int | None, number: int) -> Iterator[Occurr
 def _written(text: str, output: Output, number: int) -> Iterator[Occurrence]:
     if output.span is None:
         return
-    span = _find(text, rf"({re.escape(output.var)})(?![A-Za-z0-9_])", output.span)
+    span = _find(text, output.var, _NAME_END, output.span)
     if span is not None:
         yield Occurrence(Entity(Kind.VARIABLE, output.var), Role.WRITE, span, number)
 
 
-def _find(text: str, pattern: str, span: Span) -> Span | None:
-    match = re.compile(pattern).search(text, *span)
-    return None if match is None else Span(*match.span(1))
+_BEFORE_IN = re.compile(r"[ \t\r\n]+(?i:IN)\b")
+_NAME_END = re.compile(r"(?![A-Za-z0-9_])")
+
+
+def _find(text: str, name: str, behind: re.Pattern[str], span: Span) -> Span | None:
+    """Returns the first place of a name with this behind it."""
+    at = text.find(name, *span)
+    while at >= 0:
+        end = at + len(name)
+        if behind.match(text, end, span.end) is not None:
+            return Span(at, end)
+        at = text.find(name, at + 1, span.end)
+    return None
 
 
 def _within(text: str, name: str, span: Span) -> Span | None:

@@ -250,8 +250,8 @@ def _open_bracket(text: str, offset: int) -> int | None:
 # ---------------------------------------------------------------- hints
 
 
-def hints_in_python(document: PlanDocument, within: Span) -> Iterator[Hint]:
-    """What runs side by side, at the end of the line where it begins."""
+def hints_in_blocks(document: PlanDocument, within: Span) -> Iterator[Hint]:
+    """What runs side by side in a plan with blocks, at the end of the line where it begins."""
     of = None if document.plan is None else document.plan.tree
     for one in () if of is None else tree.all_statements(of):
         match one:

@@ -55,7 +55,7 @@ class Scope(StrEnum):
     """Brackets, commas and colons."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # a scan finds what it compiled of one by its identity
 class Rule:
     """A pattern; `scopes` are those of its groups in order, or without groups that of the whole match."""
 
@@ -63,7 +63,7 @@ class Rule:
     scopes: tuple[Scope | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # as above
 class Region:
     """The text from a match of `begin` to one of `end`; `end` is tried before the rules `inside`.
 
@@ -138,7 +138,7 @@ TEXTS = (
 
 COMMENT = Rule(r"#[^\n]*", (Scope.COMMENT,))
 
-_VALUES: tuple[Rule | Region, ...] = (
+VALUES: tuple[Rule | Region, ...] = (
     COMMENT,
     *TEXTS,
     _BRACED,
@@ -147,8 +147,14 @@ _VALUES: tuple[Rule | Region, ...] = (
     Rule(r"\b(?i:true|false|null|none)\b", (Scope.CONSTANT,)),
 )
 
+OUTPUT = Rule(
+    rf"(>)[ \t]*(\$?{NAME})(?:[ \t]*(:)[ \t]*({_CASTS})\b)?",
+    (Scope.OPERATOR, Scope.VARIABLE, Scope.BRACKET, Scope.CAST),
+)
+"""The output of a step."""
+
 CONDITION: tuple[Rule | Region, ...] = (
-    *_VALUES,
+    *VALUES,
     Rule(r"\b(?:AND|OR|NOT|IN)\b|\b(?i:IS_EMPTY|NOT_EMPTY|contains)\b", (Scope.WORD,)),
     Rule(_OPERATORS, (Scope.OPERATOR,)),
     Rule(r"[()\[\]{},:]", (Scope.BRACKET,)),
@@ -229,12 +235,9 @@ ROOT: tuple[Rule | Region, ...] = (
     Rule(r"@(?i:RETRY)\b|\b(?i:ON_FAIL)\b", (Scope.KEYWORD,)),
     Rule(rf"@(?i:{_any(_OPERATIONS)})\b", (Scope.OPERATION,)),
     Rule(r"@[A-Za-z0-9_]+", (Scope.TOOL,)),
-    Rule(
-        rf"(>)[ \t]*(\$?{NAME})(?:[ \t]*(:)[ \t]*({_CASTS})\b)?",
-        (Scope.OPERATOR, Scope.VARIABLE, Scope.BRACKET, Scope.CAST),
-    ),
+    OUTPUT,
     Rule(rf"(?<![$\w])({NAME})[ \t]*(=)(?!=)", (Scope.ARGUMENT, Scope.OPERATOR)),
-    *_VALUES,
+    *VALUES,
     Rule(r"[()\[\]{},:]", (Scope.BRACKET,)),
 )
 """The rules everywhere else."""
@@ -254,17 +257,18 @@ class _State(NamedTuple):
     rules: tuple[tuple[Rule | Region, re.Pattern[str]], ...]
 
 
-def scan(text: str) -> Iterator[Piece]:
-    """Yields the pieces of a text.
+def scan(text: str, rules: tuple[Rule | Region, ...] = ROOT) -> Iterator[Piece]:
+    """Yields the pieces of a text, by default of LTP text.
 
     >>> [str(piece.scope) for piece in scan('S1: @A ("$y") > $z')][:5]
     ['label', 'bracket', 'tool', 'bracket', 'string']
     """
     stack: list[Region | None] = [None]
+    root = _root(rules)
     pos = 0
     while True:
         region = stack[-1]
-        state = _root() if region is None else _inside(region)
+        state = root if region is None else _inside(region)
         match = state.pattern.search(text, pos)
         within = None if region is None else region.scope
         end = len(text) if match is None else match.start()
@@ -304,8 +308,8 @@ def _pieces(rule: Rule, own: re.Pattern[str], text: str, start: int) -> Iterator
 
 
 @cache
-def _root() -> _State:
-    return _state(ROOT, None)
+def _root(rules: tuple[Rule | Region, ...]) -> _State:
+    return _state(rules, None)
 
 
 @cache

@@ -67,16 +67,32 @@ export function Header() {
 const LONGEST_LINE = 240; // the characters of an answer that are shown at first, and its lines
 const MOST_LINES = 2;
 
-// What the run ended with: its error, and its answer or the message with which the plan ended it.
+// What the run was given and what it ended with: its error, and its answer or the message with which the plan ended it.
 function Outcome({ run }) {
   const parts = [
     ["error", run.error],
     [run.terminated ? "message" : "answer", run.response],
   ].filter(([, value], n, all) => value >= 0 && (n === 0 || value !== all[0][1]));
-  if (!parts.length) return "";
-  return html`<dl class="outcome">${parts.map(
-    ([name, value]) => html`<${Said} key=${name} name=${name} value=${value} />`,
-  )}</dl>`;
+  const given = model.value.writes.filter((write) => write.made === "input");
+  if (!parts.length && !given.length) return "";
+  return html`<dl class="outcome">
+    ${parts.map(([name, value]) => html`<${Said} key=${name} name=${name} value=${value} />`)}
+    ${given.length ? html`<${Inputs} given=${given} />` : ""}
+  </dl>`;
+}
+
+const MOST_INPUTS = 6;
+
+// What the run was given; each shows its value and who read it.
+function Inputs({ given }) {
+  const more = given.length - MOST_INPUTS;
+  return html`<div class="said">
+    <dt>inputs</dt>
+    <dd class="inputs-given">${given.slice(0, MOST_INPUTS).map((write) => html`
+      <button key=${write.n} class="link" onClick=${() => pickWrite(write)}>$${write.name}</button>${" "}
+      <code>${model.value.preview(write.value, 60)}</code>${" "}`)}
+      ${more > 0 ? html`<button class="link" onClick=${() => (lower.value = "facts")}>and ${more} more</button>` : ""}</dd>
+  </div>`;
 }
 
 function Said({ name, value }) {

@@ -28,6 +28,10 @@ const KEYS = [
   ["Enter", "open the row"],
   ["Ctrl Enter", "in the editor: run the plan"],
   ["Ctrl S", "in the editor: save the plan"],
+  ["Ctrl Space", "in the editor: what may stand here"],
+  ["Ctrl K Ctrl I", "in the editor: explain the word"],
+  ["F8", "in the editor: the next finding"],
+  ["Ctrl .", "in the editor: to the fix for this line"],
   ["t", "light, dark, auto"],
   ["?", "this help; a run has further keys"],
 ];
@@ -128,7 +132,7 @@ function listen(onHelp) {
   const places = Object.fromEntries(PLACES.map(([name, , key]) => [key, name]));
   const onKey = (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || !isSignedIn.value) return;
-    if (event.target.closest("input, textarea, select") || document.querySelector("dialog[open]")) return;
+    if (event.target.closest("input, textarea, select, .text-place") || document.querySelector("dialog[open]")) return;
     const hasRun = model.value !== null; // then most keys belong to the viewer
     if (places[event.key] && !(hasRun && event.key !== "r")) go(places[event.key]);
     else if (hasRun) return;

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { LEVELS, html } from "../../viewer/ui.js";
 import { request } from "./session.js";
-import { setCursor } from "./textarea.js";
+import { fixesOf, setCursor } from "./text.js";
 
 const ORDER = ["error", "warning", "hint"];
 
@@ -25,7 +25,7 @@ function Finding({ row, line, onGo, onFix }) {
     if (page) setPage("");
     else setPage(await request(`/v1/explain/${row.code}`).then((data) => data.page, (error) => error.message));
   };
-  return html`<li>
+  return html`<li data-line=${row.line}>
     <p>
       <span class=${`level is-${row.severity}`}><span aria-hidden="true">${shape}</span> ${word}</span>${" "}
       ${row.line ? html`
@@ -35,15 +35,23 @@ function Finding({ row, line, onGo, onFix }) {
     </p>
     ${line === undefined ? "" : html`<pre class="caret">${caret(line, row)}</pre>`}
     ${row.help ? html`<p class="quiet">${row.help}</p>` : ""}
-    ${row.fix && onFix ? html`<button class="plain" onClick=${() => onFix(row.fix)}>Fix: ${row.fix.title}</button>` : ""}
+    ${onFix ? fixesOf(row).map((fix) => html`
+      <button key=${fix.title} class="plain fix" onClick=${() => onFix(fix)}>Fix: ${fix.title}</button>${" "}`) : ""}
     ${page ? html`<pre class="code-page">${page}</pre>` : ""}
   </li>`;
 }
 
-// Returns the line with carets below the marked range.
+const MOST = 120; // the characters of a line that are shown
+
+// Returns the line, of a long one the part around the marked range, with carets below the range.
 function caret(line, { column, end_line: endLine, end_column: end, line: start }) {
+  const characters = [...line];
+  const from = characters.length > MOST ? Math.max(0, column - 1 - MOST / 3) : 0;
+  const shown = characters.slice(from, from + MOST).join("");
+  const [before, after] = [from ? "…" : "", from + MOST < characters.length ? "…" : ""];
   const length = Math.max(1, endLine === start ? end - column : 1);
-  return `${line}\n${" ".repeat(column - 1)}${"^".repeat(Math.min(length, 120))}`;
+  const carets = "^".repeat(Math.min(length, from + MOST - column + 1));
+  return `${before}${shown}${after}\n${" ".repeat(column - 1 - from + before.length)}${carets}`;
 }
 
 // Applies a fix to a text. Its offsets count characters, not UTF-16 units.

@@ -1,5 +1,5 @@
 // The edited plan, which is stored while the browser tab is open.
-import { effect, signal } from "@preact/signals";
+import { computed, effect, signal } from "@preact/signals";
 
 const STORAGE_KEY = "callsheet.draft";
 const NOTHING = { text: "", inputs: {}, terms: null }; // the terms of a run that this one is like; secrets are not kept
@@ -13,6 +13,7 @@ function stored() {
 }
 
 export const draft = signal(stored());
+export const draftText = computed(() => draft.value.text);
 
 effect(() => {
   const text = JSON.stringify(draft.value);

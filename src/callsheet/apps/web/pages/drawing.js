@@ -3,7 +3,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { html } from "../../viewer/ui.js";
 import { Sketch } from "../../viewer/sketch.js";
 import { request } from "./session.js";
-import { setCursorAt } from "./textarea.js";
+import { setCursorAt } from "./text.js";
 
 // Where the step at a place of the text `of` stands in the text `now`, which may have been edited since it was drawn.
 function placeNow(at, of, now) {
@@ -38,8 +38,8 @@ export function Drawing({ text, checked, box }) {
   // created once per plan, so that typing is not slowed down by a large one
   const picture = useMemo(() => {
     const pick = (row) => {
-      const now = box.current.value;
-      if (row.at !== null) setCursorAt(box, now, placeNow(row.at, drawn.of, now));
+      const now = box.current?.value;
+      if (box.current && row.at !== null) setCursorAt(box, now, placeNow(row.at, drawn.of, now));
     };
     if (drawn && !drawn.plan) return html`<pre class="code-page outline">${drawn.outline}</pre>`;
     return drawn && html`<${Sketch} plan=${drawn.plan} onPick=${pick} />`;

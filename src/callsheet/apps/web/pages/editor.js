@@ -1,14 +1,14 @@
 // The plan editor: a text with its diagnostics, and actions on it.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Tabs, html } from "../../viewer/ui.js";
 import { ErrorMessage, into, typed, useAction } from "../../viewer/actions.js";
 import { draftLike, termsOf } from "./again.js";
 import { fieldsOf, valuesOf } from "./fields.js";
 import { Inputs } from "./inputs.js";
 import { request } from "./session.js";
-import { draft } from "./draft.js";
+import { draft, draftText } from "./draft.js";
 import { go } from "./route.js";
-import { TextWithMarks } from "./textarea.js";
+import { PlanText } from "./text.js";
 import { Findings, applyFix } from "./diagnostics.js";
 import { Goal } from "./goal.js";
 import { DataLabels, DryRun, Proof } from "./analysis.js";
@@ -82,11 +82,13 @@ export function Editor({ id, like }) {
       const { run_id } = await request("/v1/runs", { body });
       await go(`run=${run_id}`);
     });
-  const format = () =>
+  // in its own spelling, or in another one
+  const format = (to = null) =>
     perform(async () => {
-      const result = await request("/v1/format", { body: { plan: text } });
+      const result = await request("/v1/format", { body: { plan: text, to } });
       if (result.text !== null) setText(result.text);
-      else setRefusal(result.diagnostics);
+      if (result.text === null || to) setRefusal(result.diagnostics); // of a conversion also what is lost
+      if (result.text === null) setTab("findings");
     });
   const showGraph = () => setTab("picture");
   const dryRun = () => analyse("dry", "/v1/dry-run", () => ({ inputs: withoutSecrets(inputValues()) }));
@@ -104,15 +106,27 @@ export function Editor({ id, like }) {
     event.preventDefault();
   };
   // fixes apply only to the text that they were made for
-  const repair = (fix) => (refusal.length || (checked && checked.of === text)) && setText(applyFix(text, fix));
+  const repair = (fix) => {
+    if (refusal.length || (checked && checked.of === text)) setText(applyFix(text, fix));
+    box.current?.focus();
+  };
+  const goToFix = (line) => {
+    setTab("findings");
+    requestAnimationFrame(() => document.querySelector(`.finding-list [data-line="${line}"] .fix`)?.focus());
+    return true;
+  };
   const findings = refusal.length ? refusal : checked ? checked.diagnostics : [];
+  const marked = useMemo(() => checked && { ...checked, diagnostics: findings }, [checked, refusal]);
   const needed = ((checked && checked.needs) || []).filter((name) => !names.includes(name));
   const unset = [...new Set([...needed, ...findings.filter((each) => each.code === UNSET).map(variableIn)])].filter(Boolean);
   return html`<main class="sheet editor" onKeyDown=${onKeyDown}>
     <div class="head-line">
       <h1>${id || "New plan"}</h1>
       <button class="plain strong" disabled=${isBusy || !text.trim()} onClick=${run} title="Ctrl Enter">► Run</button>
-      <button class="plain" disabled=${isBusy} onClick=${format}>Format</button>
+      <span class="joined">
+        <button class="plain" disabled=${isBusy} onClick=${() => format()}>Format</button>
+        <${Spelling} of=${checked && checked.syntax} isBusy=${isBusy} onPick=${format} />
+      </span>
       <button class="plain" onClick=${showGraph}>Graph</button>
       <button class="plain" disabled=${isBusy} onClick=${dryRun}>Dry run</button>
       <${Verify} isBusy=${isBusy} onPolicy=${setPolicy} onPick=${verify} />
@@ -122,7 +136,7 @@ export function Editor({ id, like }) {
     ${id ? "" : html`<${Goal} onPlan=${setText} />`}
     <${ErrorMessage} text=${problem} />
     <div class="editor-panes">
-      <${TextWithMarks} box=${box} text=${text} marks=${findings} onText=${setText} />
+      <${PlanText} box=${box} text=${draftText} marked=${marked} terms=${{ inputs: names }} onText=${setText} onFix=${goToFix} />
       <section class="panel beside" aria-label="Analysis">
         <${Tabs} id="known" label="Analysis" current=${tab} onPick=${setTab} tabs=${[
           ["findings", html`Findings${findings.length ? html` <small>${findings.length}</small>` : ""}`],
@@ -185,9 +199,10 @@ function useStoredPlan(id, like, act, onInputs) {
   }, [id, like]);
 }
 
-// Checks the text after each change.
+// Checks the text after each change; the longer that takes, the longer the pause before it.
 function useCheck(text, known, setChecked) {
   const names = known.join(" ");
+  const took = useRef(0);
   useEffect(() => {
     if (!text.trim()) {
       setChecked(null);
@@ -195,14 +210,16 @@ function useCheck(text, known, setChecked) {
     }
     const abort = new AbortController();
     const timer = setTimeout(async () => {
-      const body = { plan: text, inputs: names ? names.split(" ") : [], servers: false };
+      const body = { plan: text, inputs: names ? names.split(" ") : [] };
+      const begun = performance.now();
       try {
-        setChecked({ ...(await request("/v1/validate", { body, signal: abort.signal })), of: text });
+        setChecked({ ...(await request("/v1/editor/marks", { body, signal: abort.signal })), of: text });
+        took.current = performance.now() - begun;
       } catch (error) {
         if (error.name === "AbortError") return;
         setChecked({ ok: false, diagnostics: error.diagnostics || [], why: error.message, of: text });
       }
-    }, CHECK_DELAY);
+    }, Math.max(CHECK_DELAY, took.current));
     return () => {
       clearTimeout(timer);
       abort.abort();
@@ -218,8 +235,20 @@ function Verdict({ checked, text, unset, onInputs }) {
     return html`<span class="warn" role="status">▲ ${unset.map((name) => `$${name}`).join(", ")}${" "}
       ${unset.length === 1 ? "has" : "have"} no value: <button class="link" onClick=${onInputs}>set the ${checked.inputs ? "inputs" : "variables"}</button>${checked.inputs ? "" : ", or run without"}</span>`;
   return checked.ok
-    ? html`<span class="status is-ok" role="status">✓ ready to run, ${checked.steps} steps</span>`
+    ? html`<span class="status is-ok" role="status">✓ ready to run, ${checked.steps} ${checked.steps === 1 ? "step" : "steps"}</span>`
     : html`<span class="status is-failed" role="status">✗ cannot run: it has errors</span>`;
+}
+
+const SPELLINGS = { ltp: "LTP text", micro: "Micro-CLI", dag: "JSON plan", python: "Python" };
+
+// The spelling of the text; choosing another one converts it.
+function Spelling({ of, isBusy, onPick }) {
+  return html`<label class="only-read" for="spelling">Spelling</label>
+    <select id="spelling" disabled=${isBusy || !of} value=${of || ""} onChange=${into(onPick)}
+      title="The spelling of the text; another one converts it">
+      ${SPELLINGS[of] ? "" : html`<option value=${of || ""}>${of === "json" ? "canonical JSON" : "spelling"}</option>`}
+      ${Object.entries(SPELLINGS).map(([value, words]) => html`<option key=${value} value=${value}>${words}</option>`)}
+    </select>`;
 }
 
 // The button to verify, with a selection of the policy: the one in force, otherwise a built-in one.
