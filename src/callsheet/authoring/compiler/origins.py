@@ -34,7 +34,11 @@ class Origin(NamedTuple):
     place: str = ""
 
     def __str__(self) -> str:
-        return f"{self.tool}(...){self.place}"
+        called = f"await {self.tool}(...)"
+        if self.place.startswith("["):
+            of_each = self.place.removeprefix("[0]")
+            return f"({called}){of_each}" if of_each == self.place else f"x{of_each} for x in {called}"
+        return f"{called}{self.place}"
 
 
 class Origins:
@@ -45,7 +49,7 @@ class Origins:
     >>> feed = ToolSpec("FEED", "feed", "", {"properties": {"pet_id": {}}})
     >>> origins = Origins([feed, ToolSpec("FIND_PET", "find_pet", "", effect=Effect.READ, result=pets)])
     >>> [str(one) for one in origins.of(feed, "pet_id")]
-    ['find_pet(...)[0]["id"]']
+    ['x["id"] for x in await find_pet(...)']
     """
 
     def __init__(self, tools: Collection[ToolSpec]) -> None:

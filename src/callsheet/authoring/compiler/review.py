@@ -38,8 +38,8 @@ from callsheet.ir import (
     Value,
 )
 from callsheet.ir.expr import names_in
-from callsheet.ir.expression import Display, Expression, Mapping, Text, Variable
-from callsheet.ir.tree import Act, Let, Tree, acts, all_statements, variables_set
+from callsheet.ir.expression import Display, Expression, Mapping, Text, Variable, nodes
+from callsheet.ir.tree import Act, Let, Say, Tree, acts, all_statements, operands, variables_set
 from callsheet.ports.models.prompts import one_line
 from callsheet.ports.tools import ToolSpec
 
@@ -75,10 +75,84 @@ def unstated(
     >>> tools = [ToolSpec("FEED", "feed", "", schema), ToolSpec("FIND_PET", "f", "", effect=Effect.READ)]
     >>> plan = read_python('async def main(): await feed(pet_id="Old Rex")').plan
     >>> [f"{one.message}; {one.help}" for one in unstated(plan.tree, ["Feed Old Rex"], tools)]
-    ["pet_id='Old Rex' is not an id; take it from the result of find_pet(...), which is called first"]
+    ["pet_id='Old Rex' is not an id; find it: await find_pet(...)"]
     """
     for one in doubtful(tree, told, tools, example):
         yield Diagnostic("CMP010", Severity.WARNING, one.message, one.act.span, one.help, step=one.act.id)
+
+
+def told_without_call(tree: Tree, goal: str) -> Iterator[Diagnostic]:
+    """CMP013 for each name or number of a goal that an answer has, and no call and no condition.
+
+    Names are words with a capital within a sentence; where many words have one, as in German, they tell
+    nothing, and only parts with a digit or an `@` are looked at.
+
+    >>> from callsheet.frontends.python import read_python
+    >>> plan = read_python('async def main(): await close(); return "Closed, and Lena was told of it."').plan
+    >>> [one.message for one in told_without_call(plan.tree, "Close the shop and tell Lena.")]
+    ['the answer speaks of Lena, and no call or condition does']
+    >>> [one.message for one in told_without_call(plan.tree, "Close the shop.")]
+    []
+    """
+    named = dict.fromkeys(_named_in(goal))
+    if not named:
+        return
+    answers = [one for one in all_statements(tree) if isinstance(one, Say)]
+    said = {id(value) for one in answers for value in one.values}
+    done = {
+        _plain(str(node.value))
+        for one in all_statements(tree)
+        for whole in operands(one)
+        if id(whole) not in said
+        for node in nodes(whole)
+        if isinstance(node, Literal)
+    }
+    for one in answers:
+        text = " ".join(part for value in one.values for part in _texts_of(value))
+        words = {_plain(part.partition("'")[0]) for part in _PART.findall(text)}
+        for name in named:
+            plain = _plain(name)
+            if plain in words and not any(plain in each for each in done):
+                yield Diagnostic(
+                    "CMP013",
+                    Severity.WARNING,
+                    f"the answer speaks of {one_line(name)[:60]}, and no call or condition does",
+                    one.span,
+                    "make the call that this needs, or leave it out of the answer",
+                    step=one.id,
+                )
+
+
+def _named_in(goal: str) -> Iterator[str]:
+    """The names and the parts with a digit or an `@` in a goal."""
+    words = [match[0].strip(".:!?").partition("'")[0] for match in _PART.finditer(goal)]
+    begins = [not before or before[-1] in ".:!?\n" for before in _before_each_part(goal)]
+    capitals = [
+        len(word) > 1 and word[0].isupper() and not first for word, first in zip(words, begins, strict=True)
+    ]
+    are_names = sum(capitals) <= _SHARE_OF_NAMES * len(words)
+    for word, is_capital in zip(words, capitals, strict=True):
+        if (is_capital and are_names) or any(c.isdigit() or c == "@" for c in word):
+            yield word
+
+
+def _before_each_part(text: str) -> Iterator[str]:
+    return (text[: match.start()].rstrip(" \t\"'(") for match in _PART.finditer(text))
+
+
+_SHARE_OF_NAMES = 0.2
+"""The most of a goal's words that may be names; where there are more, every noun has a capital."""
+
+
+def _texts_of(value: Expression) -> Iterator[str]:
+    """The texts that stand in an answer as they are."""
+    match value:
+        case Literal(value=str() as text):
+            yield text
+        case Text(parts=parts):
+            yield from (part for part in parts if isinstance(part, str))
+        case _:
+            return
 
 
 class Doubtful(NamedTuple):
@@ -133,9 +207,7 @@ def doubtful(
             if is_id and (not _stands(text, texts) or (found and text.isalpha() and text.islower())):
                 first = " or ".join(map(str, found)) or "a tool that finds it"
                 message = f"{name}={one_line(text)[:60]!r} is not an id"
-                yield Doubtful(
-                    act, name, message, f"take it from the result of {first}, which is called first", found
-                )
+                yield Doubtful(act, name, message, f"find it: {first}", found)
             elif _is_several(text, own):
                 message = f"{name}={one_line(text)[:60]!r} is several things in one text"
                 yield Doubtful(act, name, message, "make a call for each, in a loop over a list of them")
