@@ -110,6 +110,7 @@ CODES: dict[str, Code] = _table(
     CHK131="a lookup whose result nothing reads",
     CHK132="a call that is the same for each item of a loop",
     CHK133="a change before the condition that should decide it",
+    CHK134="a change of the first of all that was looked up",
     LTP001="a text without steps",
     LTP002="a line that is not a step",
     LTP003="an unknown version of the language",

@@ -32,12 +32,13 @@ class Origin(NamedTuple):
 
     tool: str
     place: str = ""
+    takes_nothing: bool = False
 
     def __str__(self) -> str:
-        called = f"await {self.tool}(...)"
+        called = f"await {self.tool}({'' if self.takes_nothing else '...'})"
         if self.place.startswith("["):
             of_each = self.place.removeprefix("[0]")
-            return f"({called}){of_each}" if of_each == self.place else f"x{of_each} for x in {called}"
+            return f"({called}){of_each}" if of_each == self.place else f"[x{of_each} for x in {called}]"
         return f"{called}{self.place}"
 
 
@@ -49,7 +50,7 @@ class Origins:
     >>> feed = ToolSpec("FEED", "feed", "", {"properties": {"pet_id": {}}})
     >>> origins = Origins([feed, ToolSpec("FIND_PET", "find_pet", "", effect=Effect.READ, result=pets)])
     >>> [str(one) for one in origins.of(feed, "pet_id")]
-    ['x["id"] for x in await find_pet(...)']
+    ['[x["id"] for x in await find_pet()]']
     """
 
     def __init__(self, tools: Collection[ToolSpec]) -> None:
@@ -83,22 +84,22 @@ class Origins:
         noun, shared, tellers = self._tellers[argument]
         wanted = noun | shared | set(words_of(called.name.lower()))
         found: list[tuple[int, bool, Origin]] = []
-        for words, is_named, takes_nothing, origin in tellers:
+        for words, is_named, origin in tellers:
             near = 4 * len(words & noun) + 2 * len(words & wanted) or int(is_named)
             if near:
-                found.append((-near, takes_nothing, origin))
+                found.append((-near, origin.takes_nothing, origin))
         return [origin for _, _, origin in nsmallest(_MOST, found)]
 
     def _telling(self, argument: str) -> _Tellers:
         """What is the same for every tool that takes an argument."""
         takers = self._takers.get(argument, [])
         times = Counter(word for words in takers for word in words)
-        tellers: list[tuple[set[str], bool, bool, Origin]] = []
+        tellers: list[tuple[set[str], bool, Origin]] = []
         for spec in self._reading:
             place = None if argument in spec.parameter_names else _place(spec, argument)
             if place is not None and place.text is not None:
-                origin = Origin(function_name(spec.name), place.text)
-                tellers.append((self._words[spec.name], place.is_named, not spec.parameter_names, origin))
+                origin = Origin(function_name(spec.name), place.text, not spec.parameter_names)
+                tellers.append((self._words[spec.name], place.is_named, origin))
         shared = {word for word in times if 2 * times[word] >= len(takers)}
         return _Tellers(set(words_of(_ID.sub("", argument))), shared, tellers)
 
@@ -106,13 +107,12 @@ class Origins:
 class _Tellers(NamedTuple):
     """The words of an argument, those that tools share which take it, and the tools that may tell it.
 
-    Of each tool there are the words of its name, whether its result names the argument, whether it takes
-    nothing, and where the value stands.
+    Of each tool there are the words of its name, whether its result names the argument, and the origin.
     """
 
     noun: set[str]
     shared: set[str]
-    tools: list[tuple[set[str], bool, bool, Origin]]
+    tools: list[tuple[set[str], bool, Origin]]
 
 
 class _Place(NamedTuple):

@@ -180,7 +180,14 @@ def _stub(spec: ToolSpec, types: Types, detail: Detail) -> Iterator[str]:
 
 
 def _finders(tools: Iterable[ToolSpec], origins: Origins) -> Iterator[str]:
-    """A line for each argument that takes an id: how it is found, once for all tools that find it alike."""
+    """A line for each argument that takes an id: how it is found, once for all tools that find it alike.
+
+    >>> from callsheet.ir import Effect
+    >>> feed = ToolSpec("FEED", "feed", "", {"properties": {"pet_id": {}}})
+    >>> found = ToolSpec("FIND_PET", "f", "", effect=Effect.READ, result={"properties": {"id": {}}})
+    >>> list(_finders([feed, found], Origins([feed, found])))
+    ['# Ids are found like this:', '#   pet_id: (await find_pet())["id"]']
+    """
     takers: dict[str, dict[frozenset[str], list[tuple[str, list[str]]]]] = {}
     for spec in tools:
         for name in spec.parameter_names:
@@ -371,7 +378,7 @@ def _checked(program: str, request: Request, check: Check) -> Reading:
     return Reading(None if wrong else result.plan, found, result.source)
 
 
-_DOUBTS = ("CHK121", "CHK130", "CHK131", "CHK132", "CHK133", "CMP010", "CMP011", "CMP013")
+_DOUBTS = (*("CHK121", "CHK130", "CHK131", "CHK132", "CHK133", "CHK134", "CMP010", "CMP011", "CMP013"),)
 """What is found in a valid plan and makes it doubtful that it does what was meant."""
 
 

@@ -75,17 +75,17 @@ def unstated(
     >>> tools = [ToolSpec("FEED", "feed", "", schema), ToolSpec("FIND_PET", "f", "", effect=Effect.READ)]
     >>> plan = read_python('async def main(): await feed(pet_id="Old Rex")').plan
     >>> [f"{one.message}; {one.help}" for one in unstated(plan.tree, ["Feed Old Rex"], tools)]
-    ["pet_id='Old Rex' is not an id; find it: await find_pet(...)"]
+    ["pet_id='Old Rex' is not an id; find it: await find_pet()"]
     """
     for one in doubtful(tree, told, tools, example):
         yield Diagnostic("CMP010", Severity.WARNING, one.message, one.act.span, one.help, step=one.act.id)
 
 
 def told_without_call(tree: Tree, goal: str) -> Iterator[Diagnostic]:
-    """CMP013 for each name or number of a goal that an answer has, and no call and no condition.
+    """CMP013 for each name of a goal that an answer has, and no call and no condition.
 
-    Names are words with a capital within a sentence; where many words have one, as in German, they tell
-    nothing, and only parts with a digit or an `@` are looked at.
+    Names are words with a capital within a sentence, which tell nothing where many have one, as in German,
+    and parts with an `@` or with letters and digits.
 
     >>> from callsheet.frontends.python import read_python
     >>> plan = read_python('async def main(): await close(); return "Closed, and Lena was told of it."').plan
@@ -124,15 +124,25 @@ def told_without_call(tree: Tree, goal: str) -> Iterator[Diagnostic]:
 
 
 def _named_in(goal: str) -> Iterator[str]:
-    """The names and the parts with a digit or an `@` in a goal."""
+    """The names in a goal: words with a capital, except beside a number, and what has an `@` or mixed signs.
+
+    >>> list(_named_in("Tell Lena of O-7 on 4 May. Add 10 percent!"))
+    ['Lena', 'O-7']
+    """
     words = [match[0].strip(".:!?").partition("'")[0] for match in _PART.finditer(goal)]
     begins = [not before or before[-1] in ".:!?\n" for before in _before_each_part(goal)]
-    capitals = [
-        len(word) > 1 and word[0].isupper() and not first for word, first in zip(words, begins, strict=True)
+    mixed = [
+        "@" in word or (any(c.isdigit() for c in word) and any(c.isalpha() for c in word)) for word in words
     ]
-    are_names = sum(capitals) <= _SHARE_OF_NAMES * len(words)
-    for word, is_capital in zip(words, capitals, strict=True):
-        if (is_capital and are_names) or any(c.isdigit() or c == "@" for c in word):
+    capitals = [
+        len(word) > 1
+        and word[0].isupper()
+        and not (mixed[n] or begins[n] or any(one.isdigit() for one in words[max(0, n - 1) : n + 2]))
+        for n, word in enumerate(words)
+    ]
+    are_names = sum(capitals) <= max(1, _SHARE_OF_NAMES * len(words))
+    for word, is_capital, is_mixed in zip(words, capitals, mixed, strict=True):
+        if is_mixed or (is_capital and are_names):
             yield word
 
 
