@@ -264,12 +264,12 @@ def test_grammar_of_second_answer_begins_with_lookup_of_what_nobody_stated() -> 
     one = {"properties": {"pet_id": TEXT}, "required": ["pet_id"]}
     shapes = [ToolShape("feed", one), ToolShape("find", {"properties": {"name": TEXT}})]
     grammar = program_grammar(shapes, looked_up={("feed", "pet_id"): {"find": "[0]"}})
-    found = 'async def main():\n    x = await find(name="Rex")\n    await feed(pet_id=x[0]["id"])'
-    bad = (found.replace('x[0]["id"]', '"Rex"'), found.replace('find(name="Rex")', "feed(pet_id=x)"))
+    found = 'async def main():\n    found = await find(name="Rex")\n    await feed(pet_id=found[0]["id"])'
+    bad = (found.replace('found[0]["id"]', '"Rex"'), found.replace('find(name="Rex")', "feed(pet_id=x)"))
     assert is_sentence(grammar, found)
     assert not any(is_sentence(grammar, each) for each in bad)
     record = program_grammar(shapes, looked_up={("feed", "pet_id"): {"find": '["id"]'}})
-    read = found.replace('await find(name="Rex")', '(await find(name="Rex"))["id"]')
+    read = found.replace('found = await find(name="Rex")', 'pet_id = (await find(name="Rex"))["id"]')
     assert is_sentence(record, read)
     assert not is_sentence(record, found)
 
