@@ -449,12 +449,18 @@ def _told(request: Request) -> Iterator[str]:
 def _without_calls(tree: Tree, request: Request) -> Iterator[Diagnostic]:
     """CMP011 for a plan that calls nothing although there are tools: it says what the model believed."""
     if request.tools and next(acts(tree), None) is None:
+        nearest = by_fit(request.goal, [s for s in request.tools if call_kind(s.name) is CallKind.TOOL])
+        names = ", ".join(function_name(spec.name) for spec in nearest[:_NEAREST])
         yield Diagnostic(
             "CMP011",
             Severity.WARNING,
             "the plan calls nothing: it looks nothing up and changes nothing",
-            help="check whether the goal asks for that; name the tool in the goal that it needs",
+            help=f"nearest to the goal are {names}; if it needs another tool, name it in the goal",
         )
+
+
+_NEAREST = 4
+"""The tools that are named where a plan calls none."""
 
 
 def _signatures(request: Request) -> Mapping[str, Signature]:
