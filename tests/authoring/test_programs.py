@@ -526,6 +526,7 @@ def test_lookup_that_decides_nothing_and_made_up_values_are_told() -> None:
             "Is it dry in Bergen and Oslo?",
             ["city='Oslo, Bergen' is several things in one text"],
         ),
+        ("forecast(phone='Tom')", "Call Tom", ["phone='Tom' is not a phone number"]),
         ("edit_file(path='file_name')", "Edit it", ["path='file_name': the goal does not say that"]),
         ("forecast(city='all')", "Is it dry?", ["city='all': the goal does not say that"]),
         (

@@ -285,6 +285,7 @@ CODES: dict[str, Code] = _table(
     CMP011="a plan that calls nothing",
     CMP012="a question of the model before it writes a plan",
     CMP013="an answer that speaks of what no call does",
+    CMP014="a plan that changes nothing and has no answer in some case",
     GRM001="an answer that is not a flat plan",
     GRM002="an invalid argument in a flat plan",
     GRM010="a jump to an unknown step in a flat plan",

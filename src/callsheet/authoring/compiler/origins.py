@@ -27,6 +27,37 @@ _SHOWN = lazy.pattern(r"\{([\w, ]+)\}")
 _MOST = 2
 
 
+class AddressKind(NamedTuple):
+    """A kind of address: its noun, as fields and arguments are called, and what each address of it has."""
+
+    noun: str
+    about: str
+    has: re.Pattern[str]
+
+
+_MAIL = AddressKind("email", "an e-mail address", re.compile("@"))
+_KINDS = (
+    (re.compile(r"(?:^|_)e?_?mail(?:_?address)?$", re.IGNORECASE), _MAIL),
+    (
+        re.compile(r"(?:^|_)(?:tele)?phone(?:_?number)?$|(?:^|_)mobile$", re.IGNORECASE),
+        AddressKind("phone", "a phone number", re.compile(r"\d")),
+    ),
+)
+_RECEIVES = frozenset(("to", "cc", "bcc", "recipient", "recipients"))
+
+
+def address_kind(spec: ToolSpec, argument: str) -> AddressKind | None:
+    """What kind of address an argument takes, by its name; `to` of a tool that mails takes that of a mail.
+
+    >>> spec = ToolSpec("SEND_EMAIL", "send_email", "Send a mail.", {"properties": {"to": {}, "body": {}}})
+    >>> address_kind(spec, "to").noun, address_kind(spec, "body")
+    ('email', None)
+    """
+    if argument.casefold() in _RECEIVES and {"mail", "email"} & set(spec.name.lower().split("_")):
+        return _MAIL
+    return next((kind for name, kind in _KINDS if name.search(argument)), None)
+
+
 class Origin(NamedTuple):
     """A tool that tells a value, and where in its result the value stands, empty if it does not say."""
 
@@ -77,8 +108,12 @@ class Origins:
         Their words are compared with those of the argument and of the tools that take it.
 
         Of equal ones those that take something come first: they find a thing by what is known of it.
-        One whose declared result has no field that may be the argument is none of them.
+        One whose declared result has no field that may be the argument is none of them. An address is told by
+        those whose declared result or description names its kind.
         """
+        kind = address_kind(called, argument)
+        if kind is not None:
+            return list(self._addresses(kind.noun))[:_MOST]
         if argument not in self._tellers:
             self._tellers[argument] = self._telling(argument)
         noun, shared, tellers = self._tellers[argument]
@@ -89,6 +124,14 @@ class Origins:
             if near:
                 found.append((-near, origin.takes_nothing, origin))
         return [origin for _, _, origin in nsmallest(_MOST, found)]
+
+    def _addresses(self, noun: str) -> Iterator[Origin]:
+        for spec in self._reading:
+            place = None if noun in spec.parameter_names else _place(spec, noun)
+            is_said = noun in re.findall(r"\w+", spec.description.casefold())
+            if place is not None and place.text is not None and (place.is_named or is_said):
+                text = place.text or f' as "{noun}"'
+                yield Origin(function_name(spec.name), text, not spec.parameter_names)
 
     def _telling(self, argument: str) -> _Tellers:
         """What is the same for every tool that takes an argument."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, cast
 
 from callsheet import lazy
+from callsheet.authoring.compiler.answer_doubts import answers_sometimes, told_without_call
 from callsheet.authoring.compiler.answers import (
     looks_like_program,
     nodes_of,
@@ -24,10 +25,10 @@ from callsheet.authoring.compiler.answers import (
 )
 from callsheet.authoring.compiler.asking import NAME, Reading
 from callsheet.authoring.compiler.catalogue import by_fit
-from callsheet.authoring.compiler.origins import Origins
+from callsheet.authoring.compiler.origins import Origins, address_kind
 from callsheet.authoring.compiler.prompt import MAX_CONTEXT, Question, finding_line
 from callsheet.authoring.compiler.request import Check, Request
-from callsheet.authoring.compiler.review import doubtful, told_without_call, unstated
+from callsheet.authoring.compiler.review import doubtful, unstated
 from callsheet.authoring.compiler.tool_lines import estimate_tokens
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span
 from callsheet.frontends.python import Signature, read_python
@@ -180,23 +181,24 @@ def _stub(spec: ToolSpec, types: Types, detail: Detail) -> Iterator[str]:
 
 
 def _finders(tools: Iterable[ToolSpec], origins: Origins) -> Iterator[str]:
-    """A line for each argument that takes an id: how it is found, once for all tools that find it alike.
+    """A line for each argument that takes an id or an address, once for all tools whose own is found alike.
 
     >>> from callsheet.ir import Effect
     >>> feed = ToolSpec("FEED", "feed", "", {"properties": {"pet_id": {}}})
     >>> found = ToolSpec("FIND_PET", "f", "", effect=Effect.READ, result={"properties": {"id": {}}})
     >>> list(_finders([feed, found], Origins([feed, found])))
-    ['# Ids are found like this:', '#   pet_id: (await find_pet())["id"]']
+    ['# Ids and addresses are found like this:', '#   pet_id: (await find_pet())["id"]']
     """
     takers: dict[str, dict[frozenset[str], list[tuple[str, list[str]]]]] = {}
     for spec in tools:
         for name in spec.parameter_names:
-            found = [str(one) for one in origins.of(spec, name)] if origins.identifies(name) else []
+            is_sought = origins.identifies(name) or address_kind(spec, name) is not None
+            found = [str(one) for one in origins.of(spec, name)] if is_sought else []
             if found:
                 alike = takers.setdefault(name, {}).setdefault(frozenset(found), [])
                 alike.append((function_name(spec.name), found))
     if takers:
-        yield "# Ids are found like this:"
+        yield "# Ids and addresses are found like this:"
     for name, ways in takers.items():
         for alike in ways.values():
             first = Counter(found[0] for _, found in alike)
@@ -372,13 +374,16 @@ def _checked(program: str, request: Request, check: Check) -> Reading:
             *found,
             *unstated(result.plan.tree, _told(request), request.tools, EXAMPLES),
             *told_without_call(result.plan.tree, request.goal),
+            *answers_sometimes(result.plan.tree, _reading(request)),
             *_without_calls(result.plan.tree, request),
         )
     wrong = any(one.is_error for one in found)
     return Reading(None if wrong else result.plan, found, result.source)
 
 
-_DOUBTS = (*("CHK121", "CHK130", "CHK131", "CHK132", "CHK133", "CHK134", "CMP010", "CMP011", "CMP013"),)
+_DOUBTS = (
+    *("CHK121", "CHK130", "CHK131", "CHK132", "CHK133", "CHK134", "CMP010", "CMP011", "CMP013", "CMP014"),
+)
 """What is found in a valid plan and makes it doubtful that it does what was meant."""
 
 
@@ -433,9 +438,14 @@ def lookups(plan: Plan, request: Request) -> dict[tuple[str, str], dict[str, str
 
 def changes_something(plan: Plan, request: Request) -> bool:
     """Whether a plan calls a tool that may change something."""
-    reads = {spec.name for spec in request.tools if spec.effect.only_reads}
+    reads = _reading(request)
     called = () if plan.tree is None else acts(plan.tree)
     return any(one.kind is CallKind.TOOL and one.tool not in reads for one in called)
+
+
+def _reading(request: Request) -> frozenset[str]:
+    """The tools that change nothing."""
+    return frozenset(spec.name for spec in request.tools if spec.effect.only_reads)
 
 
 def _told(request: Request) -> Iterator[str]:

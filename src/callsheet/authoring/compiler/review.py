@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from callsheet import lazy
-from callsheet.authoring.compiler.origins import Origin, Origins
+from callsheet.authoring.compiler.origins import Origin, Origins, address_kind
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import (
     SAYING,
@@ -38,12 +38,12 @@ from callsheet.ir import (
     Value,
 )
 from callsheet.ir.expr import names_in
-from callsheet.ir.expression import Display, Expression, Mapping, Text, Variable, nodes
-from callsheet.ir.tree import Act, Let, Say, Tree, acts, all_statements, operands, variables_set
+from callsheet.ir.expression import Display, Expression, Mapping, Text, Variable
+from callsheet.ir.tree import Act, Let, Tree, acts, all_statements, variables_set
 from callsheet.ports.models.prompts import one_line
 from callsheet.ports.tools import ToolSpec
 
-_PART = lazy.pattern(r"[^\s,;()\[\]{}<>\"']+")
+PART = lazy.pattern(r"[^\s,;()\[\]{}<>\"']+")
 _DIGITS = lazy.pattern(r"\d{1,9}", re.ASCII)
 _TIMES = lazy.pattern(r"(?:\d{4}-\d\d-\d\d)?(?:(?:^|T)\d\d?:\d\d(?::\d\d)?)?", re.ASCII)
 """A date, a time of day, or both."""
@@ -81,90 +81,6 @@ def unstated(
         yield Diagnostic("CMP010", Severity.WARNING, one.message, one.act.span, one.help, step=one.act.id)
 
 
-def told_without_call(tree: Tree, goal: str) -> Iterator[Diagnostic]:
-    """CMP013 for each name of a goal that an answer has, and no call and no condition.
-
-    Names are words with a capital within a sentence, which tell nothing where many have one, as in German,
-    and parts with an `@` or with letters and digits.
-
-    >>> from callsheet.frontends.python import read_python
-    >>> plan = read_python('async def main(): await close(); return "Closed, and Lena was told of it."').plan
-    >>> [one.message for one in told_without_call(plan.tree, "Close the shop and tell Lena.")]
-    ['the answer speaks of Lena, and no call or condition does']
-    >>> [one.message for one in told_without_call(plan.tree, "Close the shop.")]
-    []
-    """
-    named = dict.fromkeys(_named_in(goal))
-    if not named:
-        return
-    answers = [one for one in all_statements(tree) if isinstance(one, Say)]
-    said = {id(value) for one in answers for value in one.values}
-    done = {
-        _plain(str(node.value))
-        for one in all_statements(tree)
-        for whole in operands(one)
-        if id(whole) not in said
-        for node in nodes(whole)
-        if isinstance(node, Literal)
-    }
-    for one in answers:
-        text = " ".join(part for value in one.values for part in _texts_of(value))
-        words = {_plain(part.partition("'")[0]) for part in _PART.findall(text)}
-        for name in named:
-            plain = _plain(name)
-            if plain in words and not any(plain in each for each in done):
-                yield Diagnostic(
-                    "CMP013",
-                    Severity.WARNING,
-                    f"the answer speaks of {one_line(name)[:60]}, and no call or condition does",
-                    one.span,
-                    "make the call that this needs, or leave it out of the answer",
-                    step=one.id,
-                )
-
-
-def _named_in(goal: str) -> Iterator[str]:
-    """The names in a goal: words with a capital, except beside a number, and what has an `@` or mixed signs.
-
-    >>> list(_named_in("Tell Lena of O-7 on 4 May. Add 10 percent!"))
-    ['Lena', 'O-7']
-    """
-    words = [match[0].strip(".:!?").partition("'")[0] for match in _PART.finditer(goal)]
-    begins = [not before or before[-1] in ".:!?\n" for before in _before_each_part(goal)]
-    mixed = [
-        "@" in word or (any(c.isdigit() for c in word) and any(c.isalpha() for c in word)) for word in words
-    ]
-    capitals = [
-        len(word) > 1
-        and word[0].isupper()
-        and not (mixed[n] or begins[n] or any(one.isdigit() for one in words[max(0, n - 1) : n + 2]))
-        for n, word in enumerate(words)
-    ]
-    are_names = sum(capitals) <= max(1, _SHARE_OF_NAMES * len(words))
-    for word, is_capital, is_mixed in zip(words, capitals, mixed, strict=True):
-        if is_mixed or (is_capital and are_names):
-            yield word
-
-
-def _before_each_part(text: str) -> Iterator[str]:
-    return (text[: match.start()].rstrip(" \t\"'(") for match in _PART.finditer(text))
-
-
-_SHARE_OF_NAMES = 0.2
-"""The most of a goal's words that may be names; where there are more, every noun has a capital."""
-
-
-def _texts_of(value: Expression) -> Iterator[str]:
-    """The texts that stand in an answer as they are."""
-    match value:
-        case Literal(value=str() as text):
-            yield text
-        case Text(parts=parts):
-            yield from (part for part in parts if isinstance(part, str))
-        case _:
-            return
-
-
 class Doubtful(NamedTuple):
     """A value of a call that nobody stated; `argument` is empty for one that is given by place.
 
@@ -187,7 +103,7 @@ def doubtful(
     own = " ".join(told)
     declared = {spec.name: (spec, _said_by(spec)) for spec in tools}
     texts = " ".join((own, *(said for _, said in declared.values())))
-    known, numbers = _plain(texts), {int(one) for one in _DIGITS.findall(own)}
+    known, numbers = plain(texts), {int(one) for one in _DIGITS.findall(own)}
     origins, set_once = Origins(tools), _set_once(tree)
     borrowed = {text for text in _QUOTED.findall(example) if text.casefold() not in texts.casefold()}
     for act in acts(tree):
@@ -198,14 +114,15 @@ def doubtful(
             text = value.value if isinstance(value, Literal) and isinstance(value.value, str) else None
             spec, said = declared.get(act.tool, (None, ""))
             is_id = spec is not None and origins.identifies(name)
-            found = tuple(origins.of(spec, name)) if spec is not None and is_id else ()
+            kind = None if spec is None else address_kind(spec, name)
+            found = tuple(origins.of(spec, name)) if spec is not None and (is_id or kind is not None) else ()
             if text in borrowed:
                 message = f"{name}={text!r} is of the example, and not of the goal"
                 yield Doubtful(act, name, message, "use what the goal says", found)
                 continue
             is_unknown = False
             for part in _parts(value):
-                if _plain(part) and _plain(part) not in known and not _is_of(part, numbers):
+                if plain(part) and plain(part) not in known and not _is_of(part, numbers):
                     is_unknown = True
                     shown = one_line(part)[:60]
                     where = f"{name}={shown}" if name else f"{act.tool.lower()}({shown})"
@@ -213,6 +130,11 @@ def doubtful(
                     help_ = "check it, or say it in the goal; what is not known has to be looked up by a tool"
                     yield Doubtful(act, name, message, help_, found)
             if is_unknown or text is None or spec is None:
+                continue
+            if kind is not None and text and not kind.has.search(text):
+                first = " or ".join(map(str, found)) or "call a tool that finds it"
+                message = f"{name}={one_line(text)[:60]!r} is not {kind.about}"
+                yield Doubtful(act, name, message, f"find it: {first}", found)
                 continue
             if is_id and (not _stands(text, texts) or (found and text.isalpha() and text.islower())):
                 first = " or ".join(map(str, found)) or "a tool that finds it"
@@ -251,7 +173,7 @@ def _spelled_otherwise(act: Act, name: str, text: str, told: str, *, is_filter: 
     So is one of several words that are joined, such as `room_name`, wherever it stands.
     """
     shown = f"{name}={text!r}"
-    letters = r"[\s_-]*".join(map(re.escape, _plain(text)))
+    letters = r"[\s_-]*".join(map(re.escape, plain(text)))
     as_told = re.search(rf"(?<!\w){letters}(?!\w)", told, re.IGNORECASE)
     if as_told is not None:
         message = f"{shown}, but the goal says {as_told[0]!r}"
@@ -312,13 +234,13 @@ def _is_of(part: str, numbers: Collection[int]) -> bool:
 
 
 def _of_text(text: str) -> Iterator[str]:
-    for match in _PART.finditer(text):
+    for match in PART.finditer(text):
         part = match[0].strip(".:!?")
         if any(c.isdigit() or c == "@" for c in part) and not (part.isdigit() and int(part) < _SMALL):
             yield part
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Letters and digits alone, in lower case."""
     return "".join(c for c in text.casefold() if c.isalnum())
 
