@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks.compiling.worlds import Declared, World
 
 from callsheet.authoring.compiler.answers import program_in
-from callsheet.authoring.compiler.program import stubs_for
+from callsheet.authoring.compiler.program_prompt import stubs_for
 from callsheet.ports.models.model import Strength
 from callsheet.ports.models.prompts import Messages
 from callsheet.ports.tools import ToolSpec

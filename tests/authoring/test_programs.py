@@ -13,7 +13,8 @@ from callsheet import Runtime, tool
 from callsheet.api.compiling import Compiled
 from callsheet.authoring.compiler.answers import bound_names, program_in, with_imports
 from callsheet.authoring.compiler.compile import compile_goal, prompt_for
-from callsheet.authoring.compiler.program import ROOM, fields_of, stubs_for
+from callsheet.authoring.compiler.program import fields_of
+from callsheet.authoring.compiler.program_prompt import ROOM, stubs_for
 from callsheet.authoring.compiler.request import Draft, Options, PlanForm, Request
 from callsheet.authoring.compiler.review import unstated
 from callsheet.authoring.compiler.tool_lines import estimate_tokens
