@@ -184,8 +184,15 @@ def _spelled_otherwise(act: Act, name: str, text: str, told: str, *, is_filter: 
 
 
 def _stands(text: str, told: str) -> bool:
-    """Whether a text may be an id: one with a digit, which is compared alone, or a word that was told."""
-    return any(c.isdigit() for c in text) or (len(text.split()) == 1 and text.casefold() in told.casefold())
+    """Whether a text may be an id: one with a digit, which is compared alone, or a whole word that was told.
+
+    >>> _stands("rent", "Pay the rent."), _stands("plan.txt", "Copy notes/plan.txt.")
+    (True, False)
+    """
+    if any(c.isdigit() for c in text):
+        return True
+    whole = rf"(?<![\w/.@-]){re.escape(text)}(?![\w/@-])"
+    return len(text.split()) == 1 and re.search(whole, told, re.IGNORECASE) is not None
 
 
 def _set_once(tree: Tree) -> dict[str, Literal]:
