@@ -9,9 +9,8 @@ can be called without `await`. What it cannot say, such as which variables are s
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from keyword import iskeyword, kwlist
-from string import ascii_letters, digits
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from keyword import iskeyword
 from typing import Any, cast
 
 from callsheet.frontends.export.rules import (
@@ -202,40 +201,6 @@ def _begun(options: Mapping[str, Node | None]) -> Node:
     return _one_of(ends)
 
 
-def _but_for(words: Collection[str], first: str) -> Node:
-    """A name that is none of these words, with one of the `first` characters at its beginning.
-
-    Else a model that begins with `await` goes on with whatever may stand behind a variable.
-    """
-    begun = {word[0] for word in words if word}
-    other = chars("".join(_ranges(c for c in first if c not in begun)))
-    options: list[Node | str] = [seq(other, Many(chars("A-Za-z0-9_"), 0, _LONGEST_NAME))]
-    for c in sorted(begun):
-        rest = [word[1:] for word in words if word.startswith(c)]
-        after = _but_for(rest, _IN_NAMES)
-        options.append(seq(c, after if "" in rest else _maybe(after)))
-    return _one_of(options)
-
-
-def _ranges(characters: Iterable[str]) -> Iterator[str]:
-    """Characters as parts of a class, those that follow one another as a range.
-
-    >>> list(_ranges("abdefz"))
-    ['ab', 'd-f', 'z']
-    """
-    run = ""
-    for c in characters:
-        if run and ord(c) != ord(run[-1]) + 1:
-            yield run if len(run) < _RANGE else f"{run[0]}-{run[-1]}"
-            run = ""
-        run += c
-    yield run if len(run) < _RANGE else f"{run[0]}-{run[-1]}"
-
-
-_RANGE = 3
-_IN_NAMES = f"{ascii_letters}{digits}_"
-
-
 def _listed(item: Node, most: int) -> Node:
     """Items with commas between, perhaps none."""
     return _maybe(seq(item, Many(seq(", ", item), 0, most - 1)))
@@ -255,7 +220,7 @@ def _then(item: Node, most: int) -> Node:
 def _texts(rules: dict[str, Node], longest: int) -> None:
     """Names, numbers and texts."""
     word = chars("A-Za-z0-9_")
-    rules["name"] = _but_for([one for one in kwlist if one not in _CONSTANTS], ascii_letters + "_")
+    rules["name"] = seq(chars("A-Za-z_"), Many(word, 0, _LONGEST_NAME))
     rules["field"] = seq(chars("A-Za-z_"), Many(word, 0, _LONGEST_NAME))
     rules["integer"] = Many(chars("0-9"), 1, 20)
     rules["number"] = seq(Use("integer"), _maybe(seq(".", Use("integer"))))
