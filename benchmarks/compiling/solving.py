@@ -9,7 +9,8 @@ The goals of `bfcl` are by other authors, and so are those of `suites` and `rest
 that its own checks judge; the `jobs` are everyday jobs over 22 tools, written for this
 measurement, a third of them in two states of the world: their plans must do the right thing in both.
 
-The form `free` is a Python program that no grammar holds and that is asked for only once. Each goal is
+The form `free` is a Python program that no grammar holds and that is asked for only once, `sandbox` one that
+is asked for in three sentences and run by Python. Each goal is
 compiled in all forms before the next, and each result is saved at once, so that a measurement that was broken
 off compares alike.
 
@@ -32,6 +33,7 @@ from typing import Any
 
 from benchmarks.compiling.jobs import job_tasks
 from benchmarks.compiling.places import place_tasks
+from benchmarks.compiling.sandbox import run_in_sandbox, sandbox_question
 from benchmarks.compiling.suites import rest_tasks, suite_tasks
 from benchmarks.compiling.worlds import Declared, Task, World, bfcl_tasks
 
@@ -116,10 +118,48 @@ class _Heard:
 
 FREE = "free"
 """The form of a Python program that no grammar holds and that is asked for only once."""
+SANDBOX = "sandbox"
+"""The form of a Python program that callsheet does not read: the comparison."""
+_MOST_OF_SANDBOX = 600
+
+
+async def solve_in_sandbox(task: Task, model: LanguageModel) -> Solved:
+    """Have the model write a plain program, run it as it is, and look at the world."""
+    tools = [tool.spec for tool in tools_of(task.cases[0].world())]
+    began = time.perf_counter()
+    said = await model.complete(sandbox_question(task.goal, tools), max_tokens=_MOST_OF_SANDBOX)
+    seconds = round(time.perf_counter() - began, 1)
+    outcome, why = "right", ""
+    for case in task.cases:
+        world = case.world()
+        try:
+            answer = await run_in_sandbox(said.text, world)
+        except Exception as error:  # whatever the program raises
+            outcome, why = "failed", f"{type(error).__name__}: {error}"[:200]
+            break
+        if not case.is_right(world, answer):
+            outcome, why = "wrong", _done(answer, world)
+            break
+    usage = said.usage
+    return Solved(
+        task.id,
+        SANDBOX,
+        outcome,
+        False,
+        why,
+        usage.input_tokens,
+        usage.cached_tokens,
+        usage.output_tokens,
+        1,
+        seconds,
+        said.text,
+    )
 
 
 async def solve(task: Task, model: LanguageModel, form: str) -> Solved:
     """Compile one goal, run its plan, and look at the world."""
+    if form == SANDBOX:
+        return await solve_in_sandbox(task, model)
     runtime = Runtime(tools_of(task.cases[0].world()), model=model, builtins=False)
     began = time.perf_counter()
     if form == FREE:
@@ -164,9 +204,14 @@ async def _outcome(task: Task, plan: Plan, model: LanguageModel) -> tuple[str, s
         if not result.ok:
             return "failed", str(result.error)[:200]
         if not case.is_right(world, str(result.answer)):
-            made = ", ".join(f"{name}({said})" for name, said, _ in world.calls)
-            return "wrong", f"answers {str(result.answer)[:300]!r} after {made[:600] or 'nothing'}"
+            return "wrong", _done(str(result.answer), world)
     return "right", ""
+
+
+def _done(answer: str, world: World) -> str:
+    """What a plan did in a wrong world."""
+    made = ", ".join(f"{name}({said})" for name, said, _ in world.calls)
+    return f"answers {answer[:300]!r} after {made[:600] or 'nothing'}"
 
 
 def summary(rows: list[Solved]) -> dict[str, Any]:
@@ -205,7 +250,7 @@ def main() -> None:
     """Measure a model in some forms, and print the counts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--model", help="local:FILE.gguf or local:NAME")
-    parser.add_argument("--form", default="python,free,ltp", help="python, free, ltp, micro, json")
+    parser.add_argument("--form", default="python,free,ltp", help="python, free, sandbox, ltp, micro, json")
     parser.add_argument("--goals", choices=list(_GOALS), default="bfcl", help="whose goals")
     parser.add_argument("--of-each", type=int, help="the goals over each set of tools")
     parser.add_argument("--most", type=int, default=1_000, help="the most goals")

@@ -13,7 +13,8 @@ from callsheet import Runtime, tool
 from callsheet.api.compiling import Compiled
 from callsheet.authoring.compiler.answers import bound_names, program_in, with_imports
 from callsheet.authoring.compiler.compile import compile_goal, prompt_for
-from callsheet.authoring.compiler.program import ROOM, fields_of, stubs_for
+from callsheet.authoring.compiler.program import fields_of
+from callsheet.authoring.compiler.program_prompt import ROOM, stubs_for
 from callsheet.authoring.compiler.request import Draft, Options, PlanForm, Request
 from callsheet.authoring.compiler.review import unstated
 from callsheet.authoring.compiler.tool_lines import estimate_tokens
@@ -264,12 +265,12 @@ def test_grammar_of_second_answer_begins_with_lookup_of_what_nobody_stated() -> 
     one = {"properties": {"pet_id": TEXT}, "required": ["pet_id"]}
     shapes = [ToolShape("feed", one), ToolShape("find", {"properties": {"name": TEXT}})]
     grammar = program_grammar(shapes, looked_up={("feed", "pet_id"): {"find": "[0]"}})
-    found = 'async def main():\n    x = await find(name="Rex")\n    await feed(pet_id=x[0]["id"])'
-    bad = (found.replace('x[0]["id"]', '"Rex"'), found.replace('find(name="Rex")', "feed(pet_id=x)"))
+    found = 'async def main():\n    found = await find(name="Rex")\n    await feed(pet_id=found[0]["id"])'
+    bad = (found.replace('found[0]["id"]', '"Rex"'), found.replace('find(name="Rex")', "feed(pet_id=x)"))
     assert is_sentence(grammar, found)
     assert not any(is_sentence(grammar, each) for each in bad)
     record = program_grammar(shapes, looked_up={("feed", "pet_id"): {"find": '["id"]'}})
-    read = found.replace('await find(name="Rex")', '(await find(name="Rex"))["id"]')
+    read = found.replace('found = await find(name="Rex")', 'pet_id = (await find(name="Rex"))["id"]')
     assert is_sentence(record, read)
     assert not is_sentence(record, found)
 
@@ -526,6 +527,7 @@ def test_lookup_that_decides_nothing_and_made_up_values_are_told() -> None:
             "Is it dry in Bergen and Oslo?",
             ["city='Oslo, Bergen' is several things in one text"],
         ),
+        ("forecast(phone='Tom')", "Call Tom", ["phone='Tom' is not a phone number"]),
         ("edit_file(path='file_name')", "Edit it", ["path='file_name': the goal does not say that"]),
         ("forecast(city='all')", "Is it dry?", ["city='all': the goal does not say that"]),
         (

@@ -68,9 +68,13 @@ def test_lookup_of_which_neither_result_nor_failure_counts_is_doubted(text: str,
         ("S1: @CHANGE (x=1)\nS2: @LOOK (x=1) > $r\n?IF ($r) {\n  @RESPOND (1)\n}", [("CHK133", "S1")]),
         ("S1: @CHANGE (x=1)\nS2: @LOOK (x=1) > $r\n?IF ($r) {\n  S3: @CHANGE (x=2)\n}", []),
         ("S1: @CHANGE (x=1) > $r\n?IF ($r) {\n  @RESPOND (1)\n}", []),
+        ("S1: @LOOK () > $r\nLET $a = $r[0].id\nS2: @CHANGE (x=$a)", [("CHK134", "S2")]),
+        ("S1: @LOOK () > $r\nS2: @CHANGE (x=$r[0].id)", [("CHK134", "S2")]),
+        ("S1: @LOOK (x=1) > $r\nS2: @CHANGE (x=$r[0].id)", []),
+        ("S1: @LOOK () > $r\nLET $a = sorted($r)\nS2: @CHANGE (x=$a[0])", []),
     ],
 )
-def test_change_for_which_neither_the_item_nor_the_condition_counts_is_doubted(
+def test_change_for_which_neither_the_item_nor_the_condition_nor_the_choice_counts_is_doubted(
     text: str, expected: list[tuple[str, str]]
 ) -> None:
     assert told(text) == expected

@@ -19,7 +19,6 @@ from callsheet.authoring.compiler.catalogue import FEW_TOOLS, Catalogue, catalog
 from callsheet.authoring.compiler.goal_parts import is_empty_word, is_side_by_side, mentions_all, parts_of
 from callsheet.authoring.compiler.program import (
     MOST_OF_SMALL,
-    Stubs,
     as_told,
     asks,
     changes_something,
@@ -27,11 +26,10 @@ from callsheet.authoring.compiler.program import (
     lookups,
     no_program,
     placed,
-    program_question,
     read_program_answer,
-    stubs_for,
     with_doubts,
 )
+from callsheet.authoring.compiler.program_prompt import Stubs, program_question, stubs_for
 from callsheet.authoring.compiler.prompt import Question, as_json, question
 from callsheet.authoring.compiler.request import Accounting, Check, Draft, Options, PlanForm, Request
 from callsheet.authoring.compiler.review import with_telling_names, with_whole_answer

@@ -27,14 +27,50 @@ _SHOWN = lazy.pattern(r"\{([\w, ]+)\}")
 _MOST = 2
 
 
+class AddressKind(NamedTuple):
+    """A kind of address: its noun, as fields and arguments are called, and what each address of it has."""
+
+    noun: str
+    about: str
+    has: re.Pattern[str]
+
+
+_MAIL = AddressKind("email", "an e-mail address", re.compile("@"))
+_KINDS = (
+    (re.compile(r"(?:^|_)e?_?mail(?:_?address)?$", re.IGNORECASE), _MAIL),
+    (
+        re.compile(r"(?:^|_)(?:tele)?phone(?:_?number)?$|(?:^|_)mobile$", re.IGNORECASE),
+        AddressKind("phone", "a phone number", re.compile(r"\d")),
+    ),
+)
+_RECEIVES = frozenset(("to", "cc", "bcc", "recipient", "recipients"))
+
+
+def address_kind(spec: ToolSpec, argument: str) -> AddressKind | None:
+    """What kind of address an argument takes, by its name; `to` of a tool that mails takes that of a mail.
+
+    >>> spec = ToolSpec("SEND_EMAIL", "send_email", "Send a mail.", {"properties": {"to": {}, "body": {}}})
+    >>> address_kind(spec, "to").noun, address_kind(spec, "body")
+    ('email', None)
+    """
+    if argument.casefold() in _RECEIVES and {"mail", "email"} & set(spec.name.lower().split("_")):
+        return _MAIL
+    return next((kind for name, kind in _KINDS if name.search(argument)), None)
+
+
 class Origin(NamedTuple):
     """A tool that tells a value, and where in its result the value stands, empty if it does not say."""
 
     tool: str
     place: str = ""
+    takes_nothing: bool = False
 
     def __str__(self) -> str:
-        return f"{self.tool}(...){self.place}"
+        called = f"await {self.tool}({'' if self.takes_nothing else '...'})"
+        if self.place.startswith("["):
+            of_each = self.place.removeprefix("[0]")
+            return f"({called}){of_each}" if of_each == self.place else f"[x{of_each} for x in {called}]"
+        return f"{called}{self.place}"
 
 
 class Origins:
@@ -45,7 +81,7 @@ class Origins:
     >>> feed = ToolSpec("FEED", "feed", "", {"properties": {"pet_id": {}}})
     >>> origins = Origins([feed, ToolSpec("FIND_PET", "find_pet", "", effect=Effect.READ, result=pets)])
     >>> [str(one) for one in origins.of(feed, "pet_id")]
-    ['find_pet(...)[0]["id"]']
+    ['[x["id"] for x in await find_pet()]']
     """
 
     def __init__(self, tools: Collection[ToolSpec]) -> None:
@@ -72,29 +108,41 @@ class Origins:
         Their words are compared with those of the argument and of the tools that take it.
 
         Of equal ones those that take something come first: they find a thing by what is known of it.
-        One whose declared result has no field that may be the argument is none of them.
+        One whose declared result has no field that may be the argument is none of them. An address is told by
+        those whose declared result or description names its kind.
         """
+        kind = address_kind(called, argument)
+        if kind is not None:
+            return list(self._addresses(kind.noun))[:_MOST]
         if argument not in self._tellers:
             self._tellers[argument] = self._telling(argument)
         noun, shared, tellers = self._tellers[argument]
         wanted = noun | shared | set(words_of(called.name.lower()))
         found: list[tuple[int, bool, Origin]] = []
-        for words, is_named, takes_nothing, origin in tellers:
+        for words, is_named, origin in tellers:
             near = 4 * len(words & noun) + 2 * len(words & wanted) or int(is_named)
             if near:
-                found.append((-near, takes_nothing, origin))
+                found.append((-near, origin.takes_nothing, origin))
         return [origin for _, _, origin in nsmallest(_MOST, found)]
+
+    def _addresses(self, noun: str) -> Iterator[Origin]:
+        for spec in self._reading:
+            place = None if noun in spec.parameter_names else _place(spec, noun)
+            is_said = noun in re.findall(r"\w+", spec.description.casefold())
+            if place is not None and place.text is not None and (place.is_named or is_said):
+                text = place.text or f' as "{noun}"'
+                yield Origin(function_name(spec.name), text, not spec.parameter_names)
 
     def _telling(self, argument: str) -> _Tellers:
         """What is the same for every tool that takes an argument."""
         takers = self._takers.get(argument, [])
         times = Counter(word for words in takers for word in words)
-        tellers: list[tuple[set[str], bool, bool, Origin]] = []
+        tellers: list[tuple[set[str], bool, Origin]] = []
         for spec in self._reading:
             place = None if argument in spec.parameter_names else _place(spec, argument)
             if place is not None and place.text is not None:
-                origin = Origin(function_name(spec.name), place.text)
-                tellers.append((self._words[spec.name], place.is_named, not spec.parameter_names, origin))
+                origin = Origin(function_name(spec.name), place.text, not spec.parameter_names)
+                tellers.append((self._words[spec.name], place.is_named, origin))
         shared = {word for word in times if 2 * times[word] >= len(takers)}
         return _Tellers(set(words_of(_ID.sub("", argument))), shared, tellers)
 
@@ -102,13 +150,12 @@ class Origins:
 class _Tellers(NamedTuple):
     """The words of an argument, those that tools share which take it, and the tools that may tell it.
 
-    Of each tool there are the words of its name, whether its result names the argument, whether it takes
-    nothing, and where the value stands.
+    Of each tool there are the words of its name, whether its result names the argument, and the origin.
     """
 
     noun: set[str]
     shared: set[str]
-    tools: list[tuple[set[str], bool, bool, Origin]]
+    tools: list[tuple[set[str], bool, Origin]]
 
 
 class _Place(NamedTuple):

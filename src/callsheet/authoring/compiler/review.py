@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from callsheet import lazy
-from callsheet.authoring.compiler.origins import Origin, Origins
+from callsheet.authoring.compiler.origins import Origin, Origins, address_kind
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import (
     SAYING,
@@ -43,7 +43,7 @@ from callsheet.ir.tree import Act, Let, Tree, acts, all_statements, variables_se
 from callsheet.ports.models.prompts import one_line
 from callsheet.ports.tools import ToolSpec
 
-_PART = lazy.pattern(r"[^\s,;()\[\]{}<>\"']+")
+PART = lazy.pattern(r"[^\s,;()\[\]{}<>\"']+")
 _DIGITS = lazy.pattern(r"\d{1,9}", re.ASCII)
 _TIMES = lazy.pattern(r"(?:\d{4}-\d\d-\d\d)?(?:(?:^|T)\d\d?:\d\d(?::\d\d)?)?", re.ASCII)
 """A date, a time of day, or both."""
@@ -75,7 +75,7 @@ def unstated(
     >>> tools = [ToolSpec("FEED", "feed", "", schema), ToolSpec("FIND_PET", "f", "", effect=Effect.READ)]
     >>> plan = read_python('async def main(): await feed(pet_id="Old Rex")').plan
     >>> [f"{one.message}; {one.help}" for one in unstated(plan.tree, ["Feed Old Rex"], tools)]
-    ["pet_id='Old Rex' is not an id; take it from the result of find_pet(...), which is called first"]
+    ["pet_id='Old Rex' is not an id; find it: await find_pet()"]
     """
     for one in doubtful(tree, told, tools, example):
         yield Diagnostic("CMP010", Severity.WARNING, one.message, one.act.span, one.help, step=one.act.id)
@@ -103,7 +103,7 @@ def doubtful(
     own = " ".join(told)
     declared = {spec.name: (spec, _said_by(spec)) for spec in tools}
     texts = " ".join((own, *(said for _, said in declared.values())))
-    known, numbers = _plain(texts), {int(one) for one in _DIGITS.findall(own)}
+    known, numbers = plain(texts), {int(one) for one in _DIGITS.findall(own)}
     origins, set_once = Origins(tools), _set_once(tree)
     borrowed = {text for text in _QUOTED.findall(example) if text.casefold() not in texts.casefold()}
     for act in acts(tree):
@@ -114,14 +114,15 @@ def doubtful(
             text = value.value if isinstance(value, Literal) and isinstance(value.value, str) else None
             spec, said = declared.get(act.tool, (None, ""))
             is_id = spec is not None and origins.identifies(name)
-            found = tuple(origins.of(spec, name)) if spec is not None and is_id else ()
+            kind = None if spec is None else address_kind(spec, name)
+            found = tuple(origins.of(spec, name)) if spec is not None and (is_id or kind is not None) else ()
             if text in borrowed:
                 message = f"{name}={text!r} is of the example, and not of the goal"
                 yield Doubtful(act, name, message, "use what the goal says", found)
                 continue
             is_unknown = False
             for part in _parts(value):
-                if _plain(part) and _plain(part) not in known and not _is_of(part, numbers):
+                if plain(part) and plain(part) not in known and not _is_of(part, numbers):
                     is_unknown = True
                     shown = one_line(part)[:60]
                     where = f"{name}={shown}" if name else f"{act.tool.lower()}({shown})"
@@ -130,12 +131,15 @@ def doubtful(
                     yield Doubtful(act, name, message, help_, found)
             if is_unknown or text is None or spec is None:
                 continue
+            if kind is not None and text and not kind.has.search(text):
+                first = " or ".join(map(str, found)) or "call a tool that finds it"
+                message = f"{name}={one_line(text)[:60]!r} is not {kind.about}"
+                yield Doubtful(act, name, message, f"find it: {first}", found)
+                continue
             if is_id and (not _stands(text, texts) or (found and text.isalpha() and text.islower())):
                 first = " or ".join(map(str, found)) or "a tool that finds it"
                 message = f"{name}={one_line(text)[:60]!r} is not an id"
-                yield Doubtful(
-                    act, name, message, f"take it from the result of {first}, which is called first", found
-                )
+                yield Doubtful(act, name, message, f"find it: {first}", found)
             elif _is_several(text, own):
                 message = f"{name}={one_line(text)[:60]!r} is several things in one text"
                 yield Doubtful(act, name, message, "make a call for each, in a loop over a list of them")
@@ -169,7 +173,7 @@ def _spelled_otherwise(act: Act, name: str, text: str, told: str, *, is_filter: 
     So is one of several words that are joined, such as `room_name`, wherever it stands.
     """
     shown = f"{name}={text!r}"
-    letters = r"[\s_-]*".join(map(re.escape, _plain(text)))
+    letters = r"[\s_-]*".join(map(re.escape, plain(text)))
     as_told = re.search(rf"(?<!\w){letters}(?!\w)", told, re.IGNORECASE)
     if as_told is not None:
         message = f"{shown}, but the goal says {as_told[0]!r}"
@@ -180,8 +184,15 @@ def _spelled_otherwise(act: Act, name: str, text: str, told: str, *, is_filter: 
 
 
 def _stands(text: str, told: str) -> bool:
-    """Whether a text may be an id: one with a digit, which is compared alone, or a word that was told."""
-    return any(c.isdigit() for c in text) or (len(text.split()) == 1 and text.casefold() in told.casefold())
+    """Whether a text may be an id: one with a digit, which is compared alone, or a whole word that was told.
+
+    >>> _stands("rent", "Pay the rent."), _stands("plan.txt", "Copy notes/plan.txt.")
+    (True, False)
+    """
+    if any(c.isdigit() for c in text):
+        return True
+    whole = rf"(?<![\w/.@-]){re.escape(text)}(?![\w/@-])"
+    return len(text.split()) == 1 and re.search(whole, told, re.IGNORECASE) is not None
 
 
 def _set_once(tree: Tree) -> dict[str, Literal]:
@@ -230,13 +241,13 @@ def _is_of(part: str, numbers: Collection[int]) -> bool:
 
 
 def _of_text(text: str) -> Iterator[str]:
-    for match in _PART.finditer(text):
+    for match in PART.finditer(text):
         part = match[0].strip(".:!?")
         if any(c.isdigit() or c == "@" for c in part) and not (part.isdigit() and int(part) < _SMALL):
             yield part
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Letters and digits alone, in lower case."""
     return "".join(c for c in text.casefold() if c.isalnum())
 

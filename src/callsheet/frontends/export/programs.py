@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from keyword import iskeyword
 from typing import Any, cast
 
 from callsheet.frontends.export.rules import (
@@ -133,17 +134,23 @@ def program_grammar(
 def _looked_up_first(tools: Sequence[ToolShape], sought: Mapping[tuple[str, str], Mapping[str, str]]) -> Node:
     """The statement that calls one of the tools which find what is sought first; nothing without one.
 
-    Of a record its field is read at once, since a model passes on the whole record otherwise.
+    Of a record its field is read at once, since a model passes on the whole record otherwise. The variable is
+    named after what is found: a model that names it goes on with the first thing that the goal speaks of.
     """
     none: Mapping[str, str] = {}
-    finders = next((found for found in sought.values() if found), none)
+    argument, finders = next(((name, found) for (_, name), found in sought.items() if found), ("", none))
     options: list[Node] = []
     for number, tool in enumerate(tools):
         place = finders.get(tool.name)
         if place is not None:
             call = seq(f"await {tool.name}(", Use(f"tool-{number}"))
-            options.append(seq("(", call, f"){place}") if place.startswith('["') else call)
-    return seq("\n    ", Use("name"), " = ", _one_of(options)) if options else Text("")
+            is_field = place.startswith('["') and argument.isidentifier() and not iskeyword(argument)
+            noun = tool.name.partition("_")[2]
+            found = noun if noun.isidentifier() and not iskeyword(noun) else "found"
+            options.append(
+                seq(f"{argument} = (", call, f"){place}") if is_field else seq(f"{found} = ", call)
+            )
+    return seq("\n    ", _one_of(options)) if options else Text("")
 
 
 def _used(rules: Mapping[str, Node], start: str) -> Grammar:

@@ -14,7 +14,7 @@ from callsheet.ir.tree import Tree, all_statements
 from callsheet.passes.finding import ToolSignature
 from callsheet.passes.structured import placement
 from callsheet.passes.structured.calls import Calls
-from callsheet.passes.structured.consequences import doubtful
+from callsheet.passes.structured.doubts import doubtful
 from callsheet.passes.structured.findings import Report
 from callsheet.passes.structured.flow import Flow
 

@@ -298,6 +298,8 @@ def _help(name: str, shape: Shape, schema: Mapping[str, Any], root: Mapping[str,
         return "take one of its items, or go through it with ?FOREACH"
     if any(isinstance(kind, Fields) for kind in kinds) and not may_take(schema, root, "object"):
         return _which_field(name, kinds, schema, root)
+    if may_take(schema, root, "array"):
+        return f"write a list, also of one: {name}=[…]"
     if may_take(schema, root, "integer") or may_take(schema, root, "number"):
         return "convert it: int(…) or float(…)"
     if may_take(schema, root, "string"):

@@ -1,0 +1,161 @@
+"""Doubts about the answer of a plan: what it says and no call has, and cases in which there is none.
+
+Pure. In: a plan with blocks, and its goal. Out: warnings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from callsheet.authoring.compiler.review import PART, plain
+from callsheet.diagnostics import Diagnostic, Severity
+from callsheet.ir import CallKind, Literal
+from callsheet.ir.expression import Expression, Text, nodes
+from callsheet.ir.tree import (
+    Act,
+    Block,
+    If,
+    Invoke,
+    Parallel,
+    Recovery,
+    Repeat,
+    Say,
+    Tree,
+    Try,
+    Word,
+    all_statements,
+    operands,
+)
+from callsheet.ports.models.prompts import one_line
+
+
+def told_without_call(tree: Tree, goal: str) -> Iterator[Diagnostic]:
+    """CMP013 for each name of a goal that an answer has, and no call and no condition.
+
+    Names are words with a capital within a sentence, which tell nothing where many have one, as in German,
+    and parts with an `@` or with letters and digits.
+
+    >>> from callsheet.frontends.python import read_python
+    >>> plan = read_python('async def main(): await close(); return "Closed, and Lena was told of it."').plan
+    >>> [one.message for one in told_without_call(plan.tree, "Close the shop and tell Lena.")]
+    ['the answer speaks of Lena, and no call or condition does']
+    >>> [one.message for one in told_without_call(plan.tree, "Close the shop.")]
+    []
+    """
+    named = dict.fromkeys(_named_in(goal))
+    if not named:
+        return
+    answers = [one for one in all_statements(tree) if isinstance(one, Say)]
+    said = {id(value) for one in answers for value in one.values}
+    done = {
+        plain(str(node.value))
+        for one in all_statements(tree)
+        for whole in operands(one)
+        if id(whole) not in said
+        for node in nodes(whole)
+        if isinstance(node, Literal)
+    }
+    for one in answers:
+        text = " ".join(part for value in one.values for part in _texts_of(value))
+        words = {plain(part.partition("'")[0]) for part in PART.findall(text)}
+        for name in named:
+            spelled = plain(name)
+            if spelled in words and not any(spelled in each for each in done):
+                yield Diagnostic(
+                    "CMP013",
+                    Severity.WARNING,
+                    f"the answer speaks of {one_line(name)[:60]}, and no call or condition does",
+                    one.span,
+                    "make the call that this needs, or leave it out of the answer",
+                    step=one.id,
+                )
+
+
+def _named_in(goal: str) -> Iterator[str]:
+    """The names in a goal: words with a capital, except beside a number, and what has an `@` or mixed signs.
+
+    >>> list(_named_in("Tell Lena of O-7 on 4 May. Add 10 percent!"))
+    ['Lena', 'O-7']
+    """
+    words = [match[0].strip(".:!?").partition("'")[0] for match in PART.finditer(goal)]
+    begins = [not before or before[-1] in ".:!?\n" for before in _before_each_part(goal)]
+    mixed = [
+        "@" in word or (any(c.isdigit() for c in word) and any(c.isalpha() for c in word)) for word in words
+    ]
+    capitals = [
+        len(word) > 1
+        and word[0].isupper()
+        and not (mixed[n] or begins[n] or any(one.isdigit() for one in words[max(0, n - 1) : n + 2]))
+        for n, word in enumerate(words)
+    ]
+    are_names = sum(capitals) <= max(1, _SHARE_OF_NAMES * len(words))
+    for word, is_capital, is_mixed in zip(words, capitals, mixed, strict=True):
+        if is_mixed or (is_capital and are_names):
+            yield word
+
+
+def _before_each_part(text: str) -> Iterator[str]:
+    return (text[: match.start()].rstrip(" \t\"'(") for match in PART.finditer(text))
+
+
+_SHARE_OF_NAMES = 0.2
+"""The most of a goal's words that may be names; where there are more, every noun has a capital."""
+
+
+def _texts_of(value: Expression) -> Iterator[str]:
+    """The texts that stand in an answer as they are."""
+    match value:
+        case Literal(value=str() as text):
+            yield text
+        case Text(parts=parts):
+            yield from (part for part in parts if isinstance(part, str))
+        case _:
+            return
+
+
+def answers_sometimes(tree: Tree, reading: Collection[str] = ()) -> Iterator[Diagnostic]:
+    """CMP014 for a plan that has an answer, and can also end without one and without any change.
+
+    `reading` are the tools that change nothing.
+
+    >>> from callsheet.frontends.python import read_python
+    >>> text = "async def main():\\n    x = await f()\\n    if x:\\n        return 1\\n"
+    >>> [one.message for one in answers_sometimes(read_python(text).plan.tree, ["F"])]
+    ['in some case the plan changes nothing and has no answer']
+    >>> list(answers_sometimes(read_python(f"{text}    await g()").plan.tree, ["F"]))
+    []
+    """
+    answers = [one for one in all_statements(tree) if isinstance(one, Say) and one.word is Word.RESPOND]
+    if answers and not _always_tells(tree.body, reading):
+        yield Diagnostic(
+            "CMP014",
+            Severity.WARNING,
+            "in some case the plan changes nothing and has no answer",
+            answers[0].span,
+            "say what is to be done or answered in that case, too",
+        )
+
+
+def _always_tells(block: Block, reading: Collection[str]) -> bool:
+    """Whether a block ends the plan or makes a change, whatever its conditions come to."""
+    for one in block:
+        match one:
+            case Say(word=Word.RESPOND | Word.TERMINATE | Word.FAIL | Word.RETURN | Word.REPLAN):
+                return True
+            case Act(kind=CallKind.TOOL, tool=tool) if tool not in reading:
+                return True
+            case If(branches=branches, otherwise=last) if last is not None:
+                if all(_always_tells(each, reading) for each in (*(one.body for one in branches), last)):
+                    return True
+            case Try(body=body):
+                if all(_always_tells(each, reading) for each in (body, *_handled(one.recovery))):
+                    return True
+            case Invoke() | Parallel() | Repeat():
+                return True  # what is inside is not followed
+            case _:
+                pass
+    return False
+
+
+def _handled(recovery: Recovery) -> Iterator[Block]:
+    return (one.body for one in recovery.handlers)

@@ -1,0 +1,247 @@
+"""Doubts about what a plan changes: calls that nothing decides, lookups that nothing reads.
+
+In: the tree of a plan, the tools. Out: findings (CHK130 to CHK134). No word of a goal is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from callsheet.diagnostics import Severity
+from callsheet.ir import CallKind, Literal
+from callsheet.ir.expression import Call, Expression, Field, Index, Unary, UnaryOp, Variable, variables_in
+from callsheet.ir.tree import (
+    Act,
+    Assign,
+    Block,
+    Foreach,
+    If,
+    Let,
+    Recovery,
+    Say,
+    Tree,
+    all_statements,
+    blocks_of_failure,
+    inner_blocks,
+    operands,
+    own_blocks,
+    recovery_of,
+    statements,
+    variables_read,
+    variables_set,
+)
+from callsheet.passes.finding import ToolSignature
+from callsheet.passes.structured.consequences import ENDS, LONGEST, may_change, spelled
+from callsheet.passes.structured.findings import Report
+
+
+def _ends(block: Block) -> bool:
+    """Whether what stands behind a block is not reached after it."""
+    return bool(block) and isinstance(last := block[-1], Say) and last.word in ENDS
+
+
+def doubtful(tree: Tree, tools: Mapping[str, ToolSignature] | None, report: Report) -> None:
+    """Notes CHK130 to CHK134, which say what is told about a call: see their pages."""
+    if tools is None:
+        return
+    _undecided(tree, tools, report)
+    _unread(tree, tools, report)
+    _same_for_each(tree, tools, report)
+    for block in (tree.body, *(plan.body for plan in tree.plans)):
+        _too_early(block, tools, report)
+        _first_of_all(block, tools, report)
+
+
+def _undecided(tree: Tree, tools: Mapping[str, ToolSignature], report: Report) -> None:
+    inner = (block for one in all_statements(tree) for block in inner_blocks(one))
+    for block in (tree.body, *(plan.body for plan in tree.plans), *inner):
+        whole: _Calls | None = None
+        for number, statement in enumerate(block):
+            if not isinstance(statement, If):
+                continue
+            first, *others = (_Calls(branch.body, tools) for branch in statement.branches)
+            if not first.by_what or (
+                statement.otherwise is None and not all(_ends(branch.body) for branch in statement.branches)
+            ):
+                continue
+            if statement.otherwise is not None:
+                last, start = _Calls(statement.otherwise, tools), 0
+            else:
+                last = whole = whole or _Calls(block, tools)
+                start = number + 1
+            for what, calls in first.by_what.items():
+                if first.has(what) and all(one.has(what) for one in others) and last.has(what, start):
+                    act = calls[0].act
+                    decides = _positive(statement.branches[0].condition)
+                    condition = " ".join(spelled(decides).split())[:LONGEST]
+                    report.add(
+                        "CHK130",
+                        f"@{act.tool} is called with the same arguments whether or not {condition}",
+                        act,
+                        severity=Severity.WARNING,
+                        help="make the call in one branch only, or in front of the condition",
+                    )
+
+
+def _positive(condition: Expression) -> Expression:
+    """A condition without the negation around it."""
+    while isinstance(condition, Unary) and condition.op is UnaryOp.NOT:
+        condition = condition.operand
+    return condition
+
+
+class _Placed(NamedTuple):
+    """A call in a block, its place there, and the first place from which its arguments are what they are."""
+
+    act: Act
+    place: int
+    since: int
+
+
+class _Calls:
+    """The calls directly in a block that may change something, by what they do."""
+
+    def __init__(self, block: Block, tools: Mapping[str, ToolSignature]) -> None:
+        self.by_what: dict[tuple[object, ...], list[_Placed]] = {}
+        known_since: dict[str, int] = {}
+        for place, one in enumerate(block):
+            if isinstance(one, Act) and may_change(one, tools):
+                since = max((known_since.get(name, 0) for name in variables_read(one)), default=0)
+                what = one.tool, one.positional, one.named
+                self.by_what.setdefault(what, []).append(_Placed(one, place, since))
+            for inner in statements((one,)):
+                known_since.update(dict.fromkeys(variables_set(inner), place + 1))
+
+    def has(self, what: tuple[object, ...], start: int = 0) -> bool:
+        """Whether a call is made behind a place with what its arguments are there."""
+        return any(one.since <= start <= one.place for one in self.by_what.get(what, ()))
+
+
+def _unread(tree: Tree, tools: Mapping[str, ToolSignature], report: Report) -> None:
+    read = {name for one in all_statements(tree) for name in variables_read(one)}
+    for one in _acts_without_handler(tree):
+        if one.kind is not CallKind.TOOL or one.tool not in tools or may_change(one, tools):
+            continue
+        if one.into is None or one.into.name not in read:
+            report.add(
+                "CHK131",
+                f"nothing reads what @{one.tool} finds",
+                one,
+                severity=Severity.WARNING,
+                help="use its result, or leave the call out",
+            )
+
+
+def _same_for_each(tree: Tree, tools: Mapping[str, ToolSignature], report: Report) -> None:
+    """CHK132 for a change in a loop over items that is the same for each of them; a range has no items."""
+    for loop in all_statements(tree):
+        if not isinstance(loop, Foreach) or (
+            isinstance(loop.source, Call) and loop.source.function == "range"
+        ):
+            continue
+        own = {loop.var} | {name for one in statements(loop.body) for name in variables_set(one)}
+        blocks = [loop.body]
+        while blocks:
+            block = blocks.pop()
+            for one in () if _ends(block) else block:
+                if isinstance(one, Act) and may_change(one, tools) and own.isdisjoint(variables_read(one)):
+                    report.add(
+                        "CHK132",
+                        f"@{one.tool} is called with the same arguments for each {loop.var}",
+                        one,
+                        severity=Severity.WARNING,
+                        help=f"use {loop.var} in its arguments, or make the call once, outside the loop",
+                    )
+                blocks += () if isinstance(one, Foreach) else own_blocks(one)
+
+
+def _too_early(body: Block, tools: Mapping[str, ToolSignature], report: Report) -> None:
+    """CHK133 for a change in front of a condition on what was looked up, behind which nothing is changed."""
+    looked_up: set[str] = set()
+    changes: list[Act] = []
+    for place, one in enumerate(body):
+        if isinstance(one, If) and changes and _reads(one, looked_up):
+            if not any(
+                isinstance(each, Act) and may_change(each, tools) for each in statements(body[place:])
+            ):
+                condition = " ".join(spelled(_positive(one.branches[0].condition)).split())[:LONGEST]
+                report.add(
+                    "CHK133",
+                    f"@{changes[-1].tool} is called before it is known whether {condition}, "
+                    "which then changes nothing",
+                    changes[-1],
+                    severity=Severity.WARNING,
+                    help="make the call in the condition if it depends on it",
+                )
+            return
+        if isinstance(one, Act) and may_change(one, tools):
+            changes.append(one)
+            looked_up -= set(variables_set(one))
+        elif isinstance(one, Act) and one.kind is CallKind.TOOL and one.into is not None:
+            looked_up.add(one.into.name)
+
+
+def _reads(one: If, names: set[str]) -> bool:
+    return any(not names.isdisjoint(variables_in(branch.condition)) for branch in one.branches)
+
+
+def _acts_without_handler(tree: Tree) -> Iterator[Act]:
+    """The calls whose failure nothing handles: of others that may be what is looked for."""
+    blocks = [(plan.body, False) for plan in tree.plans] + [(tree.body, False)]
+    while blocks:
+        block, is_handled = blocks.pop()
+        for one in block:
+            recovery = recovery_of(one)
+            handles = recovery is not None and bool(recovery.remedy or recovery.handlers)
+            if isinstance(one, Act) and not handles and not is_handled:
+                yield one
+            blocks += ((inner, is_handled or handles) for inner in own_blocks(one))
+            blocks += ((inner, is_handled) for inner in blocks_of_failure(recovery or Recovery()))
+
+
+def _first_of_all(body: Block, tools: Mapping[str, ToolSignature], report: Report) -> None:
+    """CHK134 for a change of what stands at a fixed place of a list that was looked up without arguments."""
+    lists: dict[str, Act] = {}
+    firsts: dict[str, Act] = {}
+    for one in statements(body):
+        if isinstance(one, Act) and may_change(one, tools):
+            found = (_at_place(given, lists, firsts) for given in operands(one))
+            lookup = next(filter(None, found), None)
+            if lookup is not None:
+                report.add(
+                    "CHK134",
+                    f"@{one.tool} gets one of all that @{lookup.tool} finds by its place alone",
+                    one,
+                    severity=Severity.WARNING,
+                    help="choose it by what is known of it, in a condition or a comprehension",
+                )
+        taken = _at_place(one.value, lists, firsts) if isinstance(one, Let | Assign) else None
+        for name in variables_set(one):
+            lists.pop(name, None)
+            firsts.pop(name, None)
+            if taken is not None:
+                firsts[name] = taken
+            elif isinstance(one, Act) and _finds_all(one, tools):
+                lists[name] = one
+
+
+def _finds_all(act: Act, tools: Mapping[str, ToolSignature]) -> bool:
+    """Whether a lookup gets nothing to find something by."""
+    given = (*act.positional, *(value for _, value in act.named))
+    is_lookup = act.kind is CallKind.TOOL and act.tool in tools and not may_change(act, tools)
+    return is_lookup and all(isinstance(one, Literal) and one.value is None for one in given)
+
+
+def _at_place(node: Expression, lists: Mapping[str, Act], firsts: Mapping[str, Act]) -> Act | None:
+    """The lookup of a list of which an expression is an item at a fixed place, or a part of such an item."""
+    while True:
+        match node:
+            case Index(target=Variable(name=name), index=Literal(value=int())) if name in lists:
+                return lists[name]
+            case Variable(name=name):
+                return firsts.get(name)
+            case Index(target=inner) | Field(target=inner):
+                node = inner
+            case _:
+                return None
