@@ -10,7 +10,8 @@ from pathlib import Path
 from random import Random
 
 from benchmarks.simulation.case import INPUTS, Case, End, Report
-from benchmarks.simulation.kernel import Kernel, Killed, Process
+from benchmarks.simulation.kernel import Kernel
+from benchmarks.simulation.process import Killed, Process
 from benchmarks.simulation.world import FACTS, World
 
 from callsheet.diagnostics import CallsheetError

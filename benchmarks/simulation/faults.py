@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from benchmarks.simulation.course import RUN, Course
-from benchmarks.simulation.kernel import Process, outside_loops
+from benchmarks.simulation.process import Process, outside_loops
 
 from callsheet.store import Durability, Journal
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, TypeAlias
 
-from benchmarks.simulation.kernel import Kernel, Process
+from benchmarks.simulation.kernel import Kernel
+from benchmarks.simulation.process import Process
 
 from callsheet.ir import JSON, Effect
 from callsheet.machine import TookPlace, ToolFacts
