@@ -11,6 +11,7 @@ in memory (`/dev/shm`), with a record of what was synced.
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import sys
 import threading
@@ -23,9 +24,11 @@ from typing import Any
 
 from benchmarks.simulation.disk import Disk
 from benchmarks.simulation.process import Killed, Process
-from benchmarks.simulation.system import File, Folders, Locks, Maps, Sqlite, System
+from benchmarks.simulation.server import ServerProcess
+from benchmarks.simulation.system import File, Folders, Locks, Maps, Sqlite, System, kind_of
 
 from callsheet import files
+from callsheet.ports.mcp import connection
 from callsheet.store import blobs, lock, schema, tail, writer
 from callsheet.store.writer import GroupWriter
 
@@ -51,6 +54,7 @@ class Kernel:
         self.say = on_line
         self.errors: list[str] = []
         self._next_file = 1_000_000
+        self._kinds: dict[int, str] = {}
         self._unowned: dict[int, int] = {}
         """The open files of nobody: of whoever looks at the machine from outside."""
 
@@ -84,13 +88,13 @@ class Kernel:
         """Let time pass for a process that blocks."""
         self.now += max(seconds, _SHORTEST_WAIT)
 
-    def run_until(self, moment: float, without: Process | None = None) -> bool:
+    def run_until(self, moment: float) -> bool:
         """Give processes their turns until a moment; False if none has anything left to do."""
         while True:
             due = [
                 (at, self.chance.random(), process)
                 for process in self.processes
-                if process is not without and (at := process.due()) is not None and at <= moment
+                if (at := process.due()) is not None and at <= moment
             ]
             if not due:
                 return self.now >= moment
@@ -107,14 +111,15 @@ class Kernel:
             self.errors.append(f"{context.get('message')}: {error!r}")
 
     def point(self, where: str) -> None:
-        """A point of the current process; raises Killed if that is dead, or dies here."""
+        """A point of the current process, of this kind; raises Killed if that is dead, or dies here."""
         process = self.current
         if process is None:
             return
         if process.is_dead:
             raise Killed
         process.points += 1
-        fault = process.faults.get(process.points)
+        process.passed[where] += 1
+        fault = process.faults.get(process.points) or process.traps.get((where, process.passed[where]))
         if fault is not None:
             self.say(f"{process.name}: at its point {process.points}, {where}")
             fault()
@@ -129,9 +134,10 @@ class Kernel:
 
     # ------------------------------------------------------------ files
 
-    def register(self, fd: int) -> int:
+    def register(self, fd: int, path: str) -> int:
         """The number by which the current process knows a descriptor; it is never used again."""
         self._next_file += 1
+        self._kinds[self._next_file] = kind_of(path)
         if self.current is not None:
             self.current.files[self._next_file] = fd
         else:
@@ -147,6 +153,10 @@ class Kernel:
         if fd is None:
             raise OSError(errno.EBADF, f"file {number} is not open here")
         return fd
+
+    def kind(self, number: int) -> str:
+        """What kind of file has this number."""
+        return self._kinds.get(number, "")
 
     def forget(self, number: int) -> None:
         """Close the file with this number."""
@@ -167,6 +177,7 @@ class Kernel:
             *((module, "os", system) for module in (tail, blobs, lock, files)),
             *((module, "fcntl", Locks(self)) for module in (tail, lock)),
             (tail, "mmap", Maps(self)),
+            (connection, "ServerProcess", ServerProcess),
             (tail, "open", lambda number, *_, **__: File(self, number, closes=False)),
             (schema, "sqlite3", Sqlite(self)),
             (schema, "refuse_network_file_system", lambda *_: None),
@@ -178,6 +189,7 @@ class Kernel:
             (Path, "mkdir", folders.mkdir),
             (writer, "GroupWriter", self._group),
             (sys, "unraisablehook", lambda *_: None),
+            (logging.getLogger("opentelemetry.context"), "disabled", True),  # of sessions of dead processes
         ]
         before = [(place, name, place.__dict__.get(name, _ABSENT)) for place, name, _ in changes]
         for place, name, value in changes:

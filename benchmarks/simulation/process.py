@@ -9,6 +9,7 @@ import os
 import sqlite3
 import threading
 from asyncio import base_events, events
+from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -30,14 +31,20 @@ class Process:
         self.name = name
         self.number = number
         self.is_dead = False
-        self.frozen_until = 0.0
+        self.is_stopped = False
         self.epoch = 1
         """The epoch in which it owns its run."""
         self.is_stale = False
         """Whether another process has taken over its run."""
+        self.fenced_at = 0
+        """The last event that it may have written, once it is stale."""
         self.points = 0
         self.faults: dict[int, Callable[[], None]] = {}
         """What happens at its points, by their numbers."""
+        self.passed: Counter[str] = Counter()
+        """How often it has come to points of each kind."""
+        self.traps: dict[tuple[str, int], Callable[[], None]] = {}
+        """What happens when it comes to points of a kind for the so many-th time."""
         self.loop = _Loop(kernel)
         self.main: asyncio.Task[Any] | None = None
         self.files: dict[int, int] = {}
@@ -55,10 +62,9 @@ class Process:
 
     def due(self) -> float | None:
         """When its next turn is; None if it waits for nothing."""
-        if self.is_dead or self.main is None or self.main.done():
+        if self.is_dead or self.is_stopped or self.main is None or self.main.done():
             return None
-        at = self.loop.next_at()
-        return None if at is None else max(at, self.frozen_until)
+        return self.loop.next_at()
 
     def turn(self) -> None:
         """Run its loop once."""
@@ -132,6 +138,21 @@ class _Loop(base_events.BaseEventLoop):
 
     def _write_to_self(self) -> None:
         pass
+
+    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+        """What another thread would do, as a later turn."""
+        done = self.create_future()
+
+        def work() -> None:
+            try:
+                value = func(*args)
+            except Exception as error:
+                done.set_exception(error)
+            else:
+                done.set_result(value)
+
+        self.call_soon(work)
+        return done
 
     def turn(self) -> None:
         """Call what is due."""

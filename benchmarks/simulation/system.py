@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from benchmarks.simulation.process import Process
 
 
+def kind_of(path: Any) -> str:
+    """What kind of file a path names: a lock, a tail, a large value and so on."""
+    name = Path(path).name
+    return f"a {name.rpartition('.')[2]} file" if "." in name else "a folder" if len(name) < 8 else "a value"
+
+
 class System:
     """`os` for the modules of the store."""
 
@@ -45,20 +51,20 @@ class System:
         kernel = self._kernel
         creates = flags & os.O_CREAT and not os.path.lexists(path)
         if creates or flags & os.O_TRUNC:
-            kernel.writing(f"open {Path(path).name}")
+            kernel.writing(f"open {kind_of(path)}")
         fd = os.open(path, flags, mode)
         kernel.disk.opened(str(path), fd, is_new=bool(creates), is_cut=bool(flags & os.O_TRUNC))
-        return kernel.register(fd)
+        return kernel.register(fd, str(path))
 
     def close(self, number: int) -> None:
         self._kernel.forget(number)
 
     def pwrite(self, number: int, data: Any, at: int) -> int:
-        self._kernel.writing("write")
+        self._kernel.writing(f"write {self._kernel.kind(number)}")
         fd = self._kernel.real(number)
         self._kernel.disk.wrote(fd, at, bytes(data))
         done = os.pwrite(fd, data, at)
-        self._kernel.point("written")
+        self._kernel.point(f"written {self._kernel.kind(number)}")
         return done
 
     def pread(self, number: int, count: int, at: int) -> bytes:
@@ -78,9 +84,9 @@ class System:
             os.ftruncate(fd, at + size)
 
     def fsync(self, number: int) -> None:
-        self._kernel.writing("sync")
+        self._kernel.writing(f"sync {self._kernel.kind(number)}")
         self._kernel.disk.synced(self._kernel.real(number))
-        self._kernel.point("synced")
+        self._kernel.point(f"synced {self._kernel.kind(number)}")
 
     fdatasync = fsync
 
@@ -91,17 +97,17 @@ class System:
         return File(self._kernel, number, closes=True)
 
     def unlink(self, path: Any) -> None:
-        self._kernel.point(f"remove {Path(path).name}")
+        self._kernel.point(f"remove {kind_of(path)}")
         os.unlink(path)
         self._kernel.disk.removed(str(path))
 
     def link(self, path: Any, other: Any, **options: Any) -> None:
-        self._kernel.writing(f"link {Path(other).name}")
+        self._kernel.writing(f"link {kind_of(other)}")
         os.link(path, other, **options)
         self._kernel.disk.linked(str(path), str(other))
 
     def mkdir(self, path: Any, mode: int = 0o777) -> None:
-        self._kernel.writing(f"make {Path(path).name}")
+        self._kernel.writing(f"make {kind_of(path)}")
         os.mkdir(path, mode)
         self._kernel.disk.made(str(path))
 
@@ -123,7 +129,7 @@ class Folders:
         def replace(path: Path, other: Any) -> Any:
             if not is_of_machine(path):
                 return real["replace"](path, other)
-            kernel_.writing(f"rename to {Path(other).name}")
+            kernel_.writing(f"rename to {kind_of(other)}")
             done = real["replace"](path, other)
             kernel_.disk.renamed(str(path), str(other))
             kernel_.point("renamed")
@@ -131,14 +137,14 @@ class Folders:
 
         def unlink(path: Path, missing_ok: bool = False) -> None:
             if is_of_machine(path):
-                kernel_.point(f"remove {path.name}")
+                kernel_.point(f"remove {kind_of(path)}")
             real["unlink"](path, missing_ok)
             kernel_.disk.removed(str(path))
 
         def mkdir(path: Path, *args: Any, **options: Any) -> None:
             is_new = is_of_machine(path) and not path.exists()
             if is_new:
-                kernel_.writing(f"make {path.name}")
+                kernel_.writing(f"make {kind_of(path)}")
             real["mkdir"](path, *args, **options)
             if is_new:
                 kernel_.disk.made(str(path))
@@ -221,7 +227,7 @@ class File:
     def write(self, data: bytes) -> None:
         half = len(data) // 2
         for at, part in ((0, data[:half]), (half, data[half:])):
-            self._kernel.writing("write a part")
+            self._kernel.writing("write a half")
             fd = self._kernel.real(self._number)
             self._kernel.disk.wrote(fd, at, part)
             os.pwrite(fd, part, at)

@@ -43,6 +43,8 @@ class SecretReference(NamedTuple):
 
 _CONDITION_FIELDS = ("if", "foreach")
 """The fields of a step that decide whether and how often it is executed."""
+_PATIENCE = 30.0
+"""Seconds to wait until a run that another one replaces has ended."""
 _OPEN = (RunStatus.RUNNING, RunStatus.WAITING, RunStatus.IN_DOUBT)
 
 
@@ -247,6 +249,29 @@ def cancel_on_temporal(
         return await client.ended(on_server, patience), on_server.run_id
 
     return with_connection(journal, run, work)
+
+
+async def supersede_on_temporal(
+    journal: Journal, run_id: str, new_id: str, settings: TemporalSettings
+) -> None:
+    """End a run on Temporal that another one with an edited plan goes on for; one that has ended stays.
+
+    Raises CallsheetError (JRN004) if no worker ends it.
+    """
+    if journal.find_run(run_id).status.is_final:
+        return
+    from callsheet.api.run_branches import why_superseded  # noqa: PLC0415 - as above
+    from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - as above
+    from callsheet.runtime.engines.temporal.connection import reach  # noqa: PLC0415 - as above
+
+    run = client.TemporalRun(await reach(settings), journal, run_id)
+    await client.cancel(run, why_superseded(new_id))
+    if await client.ended(run, _PATIENCE) is None:
+        raise CallsheetError.single(
+            "JRN004",
+            f"run {run_id} was cancelled, and has not ended within {_PATIENCE:g} s",
+            help=f"start a worker: callsheet worker --engine temporal --queue {settings.queue}",
+        )
 
 
 def check_resume_options(*, has_others: bool) -> None:
