@@ -54,7 +54,7 @@ class Settings(NamedTuple):
     policy: Policy | None
     pace: float
     on_server: bool
-    """Whether the tools of `world.ON_SERVER` are those of an MCP server."""
+    """Whether the tools of `world.ON_SERVERS` are those of MCP servers."""
     cancels: bool
     """Whether a person cancels the run at some moment."""
     undoes: bool
@@ -81,7 +81,7 @@ def _settings(chance: Random, wide: Random) -> Settings:
         ("WRITE",) if chance.random() < 0.15 else (),
         POLICY if chance.random() < 0.25 else None,
         chance.choice((0.02, 0.05, 1.0, 5.0)),
-        wide.random() < 0.15,
+        wide.random() < 0.2,
         wide.random() < 0.1,
         wide.random() < 0.2,
     )

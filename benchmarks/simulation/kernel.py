@@ -105,9 +105,10 @@ class Kernel:
                 return True
 
     def unhandled(self, loop: Any, context: Mapping[str, Any]) -> None:
-        """An event loop reports what nobody caught."""
+        """An event loop reports what nobody caught; that of a dead process only what its burial breaks."""
         error = context.get("exception")
-        if not isinstance(error, Killed):
+        is_dead = any(one.is_dead and one.loop is loop for one in self.processes)
+        if not (is_dead or isinstance(error, Killed)):
             self.errors.append(f"{context.get('message')}: {error!r}")
 
     def point(self, where: str) -> None:

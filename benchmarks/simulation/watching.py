@@ -37,7 +37,9 @@ def watching(course: Course) -> Generator[None]:
     def appended(self: RunWriter, type: Any, **options: Any) -> int:  # noqa: A002 - as in RunWriter
         seq = append(self, type, **options)
         if self.run_id == RUN:
-            recorded.append(self, seq, (str(type), options.get("key"), self.last_ts, self.epoch))
+            is_lost = bool((options.get("body") or {}).get("unsettled"))
+            event = str(type), options.get("key"), self.last_ts, self.epoch
+            recorded.append(self, seq, event, is_lost=is_lost)
         return seq
 
     def intended(self: RunWriter, key: str, tool: str | None) -> int:

@@ -37,8 +37,10 @@ FACTS = {
 INVERSE = read_inverse("ERASE(x=call.x)")
 """What takes back a call of WRITE."""
 AGENT = {"AGENT_SOLVE": ToolFacts(Effect.LLM, loop=Loop(("READ", "WRITE", "KEYED")))}
-ON_SERVER = ("WRITE", "PROBED")
-"""Calls that are in doubt if their answer is lost, and settled by what took place: the run ends alike."""
+ON_SERVERS = (("WRITE", "PROBED"), ("KEYED",))
+"""The tools of each MCP server. A lost answer of the first leaves a doubt, which is settled by what took
+place, so that the run ends alike; one of the second is a failure of the plan.
+"""
 _TROUBLE = ("dies", "lost", "late", "twice")
 _SMALL: tuple[JSON, ...] = (0, 1, "text", [1, 2], {"k": 2}, None, True, "yes", [])
 _LARGE = (2_000, 70_000, 270_000, 270_000)
@@ -64,16 +66,18 @@ class Recorded:
     """The calls whose failure is durable."""
     may_have_failed: set[str] = field(default_factory=set[str])
     """Those of which it may be."""
+    lost: set[str] = field(default_factory=set[str])
+    """The calls that have failed, and may have taken place nevertheless."""
     answered: set[str] = field(default_factory=set[str])
     """The questions whose answer is durable."""
     takes: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
     """The events with which messages are taken, and the ids of these."""
 
-    def append(self, writer: object, seq: int, event: _Event) -> None:
-        """A writer has an event to commit."""
+    def append(self, writer: object, seq: int, event: _Event, *, is_lost: bool = False) -> None:
+        """A writer has an event to commit; with `is_lost` that a call may have taken place nevertheless."""
         self.appended.setdefault(writer, {})[seq] = event
         if event[0] == "err" and event[1] is not None:
-            self.may_have_failed.add(event[1])
+            (self.lost if is_lost else self.may_have_failed).add(event[1])
 
     def commit(self, writer: object, upto: int) -> int:
         """A writer was told that its events up to a number are durable; gives the last new one, else 0."""
@@ -90,7 +94,7 @@ class Recorded:
             return
         if kind in ("ok", "err"):
             self.outcomes[key] = seq
-            if kind == "err":
+            if kind == "err" and key not in self.lost:
                 self.failed.add(key)
         elif kind == "signal":
             self.answered.add(key)
@@ -136,7 +140,9 @@ class World:
         self.has_server = False
         self.has_trouble = False
         """Whether answers of the server may be lost."""
-        self._servers: dict[Process, Servers] = {}
+        self.has_failed = False
+        """Whether a call has failed for a lost answer, which it does not without faults."""
+        self._servers: dict[tuple[Process, tuple[str, ...]], Servers] = {}
         self._deliveries: Counter[str] = Counter()
 
     def dice(self, *what: object) -> Random:
@@ -217,8 +223,9 @@ class World:
         self.made[key] += 1
         kernel.say(f"{process.name}: @{name} {key} leaves")
         kernel.point("call leaves")
-        if self.has_server and name in ON_SERVER:
-            value = await self._server_of(process).call(name, args, context)
+        tools = next((one for one in ON_SERVERS if name in one), None)
+        if self.has_server and tools is not None:
+            value = await self._server_of(process, tools).call(name, args, context)
             kernel.point("call returns")
             return value
         succeeds, value = await self._serve(Delivery(name, args, delivery))
@@ -227,16 +234,18 @@ class World:
             raise ToolFailed(str(value))
         return value
 
-    def _server_of(self, process: Process) -> Servers:
-        if process not in self._servers:
-            self._servers[process] = Servers(ON_SERVER, self._serve, self._trouble)
-        return self._servers[process]
+    def _server_of(self, process: Process, tools: tuple[str, ...]) -> Servers:
+        if (process, tools) not in self._servers:
+            self._servers[process, tools] = Servers(tools, self._serve, self._trouble)
+        return self._servers[process, tools]
 
     def _trouble(self, delivery: Delivery) -> str:
-        if not self.has_trouble or self.kernel.chance.random() < 0.8:
+        share = 0.6 if delivery.tool == "KEYED" else 0.25
+        if not self.has_trouble or self.kernel.chance.random() > share:
             return ""
         trouble = self.kernel.chance.choice(_TROUBLE)
         self.kernel.say(f"the server of @{delivery.tool}: {trouble}")
+        self.has_failed |= delivery.tool == "KEYED" and trouble != "twice"
         return trouble
 
     async def _serve(self, call: Delivery) -> tuple[bool, JSON]:
@@ -304,7 +313,8 @@ class World:
             return  # a turn of an agent, or a call of one
         before = f"{place}.{int(attempt) - 1}"
         is_same = self.keys.get(before) == delivery
-        if before in self.keys and not is_same and before not in self.recorded.may_have_failed:
+        told = before in self.recorded.may_have_failed and before not in self.recorded.lost
+        if before in self.keys and not is_same and not told:
             self.wrong(f"@{name} {key} has another idempotency key than {before}, which may have taken place")
         if is_same and before in self.recorded.failed:
             self.wrong(f"@{name} {key} has the idempotency key of {before}, which has failed")
