@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 import time
 from collections import Counter
@@ -24,6 +25,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="try seeds in this many processes")
     parser.add_argument("--mutations", nargs="?", const="", help="plant each bug whose name has this text")
     given = parser.parse_args()
+    logging.getLogger("opentelemetry.context").disabled = True  # it reports sessions of dead processes
     seeds = _seeds(given.seeds)
     if given.mutations is None:
         return _try_seeds(seeds, given.jobs)

@@ -11,7 +11,6 @@ in memory (`/dev/shm`), with a record of what was synced.
 from __future__ import annotations
 
 import errno
-import logging
 import os
 import sys
 import threading
@@ -190,7 +189,6 @@ class Kernel:
             (Path, "mkdir", folders.mkdir),
             (writer, "GroupWriter", self._group),
             (sys, "unraisablehook", lambda *_: None),
-            (logging.getLogger("opentelemetry.context"), "disabled", True),  # of sessions of dead processes
         ]
         before = [(place, name, place.__dict__.get(name, _ABSENT)) for place, name, _ in changes]
         for place, name, value in changes:
