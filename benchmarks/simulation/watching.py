@@ -37,7 +37,8 @@ def watching(course: Course) -> Generator[None]:
     def appended(self: RunWriter, type: Any, **options: Any) -> int:  # noqa: A002 - as in RunWriter
         seq = append(self, type, **options)
         if self.run_id == RUN:
-            is_lost = bool((options.get("body") or {}).get("unsettled"))
+            body: Any = options.get("body")
+            is_lost = body is not None and bool(body.get("unsettled"))
             event = str(type), options.get("key"), self.last_ts, self.epoch
             recorded.append(self, seq, event, is_lost=is_lost)
         return seq
