@@ -309,8 +309,8 @@ class Course:
         late = [s for s, event in found.items() if cancelled and s > cancelled and event[0] == "intent"]
         if late:
             wrong(f"event {late[0]} is a call after event {cancelled}, which has cancelled the run")
-        for seq, msg_id in recorded.takes:
-            if seq in recorded.durable and msg_id in unread:
+        for seq, msg_id in recorded.taken:
+            if msg_id in unread:
                 wrong(f"the message {msg_id[:40]} is in the inbox, though event {seq} has taken it")
         for seq, event in recorded.durable.items():
             if seq not in found:

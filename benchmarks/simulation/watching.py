@@ -51,7 +51,7 @@ def watching(course: Course) -> Generator[None]:
 
     def took(self: RunWriter, msg_id: str) -> None:
         take(self, msg_id)
-        recorded.takes.append((self.last_seq, msg_id))
+        recorded.takes.append((self, self.last_seq, msg_id))
 
     def told(self: RunWriter) -> None:
         process = kernel.current

@@ -70,8 +70,10 @@ class Recorded:
     """The calls that have failed, and may have taken place nevertheless."""
     answered: set[str] = field(default_factory=set[str])
     """The questions whose answer is durable."""
-    takes: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
-    """The events with which messages are taken, and the ids of these."""
+    takes: list[tuple[object, int, str]] = field(default_factory=list[tuple[object, int, str]])
+    """The writers and events with which messages are to be taken, and the ids of these."""
+    taken: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+    """The durable events with which messages were taken, and the ids of these."""
 
     def append(self, writer: object, seq: int, event: _Event, *, is_lost: bool = False) -> None:
         """A writer has an event to commit; with `is_lost` that a call may have taken place nevertheless."""
@@ -83,6 +85,7 @@ class Recorded:
         """A writer was told that its events up to a number are durable; gives the last new one, else 0."""
         made = self.appended.get(writer, {})
         new = [one for one in made if one <= upto]
+        self.taken += [(seq, msg_id) for by, seq, msg_id in self.takes if by is writer and seq in new]
         for seq in new:
             self._keep(seq, made.pop(seq))
         return max(new, default=0)
@@ -106,7 +109,7 @@ class Recorded:
         kept = {seq: event for seq, event in self.durable.items() if seq <= upto}
         self.durable, self.outcomes, self.intents = {}, {}, {}
         self.failed, self.answered = set(), set()
-        self.takes = [(seq, msg_id) for seq, msg_id in self.takes if seq <= upto]
+        self.taken = [(seq, msg_id) for seq, msg_id in self.taken if seq <= upto]
         for seq, event in kept.items():
             self._keep(seq, event)
 
