@@ -223,7 +223,8 @@ class World:
     async def _made(self, name: str, args: dict[str, JSON], context: CallContext, process: Process) -> JSON:
         key, delivery, kernel = context.key, context.idempotency_key, self.kernel
         self._check(name, key, delivery, process)
-        self.made[key] += name != "ERASE"  # another run makes that one
+        if name != "ERASE":  # which another run makes
+            self.made[key] += 1
         kernel.say(f"{process.name}: @{name} {key} leaves")
         kernel.point("call leaves")
         tools = next((one for one in ON_SERVERS if name in one), None)
