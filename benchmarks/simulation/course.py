@@ -224,6 +224,8 @@ class Course:
                 self.as_person(self.answer)
             if self.settings.cancels and self.has_faults and chance.random() < 0.15:
                 self.as_person(self.cancel)
+                if self.told_end and owner.is_stale:
+                    owner.end()  # it may wait for an answer for ever, to a run that was taken from it
             live = [one for one in self.owners if not one.is_dead and not one.is_done]
             if owner.is_done:
                 outcome = self.outcome_of(owner)
