@@ -26,11 +26,12 @@ def steps_of(workflow: Path) -> list[dict[str, Any]]:
 def test_commands_of_workflow_exist(workflow: Path) -> None:
     run = "\n".join(step.get("run", "") for step in steps_of(workflow))
     commands = re.findall(r"dev\.py (\w+)", run)
-    scripts = re.findall(r"-m (scripts\.\w+)|(\.ci/run)", run)
+    scripts = re.findall(r"-m ((?:scripts|benchmarks)\.\w+)|(\.ci/run)", run)
     assert commands or scripts
     assert set(commands) <= set(dev.COMMANDS)
     for module, file in scripts:
-        assert (ROOT / (file or f"{module.replace('.', '/')}.py")).is_file()
+        place = ROOT / (file or module.replace(".", "/"))
+        assert any(one.is_file() for one in (place, place.with_suffix(".py"), place / "__main__.py"))
 
 
 def test_every_supported_python_is_tested_and_built() -> None:

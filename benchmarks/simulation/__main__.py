@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from functools import cache
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 
+from benchmarks.simulation.case import Report
 from benchmarks.simulation.mutations import MUTATIONS, Mutation
 from benchmarks.simulation.simulation import Prepared, prepare, simulate
 
@@ -15,40 +21,66 @@ from benchmarks.simulation.simulation import Prepared, prepare, simulate
 def main() -> int:
     """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.simulation", description=__doc__)
-    parser.add_argument("--seeds", default="1..1000", help="A..B, or one seed, whose trace is printed")
+    parser.add_argument("--seeds", default="1..1000", help="A..B, A+COUNT, or one, whose trace is printed")
+    parser.add_argument("--jobs", type=int, default=1, help="try seeds in this many processes")
     parser.add_argument("--mutations", nargs="?", const="", help="plant each bug whose name has this text")
     given = parser.parse_args()
-    first, _, last = given.seeds.partition("..")
-    seeds = range(int(first), int(last or first) + 1)
-    return _try_seeds(seeds) if given.mutations is None else _try_mutations(seeds, given.mutations)
+    logging.getLogger("opentelemetry.context").disabled = True  # it reports sessions of dead processes
+    seeds = _seeds(given.seeds)
+    if given.mutations is None:
+        return _try_seeds(seeds, given.jobs)
+    return _try_mutations(seeds, given.mutations)
 
 
-def _try_seeds(seeds: range) -> int:
-    began, cpu = time.perf_counter(), time.process_time()
-    failed, calls = 0, 0
+def _seeds(text: str) -> range:
+    """The seeds that a text names.
+
+    >>> _seeds("7"), _seeds("1..9"), _seeds("20+5")
+    (range(7, 8), range(1, 10), range(20, 25))
+    """
+    first, _, count = text.partition("+")
+    if count:
+        return range(int(first), int(first) + int(count))
+    first, _, last = text.partition("..")
+    return range(int(first), int(last or first) + 1)
+
+
+def _try_seeds(seeds: range, jobs: int) -> int:
+    began, failed, calls = time.perf_counter(), 0, 0
     faults: Counter[str] = Counter()
-    for seed in seeds:
-        report = simulate(seed)
+    for report in _reports(seeds, jobs):
         faults += report.faults
         calls += report.calls
         if len(seeds) == 1:
             print("\n".join(report.trace))
         if report.problems:
             failed += 1
-            print(f"{seed}: {report.problems[0]}", flush=True)
-    took, used = time.perf_counter() - began, time.process_time() - cpu
-    rate = len(seeds) / used * 60
+            print(f"{report.seed}: {report.problems[0]}", flush=True)
+    used = sum(getrusage(who).ru_utime + getrusage(who).ru_stime for who in (RUSAGE_SELF, RUSAGE_CHILDREN))
+    took, rate = time.perf_counter() - began, len(seeds) / used * 60
     print(f"{len(seeds)} seeds, {calls} calls, {failed} failed; {took:.1f} s, {rate:.0f} a minute of CPU")
     print(", ".join(f"{name} {count}" for name, count in sorted(faults.items())))
     return 1 if failed else 0
 
 
+def _reports(seeds: range, jobs: int) -> Iterator[Report]:
+    if jobs == 1:
+        yield from map(simulate, seeds)
+        return
+    with ProcessPoolExecutor(jobs) as processes:
+        yield from processes.map(_without_trace, seeds, chunksize=10)
+
+
+def _without_trace(seed: int) -> Report:
+    return replace(simulate(seed), trace=[])
+
+
 def _try_mutations(seeds: range, text: str) -> int:
     found = 0
     chosen = [one for one in MUTATIONS if text in one.name]
-    prepared = [prepare(seed) for seed in seeds]
+    prepared = cache(prepare)
     for mutation in chosen:
-        seed, problem = finding(mutation, prepared)
+        seed, problem = finding(mutation, map(prepared, seeds))
         found += seed is not None
         print(f"{'not found' if seed is None else seed:>9}  {mutation.name}: {problem}"[:220], flush=True)
     print(f"{found} of {len(chosen)} planted bugs found by seeds {seeds.start} to {seeds.stop - 1}")

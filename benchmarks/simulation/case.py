@@ -53,9 +53,15 @@ class Settings(NamedTuple):
     approve: tuple[str, ...]
     policy: Policy | None
     pace: float
+    on_server: bool
+    """Whether the tools of `world.ON_SERVERS` are those of MCP servers."""
+    cancels: bool
+    """Whether a person cancels the run at some moment."""
+    undoes: bool
+    """Whether the run is undone when it has ended."""
 
 
-def _settings(chance: Random) -> Settings:
+def _settings(chance: Random, wide: Random) -> Settings:
     first = chance.choice((3, 10, 40, 8_000))
     limits = Limits(
         max_steps=2_000,
@@ -75,6 +81,9 @@ def _settings(chance: Random) -> Settings:
         ("WRITE",) if chance.random() < 0.15 else (),
         POLICY if chance.random() < 0.25 else None,
         chance.choice((0.02, 0.05, 1.0, 5.0)),
+        wide.random() < 0.2,
+        wide.random() < 0.1,
+        wide.random() < 0.2,
     )
 
 
@@ -91,7 +100,7 @@ class Case(NamedTuple):
         """The case of a seed."""
         chance = Random(f"{seed} plan")
         text = random_plan(chance)
-        return cls(seed, as_plan(text, INPUTS.keys()).ir, text, _settings(chance))
+        return cls(seed, as_plan(text, INPUTS.keys()).ir, text, _settings(chance, Random(f"{seed} wide")))
 
 
 class End(NamedTuple):

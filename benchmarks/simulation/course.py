@@ -10,25 +10,31 @@ from pathlib import Path
 from random import Random
 
 from benchmarks.simulation.case import INPUTS, Case, End, Report
-from benchmarks.simulation.kernel import Kernel, Killed, Process
-from benchmarks.simulation.world import FACTS, World
+from benchmarks.simulation.kernel import Kernel
+from benchmarks.simulation.process import Killed, Process
+from benchmarks.simulation.world import AGENT, FACTS, INVERSE, World
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Plan, plan_hash
+from callsheet.ir.inverse import Inverse
 from callsheet.machine import Decision
 from callsheet.machine.tree.compiling import OWN_FACTS
 from callsheet.runtime.answers import Answer
 from callsheet.runtime.asking import Respondents
+from callsheet.runtime.cancelling import cancel_now
 from callsheet.runtime.doubt import RunOutcome, decide_calls
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.inbox import answer_run, asks_of
 from callsheet.runtime.launch import Launch
+from callsheet.runtime.recording import text_of
 from callsheet.runtime.runs import resume_run, start_run
+from callsheet.runtime.undo import prepare_undo
 from callsheet.sealing.credentials import Shapes
 from callsheet.sealing.masking import Finder
 from callsheet.store import Durability, Journal
 from callsheet.store.seal_keys import KeyStore
 from callsheet.store.start import Start
+from callsheet.store.undoings import UNDOES
 
 RUN = "r"
 _MOST_ROUNDS = 500
@@ -72,6 +78,7 @@ class Course:
         self.chance = Random(f"{self.seed} schedule")
         self.kernel = Kernel(self.folder, self.chance, self.say)
         self.world = World(self.seed, self.kernel, settings.pace)
+        self.world.has_server = settings.on_server
         self.kernel.disk.commits_are_synced = settings.durability is Durability.FULL
         (self.kernel.disk.root / "journal.db").write_bytes(_empty_journal())
         self.owners: list[Process] = []
@@ -82,6 +89,12 @@ class Course:
         self.has_lost = False
         """Whether the power has taken what had been durable, as `durability=normal` allows."""
         self.asks = "@ASK_HUMAN" in self.text or bool(settings.approve or settings.policy)
+        self.irreversible: list[str] = []
+        """What calls have written that were named as not to be undone."""
+        self.is_cancelled = False
+        """Whether a person has cancelled it, or asked its owner to."""
+        self.told_end = ""
+        """The status with which it had ended, as that person was told."""
         self.on_spawn: Callable[[Process], None] = lambda _: None
         """Is told of each new process."""
 
@@ -120,7 +133,7 @@ class Course:
             if not journal.runs():
                 s = self.settings
                 launch = Launch(
-                    {**FACTS, **OWN_FACTS},
+                    {**FACTS, **AGENT, **OWN_FACTS},
                     inputs=INPUTS,
                     limits=s.limits,
                     source=self.text,
@@ -132,7 +145,7 @@ class Course:
             return await resume_run(journal, RUN, self._opened, present=present)
 
     def _ports(self) -> Ports:
-        return Ports(self.world.route)
+        return Ports(self.world.route, turn=self.world.turn)
 
     @asynccontextmanager
     async def _opened(self, start: Start, plan: Plan) -> AsyncGenerator[Ports]:
@@ -175,6 +188,16 @@ class Course:
                 with suppress(CallsheetError):
                     answer_run(journal, RUN, answer, ask.key, digest=ask.digest)
 
+    def cancel(self, journal: Journal) -> None:
+        """End the run for good, or ask its owner to."""
+        if not journal.runs():
+            return
+        outcome = cancel_now(journal, RUN, "enough")
+        self.is_cancelled = True
+        if outcome is not None and outcome.result is not None:
+            self.told_end = str(outcome.result.status)
+        self.say(f"person: cancels the run: {self.told_end or 'its owner is asked'}")
+
     def decide(self, outcome: RunOutcome) -> Callable[[Journal], None]:
         """Decide calls in doubt as they have happened."""
 
@@ -199,6 +222,10 @@ class Course:
                 break
             if self.asks:
                 self.as_person(self.answer)
+            if self.settings.cancels and self.has_faults and chance.random() < 0.15:
+                self.as_person(self.cancel)
+                if self.told_end and owner.is_stale:
+                    owner.end()  # it may wait for an answer for ever, to a run that was taken from it
             live = [one for one in self.owners if not one.is_dead and not one.is_done]
             if owner.is_done:
                 outcome = self.outcome_of(owner)
@@ -252,6 +279,10 @@ class Course:
             for name, counts in sorted(self.world.done.items())
             if name in ("WRITE", "PROBED", "KEYED", "KEEP")
         }
+        if self.told_end and str(result.status) != self.told_end:
+            self.world.wrong(
+                f"the run has ended as {result.status}, though a person was told {self.told_end}"
+            )
         self.end = End(str(result.status), result.answer, result.error, str(result.outcome), once)
 
     # ------------------------------------------------------------ at the end
@@ -267,6 +298,7 @@ class Course:
             if (bad := journal.verify(RUN)) is not None:
                 wrong(f"the journal is damaged at event {bad.seq}: {bad.why}")
                 return
+            unread = {letter.msg_id for letter in journal.mailbox.unread(RUN)}
             found = {
                 event.seq: (str(event.type), event.key, event.ts, event.epoch)
                 for event in journal.events(RUN)
@@ -274,7 +306,15 @@ class Course:
         epochs = [found[seq][3] for seq in sorted(found)]
         if epochs != sorted(epochs):
             wrong("an earlier owner has written after a later one")
-        for seq, event in self.world.recorded.durable.items():
+        recorded = self.world.recorded
+        cancelled = min((seq for seq, event in found.items() if event[0] == "cancel"), default=None)
+        late = [s for s, event in found.items() if cancelled and s > cancelled and event[0] == "intent"]
+        if late:
+            wrong(f"event {late[0]} is a call after event {cancelled}, which has cancelled the run")
+        for seq, msg_id in recorded.taken:
+            if msg_id in unread:
+                wrong(f"the message {msg_id[:40]} is in the inbox, though event {seq} has taken it")
+        for seq, event in recorded.durable.items():
             if seq not in found:
                 wrong(f"event {seq}, {event[0]} {event[1]}, was durable and is lost")
                 return
@@ -290,6 +330,7 @@ class Course:
         made = self.world.made.total()
         process = self.start_owner()
         process.faults.clear()
+        process.traps.clear()
         self.kernel.fails_until = 0.0
         self.kernel.run_until(self.kernel.now + 100)
         assert process.main is not None
@@ -302,6 +343,55 @@ class Course:
         if self.world.made.total() != made:
             self.world.wrong("a run that has ended makes calls when it is resumed")
         process.end()
+
+    def check_undone(self) -> None:
+        """Undo the run, in processes that are killed: nothing that it wrote is left, but what is named."""
+        left = "it is not undone after 20 attempts"
+        for attempt in range(20):
+            process = self.kernel.spawn(f"undoer{attempt + 1}")
+            if attempt < 3 and self.chance.random() < 0.7:
+                process.faults[self.chance.randint(1, 60)] = process.end
+            process.start(self._undo())
+            self.kernel.run_until(self.kernel.now + 1_000)
+            assert process.main is not None
+            error = process.main.exception() if process.is_done else None
+            if error is not None and not isinstance(error, Killed):
+                left = f"it cannot be undone: {type(error).__name__}: {error}"
+                break
+            if process.is_done and process.main.result() is None:
+                left = self._not_undone()
+                break
+            process.end()
+            self.bury()
+        if left:
+            self.world.wrong(left)
+
+    async def _undo(self) -> RunOutcome | None:
+        """Undo the run, or go on with that; None if nothing is left to undo."""
+        with self.journal() as journal:
+            undoing = prepare_undo(journal, RUN, self._inverse_of)
+            if undoing.unfinished is not None and any(
+                info.run_id == undoing.unfinished for info in journal.runs()
+            ):
+                return await resume_run(journal, undoing.unfinished, self._opened)
+            if not undoing.reversals:
+                return None
+            self.irreversible = [repr(each.call.args["x"]) for each in undoing.irreversible]
+            plan = undoing.plan
+            launch = Launch(
+                {**FACTS, **OWN_FACTS}, inputs=undoing.inputs, source=text_of(plan), note={UNDOES: RUN}
+            )
+            return await start_run(plan, self._ports(), launch, journal, undoing.run_id)
+
+    @staticmethod
+    def _inverse_of(tool: str) -> tuple[str, Inverse] | None:
+        return ("ERASE", INVERSE) if tool == "WRITE" else None
+
+    def _not_undone(self) -> str:
+        for value, count in self.world.written.items():
+            if not 0 <= count <= self.irreversible.count(value):
+                return f"{value} is written {count} times, and was to be undone"
+        return ""
 
     def close(self) -> None:
         for process in self.kernel.processes:

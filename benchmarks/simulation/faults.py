@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 
 from benchmarks.simulation.course import RUN, Course
-from benchmarks.simulation.kernel import Process, outside_loops
+from benchmarks.simulation.process import Process, outside_loops
 
 from callsheet.store import Durability, Journal
 
@@ -23,14 +24,19 @@ _PERSON = 12
 
 
 class Faults:
-    """Gives the processes of a course their faults, a few in all; `points` are those of a run without."""
+    """Gives the processes of a course their faults, a few in all; `points` are those of a run without.
 
-    def __init__(self, course: Course, points: int) -> None:
+    Some of them come at any point, most at one of a kind that is as likely as each other kind; a process is
+    stopped and replaced mostly while it makes calls.
+    """
+
+    def __init__(self, course: Course, points: Counter[str]) -> None:
         self._course, self._points = course, points
         self._chance = chance = Random(f"{course.seed} faults")
         self._left = chance.randint(1, 4)
         self._kinds = chance.choice(_MIXTURES)
         course.has_faults = True
+        course.world.has_trouble = chance.random() < 0.7
         course.on_spawn = self._visit
 
     def _visit(self, process: Process) -> None:
@@ -40,9 +46,20 @@ class Faults:
             return
         self._left -= 1
         part = chance.choice(_PARTS)
-        at = chance.randint(1, _PERSON if is_person else max(2, int(self._points * part)))
         kind = "kill" if is_person else chance.choice(self._kinds)
-        process.faults[at] = lambda: self._happen(kind, process)
+
+        def happens() -> None:
+            self._happen(kind, process)
+
+        if is_person:
+            process.faults[chance.randint(1, _PERSON)] = happens
+        elif self._points and chance.random() < 0.6:
+            within = [one for one in sorted(self._points) if one.startswith("call ")]
+            is_within = kind in ("freeze", "takeover") and within and chance.random() < 0.6
+            where = chance.choice(within if is_within else sorted(self._points))
+            process.traps[where, chance.randint(1, max(1, int(self._points[where] * part)))] = happens
+        else:
+            process.faults[chance.randint(1, max(2, int(self._points.total() * part)))] = happens
 
     def _happen(self, kind: str, process: Process) -> None:
         chance = self._chance
@@ -58,7 +75,7 @@ class Faults:
             case "clock":
                 self._set_clock(chance.choice((-86_400.0, -5.0, 5.0, 86_400.0)))
             case _:
-                self._freeze(process, chance.choice((0.01, 1.0, 30.0)), takes_over=kind == "takeover")
+                self._freeze(process, chance.choice((0.01, 0.1, 1.0, 30.0)), takes_over=kind == "takeover")
 
     def _freeze(self, process: Process, seconds: float, *, takes_over: bool) -> None:
         """The process stops for a while, and others go on; somebody may take its run away from it."""
@@ -67,19 +84,24 @@ class Faults:
         course.say(
             f"{process.name} stops for {seconds:g} s{', its lock file is removed' if takes_over else ''}"
         )
-        process.frozen_until = until
+        process.is_stopped = True
         with kernel.running(None), outside_loops():
             if takes_over:
                 (course.path.parent / f"{course.path.name}.runs" / f"{RUN}.lock").unlink(missing_ok=True)
             other = course.start_owner()
-            kernel.run_until(until, without=process)
+            kernel.run_until(until)
             kernel.now = max(kernel.now, until)
             if other.is_done:
                 course.outcome_of(other)
                 other.end()
             elif self._chance.random() < 0.3:
                 other.end()
+        process.is_stopped = False
         course.say(f"{process.name} goes on")
+        if self._chance.random() < 0.3:
+            process.faults[process.points + self._chance.randint(1, 8)] = lambda: self._happen(
+                "kill", process
+            )
 
     def _lose_power(self) -> None:
         """All processes end, and the disk keeps what it has."""

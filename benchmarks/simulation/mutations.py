@@ -244,20 +244,21 @@ def _() -> Any:
 
 @_plant("taking over a run does not raise its epoch")
 def _() -> Any:
-    def claim(self: Any, run_id: str, *given: Any) -> Any:
-        pending = real(self, run_id, *given)
-        if pending is not None:
-            with self._mutex:
-                self._connection.transact(
-                    lambda cursor: cursor.execute(
-                        "UPDATE runs SET epoch = epoch - 1 WHERE run_id = ?", (run_id,)
-                    )
-                )
-            pending.epoch -= 1
-        return pending
+    class Same:
+        def __init__(self, cursor: Any) -> None:
+            self._cursor = cursor
 
-    real = Ledger.claim
-    return [(Ledger, "claim", claim)]
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._cursor, name)
+
+        def execute(self, statement: str, values: Any = ()) -> Any:
+            return self._cursor.execute(statement.replace("epoch = epoch + 1", "epoch = epoch"), values)
+
+    def transact(self: Any, work: Any) -> Any:
+        return real(self, lambda cursor: work(Same(cursor)))
+
+    real = connections.WriteConnection.transact
+    return [(connections.WriteConnection, "transact", transact)]
 
 
 @_plant("a run is taken over without its lock")

@@ -30,6 +30,7 @@ class _Plan:
         self.names = 0
         self.asks = chance.random() < 0.35
         self.has_part = chance.random() < 0.4
+        self.has_agents = chance.random() < 0.15
 
     def new(self, stem: str = "v") -> str:
         self.names += 1
@@ -83,7 +84,11 @@ class _Plan:
             into = f" > ${name}"
             if is_set:
                 known.append(name)
-        return [f"{pad}@{tool} ({args}){into}{handled[0]}", *handled[1:]]
+        said = f"@{tool} ({args})"
+        if self.has_agents and self.chance.random() < 0.3:
+            tools = self.chance.choice(('"READ", "WRITE"', '"KEYED"', '"WRITE"'))
+            said = f'@AGENT_SOLVE (goal="put things in order", tools=[{tools}], max_turns=4, parallel=2)'
+        return [f"{pad}{said}{into}{handled[0]}", *handled[1:]]
 
     def statement(self, known: list[str], depth: int, pad: str) -> list[str]:
         self.fuel -= 1

@@ -6,6 +6,7 @@ must come to the same end, and break none of the promises that `world` and `cour
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 from benchmarks.simulation.case import ENDLESS, Case, End, Report
@@ -20,7 +21,10 @@ class Prepared(NamedTuple):
     case: Case
     report: Report
     end: End | None
-    points: int
+    points: Counter[str]
+    """How often it came to points of each kind."""
+    approved: frozenset[str]
+    """The calls that somebody had to say yes to."""
     memory: Memory
 
 
@@ -30,13 +34,14 @@ def prepare(seed: int) -> Prepared:
     course, memory = Course(case, report), Memory()
     _play(course, memory)
     report.problems[:] = [f"without faults: {one}" for one in report.problems]
-    return Prepared(case, report, course.end, sum(one.points for one in course.owners), memory)
+    points = sum((one.passed for one in course.owners), Counter[str]())
+    return Prepared(case, report, course.end, points, frozenset(course.world.approved), memory)
 
 
 def simulate(seed: int | Prepared) -> Report:
     """Run a seed with its faults, and report what is wrong."""
     prepared = prepare(seed) if isinstance(seed, int) else seed
-    case, before, expected, points, memory = prepared
+    case, before, expected, points, approved, memory = prepared
     if before.problems:
         return before
     report = Report(case.seed)
@@ -48,13 +53,19 @@ def simulate(seed: int | Prepared) -> Report:
         "",
     ]
     course = Course(case, report)
+    course.world.need_yes = approved
     Faults(course, points)
     _play(course, memory)
     most = case.settings.limits.max_calls
     if not course.has_lost and most is not None:
         if len(course.world.made) > most:
             report.problems.append(f"{len(course.world.made)} calls were made, of {most}")
-        elif most == ENDLESS and not report.problems and course.end != expected:
+        elif (
+            most == ENDLESS
+            and not (course.is_cancelled or course.world.has_failed)
+            and not report.problems
+            and course.end != expected
+        ):
             report.problems.append(f"the run ended as {course.end} instead of {expected}")
     return report
 
@@ -68,6 +79,8 @@ def _play(course: Course, memory: Memory) -> None:
                 if course.has_faults:
                     course.check_resumed()
                 course.check_journal()
+                if course.has_faults and course.settings.undoes and not course.has_lost:
+                    course.check_undone()
     finally:
         course.close()
     course.report.calls += course.world.made.total()

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
-from benchmarks.simulation.course import Course
+from benchmarks.simulation.course import RUN, Course
 
 from callsheet.ir import Plan
 from callsheet.runtime import recording
@@ -32,21 +32,33 @@ def watching(course: Course) -> Generator[None]:
     """While inside, `course` knows what is durable and who owns the run."""
     kernel, recorded = course.kernel, course.world.recorded
     append, intend, commit, flush = RunWriter.append, RunWriter.intend, RunWriter.commit, RunWriter.flush
-    claim = ledger.Ledger.claim
+    claim, take = ledger.Ledger.claim, RunWriter.take_message
 
     def appended(self: RunWriter, type: Any, **options: Any) -> int:  # noqa: A002 - as in RunWriter
         seq = append(self, type, **options)
-        recorded.append(self, seq, (str(type), options.get("key"), self.last_ts, self.epoch))
+        if self.run_id == RUN:
+            body: Any = options.get("body")
+            is_lost = body is not None and bool(body.get("unsettled"))
+            event = str(type), options.get("key"), self.last_ts, self.epoch
+            recorded.append(self, seq, event, is_lost=is_lost)
         return seq
 
     def intended(self: RunWriter, key: str, tool: str | None) -> int:
         seq = intend(self, key, tool)
-        recorded.append(self, seq, ("intent", key, self.last_ts, self.epoch))
+        if self.run_id == RUN:
+            recorded.append(self, seq, ("intent", key, self.last_ts, self.epoch))
         return seq
 
+    def took(self: RunWriter, msg_id: str) -> None:
+        take(self, msg_id)
+        recorded.takes.append((self, self.last_seq, msg_id))
+
     def told(self: RunWriter) -> None:
-        if kernel.current is None or not kernel.current.is_dead:
-            recorded.commit(self, self.durable_seq)
+        process = kernel.current
+        if self.run_id == RUN and (process is None or not process.is_dead):
+            made = recorded.commit(self, self.durable_seq)
+            if process is not None and process.is_stale and made > process.fenced_at:
+                course.world.wrong(f"{process.name} has written event {made} after the run was taken from it")
 
     def committed(self: RunWriter) -> bool:
         done = commit(self)
@@ -59,15 +71,17 @@ def watching(course: Course) -> Generator[None]:
 
     def claimed(self: ledger.Ledger, run_id: str, *given: Any) -> Any:
         pending, process = claim(self, run_id, *given), kernel.current
-        if pending is not None and process is not None:
-            process.epoch = pending.epoch
+        if pending is not None and process is not None and run_id == RUN:
+            process.epoch, process.is_stale = pending.epoch, False
             for other in kernel.processes:
-                other.is_stale |= other is not process and other.epoch < pending.epoch
+                if other is not process and not other.is_stale:
+                    other.is_stale, other.fenced_at = True, pending.last_seq
         return pending
 
     with replaced(
         (RunWriter, "append", appended),
         (RunWriter, "intend", intended),
+        (RunWriter, "take_message", took),
         (RunWriter, "commit", committed),
         (RunWriter, "flush", flushed),
         (ledger.Ledger, "claim", claimed),

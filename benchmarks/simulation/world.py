@@ -13,10 +13,14 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, TypeAlias
 
-from benchmarks.simulation.kernel import Kernel, Process
+from benchmarks.simulation.kernel import Kernel
+from benchmarks.simulation.process import Process
+from benchmarks.simulation.server import Delivery, Servers
 
 from callsheet.ir import JSON, Effect
-from callsheet.machine import TookPlace, ToolFacts
+from callsheet.ir.inverse import read_inverse
+from callsheet.machine import AgentTurn, TookPlace, ToolFacts
+from callsheet.machine.program import Loop
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.gateway import Route
 
@@ -28,7 +32,16 @@ FACTS = {
     "PROBED": ToolFacts(Effect.PROBE, ("x", "y")),
     "FAULTY": ToolFacts(Effect.READ, ("x", "y")),
     "LARGE": ToolFacts(Effect.READ, ("x", "y")),
+    "ERASE": ToolFacts(Effect.KEYED, ("x",)),
 }
+INVERSE = read_inverse("ERASE(x=call.x)")
+"""What takes back a call of WRITE."""
+AGENT = {"AGENT_SOLVE": ToolFacts(Effect.LLM, loop=Loop(("READ", "WRITE", "KEYED")))}
+ON_SERVERS = (("WRITE", "PROBED"), ("KEYED",))
+"""The tools of each MCP server. A lost answer of the first leaves a doubt, which is settled by what took
+place, so that the run ends alike; one of the second is a failure of the plan.
+"""
+_TROUBLE = ("dies", "lost", "late", "twice")
 _SMALL: tuple[JSON, ...] = (0, 1, "text", [1, 2], {"k": 2}, None, True, "yes", [])
 _LARGE = (2_000, 70_000, 270_000, 270_000)
 
@@ -49,16 +62,33 @@ class Recorded:
     """The sequence number of each call's durable outcome."""
     intents: dict[str, set[int]] = field(default_factory=dict[str, set[int]])
     """The epochs in which each call's intent became durable."""
+    failed: set[str] = field(default_factory=set[str])
+    """The calls whose failure is durable."""
+    may_have_failed: set[str] = field(default_factory=set[str])
+    """Those of which it may be."""
+    lost: set[str] = field(default_factory=set[str])
+    """The calls that have failed, and may have taken place nevertheless."""
+    answered: set[str] = field(default_factory=set[str])
+    """The questions whose answer is durable."""
+    takes: list[tuple[object, int, str]] = field(default_factory=list[tuple[object, int, str]])
+    """The writers and events with which messages are to be taken, and the ids of these."""
+    taken: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+    """The durable events with which messages were taken, and the ids of these."""
 
-    def append(self, writer: object, seq: int, event: _Event) -> None:
-        """A writer has an event to commit."""
+    def append(self, writer: object, seq: int, event: _Event, *, is_lost: bool = False) -> None:
+        """A writer has an event to commit; with `is_lost` that a call may have taken place nevertheless."""
         self.appended.setdefault(writer, {})[seq] = event
+        if event[0] == "err" and event[1] is not None:
+            (self.lost if is_lost else self.may_have_failed).add(event[1])
 
-    def commit(self, writer: object, upto: int) -> None:
-        """A writer was told that its events up to a number are durable."""
+    def commit(self, writer: object, upto: int) -> int:
+        """A writer was told that its events up to a number are durable; gives the last new one, else 0."""
         made = self.appended.get(writer, {})
-        for seq in [one for one in made if one <= upto]:
+        new = [one for one in made if one <= upto]
+        self.taken += [(seq, msg_id) for by, seq, msg_id in self.takes if by is writer and seq in new]
+        for seq in new:
             self._keep(seq, made.pop(seq))
+        return max(new, default=0)
 
     def _keep(self, seq: int, event: _Event) -> None:
         kind, key, _, epoch = event
@@ -67,6 +97,10 @@ class Recorded:
             return
         if kind in ("ok", "err"):
             self.outcomes[key] = seq
+            if kind == "err" and key not in self.lost:
+                self.failed.add(key)
+        elif kind == "signal":
+            self.answered.add(key)
         elif kind == "intent":
             self.intents.setdefault(key, set()).add(epoch)
 
@@ -74,6 +108,8 @@ class Recorded:
         """The power has taken what came after an event."""
         kept = {seq: event for seq, event in self.durable.items() if seq <= upto}
         self.durable, self.outcomes, self.intents = {}, {}, {}
+        self.failed, self.answered = set(), set()
+        self.taken = [(seq, msg_id) for seq, msg_id in self.taken if seq <= upto]
         for seq, event in kept.items():
             self._keep(seq, event)
 
@@ -92,12 +128,25 @@ class World:
         """How often, by tool and arguments."""
         self.keys: dict[str, str] = {}
         """The idempotency key of each call, by the call's key."""
+        self.written: Counter[str] = Counter()
+        """How often each value has been written, less how often erased."""
         self.values: dict[str, JSON] = {}
         self.stray: set[str] = set()
         """Calls that were under way in a process that another has replaced: no probe could know."""
         self.made: Counter[str] = Counter()
+        self.approved: set[str] = set()
+        """The calls that were made after somebody had said yes to them."""
+        self.need_yes: frozenset[str] = frozenset()
+        """The calls that must not be made before somebody has said yes to them."""
         self.under_way: Counter[Process] = Counter()
         self._pace = pace
+        self.has_server = False
+        self.has_trouble = False
+        """Whether answers of the server may be lost."""
+        self.has_failed = False
+        """Whether a call has failed for a lost answer, which it does not without faults."""
+        self._servers: dict[tuple[Process, tuple[str, ...]], Servers] = {}
+        self._deliveries: Counter[str] = Counter()
 
     def dice(self, *what: object) -> Random:
         """Chance that depends on the seed and these words alone."""
@@ -117,11 +166,31 @@ class World:
     def answer_to(self, tool: str, delivery: str) -> tuple[bool, JSON]:
         """Whether a call succeeds, and its value or error."""
         dice = self.dice(delivery)
-        if dice.random() < (0.7 if tool == "FAULTY" else 0.12):
+        if tool != "ERASE" and dice.random() < (0.7 if tool == "FAULTY" else 0.12):
             return False, f"error {dice.randrange(10)}"
         if tool == "LARGE":
             return True, "x" * dice.choice(_LARGE)
         return True, dice.choice(_SMALL)
+
+    async def turn(self, command: AgentTurn, context: CallContext) -> JSON:
+        """What a model answers an agent: calls of its tools, or the end."""
+        process = self.kernel.current
+        assert process is not None
+        self._check("AGENT_SOLVE", context.key, context.idempotency_key, process)
+        self.made[context.key] += 1
+        self.kernel.say(f"{process.name}: the model is asked {context.key}")
+        self.kernel.point("model asked")
+        dice = self.dice(context.idempotency_key)
+        await asyncio.sleep(dice.choice((0.0, 0.02, 2.0)) * self._pace)
+        self.kernel.point("model answers")
+        if len(command.turns) >= dice.randint(1, 3) or not command.allowed.tools:
+            return {"finish": dice.choice(_SMALL)}
+        count = dice.randint(1, command.allowed.at_once)
+        calls: list[JSON] = [
+            {"tool": dice.choice(command.allowed.tools), "args": {"x": dice.choice(_SMALL)}}
+            for _ in range(count)
+        ]
+        return calls[0] if count == 1 else {"calls": calls}
 
     def forgive(self) -> None:
         """Calls of which the journal knows nothing any more may take place again."""
@@ -154,26 +223,54 @@ class World:
     async def _made(self, name: str, args: dict[str, JSON], context: CallContext, process: Process) -> JSON:
         key, delivery, kernel = context.key, context.idempotency_key, self.kernel
         self._check(name, key, delivery, process)
-        self.made[key] += 1
+        if name != "ERASE":  # which another run makes
+            self.made[key] += 1
         kernel.say(f"{process.name}: @{name} {key} leaves")
         kernel.point("call leaves")
-        dice = self.dice(key, self.made[key])
+        tools = next((one for one in ON_SERVERS if name in one), None)
+        if self.has_server and tools is not None:
+            value = await self._server_of(process, tools).call(name, args, context)
+            kernel.point("call returns")
+            return value
+        succeeds, value = await self._serve(Delivery(name, args, delivery))
+        kernel.point("call returns")
+        if not succeeds:
+            raise ToolFailed(str(value))
+        return value
+
+    def _server_of(self, process: Process, tools: tuple[str, ...]) -> Servers:
+        if (process, tools) not in self._servers:
+            self._servers[process, tools] = Servers(tools, self._serve, self._trouble)
+        return self._servers[process, tools]
+
+    def _trouble(self, delivery: Delivery) -> str:
+        share = 0.6 if delivery.tool == "KEYED" else 0.25
+        if not self.has_trouble or self.kernel.chance.random() > share:
+            return ""
+        trouble = self.kernel.chance.choice(_TROUBLE)
+        self.kernel.say(f"the server of @{delivery.tool}: {trouble}")
+        self.has_failed |= delivery.tool == "KEYED" and trouble != "twice"
+        return trouble
+
+    async def _serve(self, call: Delivery) -> tuple[bool, JSON]:
+        """Carry out a call that has arrived: how long it takes, and when it takes place, is chance."""
+        kernel, process = self.kernel, self.kernel.current
+        assert process is not None
+        self._deliveries[call.key] += 1
+        dice = self.dice(call.key, self._deliveries[call.key])
         takes = dice.choice((0.0, 0.0, 0.001, 0.02, 0.3, 2.0)) * self._pace
         before = takes * dice.random()
         if takes:
             await asyncio.sleep(before)
             kernel.point("call before its effect")
-        succeeds, value = self.answer_to(name, delivery)
+        succeeds, value = self.answer_to(call.tool, call.key)
         if succeeds:
-            self._take_place(name, args, delivery, value, process)
-            kernel.say(f"{process.name}: @{name} {key} takes place")
+            self._take_place(call.tool, dict(call.args), call.key, value, process)
+            kernel.say(f"{process.name}: @{call.tool} takes place")
             kernel.point("call after its effect")
         if takes:
             await asyncio.sleep(takes - before)
-        kernel.point("call returns")
-        if not succeeds:
-            raise ToolFailed(str(value))
-        return value
+        return succeeds, value
 
     def _take_place(
         self, name: str, args: dict[str, JSON], delivery: str, value: JSON, process: Process
@@ -181,8 +278,10 @@ class World:
         again = self.effects[delivery] > 0
         if process.is_stale:
             self.stray.add(delivery)
-        if again and name == "KEYED":
+        if again and name in ("KEYED", "ERASE"):
             return  # the tool knows the key
+        if name in ("WRITE", "ERASE"):
+            self.written[repr(args["x"])] += 1 if name == "WRITE" else -1
         if again and (name == "WRITE" or (name == "PROBED" and delivery not in self.stray)):
             self.wrong(f"@{name} took place twice under the key {delivery[:8]}")
         self.effects[delivery] += 1
@@ -195,6 +294,13 @@ class World:
         known = self.keys.setdefault(key, delivery)
         if known != delivery:
             self.wrong(f"the call {key} has another idempotency key when it is made again")
+        if name == "ERASE":
+            return  # of a run that undoes this one
+        self._check_attempt(name, key, delivery)
+        if key in self.recorded.answered:
+            self.approved.add(key)
+        elif key in self.need_yes:
+            self.wrong(f"@{name} {key} was made, and nobody has said yes to it")
         epochs = self.recorded.intents.get(key, set())
         if not epochs:
             self.wrong(f"@{name} {key} was sent before its intent was durable")
@@ -203,3 +309,16 @@ class World:
                 self.wrong(f"@{name} {key} was sent by a process that no longer owns the run")
         elif key in self.recorded.outcomes:
             self.wrong(f"@{name} {key} was made again after its outcome was durable")
+
+    def _check_attempt(self, name: str, key: str, delivery: str) -> None:
+        """An attempt has the key of the one before, unless that one has failed for certain."""
+        place, _, attempt = key.rpartition(".")
+        if not attempt.isdecimal():
+            return  # a turn of an agent, or a call of one
+        before = f"{place}.{int(attempt) - 1}"
+        is_same = self.keys.get(before) == delivery
+        told = before in self.recorded.may_have_failed and before not in self.recorded.lost
+        if before in self.keys and not is_same and not told:
+            self.wrong(f"@{name} {key} has another idempotency key than {before}, which may have taken place")
+        if is_same and before in self.recorded.failed:
+            self.wrong(f"@{name} {key} has the idempotency key of {before}, which has failed")

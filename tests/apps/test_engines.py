@@ -45,10 +45,20 @@ def test_temporal_run_takes_secrets_only_from_environment(machine: Machine, plan
     assert (said.exit_code, "TMP008" in said.stderr) == (2, True)
 
 
-def test_plan_reading_secret_is_refused_on_temporal(machine: Machine) -> None:
-    plan = machine.plan('S1: ?IF ($x == "a") THEN @RESPOND ("yes")', "S2: @RESPOND ($x)")
-    said = machine("run", plan, *_NOWHERE, "--secret", "x=env:HOME")
-    assert (said.exit_code, "S1 has a condition on the secret $x" in said.stderr) == (2, True)
+_BLOCKS = "# ltp: 2\nINPUT $x: str\nS1: @WEB_SEARCH (query={})\n@RESPOND (1)\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('# ltp: 1\nS1: ?IF ($x == "a") THEN @RESPOND ("yes")\nS2: @RESPOND ($x)\n', "S1 has a condition on"),
+        (_BLOCKS.format("$x[0]"), "S1 works with the secret $x"),
+        (_BLOCKS.format('"a?t=${x}"'), "TMP002"),
+    ],
+)
+def test_plan_that_decides_by_secret_is_refused_on_temporal(machine: Machine, text: str, told: str) -> None:
+    said = machine("run", machine.write("p.ltp", text), *_NOWHERE, "--secret", "x=env:HOME")
+    assert (said.exit_code, told in said.stderr) == (2, True), said.stderr
 
 
 def test_engine_options_need_engine_and_exclude_no_journal(machine: Machine, plan: str) -> None:

@@ -17,7 +17,7 @@ def _regressions() -> list[int]:
     return [int(line.split()[0]) for line in lines if line and not line.startswith("#")]
 
 
-@pytest.mark.parametrize("first", range(1, 201, 40))
+@pytest.mark.parametrize("first", range(1, 121, 40))
 def test_random_runs_with_faults_keep_what_is_promised(first: int) -> None:
     wrong = {
         seed: report.problems
@@ -41,11 +41,11 @@ def test_seed_replays_to_the_letter() -> None:
 @pytest.mark.parametrize(
     ("seed", "bug"),
     [
-        (1, "calls leave before their intent is durable"),
-        (2, "the idempotency key differs with each delivery"),
-        (2, "whoever takes over a run reads no tails"),
-        (3, "calls in doubt are made again on resumption"),
+        (2, "the tail is cleared before its entries are in the database"),
         (6, "commits of the database are not synced"),
+        (6, "the end of a run is not recorded, only its status"),
+        (15, "a large value's file is written after the event that names it"),
+        (69, "a group commit answers before it has written"),
     ],
 )
 def test_planted_bug_is_found(seed: int, bug: str) -> None:

@@ -94,6 +94,8 @@ class BranchRules:
     known: Callable[[], Known]
     check_policy: Callable[[Policy | None], None] = _anyone
     offload: Offload = at_once
+    has_engine: bool = False
+    """Whether a new run of a plan with blocks is handed to the engine that executes its parent."""
 
 
 async def branch_off(
@@ -106,8 +108,11 @@ async def branch_off(
     PolicyRefused.
     """
     offload = rules.offload
-    if isinstance(what, Rerun) and _is_tree(journal, run_id):
+    is_tree = _is_tree(journal, run_id)
+    if isinstance(what, Rerun) and is_tree:
         what = Revised(place=what.place, by=what.by)
+    if not (rules.has_engine and is_tree and isinstance(what, Revised)):
+        check_here(journal, journal.find_run(run_id).run_id)
     if not rules.as_recorded and not (isinstance(what, Revised) and what.plan is not None):
         await offload(lambda: check_file(journal, run_id))
     match what:
@@ -120,7 +125,7 @@ async def branch_off(
                 rules.check_policy(draft.policy)
                 revision = await _revised(draft, rules)
             made = await offload(lambda: forking.fork(journal, run_id, at, edits, revision, known))
-        case Revised(plan=None, failed_items=True) if not _is_tree(journal, run_id):
+        case Revised(plan=None, failed_items=True) if not is_tree:
             made = await offload(lambda: flat_reruns.rerun_items(journal, run_id, what.by, what.limits))
         case Revised():
             made = await _keeping(journal, run_id, what, rules)
@@ -139,7 +144,6 @@ async def _keeping(journal: Journal, run_id: str, what: Revised, rules: BranchRu
     from callsheet.store.kept_calls import changed_statements  # noqa: PLC0415 - as above
 
     info = journal.find_run(run_id)
-    check_here(journal, info.run_id)
     history = ParentHistory(journal, info)
     plan = history.plan if what.plan is None else what.plan
     if plan.tree is None or history.plan.tree is None:

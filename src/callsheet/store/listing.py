@@ -59,7 +59,7 @@ def check_here(journal: Journal, run_id: str) -> None:
         raise JournalError(
             "TMP007",
             f"run {run_id} is executed by {name}; this journal has a copy of it",
-            hint="the commands resume, decide, approve and cancel send their request to the engine",
+            hint="resume, decide, approve, cancel, and rerun for plans with blocks send their request to it",
         )
 
 

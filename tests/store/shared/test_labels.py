@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -54,19 +52,6 @@ def _played(store: LabelStore, steps: list[tuple[str, Label, str]]) -> list[obje
                 store.add("/w", [name], label)
         said += [store.of("/w", [name]), store.below("/w", "dir"), store.below("/w", "")]
     return said
-
-
-def test_concurrent_writes_of_machines_are_all_counted(address: str) -> None:
-    def machine(label: Label) -> None:
-        with LabelStore(PostgresDatabase(address)) as store:
-            for _ in range(20):
-                store.end(store.begin("/w", "a", label), replaced=True)
-
-    with ThreadPoolExecutor(4) as machines:
-        list(machines.map(machine, [PUBLIC, PRIVATE, SECRET, PUBLIC]))
-    with closing(PostgresDatabase(address)) as database:
-        ((open_writes, writes),) = database.execute("SELECT open, writes FROM label")
-    assert (open_writes, writes) == (0, 80)
 
 
 def test_pruning_journal_keeps_labels_of_other_machines(

@@ -250,12 +250,14 @@ def start_branch(
         record_branch,
         supersede,
     )
+    from callsheet.apps.cli.engines import temporal_runs  # noqa: PLC0415 - as above
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - as above
     from callsheet.apps.masking import Masker  # noqa: PLC0415 - as above
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
     from callsheet.store.journal_paths import check_run_id, new_run_id  # noqa: PLC0415 - imports the store
 
     name = new_run_id() if new_id is None else check_run_id(new_id)
+    temporal_runs.refresh_copies(journal, run)
     with journals.open_recorded(journal) as opened:
         run_id = opened.find_run(run).run_id
         rules = _rules(opened, run_id, arguments["as_recorded"], arguments["model"], arguments["moved"])
@@ -266,7 +268,11 @@ def start_branch(
         if not is_confirmed(made, masker, assume_yes=assume_yes, as_json=as_json):
             return Exit.UNDECIDED
         if isinstance(what, Revised) and what.verb == "resume":
-            run_async(supersede(opened, run_id, name))
+            server = temporal_runs.temporal_settings_of(opened, run_id)
+            if server is None:
+                run_async(supersede(opened, run_id, name))
+            else:
+                run_async(temporal_runs.supersede_on_temporal(opened, run_id, name, server))
         ended = run_async(record_branch(opened, made, name, consent=True, hint="--yes"))
         if not as_json:
             to_stderr(f"run {name}, branched off run {made.parent.run_id}")
@@ -302,7 +308,7 @@ def _rules(journal: Journal, run_id: str, as_recorded: bool, model: str, moved: 
             yield equip(needs, toolbox, journal.path).equipment
 
     known = partial(credentials_for, journal, run_id)
-    return BranchRules(as_recorded=as_recorded, open_for=opened, known=known)
+    return BranchRules(as_recorded=as_recorded, open_for=opened, known=known, has_engine=True)
 
 
 @click.command()

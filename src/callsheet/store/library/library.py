@@ -93,11 +93,12 @@ class PlanLibrary:
 
     def list(self) -> list[Listed]:
         """All plans, ordered by id, including those whose text has errors."""
-        return [self._listed(plan_id) for plan_id in self.ids()]
+        with self._plans.steady():
+            return [self._listed(plan_id) for plan_id in self.ids()]
 
     def _listed(self, plan_id: str) -> Listed:
         try:
-            stored = self.load(plan_id)
+            stored = self._load(plan_id)
         except CallsheetError:
             return Listed(plan_id, self._plans.place(plan_id), Syntax.DAG, None, None, None)
         plan = stored.result.plan
@@ -132,7 +133,13 @@ class PlanLibrary:
         Its text may have errors: `StoredPlan.require` raises them. Raises CallsheetError: as `find`,
         PLN004 if a file cannot be read, PLN021 for an unknown version.
         """
-        name, at, number = wanted("text", text, str, "the id of a plan").partition("@")
+        check_plan_id(wanted("text", text, str, "the id of a plan").partition("@")[0])
+        with self._plans.steady():
+            return self._load(text)
+
+    def _load(self, text: str) -> StoredPlan:
+        """As `load`, for whoever has locked the files."""
+        name, at, number = text.partition("@")
         plan_id = self.find(name)
         if at:
             with self._plans.readable():
@@ -147,9 +154,8 @@ class PlanLibrary:
 
     def versions(self, text: str) -> tuple[VersionRecord, ...]:
         """All versions of a plan, in order; raises CallsheetError as `load`."""
-        plan_id = self.find(text)
-        with self._plans.readable():
-            return self._versions.all(plan_id)
+        with self._plans.steady():
+            return self._versions.all(self.find(text))
 
     def purposes(self) -> list[Purpose]:
         """The goals of the plans, except for plans that cannot be read or have none.
@@ -223,7 +229,7 @@ class PlanLibrary:
                 None if compiled is None else wanted_names("compiled", compiled),
             )
             self._put(name, record, is_new=before is None or not record.has_same_content(before))
-        return self.load(name)
+            return self._load(name)
 
     def _put(self, name: str, record: VersionRecord, *, is_new: bool) -> None:
         """Write the text of a version to the plan's file and, if it is new, the record of the version."""
@@ -233,7 +239,7 @@ class PlanLibrary:
 
     def _record_edits(self, name: str) -> VersionRecord | None:
         """The newest version; if the file has been edited and is a plan, a new version with its text."""
-        stored = self.load(name)
+        stored = self._load(name)
         newest, plan = stored.record, stored.result.plan
         if plan is None or not (newest is None or stored.is_edited):
             return newest
@@ -296,7 +302,7 @@ class PlanLibrary:
                 raise another(name, f"version {one.version} differs")
         if not stored:
             raise another(name, "its file was added by hand and has no versions")
-        if len(records) > len(stored) and self.load(name).is_edited:
+        if len(records) > len(stored) and self._load(name).is_edited:
             raise another(name, f"its file has changed since version {stored[-1].version}")
 
     def delete(self, text: str) -> str:
@@ -317,7 +323,7 @@ class PlanLibrary:
         """
         check_plan_id(new)
         with self._plans.writable():
-            stored = self.load(old)
+            stored = self._load(old)
             if stored.id == new:
                 return stored
             if new in self.ids():
@@ -329,7 +335,7 @@ class PlanLibrary:
                 self._record_edits(new)
             else:
                 self._plans.move(stored.id, new, stored.syntax)
-        return self.load(new)
+            return self._load(new)
 
 
 def _written(plan: Plan, name: str, text: str | None, syntax: Syntax | None) -> tuple[Syntax, str]:

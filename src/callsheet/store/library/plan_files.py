@@ -73,6 +73,10 @@ class Files(Protocol):
         """A lock that excludes other writers."""
         ...
 
+    def steady(self) -> AbstractContextManager[None]:
+        """Several files are read inside as they were at one moment; not to be used inside `locked`."""
+        ...
+
 
 class FolderFiles:
     """Files in a local folder, which is created by the first change."""
@@ -131,6 +135,20 @@ class FolderFiles:
         """Lock the folder against changes by others; it is created if it does not exist."""
         return locked(self.folder)
 
+    @contextmanager
+    def steady(self) -> Generator[None]:
+        """Keep writers out while several files are read; readers do not exclude each other."""
+        try:
+            fd = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except (FileNotFoundError, NotADirectoryError):
+            yield  # there is nothing yet
+            return
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH)
+            yield
+        finally:
+            os.close(fd)
+
     def _make(self, folder: Path) -> None:
         missing = [each for each in (folder, *folder.parents) if not each.exists()]
         folder.mkdir(parents=True, exist_ok=True)
@@ -184,7 +202,10 @@ _STATE = "_state"
 
 
 class PlanFiles:
-    """The plans among some files. Except in `readable` and `writable`, failures of the files are OSError."""
+    """The plans among some files.
+
+    Except in `readable`, `steady` and `writable`, failures of the files are OSError.
+    """
 
     def __init__(self, files: Files) -> None:
         self._files = files
@@ -205,6 +226,12 @@ class PlanFiles:
             yield
         except OSError as error:
             raise self._unusable("read", error) from error
+
+    @contextmanager
+    def steady(self) -> Generator[None]:
+        """As `readable`; several files are read as they were at one moment. Not inside `writable`."""
+        with self.readable(), self._files.steady():
+            yield
 
     def entries(self) -> Iterator[tuple[str, str, Syntax]]:
         """The files that are plans: id, file name, syntax."""

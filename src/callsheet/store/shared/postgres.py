@@ -60,6 +60,17 @@ class PostgresDatabase:
             connection.execute("BEGIN")
             self._execute(connection, _LOCK, (what,))
 
+        with self._within(begun):
+            yield
+
+    @contextmanager
+    def looking(self) -> Generator[None]:
+        """A transaction that reads everything as it was at one moment, and excludes no other."""
+        with self._within(lambda held: held.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")):
+            yield
+
+    @contextmanager
+    def _within(self, begun: Callable[[psycopg.Connection], object]) -> Generator[None]:
         self._retry(begun)
         try:
             yield

@@ -77,6 +77,10 @@ class SharedFiles:
         """Keep other writers out; what is written meanwhile is there for all at once, or not at all."""
         return self._database.changing(f"texts {self._below}")
 
+    def steady(self) -> AbstractContextManager[None]:
+        """Texts are read inside as they were at one moment; writers are not kept waiting."""
+        return self._database.looking()
+
     def _folder(self, folder: str) -> str:
         return f"{self._below}/{folder}".rstrip("/")
 

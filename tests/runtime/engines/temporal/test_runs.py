@@ -16,16 +16,15 @@ from tests.runtime.engines.temporal.conftest import World, read
 from callsheet.apps.cli.main import main
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Effect
-from callsheet.machine import Decision, Limits, Machine, Started, Status, TookPlace, ToolFacts, compile_plan
+from callsheet.machine import Decision, Status, TookPlace, ToolFacts
 from callsheet.machine.notes import Note
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.engines.temporal import client, pending
 from callsheet.runtime.engines.temporal.history import run_history
 from callsheet.runtime.engines.temporal.run_order import workflow_id
-from callsheet.runtime.gateway import Gateway, Ports, Route
+from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.launch import Launch, Watch
-from callsheet.runtime.local import LocalDriver
 from callsheet.runtime.runs import start_run
 from callsheet.store.events import Event, EventType
 from callsheet.store.listing import ENGINE
@@ -84,23 +83,6 @@ PLANS = {
     "odd values": 'S1: @ODD () > $x\nS2: @RESPOND ("$x")',
 }
 INPUTS: dict[str, Any] = {"n": 1, "items": [1, 2, 3, 4, 5]}
-
-
-async def _locally(text: str) -> Any:
-    machine = Machine(compile_plan(read(text), FACTS), Limits())
-    driver = LocalDriver(machine, Gateway(Tools().ports(), "local", FACTS))
-    return await driver.run(machine.feed(Started(INPUTS)))
-
-
-async def test_plan_ends_as_on_local_engine(world: World) -> None:
-    async with world.worker(Tools().ports()):
-        runs = {name: await world.start(text, INPUTS, FACTS) for name, text in PLANS.items()}
-        for name, run_id in runs.items():
-            outcome = await world.wait(run_id)
-            assert outcome.result == await _locally(PLANS[name]), name
-            assert world.journal.verify(run_id) is None
-            kinds = [event.type for event in world.journal.events(run_id)]
-            assert (kinds[0], kinds[-1]) == ("start", "end")
 
 
 async def test_journal_and_notes_equal_those_of_local_engine(world: World) -> None:

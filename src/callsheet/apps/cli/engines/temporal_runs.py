@@ -43,6 +43,8 @@ class SecretReference(NamedTuple):
 
 _CONDITION_FIELDS = ("if", "foreach")
 """The fields of a step that decide whether and how often it is executed."""
+_PATIENCE = 30.0
+"""Seconds to wait until a run that another one replaces has ended."""
 _OPEN = (RunStatus.RUNNING, RunStatus.WAITING, RunStatus.IN_DOUBT)
 
 
@@ -69,17 +71,45 @@ def secret_references(secrets: Iterable[str]) -> dict[str, SecretReference]:
 
 
 def check_secret_conditions(plan: Plan, secrets: Collection[str]) -> None:
-    """Raise CallsheetError (TMP008) for a plan with a condition on a secret, unknown to its driver."""
-    for step in plan_to_json(plan)["steps"]:
-        conditions = json.dumps([step.get(part) for part in _CONDITION_FIELDS])
-        for name in secrets:
-            if f'{{"ref": {json.dumps(name)}' in conditions:
-                raise CallsheetError.single(
-                    "TMP008",
-                    f"step {step['id']} has a condition on the secret ${name}: on Temporal a secret is known"
-                    " only to the workers that call tools, not to the workflow that drives the plan",
-                    help="move the decision into a tool, or run the plan on this machine",
-                )
+    """Raise CallsheetError (TMP008) for a plan that decides by a secret, which is unknown to its driver.
+
+    In a plan with blocks a secret may only be an argument of a tool, or part of a text, list or mapping that
+    is one.
+    """
+    for name in secrets:
+        step = _decides_by(plan, name)
+        if step is not None:
+            raise CallsheetError.single(
+                "TMP008",
+                f"step {step} {'works with' if plan.tree is not None else 'has a condition on'} the secret"
+                f" ${name}: on Temporal a secret is known only to the workers that call tools, not to the"
+                " workflow that drives the plan",
+                help="move this into a tool, or run the plan on this machine",
+            )
+
+
+def _decides_by(plan: Plan, name: str) -> str | None:
+    """The step of a plan that needs to know the value of a variable; None if there is none."""
+    if plan.tree is None:
+        for step in plan_to_json(plan)["steps"]:
+            if f'{{"ref": {json.dumps(name)}' in json.dumps([step.get(part) for part in _CONDITION_FIELDS]):
+                return str(step["id"])
+        return None
+    from callsheet.ir import expression  # noqa: PLC0415 - not for --help
+    from callsheet.ir.tree import Act, all_statements, operands, variables_read  # noqa: PLC0415 - as above
+
+    for one in all_statements(plan.tree):
+        if name not in variables_read(one):
+            continue
+        reading = [operand for operand in operands(one) if name in expression.variables_in(operand)]
+        passed = expression.Variable | expression.Text | expression.Display | expression.Mapping
+        if not isinstance(one, Act) or not all(
+            isinstance(node, passed) or name not in expression.variables_in(node)
+            for operand in reading
+            for node in expression.nodes(operand)
+        ):
+            return one.id
+    return None
 
 
 async def run_on_temporal(
@@ -247,6 +277,29 @@ def cancel_on_temporal(
         return await client.ended(on_server, patience), on_server.run_id
 
     return with_connection(journal, run, work)
+
+
+async def supersede_on_temporal(
+    journal: Journal, run_id: str, new_id: str, settings: TemporalSettings
+) -> None:
+    """End a run on Temporal that another one with an edited plan goes on for; one that has ended stays.
+
+    Raises CallsheetError (JRN004) if no worker ends it.
+    """
+    if journal.find_run(run_id).status.is_final:
+        return
+    from callsheet.api.run_branches import why_superseded  # noqa: PLC0415 - as above
+    from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - as above
+    from callsheet.runtime.engines.temporal.connection import reach  # noqa: PLC0415 - as above
+
+    run = client.TemporalRun(await reach(settings), journal, run_id)
+    await client.cancel(run, why_superseded(new_id))
+    if await client.ended(run, _PATIENCE) is None:
+        raise CallsheetError.single(
+            "JRN004",
+            f"run {run_id} was cancelled, and has not ended within {_PATIENCE:g} s",
+            help=f"start a worker: callsheet worker --engine temporal --queue {settings.queue}",
+        )
 
 
 def check_resume_options(*, has_others: bool) -> None:

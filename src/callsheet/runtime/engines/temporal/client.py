@@ -39,6 +39,7 @@ from callsheet.runtime.engines.temporal.history import (
     note_order,
     run_history,
 )
+from callsheet.runtime.engines.temporal.kept import kept_of
 from callsheet.runtime.engines.temporal.run_order import (
     MEMO,
     RESTING,
@@ -84,14 +85,15 @@ class TemporalRun(NamedTuple):
 async def start(connection: TemporalConnection, journal: Journal, order: RunOrder) -> None:
     """Record a run in the journal and start it; does nothing if it was started before.
 
-    Raises JournalError if the journal cannot take it, CallsheetError (TMP004) if the server refuses it.
+    One that was branched off another, in the journal, keeps the finished calls of that one. Raises
+    JournalError if the journal cannot take it, CallsheetError (TMP004) if the server refuses it.
     """
     note_order(journal, order)
-    order = await _with_rules(connection, order)
+    order, kept = await _with_rules(connection, order), kept_of(journal, order.run_id)
     try:
         await connection.client.start_workflow(
             WORKFLOW,
-            order.to_json(),
+            args=[order.to_json()] if kept is None else [order.to_json(), None, None, kept],
             id=order.workflow_id,
             task_queue=order.queue,
             id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,

@@ -19,6 +19,7 @@ from callsheet.machine import (
     Answered,
     Ask,
     Awaited,
+    CallTool,
     Cancelled,
     Command,
     Decided,
@@ -31,6 +32,7 @@ from callsheet.machine import (
     PlanCompiled,
     Probe,
     Result,
+    RunAgent,
     Sleep,
     Started,
     Succeeded,
@@ -41,6 +43,7 @@ from callsheet.machine import (
 from callsheet.machine.keys import MACHINE_VERSION
 from callsheet.runtime.answers import find_answer
 from callsheet.runtime.engines.temporal.call_rules import held_for
+from callsheet.runtime.engines.temporal.kept import kept_to_json, read_kept
 from callsheet.runtime.engines.temporal.payloads import OrderedJson
 from callsheet.runtime.engines.temporal.pending import PendingWork
 from callsheet.runtime.engines.temporal.run_order import (
@@ -60,13 +63,17 @@ from callsheet.runtime.engines.temporal.run_order import (
     state_of,
 )
 from callsheet.runtime.engines.temporal.wire import Row, row_of
+from callsheet.runtime.gateway import NOTES
 from callsheet.store.inbox import Message
+from callsheet.store.kept_calls import Kept, as_kept, content_of_command
 from callsheet.store.records import event_of, result_body
 from callsheet.store.replay import begin
 from callsheet.store.snapshots import AskTimes
 
 _UNITS = 20_000
 """Steps and items per workflow task, which may last two seconds."""
+_MOST_GIVEN = 500
+"""Kept outcomes per workflow task."""
 _OF_CALLS = Succeeded | Failed | PlanCompiled | Doubted | Decided | Answered
 """Events that count only while their call or question is open."""
 _KEEPING = timedelta(minutes=5)
@@ -78,7 +85,8 @@ _MOST_SAID = 48 * 1024
 class PlanRun:
     """One run of a plan.
 
-    `carried` is the state at the end of its previous history; `again` makes a failed graph go on.
+    `carried` is the state at the end of its previous history; `again` makes a failed graph go on; `kept` is
+    what it keeps of an earlier run.
     """
 
     @workflow.init
@@ -87,6 +95,7 @@ class PlanRun:
         order: dict[str, Any],
         carried: dict[str, Any] | None = None,
         again: dict[str, Any] | None = None,
+        kept: dict[str, Any] | None = None,
     ) -> None:
         self.order = RunOrder.from_json(order)
         if self.order.core != MACHINE_VERSION:
@@ -121,6 +130,10 @@ class PlanRun:
         self._doubts: Counter[str] = Counter({} if self.carried is None else self.carried.doubts)
         self._words: dict[tuple[str, int], dict[str, Any]] = {}
         self._published: str = workflow.memo_value(MEMO, RUNNING)
+        self._again: list[str] = [] if kept is None else kept["again"]
+        self._kept = None if kept is None else read_kept(self.order.plan, kept)
+        self._given = 0
+        """The kept outcomes that were given since the last workflow task began."""
         self._rested = 0.0
         self._began = workflow.now()
 
@@ -130,13 +143,14 @@ class PlanRun:
         order: dict[str, Any],
         carried: dict[str, Any] | None = None,
         again: dict[str, Any] | None = None,
+        kept: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Carry the run to its end.
 
         Returns the body of the journal's `end` event, and beside it what happened, unless that is large: so a
         client that comes after the end reads the history's last event instead of replaying all of them.
         """
-        del order, carried, again  # read in __init__, before the first signal
+        del order, carried, again, kept  # read in __init__, before the first signal
         machine = self._machine
         try:
             self._pending_work.spawn(self._watch_time())
@@ -152,6 +166,9 @@ class PlanRun:
                 if machine.result is not None:
                     break
                 self._launch(commands)
+                if self._given > _MOST_GIVEN:
+                    self._given = 0
+                    await workflow.sleep(0.001)
                 if self._is_long():
                     await self._turn_over()
                 commands = self._take(await self._arrivals())
@@ -289,9 +306,31 @@ class PlanRun:
                 posed = AskTimes(now, None if timeout is None else now + timeout)
                 self._note(command, posed.due)
                 self._ask(command, posed)
-            elif not isinstance(command, Finish):
+            elif not (isinstance(command, Finish) or self._is_kept(command)):
                 self._pending_work.launch(command)
         self._pending_work.fill()
+
+    def _is_kept(self, command: Command) -> bool:
+        """Give a call the outcome of the same call of an earlier run, if there is one.
+
+        A call that had left before, and of which nothing is known, is in doubt if it may not be repeated.
+        """
+        if self._kept is None or not isinstance(command, Kept):
+            return False
+        if isinstance(command, CallTool) and command.tool == NOTES:
+            return False  # what it notes is needed by this run as well
+        found = self._kept.take(content_of_command(command), command.key)
+        if found is None or (found.outcome is None and not isinstance(command, CallTool | RunAgent)):
+            return False
+        self._note(command)
+        self._given += 1
+        if found.outcome is not None:
+            self._arrived.append(as_kept(found, command.key))
+        else:
+            self._pending_work.doubted[command.key] = command
+            why = f"it had left before, and its answer is unknown: {found.source}"
+            self._arrived.append(Doubted(command.key, why))
+        return True
 
     def _ask(self, ask: Ask, posed: AskTimes) -> None:
         self._asks[ask.key] = ask, posed
@@ -335,7 +374,9 @@ class PlanRun:
                 KEEP, args=[self.happened], start_to_close_timeout=_KEEPING, result_type=str
             )
             if not self._arrived and count == len(self.happened):
-                workflow.continue_as_new(args=[self.order.to_json(), self._carried(state, digest).to_json()])
+                kept = None if self._kept is None else kept_to_json(self._kept.left(), self._again)
+                carried = self._carried(state, digest).to_json()
+                workflow.continue_as_new(args=[self.order.to_json(), carried, None, kept])
         outside.is_closed = False
         outside.fill()
 
