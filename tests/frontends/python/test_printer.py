@@ -22,7 +22,7 @@ from callsheet.ir import Plan
 
 NOT_PRINTED = {
     "calls side by side that change their own items": "run side by side",
-    "helper changes a parameter": "may share",
+    "helper changes a parameter": "may be the same object",
 }
 
 

@@ -15,7 +15,7 @@ from callsheet.frontends.python import core
 from callsheet.frontends.python.atomicity import may_end_half_done, methods_of
 from callsheet.frontends.python.error_values import is_marked
 from callsheet.frontends.python.kinds import ANY
-from callsheet.frontends.python.objects import chain, find
+from callsheet.frontends.python.objects import NOTHING_SHARED, chain, find
 from callsheet.frontends.python.sharing import Sharing, sharing_of
 from callsheet.frontends.python.source import Refused, dotted, names_read, own_nodes, returned_names
 from callsheet.frontends.python.syntax import assigned, marked_failure, parsed
@@ -31,13 +31,9 @@ def _sharing(
     function: core.Function, definitions: Mapping[str, ast.stmt], resolved: Callable[[ast.AST], str | None]
 ) -> Sharing:
     """What the statements of a function make one object, every call of another giving what is new."""
-
-    def is_new(_: core.Call) -> bool:
-        return True
-
     names = bound_names(function.body) | set(function.parameters) | set(function.captured)
     sharing = Sharing(names, definitions, resolved)
-    sharing_of(function, sharing, is_new, is_new, is_new)
+    sharing_of(function, sharing, lambda _: NOTHING_SHARED, lambda _: True)
     return sharing
 
 

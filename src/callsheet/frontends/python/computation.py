@@ -16,19 +16,19 @@ from callsheet.diagnostics import Span
 from callsheet.frontends.pure_code.facts import FACTORY
 from callsheet.frontends.python import core
 from callsheet.frontends.python.atomicity import kept_after_failure, may_end_half_done, methods_of
-from callsheet.frontends.python.container_words import generators_in, sets_item, sources_seen
+from callsheet.frontends.python.container_words import calculated_with, generators_in, sets_item, sources_seen
 from callsheet.frontends.python.definitions import has_functions, is_built_in
 from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR
 from callsheet.frontends.python.expressions import Lowering, NotSimple, made_span
 from callsheet.frontends.python.kinds import ANY, FLAT, NUMBERS, OPAQUE, Kinds
 from callsheet.frontends.python.links import Facts
-from callsheet.frontends.python.objects import Node, chain, find
+from callsheet.frontends.python.objects import Node, Shape, chain, counterparts, find, holds
 from callsheet.frontends.python.products import guarded, in_place, is_product
 from callsheet.frontends.python.program import Program
-from callsheet.frontends.python.sharing import Sharing, sharing_of
+from callsheet.frontends.python.sharing import Sharing, pairs_of, sharing_of
 from callsheet.frontends.python.source import Refused, Text, dotted, names_bound, names_read, own_nodes, walk
 from callsheet.frontends.python.syntax import marked_failure
-from callsheet.frontends.python.tree_results import is_tree, returns_own_container
+from callsheet.frontends.python.tree_results import is_tree
 from callsheet.frontends.python.unset import with_tests
 from callsheet.frontends.python.unshared import changes_own, unshared
 from callsheet.frontends.python.variables import PureFlow, Variables, bound_names
@@ -60,15 +60,15 @@ class Ids:
 class Result(NamedTuple):
     """What an async function returns: of which kind, and what is sure of it.
 
-    Whether it is nothing that the function was given, or is at least a container of its own that may hold
-    some of that; and whether no object stands in it twice. `changed` are the kinds of the variables that the
-    function changes.
+    Whether it is nothing that the function was given, and whether no object stands in it twice; what it
+    shares with that, and that within itself. `changed` are the kinds of the variables that the function
+    changes.
     """
 
     kind: str
     is_fresh: bool
-    is_made: bool
     is_tree: bool
+    shape: Shape
     changed: tuple[str | None, ...] = ()
 
 
@@ -115,7 +115,7 @@ class Computation:
         )
         self.keys = _names_of_keys(function)
         self.sharing = Sharing(self.names, self.all_definitions, program.resolved, self.kinds)
-        sharing_of(function, self.sharing, self._is_fresh, self._is_made, self._is_tree)
+        sharing_of(function, self.sharing, self._shape, self._is_tree)
         self.lowering = Lowering(self.kinds, self.names, self.all_definitions, text.span, program.resolved)
         if not is_main and id(function.node) not in results:  # once, before its variables are linked
             results[id(function.node)] = self._result()
@@ -127,6 +127,8 @@ class Computation:
         self.relinked: dict[str, tuple[str, str]] = {}
         """Names of loops whose items are changed: the list that each is an item of, and its number there."""
         for one in core.all_of(function.body):
+            if isinstance(one, core.Call) and one.helper is not None:
+                self._check_given_twice(one)
             is_linked = isinstance(one, core.Pure) and one.segment is not None
             for part in () if is_linked else core.parts_of(one):
                 self._note_identity(part)
@@ -151,20 +153,38 @@ class Computation:
     def _result(self) -> Result:
         """What the function returns."""
         sharing = Sharing(self.names, self.all_definitions, self.program.resolved, self.kinds)
-        sharing_of(self.function, sharing, self._is_fresh, self._is_made, self._is_tree)
-        given = [sharing.node(name) for name in (*self.function.parameters, *self.function.captured)]
+        sharing_of(self.function, sharing, self._shape, self._is_tree)
+        roots = tuple(
+            (name, sharing.node(name)) for name in (*self.function.parameters, *self.function.captured)
+        )
         values = [one.value for one in core.all_of(self.function.body) if isinstance(one, core.Return)]
         if self.function.changes:  # what it gives back is taken back by its caller
             values = [one.elts[0] if isinstance(one, ast.Tuple) else one for one in values]
-        is_fresh = all(
-            not any(find(node) in chain(each) for node in chain(sharing.value(one)) for each in given)
-            for one in values
-            if one is not None
+        results = tuple(sharing.value(one) for one in values if one is not None)
+        kind = self.kinds.returned(self.function)
+        numbers = calculated_with(self.function.node.body)
+        roots = tuple(
+            (name, one) for name, one in roots if name not in numbers and not self.kinds.is_flat(name)
         )
+        within = {each for _, one in roots for each in chain(one)}
+        is_fresh = within.isdisjoint(each for one in results for each in chain(one))
         returned = is_tree(self.function, self.kinds, self._is_tree)
-        made = returns_own_container(self.function)
+        touched = [
+            find(node)
+            for one in core.all_of(self.function.body)
+            for part in core.parts_of(one)
+            for node in sharing.changed(part)
+        ]
+        shape = Shape(
+            roots,
+            () if kind in FLAT else results,
+            tuple(one for one in dict.fromkeys(touched) if find(one) in within),
+            tuple(one for one in map(find, sharing.doubled) if one in within)
+            if self.function.changes
+            else (),
+        )
         changed = tuple(self.kinds.assigned.get(name) for name in self.function.changes)
-        return Result(self.kinds.returned(self.function), is_fresh, made, returned, changed)
+        return Result(kind, is_fresh, returned, shape, changed)
 
     def _result_kind(self, call: core.Call) -> str:
         if call.helper is None:
@@ -184,9 +204,25 @@ class Computation:
         known = self.results.get(id(call.helper))
         return known is not None and (known.is_tree or known.kind in FLAT)
 
-    def _is_made(self, call: core.Call) -> bool:
-        known = self.results.get(id(call.helper))
-        return known is not None and known.is_made
+    def _shape(self, call: core.Call) -> Shape:
+        return self.results[id(call.helper)].shape
+
+    def _check_given_twice(self, call: core.Call) -> None:
+        """Raises Refused (PYT015) where a function changes what it is given under two names."""
+        shape = self._shape(call)
+        given = dict(pairs_of(call, self.sharing, shape))
+        names = {node: name for name, node in shape.roots}
+        for node, outer in given.items() if call.changes else ():
+            changed = frozenset(counterparts([(node, outer)], shape.changed))
+            for other, held in given.items():
+                if other is not node and changed and holds(held, changed):
+                    raise Refused(
+                        "PYT015",
+                        call.node,
+                        f"{names[node]} of {call.callee} is changed there, and {names[other]}"
+                        " may be the same object, or hold it",
+                        "give the function one of them, or a copy: list(…), dict(…), copy.deepcopy(…)",
+                    )
 
     def _captured_by(self, name: str) -> frozenset[str]:
         """The variables that a local function reads, also through others."""

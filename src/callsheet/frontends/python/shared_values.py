@@ -22,7 +22,17 @@ from callsheet.frontends.python.container_words import (
     function_of,
 )
 from callsheet.frontends.python.kinds import FLAT, Kinds
-from callsheet.frontends.python.objects import Node, chain, find, holds, inside, merge, named_part, put
+from callsheet.frontends.python.objects import (
+    Node,
+    Shape,
+    chain,
+    find,
+    holds,
+    inside,
+    merge,
+    named_part,
+    put,
+)
 from callsheet.frontends.python.source import dotted, own_nodes, walk
 
 Comprehension: TypeAlias = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
@@ -32,13 +42,15 @@ class Summary(NamedTuple):
     """What a pure function does to values.
 
     Whether it may change its arguments, and whether its result is surely no part of them; the variables of
-    the function around it that it changes (`around`), and those of which its result may be a part (`gives`).
+    the function around it that it changes (`around`), and those of which its result may be a part (`gives`);
+    what its parameters and these variables share when it ends, None as long as that is not known.
     """
 
     changes: bool
     is_new: bool
     around: frozenset[str]
     gives: frozenset[str]
+    shape: Shape | None
 
 
 class SharedValues(ABC):
@@ -93,12 +105,16 @@ class SharedValues(ABC):
     def _note_twice(self, parts: Sequence[ast.expr]) -> None:
         """Note the objects that a literal holds in more than one of its parts, as in `[row, row]`."""
         names = [one.id for one in parts if isinstance(one, ast.Name)]
-        if len(names) < 2:
+        self.note_common([self.node(name) for name in names])
+
+    def note_common(self, parts: Sequence[Node]) -> None:
+        """Note the objects that more than one of the parts of a container are or hold."""
+        if len(parts) < 2:
             return
         seen: set[Node] = set()
-        for name in names:
-            inner = chain(self.node(name))
-            self.doubled += [one for one in inner if one in seen]
+        for one in parts:
+            inner = chain(one)
+            self.doubled += [each for each in inner if each in seen]
             seen.update(inner)
 
     def _double(self, node: ast.expr, own: set[str], value: Node) -> None:
@@ -167,12 +183,16 @@ class SharedValues(ABC):
                 for key, one in zip(keys, values, strict=True):
                     put(made, inside(self.value(one)) if key is None else self.value(one))
                 return made
-            case ast.BinOp(left=left, right=right):
+            case ast.BinOp(left=left, op=op, right=right):
+                sides = [one for one in (left, right) if not isinstance(one, (ast.Constant, ast.JoinedStr))]
                 made = Node()
-                for one in (left, right):
-                    if not isinstance(one, (ast.Constant, ast.JoinedStr)):
-                        merge(inside(made), inside(self.value(one)))
-                if isinstance(node.op, ast.Mult):
+                if isinstance(op, (ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)) or (
+                    len(sides) < 2 and not isinstance(op, ast.Mult)
+                ):
+                    return made  # a number or text
+                for one in sides:
+                    merge(inside(made), inside(self.value(one)))
+                if isinstance(op, ast.Mult):
                     self.doubled += chain(inside(made))
                 return made
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
@@ -328,6 +348,7 @@ class SharedValues(ABC):
         outer: list[Node] = []
         if name is not None and self._makes_object(name):
             made = Node()
+            made.is_object = True
             for one in given:
                 put(made, self.value(one))
             return made

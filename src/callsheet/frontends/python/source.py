@@ -360,40 +360,6 @@ def returned_names(function: ast.AST) -> set[str]:
     return {one.id if isinstance(one, ast.Name) else "" for one in returns}
 
 
-def returned_as_they_are(function: ast.AST) -> set[str]:
-    """What an async function may return under its name, or under another that it has given it."""
-    found = returned_names(function)
-    named: list[tuple[str, set[str]]] = []
-    for one in own_nodes(function):
-        if not isinstance(one, ast.Assign):
-            continue
-        for target in one.targets:
-            pairs: list[tuple[ast.expr, ast.expr]] = [(target, one.value)]
-            if isinstance(target, ast.Tuple) and isinstance(one.value, ast.Tuple):
-                pairs = [*zip(target.elts, one.value.elts, strict=False)]
-            named += [(each.id, _plain_names(value)) for each, value in pairs if isinstance(each, ast.Name)]
-    before = -1
-    while before != len(found):
-        before = len(found)
-        found |= {name for target, names in named if target in found for name in names}
-    return found
-
-
-def _plain_names(value: ast.expr) -> set[str]:
-    """The variables whose object an expression may give itself."""
-    match value:
-        case ast.Name(id=name):
-            return {name}
-        case ast.IfExp(body=one, orelse=other):
-            return _plain_names(one) | _plain_names(other)
-        case ast.BoolOp(values=values):
-            return {name for one in values for name in _plain_names(one)}
-        case ast.NamedExpr(target=target, value=inner):
-            return {target.id} | _plain_names(inner)
-        case _:
-            return set()
-
-
 def dotted(node: ast.AST) -> str | None:
     """`a.b.c` as a text, None for anything else."""
     if isinstance(node, ast.Name):
