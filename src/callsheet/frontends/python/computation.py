@@ -172,8 +172,10 @@ class Computation:
         touched = [
             find(node)
             for one in core.all_of(self.function.body)
-            for part in core.parts_of(one)
-            for node in sharing.changed(part)
+            for node in (
+                *(each for part in core.parts_of(one) for each in sharing.changed(part)),
+                *self._changed_by_call(one, sharing),
+            )
         ]
         shape = Shape(
             roots,
@@ -206,6 +208,19 @@ class Computation:
 
     def _shape(self, call: core.Call) -> Shape:
         return self.results[id(call.helper)].shape
+
+    def _changed_by_call(self, one: core.Core, sharing: Sharing) -> list[Node]:
+        """The objects that a function has changed whose call a variable is taken back from."""
+        if not isinstance(one, core.Pure) or one.takes_back is None or one.of is None:
+            return []
+        shape, node = self._shape(one.of), sharing.node(one.takes_back)
+        given = {each.name: each.value for each in one.of.arguments}
+        of_it = [
+            (inner, node)
+            for name, inner in shape.roots
+            if isinstance(value := given.get(name), ast.Name) and value.id == one.takes_back
+        ]
+        return [find(node), *counterparts(of_it, shape.changed)]
 
     def _check_given_twice(self, call: core.Call) -> None:
         """Raises Refused (PYT015) where a function changes what it is given under two names."""
@@ -717,10 +732,9 @@ class Computation:
             changed, every = self._changed(one.stmt), self.sharing.changed(one.stmt)
             self._check_constants(one, every)
             if one.takes_back is not None:
-                node = find(self.sharing.node(one.takes_back))
-                held = names_read(one.stmt)
-                for each in chain(node) if one.is_deep else [node]:
-                    self._check_change(one, each, (frozenset(before) | {one.takes_back}) - held)
+                others = (frozenset(before) | {one.takes_back}) - names_read(one.stmt)
+                for node in self._changed_by_call(one, self.sharing):
+                    self._check_change(one, node, others)
             for loop in path if every else ():
                 for source in [] if loop.together else sources_seen(loop.source):
                     held = find(self.sharing.value(source))
@@ -758,7 +772,11 @@ class Computation:
             for name in before
             if name in self.names and not self._is_flat(name) and self.sharing.reaches(name, (node,))
         )
-        if len(seen) == 1 and self.sharing.is_doubled(node) and not self.sharing.is_top(seen[0], node):
+        if (
+            len(seen) == 1
+            and self.sharing.is_doubled(node, seen[0])
+            and not self.sharing.is_top(seen[0], node)
+        ):
             refusal = Refused(
                 "PYT015",
                 one.stmt,

@@ -227,6 +227,21 @@ def _is_number(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, (int, float))
 
 
+def is_plain(node: ast.expr) -> bool:
+    """Whether an operand is no container: a constant, a text, a number, or what is one if there is none."""
+    match node:
+        case ast.Constant() | ast.JoinedStr():
+            return True
+        case ast.Call(func=ast.Attribute(attr="get" | "pop" | "setdefault"), args=[_, default]):
+            return _is_number(default)
+        case ast.Call(func=func):
+            return (dotted(func) or "") in FRESH_TEXTS - {"sum"}
+        case ast.BinOp(left=left, op=op, right=right) if not isinstance(op, ast.Mult):
+            return is_plain(left) or is_plain(right)
+        case _:
+            return False
+
+
 def generators_in(value: ast.expr) -> Iterator[tuple[ast.expr, set[str]]]:
     """The generators that a value is or holds, each with the names that it reads when an item is taken."""
     match value:

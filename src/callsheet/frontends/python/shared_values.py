@@ -20,6 +20,7 @@ from callsheet.frontends.python.container_words import (
     SHALLOW,
     defaults_of,
     function_of,
+    is_plain,
 )
 from callsheet.frontends.python.kinds import FLAT, Kinds
 from callsheet.frontends.python.objects import (
@@ -63,7 +64,7 @@ class SharedValues(ABC):
         resolved: Callable[[ast.AST], str | None],
         kinds: Kinds | None = None,
     ) -> None:
-        self.nodes = {name: Node() for name in variables}
+        self.nodes = {name: _node_of(name) for name in variables}
         self.variables = frozenset(self.nodes)
         self.definitions, self.resolved, self.kinds = definitions, resolved, kinds
         self.frames: list[dict[str, Node]] = []
@@ -72,6 +73,8 @@ class SharedValues(ABC):
         """Whether statements are seen for the first time."""
         self.doubled: list[Node] = []
         """Objects that one container may hold more than once."""
+        self.common: dict[str, list[Node]] = {}
+        """Objects that more than one part of a variable's tuple may hold."""
         self.summaries: dict[str, Summary] = {}
 
     def node(self, name: str) -> Node:
@@ -81,16 +84,16 @@ class SharedValues(ABC):
                 return frame[name]
         known = self.nodes.get(name)
         if known is None:
-            known = self.nodes[name] = Node()
+            known = self.nodes[name] = _node_of(name)
         return known
 
     def reaches(self, name: str, changed: Iterable[Node]) -> bool:
         """Whether a variable sees a change of one of these objects."""
         return holds(self.node(name), frozenset(map(find, changed)))
 
-    def is_doubled(self, node: Node) -> bool:
-        """Whether one container may hold an object more than once."""
-        return any(find(one) is find(node) for one in self.doubled)
+    def is_doubled(self, node: Node, name: str = "") -> bool:
+        """Whether one container, or the tuple of this variable, may hold an object more than once."""
+        return any(find(one) is find(node) for one in (*self.doubled, *self.common.get(name, ())))
 
     def is_top(self, name: str, node: Node) -> bool:
         """Whether an object is that of a variable itself."""
@@ -105,17 +108,11 @@ class SharedValues(ABC):
     def _note_twice(self, parts: Sequence[ast.expr]) -> None:
         """Note the objects that a literal holds in more than one of its parts, as in `[row, row]`."""
         names = [one.id for one in parts if isinstance(one, ast.Name)]
-        self.note_common([self.node(name) for name in names])
+        self.doubled += _common([self.node(name) for name in names])
 
-    def note_common(self, parts: Sequence[Node]) -> None:
-        """Note the objects that more than one of the parts of a container are or hold."""
-        if len(parts) < 2:
-            return
-        seen: set[Node] = set()
-        for one in parts:
-            inner = chain(one)
-            self.doubled += [each for each in inner if each in seen]
-            seen.update(inner)
+    def note_parts(self, name: str) -> None:
+        """Note the objects that more than one of the parts of a variable's tuple are or hold."""
+        self.common[name] = _common(find(self.node(name)).fields or ())
 
     def _double(self, node: ast.expr, own: set[str], value: Node) -> None:
         """What a comprehension or a repetition puts into a container again and again."""
@@ -184,8 +181,8 @@ class SharedValues(ABC):
                     put(made, inside(self.value(one)) if key is None else self.value(one))
                 return made
             case ast.BinOp(left=left, op=op, right=right):
-                sides = [one for one in (left, right) if not isinstance(one, (ast.Constant, ast.JoinedStr))]
                 made = Node()
+                sides = [one for one in (left, right) if not is_plain(one)]
                 if isinstance(op, (ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)) or (
                     len(sides) < 2 and not isinstance(op, ast.Mult)
                 ):
@@ -437,6 +434,23 @@ class SharedValues(ABC):
     @abstractmethod
     def summary(self, function: ast.FunctionDef) -> Summary:
         """What a pure function does to what it is given, and to the variables around it."""
+
+
+def _common(parts: Sequence[Node]) -> list[Node]:
+    """The objects that more than one of some objects are or hold."""
+    found: list[Node] = []
+    seen: set[Node] = set()
+    for one in parts if len(parts) > 1 else ():
+        inner = chain(one)
+        found += [each for each in inner if each in seen]
+        seen.update(inner)
+    return found
+
+
+def _node_of(name: str) -> Node:
+    made = Node()
+    made.is_object = name == "self"
+    return made
 
 
 def _is_frozen(node: ast.expr) -> bool:

@@ -390,7 +390,7 @@ def _take(one: core.Core, made: Sharing, shape_of: Callable[[core.Call], Shape])
                 pairs += [(each, result) for each in shape.results if not one.is_apart]
             made.share(pairs, shape)
             if made.is_first and one.changes and one.into is not None:
-                made.note_common(find(made.node(one.into)).fields or [])
+                made.note_parts(one.into)
         case core.Loop(target=target, source=source, body=body, into=into):
             merge(made.node(target), made.item_of(source, made.value(source)))
             if into is not None:
