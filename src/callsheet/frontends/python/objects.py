@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 class Node:
     """An object, or all objects inside one."""
 
-    __slots__ = ("content", "fields", "held", "is_object", "named", "parent")
+    __slots__ = ("content", "fields", "fills_itself", "held", "is_object", "named", "parent")
 
     def __init__(self, fields: list[Node] | None = None) -> None:
         self.parent: Node | None = None
@@ -26,6 +26,8 @@ class Node:
         """Its parts under literal keys, as long as these are all that is taken out of it or put into it."""
         self.is_object = False
         """Whether a class of the program makes it, which says what its methods do."""
+        self.fills_itself = False
+        """Whether it may be a defaultdict, which puts an item where one is looked for."""
 
 
 _MOST_APART: Final = 16
@@ -47,6 +49,7 @@ def merge(left: Node, right: Node) -> Node:
     second.parent = first
     first.held += second.held
     first.is_object |= second.is_object
+    first.fills_itself |= second.fills_itself
     if first.named or second.named:
         _merge_named(first, second)
         first = find(first)

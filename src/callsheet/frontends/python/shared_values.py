@@ -306,6 +306,7 @@ class SharedValues(ABC):
             return made
         if last in SHALLOW:
             made = Node()
+            made.fills_itself = last == "defaultdict"
             for one in node.args:
                 if not isinstance(one, ast.Lambda):
                     merge(inside(made), inside(self.value(one)))

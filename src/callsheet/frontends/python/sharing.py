@@ -197,9 +197,8 @@ class Sharing(SharedValues):
                     found.append(find(self.value(holder)))
                 case ast.Attribute(value=holder, ctx=ast.Store() | ast.Del()):
                     found.append(find(self.value(holder)))
-                case ast.AugAssign(target=ast.Name(id=name), op=ast.Add() | ast.BitOr()):
-                    if may_be_container(node.value):
-                        found.append(find(self.node(name)))
+                case ast.Subscript(value=holder) if (held := find(self.value(holder))).fills_itself:
+                    found.append(held)
                 case ast.AugAssign(target=target, op=op, value=value):
                     if self._changes_in_place(target, op, value):  # the list in x[k] is changed itself
                         found.append(find(self.value(target)))
