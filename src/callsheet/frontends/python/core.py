@@ -107,6 +107,8 @@ class Caught:
     binds: str
     body: Block
     node: ast.AST
+    unsets: frozenset[str] = frozenset()
+    """The name of the error in the program, which has no value after the handler."""
 
 
 @dataclass(eq=False, slots=True)
