@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ast
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from callsheet.frontends.python.container_words import (
     FRESH_METHODS,
@@ -34,7 +34,15 @@ from callsheet.frontends.python.objects import (
     named_part,
     put,
 )
-from callsheet.frontends.python.source import dotted, own_nodes, walk
+from callsheet.frontends.python.source import (
+    SCOPES,
+    children,
+    dotted,
+    names_bound,
+    outside_of,
+    own_nodes,
+    walk,
+)
 
 Comprehension: TypeAlias = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 
@@ -68,6 +76,8 @@ class SharedValues(ABC):
         self.variables = frozenset(self.nodes)
         self.definitions, self.resolved, self.kinds = definitions, resolved, kinds
         self.frames: list[dict[str, Node]] = []
+        self.rounds: list[frozenset[str]] = []
+        """What the loops around a statement set in each round."""
         self.changes: dict[int, tuple[ast.AST, list[Node]]] = {}
         self.is_first = True
         """Whether statements are seen for the first time."""
@@ -226,6 +236,10 @@ class SharedValues(ABC):
     @contextmanager
     def inside_of(self, node: Comprehension) -> Generator[dict[str, Node]]:
         """Let the variables of a comprehension be items of its sources for as long as the context is open."""
+        yield self._enter(node)
+        self.frames.pop()
+
+    def _enter(self, node: Comprehension) -> dict[str, Node]:
         frame: dict[str, Node] = {}
         self.frames.append(frame)
         for one in node.generators:
@@ -234,8 +248,32 @@ class SharedValues(ABC):
                 if isinstance(part, ast.Name):
                     frame[part.id] = Node()
             self.bind(one.target, self.item_of(one.iter, held))
-        yield frame
-        self.frames.pop()
+        return frame
+
+    def nodes_in(self, root: ast.AST) -> Iterator[ast.AST]:
+        """The nodes that `own_nodes` gives, those of comprehensions and loops while these are entered."""
+        stack: list[ast.AST | list[Any]] = [root]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, list):
+                node.pop()
+                continue
+            yield node
+            if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
+                self._enter(node)
+                stack.append(self.frames)
+            elif isinstance(node, (ast.For, ast.While)):
+                self.rounds.append(frozenset(names_bound(node)))
+                stack.append(self.rounds)
+            is_apart = node.__class__ in SCOPES and node is not root
+            stack += reversed(list(outside_of(node) if is_apart else children(node)))
+
+    def note_rounds(self, value: ast.expr) -> None:
+        """Note what each round of a loop around a place puts into a container there."""
+        if self.rounds and self.is_first:
+            self._double(
+                value, {*self.rounds[-1], *(name for one in self.frames for name in one)}, self.value(value)
+            )
 
     def item_of(self, source: ast.expr, held: Node) -> Node:
         """What a loop gets of a source: for `zip` and its like a tuple of the items."""

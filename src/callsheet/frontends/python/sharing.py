@@ -7,7 +7,7 @@ one object, and those that a statement changes. A change is seen by all variable
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations, pairwise, permutations
 from typing import Final
 
@@ -47,8 +47,10 @@ from callsheet.frontends.python.source import (
     parameters_of,
     walk,
 )
+from callsheet.frontends.python.variables import bound_names
 
 _NO_NAME: Final = ""
+_DISPLAYS: Final = (ast.Dict, ast.List, ast.Tuple, ast.Set)
 _FUNCTIONS: Final = (ast.FunctionDef, ast.Lambda)
 
 
@@ -59,7 +61,7 @@ class Sharing(SharedValues):
 
     def take(self, root: ast.AST) -> None:  # noqa: PLR0912
         """Merge what the statements and expressions of a tree make one object."""
-        for node in own_nodes(root):
+        for node in self.nodes_in(root):
             if isinstance(node, ast.Call):
                 self._share_given(node)
             match node:
@@ -70,6 +72,8 @@ class Sharing(SharedValues):
                         self.bind(one, self.value(each))
                 case ast.Assign(targets=targets, value=value):
                     made = self.value(value)
+                    if not isinstance(targets[0], ast.Name) or isinstance(value, _DISPLAYS):
+                        self.note_rounds(value)
                     for one in looked_through(value):
                         merge(made, self.value(one))
                     for one in targets:
@@ -93,6 +97,7 @@ class Sharing(SharedValues):
                         self.store(held, self.value(node.args[1]), key)
                         continue
                     for one in node.args[1:] if method in {"setdefault", "insert"} else node.args:
+                        self.note_rounds(one)
                         given = self.value(one)
                         self.store(held, inside(given) if method in {"update", "extend"} else given)
                 case ast.Call(args=[holder, given, *_]) if self.resolved(node.func) in HEAP_STORES:
@@ -117,14 +122,24 @@ class Sharing(SharedValues):
         for function, itself in self._called(node):
             shape = self.summary(function).shape
             if shape is not None:
-                self.share(self._pairs(function, shape, node, itself), shape)
+                given = [*itself, *node.args, *(word.value for word in node.keywords)]
+                self.share(self._pairs(function, shape, node, itself), shape, given)
 
-    def share(self, pairs: Pairs, shape: Shape) -> None:
+    def share(self, pairs: Pairs, shape: Shape, given: Iterable[ast.expr]) -> None:
         """Let objects share what those of a function share that is called with them."""
-        for (holder, outer), (one, given) in permutations(pairs, 2) if self.is_first else ():
-            if find(outer) is not find(given) and find(one) in chain(holder) and find(given) in chain(outer):
-                self.doubled += chain(given)  # it is put there once more
+        staying = self._staying(given) if self.is_first and self.rounds else frozenset[Node]()
+        for (holder, outer), (one, inner) in permutations(pairs, 2) if self.is_first else ():
+            top, put_in = find(outer), find(inner)
+            is_again = put_in in chain(top) or (top in staying and put_in in staying)
+            if top is not put_in and is_again and find(one) in chain(holder):
+                self.doubled += chain(put_in)
         self.doubled += transfer(pairs, shape.doubled)
+
+    def _staying(self, given: Iterable[ast.expr]) -> frozenset[Node]:
+        """The objects among these that the loop around a place has in all its rounds."""
+        set_anew = {*self.rounds[-1], *(name for one in self.frames for name in one)}
+        named = [one.id for one in given if isinstance(one, ast.Name)]
+        return frozenset(find(self.node(name)) for name in named if name not in set_anew)
 
     def _pairs(
         self, function: ast.FunctionDef, shape: Shape, node: ast.Call, itself: list[ast.expr]
@@ -191,7 +206,7 @@ class Sharing(SharedValues):
 
     def _changed(self, root: ast.AST) -> list[Node]:  # noqa: PLR0912 - a case for each change
         found: list[Node] = []
-        for node in own_nodes(root):
+        for node in self.nodes_in(root):
             match node:
                 case ast.Subscript(value=holder, ctx=ast.Store() | ast.Del()):
                     found.append(find(self.value(holder)))
@@ -364,13 +379,31 @@ def sharing_of(
     `shape_of` says what a call of an async function lets share, `is_tree` whether no object is in its result
     twice.
     """
-    for number in range(2):
-        made.is_first = not number
-        for one in core.all_of(function.body):
+
+    def block(statements: core.Block) -> None:
+        for one in statements:
             _take(one, made, shape_of)
             if isinstance(one, core.Call) and one.into and one.helper is not None and not is_tree(one):
                 held = find(made.node(one.into))
                 made.double_inside(held.fields[0] if one.changes and held.fields else held)
+            is_loop = isinstance(one, (core.Loop, core.While))
+            made.rounds += [_set_anew(one)] if is_loop else []
+            for each in core.blocks_of(one):
+                block(each)
+            del made.rounds[len(made.rounds) - is_loop :]
+
+    for number in range(2):
+        made.is_first = not number
+        block(function.body)
+
+
+def _set_anew(loop: core.Core) -> frozenset[str]:
+    """What each round of a loop gives another object: not what a call in it only changes."""
+    inside = list(core.all_of([loop]))
+    same = {one.takes_back for one in inside if isinstance(one, core.Pure)}
+    anew = [one for one in inside if not isinstance(one, core.Pure) or one.takes_back is None]
+    names = frozenset(name for one in anew for name in core.bound_by(one))
+    return names | (bound_names([loop]) - same)
 
 
 def _take(one: core.Core, made: Sharing, shape_of: Callable[[core.Call], Shape]) -> None:
@@ -387,7 +420,7 @@ def _take(one: core.Core, made: Sharing, shape_of: Callable[[core.Call], Shape])
                 names = [made.node(name) for name in one.changes]
                 merge(made.node(one.into), Node([result, *names, Node()]) if names else result)
                 pairs += [(each, result) for each in shape.results if not one.is_apart]
-            made.share(pairs, shape)
+            made.share(pairs, shape, [each.value for each in one.arguments])
             if made.is_first and one.changes and one.into is not None:
                 made.note_parts(one.into)
         case core.Loop(target=target, source=source, body=body, into=into):

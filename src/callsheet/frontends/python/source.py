@@ -157,7 +157,7 @@ def walk(root: ast.AST) -> Iterator[ast.AST]:
 
 
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-_SCOPES: Final = frozenset({*_FUNCTIONS, ast.ClassDef})
+SCOPES: Final = frozenset({*_FUNCTIONS, ast.ClassDef})
 
 
 def own_nodes(*roots: ast.AST) -> Iterator[ast.AST]:
@@ -169,15 +169,15 @@ def own_nodes(*roots: ast.AST) -> Iterator[ast.AST]:
         kind = node.__class__
         if kind in _LEAVES:
             continue
-        if kind in _SCOPES and node not in roots:
-            stack.extend(_outside(node))
+        if kind in SCOPES and node not in roots:
+            stack.extend(outside_of(node))
             continue
         inner = children(node)
         inner.reverse()
         stack += inner
 
 
-def _outside(node: ast.AST) -> Iterable[ast.AST]:
+def outside_of(node: ast.AST) -> Iterable[ast.AST]:
     """What of a function or class is evaluated where it stands."""
     if isinstance(node, ast.Lambda):
         return [*node.args.defaults, *(one for one in node.args.kw_defaults if one is not None)]
@@ -302,7 +302,7 @@ class _Reads(ast.NodeVisitor):
         self.found |= inside - bound
 
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> None:
-        for one in _outside(node):
+        for one in outside_of(node):
             self.visit(one)
         body = node.body if isinstance(node.body, list) else [node.body]
         outer: set[str] = set()
