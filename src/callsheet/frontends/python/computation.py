@@ -26,7 +26,16 @@ from callsheet.frontends.python.objects import Node, Shape, chain, counterparts,
 from callsheet.frontends.python.products import guarded, in_place, is_product
 from callsheet.frontends.python.program import Program
 from callsheet.frontends.python.sharing import Sharing, pairs_of, sharing_of
-from callsheet.frontends.python.source import Refused, Text, dotted, names_bound, names_read, own_nodes, walk
+from callsheet.frontends.python.source import (
+    Refused,
+    Text,
+    dotted,
+    names_bound,
+    names_read,
+    own_nodes,
+    parameters_of,
+    walk,
+)
 from callsheet.frontends.python.syntax import marked_failure
 from callsheet.frontends.python.tree_results import is_tree
 from callsheet.frontends.python.unset import with_tests
@@ -126,6 +135,7 @@ class Computation:
         """What changes objects that more than one variable holds, and these objects."""
         self.relinked: dict[str, tuple[str, str]] = {}
         """Names of loops whose items are changed: the list that each is an item of, and its number there."""
+        self._check_started(function.body)
         for one in core.all_of(function.body):
             if isinstance(one, core.Call) and one.helper is not None:
                 self._check_given_twice(one)
@@ -208,6 +218,40 @@ class Computation:
 
     def _shape(self, call: core.Call) -> Shape:
         return self.results[id(call.helper)].shape
+
+    def _check_started(self, block: core.Block) -> None:
+        """Raises Refused (PYT015) for a change, before the next await, of what a task was started with."""
+        started: list[core.Call] = []
+        for one in block:
+            for inner in core.blocks_of(one):
+                self._check_started(inner)
+            inside = list(core.all_of([one]))
+            mine = [each for each in inside if isinstance(each, core.Call) and each.is_started]
+            if mine:
+                started += mine
+                continue
+            if any(isinstance(each, (core.Call, core.Wait, core.Together)) for each in inside):
+                started = []
+            for each in inside if started else ():
+                self._check_unchanged(each, started)
+
+    def _check_unchanged(self, one: core.Core, started: Sequence[core.Call]) -> None:
+        changed = frozenset(find(node) for part in core.parts_of(one) for node in self.sharing.changed(part))
+        bound = core.bound_by(one)
+        for call in started:
+            own = {each.arg for each in parameters_of(call.helper.args)} if call.helper else frozenset[str]()
+            for each in call.arguments:
+                value = each.value
+                is_seen = isinstance(value, ast.Name) and value.id == each.name and each.name not in own
+                if (call.helper and is_seen and each.name in bound) or (
+                    changed and holds(self.sharing.value(value), changed)
+                ):
+                    raise Refused(
+                        "PYT015",
+                        one.stmt if isinstance(one, core.Pure) else one.node,
+                        f"this changes what {call.callee} was started with, before it runs",
+                        "change it before the task is started, or give the task a copy",
+                    )
 
     def _changed_by_call(self, one: core.Core, sharing: Sharing) -> list[Node]:
         """The objects that a function has changed whose call a variable is taken back from."""

@@ -52,6 +52,8 @@ class Call:
     """The variables whose new values stand behind the result, in a tuple."""
     is_apart: bool = False
     """Whether nobody takes the result itself from that tuple."""
+    is_started: bool = False
+    """Whether the program goes on after it to its next await before anything of it happens."""
 
 
 @dataclass(eq=False, slots=True)
