@@ -125,7 +125,14 @@ class Computation:
         self.keys = _names_of_keys(function)
         self.sharing = Sharing(self.names, self.all_definitions, program.resolved, self.kinds)
         sharing_of(function, self.sharing, self._shape, self._is_tree)
-        self.lowering = Lowering(self.kinds, self.names, self.all_definitions, text.span, program.resolved)
+        self.lowering = Lowering(
+            self.kinds,
+            self.names,
+            self.all_definitions,
+            text.span,
+            program.resolved,
+            tells_attributes=program.tells_attributes,
+        )
         if not is_main and id(function.node) not in results:  # once, before its variables are linked
             results[id(function.node)] = self._result()
         self.own = unshared(function, definitions)
@@ -145,6 +152,9 @@ class Computation:
 
     def _note_identity(self, part: ast.AST) -> None:
         """Note in `shared` what `is` asks of two variables: a plan's values would be two objects."""
+        for one in () if self.is_main else walk(part):
+            if isinstance(one, ast.Compare) and any(isinstance(how, (ast.Is, ast.IsNot)) for how in one.ops):
+                self._check_identity(one)
         for node, both in self.sharing.identities(part, self._is_singleton):
             if names_read(node) & self.names:
                 refusal = Refused(
@@ -155,6 +165,28 @@ class Computation:
                     "compare with ==, or give the objects a field that tells them apart",
                 )
                 self.shared.append((refusal, both))
+
+    def _check_identity(self, node: ast.Compare) -> None:
+        """Raises Refused (PYT015) where `is` asks whether a caller gives one object under two names."""
+        sides = [node.left, *node.comparators]
+        if any(map(self._is_singleton, sides)):
+            return
+        roots = [
+            {
+                name
+                for name in (*self.function.parameters, *self.function.captured)
+                if not self._is_flat(name)
+                and {*chain(self.sharing.node(name))} & {find(self.sharing.value(one))}
+            }
+            for one in sides
+        ]
+        if all(roots) and len(set[str]().union(*roots)) > 1:
+            raise Refused(
+                "PYT015",
+                node,
+                f"`is` asks whether the caller of {self.function.name} gives it one object twice",
+                "compare with ==, or give the objects a field that tells them apart",
+            )
 
     def _is_singleton(self, *sides: ast.expr) -> bool:
         """Whether one side is a constant, or a value that nothing can change."""
@@ -717,7 +749,15 @@ class Computation:
         for one in body:
             if not isinstance(one, (ast.Assign, ast.AnnAssign)) or one.value is None:
                 continue
-            for made, late in generators_in(one.value) if names_bound(one) & {*outputs} else ():
+            is_kept = bool(names_bound(one) & {*outputs})
+            if is_kept and _is_view(one.value):
+                raise Refused(
+                    "PYT015",
+                    one.value,
+                    "this looks at a dict, and is kept over a call",
+                    f"write a list, which is made once: list({ast.unparse(one.value)})",
+                )
+            for made, late in generators_in(one.value) if is_kept else ():
                 for name in sorted(late & self.names):
                     if sum(name in core.bound_by(each) for each in core.all_of(self.function.body)) > 1:
                         is_plain = isinstance(made, ast.GeneratorExp)
@@ -871,6 +911,14 @@ def grouped(node: ast.expr) -> ast.expr:
         if id(one) not in inside:
             ast.copy_location(one, node)
     return made
+
+
+def _is_view(node: ast.expr) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(attr="keys" | "values" | "items"), args=[], keywords=[]):
+            return True
+        case _:
+            return False
 
 
 def _sets_own_item(stmt: ast.stmt, loop: core.Loop) -> bool:

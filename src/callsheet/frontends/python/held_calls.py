@@ -136,6 +136,9 @@ class HeldCalls(Calls):
                 f"{callee} is never awaited: nothing in it would happen",
                 f"write await {callee}(…)",
             )
+        if sum(isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Store)
+               for part in self.function.body for one in walk(part)) == 1:  # fmt: skip
+            self.call_names.add(name)
         self.held[name] = Held(
             callee, [], made.arguments, False, is_started, call, block=out, awaits=self.awaits
         )
