@@ -412,12 +412,13 @@ class FunctionFacts:
             refusal = Refused(
                 "PYT015",
                 one.stmt,
-                f"what is changed here may be in {seen[0]} more than once",
+                f"what is changed here may be in {self._said(seen[0])} more than once",
                 "make an object of its own for each: [dict(x) for …], copy.deepcopy(x)",
             )
             self.shared.append((refusal, [node]))
         if len(seen) < 2:
             return
+        kept = next((name for name in reversed(seen) if self._said(name) == name), "x")
         relinked = {name: owner for name, (owner, _) in self.relinked.items()}
         pair = [name for name in seen if relinked.get(name) in seen]
         if pair and set(seen) == {pair[0], relinked[pair[0]]}:
@@ -425,12 +426,23 @@ class FunctionFacts:
         refusal = Refused(
             "PYT015",
             one.stmt,
-            f"this changes what {' and '.join(seen[:2])} may share: between calls each variable has a "
-            "value of its own",
-            f"change it before it gets a second name, or make a copy where it does: {seen[-1]} = list(…) "
-            "or dict(…)",
+            f"this changes what {' and '.join(map(self._said, seen[:2]))} may share: between calls each variable"
+            " has a value of its own",
+            f"change it before it gets a second name, or make a copy where it does: {kept} = list(…) or"
+            " dict(…)",
         )
         self.shared.append((refusal, [node]))
+
+    def _said(self, name: str) -> str:
+        """A variable as the program calls it: one that holds what a call gives has no name there."""
+        is_own = name in self.function.parameters or name in self.function.captured
+        if is_own or any(isinstance(one, ast.Name) and one.id == name for one in walk(self.function.node)):
+            return name
+        called = next(
+            (one.callee for one in core.all_of(self.function.body) if getattr(one, "into", "") == name
+             and isinstance(one, core.Call)), None,
+        )  # fmt: skip
+        return name if called is None else f"the result of {called}"
 
     def _check_owner(self, one: core.Pure, changed: Sequence[Node]) -> None:
         if self.is_main:
