@@ -426,8 +426,8 @@ class FunctionFacts:
         refusal = Refused(
             "PYT015",
             one.stmt,
-            f"this changes what {' and '.join(map(self._said, seen[:2]))} may share: between calls each variable"
-            " has a value of its own",
+            f"this changes what {' and '.join(map(self._said, seen[:2]))} may share: between calls each"
+            " variable has a value of its own",
             f"change it before it gets a second name, or make a copy where it does: {kept} = list(…) or"
             " dict(…)",
         )
