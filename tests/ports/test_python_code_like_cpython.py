@@ -135,6 +135,12 @@ def random_programs(draw: st.DrawFn) -> str:
                     [f"{name}, other = {one}, {two}", "out.append(other)"],
                     [f"{name} += {one}"],
                     [
+                        "s = {1, 2}",
+                        "t = s",
+                        f"s {draw(st.sampled_from('|&-^'))}= {{2, 3}}",
+                        "out.append(sorted(t))",
+                    ],
+                    [
                         f"gen = (v for v in {one} if v != {two})",
                         "out.append(next(gen, 'none'))",
                         "out.extend(gen)",

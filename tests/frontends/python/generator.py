@@ -244,6 +244,17 @@ def grow(x):
     return x
 def wrap(x):
     return {"w": x}
+def hold(box, x):
+    box["h"] = x
+async def keep(box, x):
+    box["k"] = x
+    await score(1)
+async def part(box):
+    box["n"] = await score(1)
+    return box["p"]
+async def pair(x, y):
+    x.append(len(y))
+    await put("y", copy.deepcopy(y))
 async def send(x):
     await put("k", copy.deepcopy(x))
     return x
@@ -290,6 +301,8 @@ class SharingGenerator:
             "d += {0}",
             'b["q"] = {{"z": {0}}}', 'c[0]["tags"] = {0}', "await send({0})", "await extended({0})",
             "e = await send({0})", "e = await boxed({0})", 'd = e["n"] if e else d', "d = await both()",
+            "hold(b, {0})", "await keep(b, {0})", "d = await part(b)", "await pair({0}, {1})",
+            "for i in (1, 2):\n{2}    d.append({0})\n{2}    await score(i)", "x = [grow(i) for i in [{0}]]",
             "x = {0}\n{2}x.append(6)", "for i in list({0}):", "for i in c:",
         )  # fmt: skip
         blank = "    " * indent

@@ -119,6 +119,21 @@ REFUSED = {
         "PYT015",
         5,
     ),
+    "async def f(a, b):\n    a.append(await score(1))\n    return b\nasync def main():\n    xs = []\n"
+    "    await f(xs, xs)\n    return xs": ("PYT015", 6),
+    "async def f(a, b):\n    return a is b, await score(1)\nasync def main():\n    xs = []\n"
+    "    return await f(xs, xs)": ("PYT015", 2),
+    "import asyncio\nasync def main():\n    xs = [1]\n    t = asyncio.create_task(put('k', xs))\n"
+    "    xs.append(2)\n    await asyncio.sleep(1)\n    await t": ("PYT015", 5),
+    "class Log:\n    lines = []\n    def add(self, x):\n        self.lines.append(x)\nasync def main():\n"
+    "    log = Log()\n    log.add(await score(1))\n    return log.lines": ("PYT026", 2),
+    "async def main():\n    e = 1\n    try:\n        await score(1)\n    except ToolError as e:\n"
+    "        pass\n    return e": ("PYT016", 7),
+    "async def main():\n    d = {'a': 1}\n    k = d.keys()\n    await score(1)\n    return list(k)": (
+        "PYT015",
+        3,
+    ),
+    "async def main():\n    n = await score(1)\n    while True:\n        n += 1": ("PYT012", 3),
     "async def main():\n    while True:\n        await score(1)": ("PYT012", 2),
     "import random\nasync def main():\n    return random.choice([await score(1)])": ("PYT026", 3),
     "import random\nasync def main():\n    return random.Random().random()": ("PYT026", 3),

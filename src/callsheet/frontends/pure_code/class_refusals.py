@@ -206,6 +206,7 @@ class ClassJudge(ast.NodeVisitor):
             case ast.AnnAssign(target=ast.Name()) | ast.Assign(targets=[ast.Name()]):
                 if statement.value is not None:
                     self.visit(statement.value)
+                    self._check_shared(statement, statement.value, shape)
             case _:
                 self.refuse(
                     RefusalKind.CLASS, statement, "such a statement in a class is not understood",
@@ -213,9 +214,54 @@ class ClassJudge(ast.NodeVisitor):
                 )  # fmt: skip
         del is_first
 
+    def _check_shared(self, node: ast.Assign | ast.AnnAssign, value: ast.expr, shape: ProgramClass) -> None:
+        """Note a container of a class that is changed: all its objects share it, also between calls."""
+        target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+        is_made = isinstance(value, ast.Call) and ast.unparse(value.func).split(".")[-1] in _MAKERS
+        if not isinstance(target, ast.Name) or not (is_made or isinstance(value, _CONTAINERS)):
+            return
+        if target.id in shape.stored and not any(_adds_to(one, target.id) for one in self.scopes.nodes):
+            return  # each object gets one of its own
+        if any(_changes(one, target.id) for one in self.scopes.nodes):
+            self.refuse(
+                RefusalKind.CLASS,
+                node,
+                f"{target.id} is one object for all of {shape.name}, and is changed",
+                f"make one for each object: self.{target.id} = … in __init__",
+            )
+
     def check_own_name(self, node: ast.AST, name: str) -> None:
         """Note a name that only helpers may have."""
         if name.startswith(PREFIX):
             self.refuse(
                 RefusalKind.NAME, node, f"names that start with {PREFIX} are taken", "choose another name"
             )
+
+
+_CONTAINERS: Final = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+_MAKERS: Final = frozenset({"list", "dict", "set", "defaultdict", "deque", "Counter", "OrderedDict"})
+_CHANGES: Final = frozenset(
+    {
+        *("append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "setdefault"),
+        *("popitem", "add", "discard", "appendleft", "popleft"),
+    }
+)
+
+
+def _changes(node: ast.AST, name: str) -> bool:
+    """Whether a node changes the container that is an attribute of this name."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Attribute(attr=attr), attr=method)):
+            return attr == name and method in _CHANGES
+        case ast.Subscript(value=ast.Attribute(attr=attr), ctx=ast.Store() | ast.Del()):
+            return attr == name
+        case _:
+            return _adds_to(node, name)
+
+
+def _adds_to(node: ast.AST, name: str) -> bool:
+    match node:
+        case ast.AugAssign(target=ast.Attribute(attr=attr)):
+            return attr == name
+        case _:
+            return False

@@ -110,9 +110,16 @@ class _Lowering(ExpressionLowering):
         return self.visit(ast.copy_location(ast.Assign([node.target], node.value), node))
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
-        """`xs += ys` takes any iterable in Python, only a list in the executor."""
+        """`xs += ys` takes any iterable in Python, only a list in the executor; `s |= t` changes s."""
         target = copy.deepcopy(node.target)
         node.value = self.visit(node.value)
+        in_place = _SET_CHANGES.get(type(node.op))
+        if in_place and self.has_sets and not isinstance(node.value, ast.Constant) and _is_simple(target):
+            for part in ast.walk(target):
+                if isinstance(part, (ast.Name, ast.Attribute, ast.Subscript)):
+                    part.ctx = ast.Load()
+            made = self.call(in_place, node, self.visit(target), node.value)
+            return ast.copy_location(ast.Assign([self.visit(node.target)], made), node)
         if isinstance(node.op, ast.Add) and not _is_added(node.value) and _is_simple(target):
             for part in ast.walk(target):
                 if isinstance(part, (ast.Name, ast.Attribute, ast.Subscript)):
@@ -285,6 +292,14 @@ _NATIVE_MODULES: Final = (
 
 
 _ADDED: Final = (ast.List, ast.ListComp)
+
+
+_SET_CHANGES: Final[Mapping[type[ast.operator], str]] = {
+    ast.BitOr: "_cs_set_or",
+    ast.BitAnd: "_cs_set_and",
+    ast.Sub: "_cs_set_sub",
+    ast.BitXor: "_cs_set_xor",
+}
 
 
 def _is_added(node: ast.expr) -> bool:

@@ -15,7 +15,7 @@ from callsheet.frontends.python import core
 from callsheet.frontends.python.atomicity import may_end_half_done, methods_of
 from callsheet.frontends.python.error_values import is_marked
 from callsheet.frontends.python.kinds import ANY
-from callsheet.frontends.python.objects import chain, find
+from callsheet.frontends.python.objects import NOTHING_SHARED, chain, find
 from callsheet.frontends.python.sharing import Sharing, sharing_of
 from callsheet.frontends.python.source import Refused, dotted, names_read, own_nodes, returned_names
 from callsheet.frontends.python.syntax import assigned, marked_failure, parsed
@@ -31,13 +31,9 @@ def _sharing(
     function: core.Function, definitions: Mapping[str, ast.stmt], resolved: Callable[[ast.AST], str | None]
 ) -> Sharing:
     """What the statements of a function make one object, every call of another giving what is new."""
-
-    def is_new(_: core.Call) -> bool:
-        return True
-
     names = bound_names(function.body) | set(function.parameters) | set(function.captured)
     sharing = Sharing(names, definitions, resolved)
-    sharing_of(function, sharing, is_new, is_new, is_new, lambda _, __: True)
+    sharing_of(function, sharing, lambda _: NOTHING_SHARED, lambda _: True)
     return sharing
 
 
@@ -56,12 +52,9 @@ def changes_of(
     taken_back = {one.takes_back for one in pure if one.takes_back is not None}
     taken_back -= {name for one in core.all_of(function.body) if _is_own(one) for name in core.bound_by(one)}
     found = [name for name in function.captured if name in bound]
-    function.deep |= {one.takes_back for one in pure if one.takes_back is not None and one.is_deep}
     for name in (*function.parameters, *function.captured):
-        own, within = find(sharing.node(name)), chain(sharing.node(name))
+        within = chain(sharing.node(name))
         is_changed = any(find(node) in within for node in changed)
-        if any(find(node) in within and find(node) is not own for node in changed):
-            function.deep.add(name)
         if name not in found and (is_changed or name in taken_back):
             if name in bound and name in function.parameters and name not in taken_back:
                 if not core.is_set_if_none(function.body, name):
@@ -549,11 +542,7 @@ def _taken(
         targets.append(given.id if isinstance(given, ast.Name) else "")
     one.changes = tuple(name or held for name in targets)
     made: core.Block = [
-        core.Pure(
-            _part_of(held, number, name, one.node),
-            takes_back=name,
-            is_deep=found.changes[number - 1] in found.deep,
-        )
+        core.Pure(_part_of(held, number, name, one.node), takes_back=name, of=one)
         for number, name in enumerate(targets, 1)
         if name
     ]

@@ -7,209 +7,43 @@ of an object would have to do to a second name of it is kept in one COMPUTE, or 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from callsheet.diagnostics import Span
 from callsheet.frontends.pure_code.facts import FACTORY
 from callsheet.frontends.python import core
-from callsheet.frontends.python.atomicity import kept_after_failure, may_end_half_done, methods_of
-from callsheet.frontends.python.container_words import generators_in, sets_item, sources_seen
+from callsheet.frontends.python.atomicity import kept_after_failure, may_end_half_done
+from callsheet.frontends.python.container_words import generators_in
 from callsheet.frontends.python.definitions import has_functions, is_built_in
 from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR
-from callsheet.frontends.python.expressions import Lowering, NotSimple, made_span
-from callsheet.frontends.python.kinds import ANY, FLAT, NUMBERS, OPAQUE, Kinds
-from callsheet.frontends.python.links import Facts
-from callsheet.frontends.python.objects import Node, chain, find
+from callsheet.frontends.python.expressions import NotSimple, made_span
+from callsheet.frontends.python.function_facts import FunctionFacts, Path
+from callsheet.frontends.python.kinds import ANY, FLAT, NUMBERS
+from callsheet.frontends.python.objects import find
 from callsheet.frontends.python.products import guarded, in_place, is_product
-from callsheet.frontends.python.program import Program
-from callsheet.frontends.python.sharing import Sharing, sharing_of
-from callsheet.frontends.python.source import Refused, Text, dotted, names_bound, names_read, own_nodes, walk
+from callsheet.frontends.python.source import (
+    Refused,
+    Text,
+    names_bound,
+    names_read,
+    own_nodes,
+    walk,
+)
 from callsheet.frontends.python.syntax import marked_failure
-from callsheet.frontends.python.tree_results import is_tree, returns_own_container
-from callsheet.frontends.python.unset import with_tests
-from callsheet.frontends.python.unshared import changes_own, unshared
-from callsheet.frontends.python.variables import PureFlow, Variables, bound_names
+from callsheet.frontends.python.variables import PureFlow
 from callsheet.ir import expression as ir
 from callsheet.ir import tree
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Expression
 
-Path: TypeAlias = "tuple[core.Loop, ...]"
-
-
-class Ids:
-    """The ids of the steps of a plan, made from names."""
-
-    def __init__(self) -> None:
-        self.taken: set[str] = set()
-
-    def make(self, function: str, name: str) -> str:
-        """`function.name`, with a number from the second on."""
-        stem = own = f"{function}.{name}"
-        number = 1
-        while own in self.taken:
-            number += 1
-            own = f"{stem}{number}"
-        self.taken.add(own)
-        return own
-
-
-class Result(NamedTuple):
-    """What an async function returns: of which kind, and what is sure of it.
-
-    Whether it is nothing that the function was given, or is at least a container of its own that may hold
-    some of that; and whether no object stands in it twice. `changed` are the kinds of the variables that the
-    function changes.
-    """
-
-    kind: str
-    is_fresh: bool
-    is_made: bool
-    is_tree: bool
-    changed: tuple[str | None, ...] = ()
-    whole: frozenset[str] = frozenset()
-    """The parameters that may be, or be in, what it returns; of all others only parts may."""
-
-
 _Made: TypeAlias = "tuple[str, Expression, Span | None] | tree.Require"
 
 
-class Computation:
-    """The pure statements of one function, and the facts about its variables."""
-
-    def __init__(  # noqa: PLR0913
-        self,
-        program: Program,
-        function: core.Function,
-        definitions: Mapping[str, ast.stmt],
-        text: Text,
-        ids: Ids,
-        fresh: Callable[[str], str],
-        plan_names: Mapping[int, str],
-        results: dict[int, Result],
-        *,
-        is_main: bool,
-    ) -> None:
-        """`definitions` are the pure functions of this function and those around it, by name."""
-        self.program, self.function, self.local, self.text, self.ids = (
-            program,
-            function,
-            definitions,
-            text,
-            ids,
-        )
-        self.fresh, self.plan_names, self.is_main, self.results = fresh, plan_names, is_main, results
-        names = bound_names(function.body) | set(function.parameters) | set(function.captured)
-        self.names = frozenset(names - set(definitions))
-        self.all_definitions = {**program.definitions, **definitions}
-        self.methods = methods_of(self.all_definitions.values())
-        extra = {name: self._captured_by(name) for name in definitions}
-        self.variables = Variables(function, self.names, extra)
-        if self.variables.unset:
-            with_tests(function, self.variables, fresh)
-            self.names |= bound_names(function.body)
-            self.variables = Variables(function, self.names, extra)
-        self.kinds = Kinds(
-            function, self.all_definitions, program.resolved, self._result_kind, self._changed_kinds
-        )
-        self.keys = _names_of_keys(function)
-        self.sharing = Sharing(self.names, self.all_definitions, program.resolved, self.kinds)
-        sharing_of(function, self.sharing, self._is_fresh, self._is_made, self._is_tree, self._is_whole)
-        self.lowering = Lowering(self.kinds, self.names, self.all_definitions, text.span, program.resolved)
-        if not is_main and id(function.node) not in results:  # once, before its variables are linked
-            results[id(function.node)] = self._result()
-        self.own = unshared(function, definitions)
-        """The variables with a container of their own before each pure statement, by its id."""
-        self.shapes: dict[str, int] = {}
-        self.shared: list[tuple[Refused, list[Node]]] = []
-        """What changes objects that more than one variable holds, and these objects."""
-        self.relinked: dict[str, tuple[str, str]] = {}
-        """Names of loops whose items are changed: the list that each is an item of, and its number there."""
-        for one in core.all_of(function.body):
-            is_linked = isinstance(one, core.Pure) and one.segment is not None
-            for part in () if is_linked else core.parts_of(one):
-                self._note_identity(part)
-
-    def _note_identity(self, part: ast.AST) -> None:
-        """Note in `shared` what `is` asks of two variables: a plan's values would be two objects."""
-        for node, both in self.sharing.identities(part, self._is_singleton):
-            if names_read(node) & self.names:
-                refusal = Refused(
-                    "PYT015",
-                    node,
-                    "`is` asks whether two names are one object, and a plan keeps values alone"
-                    " between its calls",
-                    "compare with ==, or give the objects a field that tells them apart",
-                )
-                self.shared.append((refusal, both))
-
-    def _is_singleton(self, *sides: ast.expr) -> bool:
-        """Whether one side is a constant, or a value that nothing can change."""
-        return any(isinstance(one, ast.Constant) or self.kinds.of(one) in FLAT for one in sides)
-
-    def _result(self) -> Result:
-        """What the function returns."""
-        sharing = Sharing(self.names, self.all_definitions, self.program.resolved, self.kinds)
-        sharing_of(self.function, sharing, self._is_fresh, self._is_made, self._is_tree, self._is_whole)
-        given = [sharing.node(name) for name in (*self.function.parameters, *self.function.captured)]
-        values = [one.value for one in core.all_of(self.function.body) if isinstance(one, core.Return)]
-        if self.function.changes:  # what it gives back is taken back by its caller
-            values = [one.elts[0] if isinstance(one, ast.Tuple) else one for one in values]
-        is_fresh = all(
-            not any(find(node) in chain(each) for node in chain(sharing.value(one)) for each in given)
-            for one in values
-            if one is not None
-        )
-        returned = is_tree(self.function, self.kinds, self._is_tree)
-        made = returns_own_container(self.function)
-        changed = tuple(self.kinds.assigned.get(name) for name in self.function.changes)
-        given_back = {find(node) for one in values if one is not None for node in chain(sharing.value(one))}
-        whole = frozenset(name for name in self.function.parameters if find(sharing.node(name)) in given_back)
-        return Result(self.kinds.returned(self.function), is_fresh, made, returned, changed, whole)
-
-    def _result_kind(self, call: core.Call) -> str:
-        if call.helper is None:
-            return ANY
-        known = self.results.get(id(call.helper))
-        return ANY if known is None else known.kind
-
-    def _changed_kinds(self, call: core.Call) -> tuple[str | None, ...]:
-        known = self.results.get(id(call.helper))
-        return () if known is None or len(known.changed) != len(call.changes) else known.changed
-
-    def _is_fresh(self, call: core.Call) -> bool:
-        known = self.results.get(id(call.helper))
-        return known is not None and (known.is_fresh or known.kind in FLAT)
-
-    def _is_tree(self, call: core.Call) -> bool:
-        known = self.results.get(id(call.helper))
-        return known is not None and (known.is_tree or known.kind in FLAT)
-
-    def _is_whole(self, call: core.Call, name: str) -> bool:
-        known = self.results.get(id(call.helper))
-        return known is None or not name or name in known.whole
-
-    def _is_made(self, call: core.Call) -> bool:
-        known = self.results.get(id(call.helper))
-        return known is not None and known.is_made
-
-    def _captured_by(self, name: str) -> frozenset[str]:
-        """The variables that a local function reads, also through others."""
-        found: set[str] = set()
-        todo, seen = [name], {name}
-        while todo:
-            definition = self.local.get(todo.pop())
-            if definition is None:
-                continue
-            for one in names_read(definition):
-                if one in self.local and one not in seen:
-                    seen.add(one)
-                    todo.append(one)
-                found.add(one)
-        return frozenset(found)
+class Computation(FunctionFacts):
+    """Lowers the pure statements of one function."""
 
     def is_here(self, name: str, path: Path) -> bool:
         """Whether a variable belongs to the innermost scope around the place."""
@@ -282,27 +116,6 @@ class Computation:
             number += 1
         return number
 
-    def _changed(self, stmt: ast.stmt) -> list[Node]:
-        """The objects that a statement changes, if another variable may see them."""
-        return [] if self._changes_own(stmt) is not None else self.sharing.changed(stmt)
-
-    def _changes_own(self, stmt: ast.stmt) -> str | None:
-        """The variable whose container a statement changes, where no other one has that container."""
-        return changes_own(stmt, self.own.get(id(stmt), frozenset()))
-
-    def _touched(self, stmt: ast.stmt, among: frozenset[str]) -> set[str]:
-        """The variables among these whose values a statement changes."""
-        own = self._changes_own(stmt)
-        if own is not None:
-            return {own} & among
-        changed = frozenset(map(find, self.sharing.changed(stmt)))
-        return {name for name in among if self.sharing.reaches(name, changed)} if changed else set()
-
-    def _writes(self, stmt: ast.stmt) -> frozenset[str]:
-        """The variables that a statement sets or changes."""
-        touched = self._touched(stmt, self.names)
-        return frozenset((names_bound(stmt) & self.names) | touched)
-
     def _part(
         self,
         group: Sequence[core.Pure],
@@ -369,12 +182,6 @@ class Computation:
                     next((at for at, each in enumerate(group) if core.bound_by(each) & set(seen)), number),
                     number,
                 )
-
-    def _is_flat(self, name: str) -> bool:
-        """Whether a variable has only values that nothing can change."""
-        return self.kinds.known.get(name) in FLAT or (
-            name in self.keys and self.kinds.known.get(name) != OPAQUE
-        )
 
     def _reads_first(self, body: Sequence[ast.stmt]) -> frozenset[str]:
         flow = PureFlow()
@@ -630,7 +437,15 @@ class Computation:
         for one in body:
             if not isinstance(one, (ast.Assign, ast.AnnAssign)) or one.value is None:
                 continue
-            for made, late in generators_in(one.value) if names_bound(one) & {*outputs} else ():
+            is_kept = bool(names_bound(one) & {*outputs})
+            if is_kept and _is_view(one.value):
+                raise Refused(
+                    "PYT015",
+                    one.value,
+                    "this looks at a dict, and is kept over a call",
+                    f"write a list, which is made once: list({ast.unparse(one.value)})",
+                )
+            for made, late in generators_in(one.value) if is_kept else ():
                 for name in sorted(late & self.names):
                     if sum(name in core.bound_by(each) for each in core.all_of(self.function.body)) > 1:
                         is_plain = isinstance(made, ast.GeneratorExp)
@@ -666,111 +481,6 @@ class Computation:
         ]
         return "\n".join([*parts, *start, *(ast.unparse(one) for one in body)])
 
-    def facts(self) -> Facts:
-        """What is known of the function's variables."""
-        return Facts(
-            self.names,
-            self.kinds,
-            self.sharing,
-            self._is_fresh,
-            self._is_tree,
-            self.variables.extra,
-            self.all_definitions,
-        )
-
-    def _check_sharing(
-        self, group: Sequence[core.Pure], before: frozenset[str] | set[str], path: Path
-    ) -> None:
-        """Note in `shared` where a change would have to be seen through another variable too.
-
-        Raises Refused (PYT015) where no run can be right.
-        """
-        for one in group:
-            changed, every = self._changed(one.stmt), self.sharing.changed(one.stmt)
-            self._check_constants(one, every)
-            if one.takes_back is not None:
-                node = find(self.sharing.node(one.takes_back))
-                held = names_read(one.stmt)
-                for each in chain(node) if one.is_deep else [node]:
-                    self._check_change(one, each, (frozenset(before) | {one.takes_back}) - held)
-            for loop in path if every else ():
-                for source in [] if loop.together else sources_seen(loop.source):
-                    held = find(self.sharing.value(source))
-                    if held in every and not _sets_own_item(one.stmt, loop):
-                        raise Refused(
-                            "PYT015",
-                            one.stmt,
-                            f"{source.id} is changed while a loop goes through it",
-                            f"go through a copy: for … in list({source.id})",
-                        )
-            if changed:
-                self._check_owner(one, changed)
-            for node in dict.fromkeys(changed) if one.segment is None else ():
-                self._check_change(one, node, before)
-
-    def _check_constants(self, one: core.Pure, changed: Sequence[Node]) -> None:
-        """Raises Refused (PYT015) for a change of a constant of the file, which pieces of code make anew."""
-        if not changed:
-            return
-        for name in sorted(self.sharing.nodes.keys() & self.program.definitions.keys() - self.names):
-            made = self.program.definitions[name]
-            if isinstance(made, (ast.Assign, ast.AnnAssign)) and self.sharing.reaches(name, changed):
-                main = self.program.main.name
-                raise Refused(
-                    "PYT015",
-                    one.stmt,
-                    f"{name} is a constant of the file, and is changed here",
-                    f"make it in {main}, where it is a variable, and define the functions that change it in"
-                    f" {main}, or return what is new",
-                )
-
-    def _check_change(self, one: core.Pure, node: Node, before: frozenset[str] | set[str]) -> None:
-        seen = sorted(
-            name
-            for name in before
-            if name in self.names and not self._is_flat(name) and self.sharing.reaches(name, (node,))
-        )
-        if len(seen) == 1 and self.sharing.is_doubled(node) and not self.sharing.is_top(seen[0], node):
-            refusal = Refused(
-                "PYT015",
-                one.stmt,
-                f"what is changed here may be in {seen[0]} more than once",
-                "make an object of its own for each: [dict(x) for …], copy.deepcopy(x)",
-            )
-            self.shared.append((refusal, [node]))
-        if len(seen) < 2:
-            return
-        relinked = {name: owner for name, (owner, _) in self.relinked.items()}
-        pair = [name for name in seen if relinked.get(name) in seen]
-        if pair and set(seen) == {pair[0], relinked[pair[0]]}:
-            return
-        refusal = Refused(
-            "PYT015",
-            one.stmt,
-            f"this changes what {' and '.join(seen[:2])} may share: between calls each variable has a "
-            "value of its own",
-            f"change it before it gets a second name, or make a copy where it does: {seen[-1]} = list(…) "
-            "or dict(…)",
-        )
-        self.shared.append((refusal, [node]))
-
-    def _check_owner(self, one: core.Pure, changed: Sequence[Node]) -> None:
-        if self.is_main:
-            return
-        for name in (*self.function.parameters, *self.function.captured):
-            if (
-                name not in self.function.changes
-                and name in self.names
-                and any(find(node) in chain(self.sharing.node(name)) for node in changed)
-            ):
-                raise Refused(
-                    "PYT015",
-                    one.stmt,
-                    f"{name} belongs to the caller of {self.function.name}, and is changed here",
-                    f"make a copy under another name, return it, and assign it where {self.function.name} "
-                    "is called",
-                )
-
 
 def grouped(node: ast.expr) -> ast.expr:
     """What `groupby` gives, as a list of keys with the list of each group."""
@@ -783,16 +493,10 @@ def grouped(node: ast.expr) -> ast.expr:
     return made
 
 
-def _sets_own_item(stmt: ast.stmt, loop: core.Loop) -> bool:
-    """Whether a statement sets the very item at which a loop over `enumerate` is."""
-    match loop.body[0] if loop.body else None, stmt:
-        case (
-            core.Pure(stmt=ast.Assign(targets=[ast.Tuple(elts=[ast.Name(id=number), *_])])),
-            ast.Assign(targets=[ast.Subscript(slice=ast.Name(id=at))])
-            | ast.AugAssign(target=ast.Subscript(slice=ast.Name(id=at))),
-        ):
-            is_counted = isinstance(loop.source, ast.Call) and dotted(loop.source.func) == "enumerate"
-            return is_counted and at == number and sets_item(stmt)
+def _is_view(node: ast.expr) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(attr="keys" | "values" | "items"), args=[], keywords=[]):
+            return True
         case _:
             return False
 
@@ -800,17 +504,6 @@ def _sets_own_item(stmt: ast.stmt, loop: core.Loop) -> bool:
 def _stored(name: str, value: str, place: ast.stmt) -> ast.stmt:
     made = ast.Assign([ast.Name(name, ast.Store())], ast.Name(value, ast.Load()))
     return ast.fix_missing_locations(ast.copy_location(made, place))
-
-
-def _names_of_keys(function: core.Function) -> frozenset[str]:
-    """Variables that are used as keys or indices: their values have a hash, so nothing changes them."""
-    found: set[str] = set()
-    for one in core.all_of(function.body):
-        for part in core.parts_of(one):
-            for node in walk(part):
-                if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name):
-                    found.add(node.slice.id)
-    return frozenset(found)
 
 
 def _around(text: Text, body: Sequence[ast.stmt]) -> Span | None:

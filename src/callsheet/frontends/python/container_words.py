@@ -6,7 +6,7 @@ In: names, and trees of expressions. Out: facts that hold whatever the values ar
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from callsheet.frontends.python.source import dotted, names_bound, names_read, parameters_of, walk
@@ -243,6 +243,52 @@ def may_be_container(node: ast.expr) -> bool:
     if isinstance(node, ast.Call):
         return (dotted(node.func) or "").split(".")[-1] not in FRESH_TEXTS
     return True
+
+
+_ARITHMETIC: Final = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
+
+
+def calculated_with(body: Sequence[ast.stmt]) -> set[str]:
+    """The variables that statements calculate with: with those of containers that would be an error."""
+    found: set[str] = set()
+    for node in (one for part in body for one in walk(part)):
+        match node:
+            case ast.BinOp(left=left, op=op, right=right):
+                has_number = any(_is_number(one) for one in (left, right))
+                if not has_number or not isinstance(op, (*_ARITHMETIC, ast.Add)):
+                    continue
+                found |= {one.id for one in (left, right) if isinstance(one, ast.Name)}
+            case ast.Compare(left=left, ops=ops, comparators=others) if not any(
+                isinstance(one, (ast.Eq, ast.NotEq, ast.In, ast.NotIn, ast.Is, ast.IsNot)) for one in ops
+            ):
+                if any(map(_is_number, (left, *others))):
+                    found |= {one.id for one in (left, *others) if isinstance(one, ast.Name)}
+            case ast.AugAssign(target=ast.Name(id=name), value=value) if _is_number(value):
+                found.add(name)
+            case ast.Call(func=ast.Name(id="isinstance" | "type")):
+                return set()  # it may be a number in one case, and a container in another
+            case _:
+                pass
+    return found
+
+
+def _is_number(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, (int, float))
+
+
+def is_plain(node: ast.expr) -> bool:
+    """Whether an operand is no container: a constant, a text, a number, or what is one if there is none."""
+    match node:
+        case ast.Constant() | ast.JoinedStr():
+            return True
+        case ast.Call(func=ast.Attribute(attr="get" | "pop" | "setdefault"), args=[_, default]):
+            return _is_number(default)
+        case ast.Call(func=func):
+            return (dotted(func) or "") in FRESH_TEXTS - {"sum"}
+        case ast.BinOp(left=left, op=op, right=right) if not isinstance(op, ast.Mult):
+            return is_plain(left) or is_plain(right)
+        case _:
+            return False
 
 
 def generators_in(value: ast.expr) -> Iterator[tuple[ast.expr, set[str]]]:

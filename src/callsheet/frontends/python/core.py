@@ -23,8 +23,8 @@ class Pure:
     """What it binds, once that was asked for."""
     takes_back: str | None = None
     """The variable that it sets to what a call of an async function has made of it."""
-    is_deep: bool = False
-    """Whether that may have changed what is inside the object, too."""
+    of: Call | None = None
+    """That call."""
     segment: int | None = None
     """The run of statements, by its number, that is one COMPUTE, since its variables share objects."""
     is_link: bool = False
@@ -52,6 +52,8 @@ class Call:
     """The variables whose new values stand behind the result, in a tuple."""
     is_apart: bool = False
     """Whether nobody takes the result itself from that tuple."""
+    is_started: bool = False
+    """Whether the program goes on after it to its next await before anything of it happens."""
 
 
 @dataclass(eq=False, slots=True)
@@ -107,6 +109,8 @@ class Caught:
     binds: str
     body: Block
     node: ast.AST
+    unsets: frozenset[str] = frozenset()
+    """The name of the error in the program, which has no value after the handler."""
 
 
 @dataclass(eq=False, slots=True)
@@ -214,8 +218,6 @@ class Function:
     """How many of its calls a semaphore around its body lets run at a time."""
     changes: tuple[str, ...] = ()
     """Those of its parameters and captured variables that it changes; it returns them behind its result."""
-    deep: set[str] = field(default_factory=set[str])
-    """Those inside of which it changes something."""
     made_here: dict[str, str] = field(default_factory=dict[str, str])
     """Those that it makes itself where it is given None, each with the variable that says whether it did."""
     is_late: bool = True

@@ -83,8 +83,11 @@ class Lowering:
         definitions: Mapping[str, ast.stmt],
         span: Callable[[ast.AST], Span | None],
         resolved: Callable[[ast.AST], str | None],
+        *,
+        tells_attributes: bool = False,
     ) -> None:
-        """`names` are the variables of the function."""
+        """`names` are the variables; `tells_attributes` whether `r.f` and `r["f"]` must fail differently."""
+        self.tells_attributes = tells_attributes
         self.kinds, self.names, self.definitions = kinds, names, definitions
         self.span, self.resolved = span, resolved
         self.bound: list[str] = []
@@ -256,6 +259,8 @@ class Lowering:
             or attr in dir(dict)
             or attr.startswith("__")
         ):
+            raise NotSimple
+        if self.tells_attributes and self._kind(value) != "date":
             raise NotSimple
         return ir.Field(self.lower(value), attr, False, span)
 

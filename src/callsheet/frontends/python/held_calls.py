@@ -10,7 +10,7 @@ from typing import cast
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.calls import FORMS, Calls
-from callsheet.frontends.python.source import Refused, dotted, names_bound, own_nodes, walk
+from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read, own_nodes, walk
 from callsheet.frontends.python.syntax import is_shared
 
 
@@ -136,6 +136,11 @@ class HeldCalls(Calls):
                 f"{callee} is never awaited: nothing in it would happen",
                 f"write await {callee}(…)",
             )
+        inside = [one for part in self.function.body for one in walk(part)]
+        is_awaited = any(name in names_read(one) for one in inside if isinstance(one, ast.Await))
+        stores = [one for one in inside if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)]
+        if is_awaited and sum(one.id == name for one in stores) == 1:
+            self.call_names.add(name)
         self.held[name] = Held(
             callee, [], made.arguments, False, is_started, call, block=out, awaits=self.awaits
         )

@@ -7,13 +7,20 @@ from collections.abc import Sequence
 from typing import cast
 
 from callsheet.frontends.python import core
-from callsheet.frontends.python.source import Refused, children, names_bound, names_read, waits
+from callsheet.frontends.python.source import Refused, children, names_bound, names_read, waits, walk
 from callsheet.frontends.python.syntax import assigned, constant, name_of
 from callsheet.frontends.python.values import Values
 
 
 class Loops(Values):
     """The part of a translator that takes loops apart."""
+
+    def check(self, root: ast.AST) -> None:
+        """Raises Refused for what pure code may not say, and for a loop in it that nothing ends."""
+        super().check(root)
+        for one in walk(root):
+            if isinstance(one, ast.While):
+                self._check_end(one)
 
     def for_(self, node: ast.For, out: core.Block) -> None:
         """`for target in source: …`."""
@@ -109,7 +116,9 @@ class Loops(Values):
         stack: list[tuple[ast.AST, bool]] = [(one, False) for one in node.body]
         while stack:
             one, inner = stack.pop()
-            if isinstance(one, (ast.Return, ast.Raise)) or (isinstance(one, ast.Break) and not inner):
+            if isinstance(one, (ast.Return, ast.Raise, ast.Yield, ast.YieldFrom)) or (
+                isinstance(one, ast.Break) and not inner
+            ):
                 return
             if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
                 continue

@@ -5,11 +5,15 @@ As in Steensgaard's analysis, merging is all that ever happens to a node: what i
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Final, NamedTuple, TypeAlias
+
 
 class Node:
     """An object, or all objects inside one."""
 
-    __slots__ = ("content", "fields", "held", "named", "parent")
+    __slots__ = ("content", "fields", "fills_itself", "held", "is_object", "named", "parent")
 
     def __init__(self, fields: list[Node] | None = None) -> None:
         self.parent: Node | None = None
@@ -20,6 +24,14 @@ class Node:
         """What was put into it, as long as nothing is taken out of it."""
         self.named: dict[str, Node] = {}
         """Its parts under literal keys, as long as these are all that is taken out of it or put into it."""
+        self.is_object = False
+        """Whether a class of the program makes it, which says what its methods do."""
+        self.fills_itself = False
+        """Whether it may be a defaultdict, which puts an item where one is looked for."""
+
+
+_MOST_APART: Final = 16
+"""How many objects that are put into one are told apart."""
 
 
 def find(node: Node) -> Node:
@@ -36,6 +48,8 @@ def merge(left: Node, right: Node) -> Node:
         return first
     second.parent = first
     first.held += second.held
+    first.is_object |= second.is_object
+    first.fills_itself |= second.fills_itself
     if first.named or second.named:
         _merge_named(first, second)
         first = find(first)
@@ -116,7 +130,9 @@ def put(node: Node, value: Node) -> None:
     if top.named:
         inside(top)
         top = find(top)
-    if not any(find(one) is find(value) for one in top.held):
+    if len(top.held) == _MOST_APART:
+        merge(top.held[-1], value)
+    elif not any(find(one) is find(value) for one in top.held):
         top.held.append(value)
 
 
@@ -152,3 +168,75 @@ def _all_inside(node: Node, wanted: frozenset[Node]) -> dict[Node, None]:
         if at.content is not None:
             todo.append(at.content)
     return made
+
+
+class Shape(NamedTuple):
+    """How the objects that a function is given and gives are one another, or in one another, when it ends.
+
+    `roots` are its parameters and the variables around it, by their names; `results` what it may return;
+    `changed` what it changes; `doubled` what may be in one container more than once.
+    """
+
+    roots: tuple[tuple[str, Node], ...]
+    results: tuple[Node, ...]
+    changed: tuple[Node, ...]
+    doubled: tuple[Node, ...]
+
+
+NOTHING_SHARED: Final = Shape((), (), (), ())
+
+
+Pairs: TypeAlias = "Sequence[tuple[Node, Node]]"
+"""Objects of a function, each with the one of its caller that it is."""
+
+
+def transfer(pairs: Pairs, doubled: Iterable[Node]) -> list[Node]:
+    """Let objects of a caller share what those of a function share.
+
+    Gives the objects of the caller that one container may hold more than once.
+    """
+    seen: dict[Node, set[Node]] = {}
+    for inner, outer in pairs:
+        for one in chain(inner):
+            seen.setdefault(one, set()).add(find(outer))
+    twice = {find(one) for one in doubled}
+    wanted = frozenset(one for one, outer in seen.items() if len(outer) > 1 or one in twice)
+    known = _matched(pairs, wanted)
+    return [known[one] for one in twice if one in known]
+
+
+def counterparts(pairs: Pairs, wanted: Iterable[Node]) -> list[Node]:
+    """The objects of a caller that some of a function are."""
+    among = frozenset(map(find, wanted))
+    known = _matched(pairs, among)
+    return [find(known[one]) for one in among if one in known]
+
+
+def _matched(pairs: Pairs, wanted: frozenset[Node]) -> dict[Node, Node]:
+    """The objects of a caller by those of the function, on all ways to the wanted ones."""
+    known: dict[Node, Node] = {}
+    todo = [(inner, outer) for inner, outer in pairs if wanted and holds(inner, wanted)]
+    while todo:
+        inner, outer = find(todo[-1][0]), todo.pop()[1]
+        if inner in known:
+            merge(known[inner], outer)
+            continue
+        known[inner] = outer
+        for one in inner.held:
+            if holds(one, wanted):
+                held = known.get(find(one)) or Node()
+                put(outer, held)
+                todo.append((one, held))
+        parts: list[tuple[Node, Callable[[Node], Node]]] = [
+            (one, partial(named_part, name=name)) for name, one in inner.named.items()
+        ]
+        parts += [(one, partial(_field, number=at)) for at, one in enumerate(inner.fields or ())]
+        parts += [] if inner.content is None else [(inner.content, inside)]
+        todo += [(one, part(outer)) for one, part in parts if holds(one, wanted)]
+    return known
+
+
+def _field(node: Node, number: int) -> Node:
+    """A part of a tuple, or all that is inside it if its parts are not told apart."""
+    fields = find(node).fields
+    return fields[number] if fields is not None and number < len(fields) else inside(node)

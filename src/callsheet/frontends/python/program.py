@@ -179,6 +179,8 @@ class Program:
 
     named_kinds: tuple[str, ...] = ()
     """The kinds of failure that `except Exception` does not catch, and that the program names."""
+    tells_attributes: bool = False
+    """Whether it names the error of `r.f` or of `r["f"]` where there is no such field."""
 
     def own_errors(self) -> tuple[str, ...]:
         """The program's own exceptions, if they carry more than their words."""
@@ -507,6 +509,7 @@ class _Reader:
             with_cause=raised_with_cause(nodes),
             warnings=self.warnings,
             named_kinds=(kind_of(DENIED),) if any(_names_denial(one) for one in nodes) else (),
+            tells_attributes=any(isinstance(one, ast.Name) and one.id in _OF_FIELDS for one in nodes),
         )
 
     def _main(self, tree: ast.Module) -> ast.AsyncFunctionDef:
@@ -550,6 +553,9 @@ def says_look_alone(call: ast.Call) -> bool:
         word.arg in _LOOK_OF_LOGS and isinstance(word.value, (ast.Constant, ast.Attribute))
         for word in call.keywords
     )
+
+
+_OF_FIELDS: Final = frozenset({"AttributeError", "KeyError", "LookupError"})
 
 
 def _names_denial(node: ast.AST) -> bool:

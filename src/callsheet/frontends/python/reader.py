@@ -26,7 +26,6 @@ from callsheet.frontends.python.changes import (
     keep_failure,
 )
 from callsheet.frontends.python.closures import box_nonlocals
-from callsheet.frontends.python.computation import Ids, Result
 from callsheet.frontends.python.contexts import contexts_as_statements, returns_after_finally
 from callsheet.frontends.python.decorators import decorated_as_calls
 from callsheet.frontends.python.definitions import (
@@ -38,6 +37,7 @@ from callsheet.frontends.python.definitions import (
 from callsheet.frontends.python.exceptions import denials_apart, error_tuples_in_place, suppress_as_try
 from callsheet.frontends.python.failures import InFunctions
 from callsheet.frontends.python.flows import flows_as_loops, iterators_as_steps
+from callsheet.frontends.python.function_facts import Ids, Result
 from callsheet.frontends.python.function_tables import tables_by_place
 from callsheet.frontends.python.group_handlers import group_handlers_as_plain
 from callsheet.frontends.python.links import Linking

@@ -108,6 +108,8 @@ class Scope:
         self.inner_names: set[str] = bound_inside(function)
         """What comprehensions and lambdas bind: without a catalogue, they would be taken for tools."""
         self.held: dict[str, Held] = {}
+        self.call_names: set[str] = set()
+        """Variables that stand for a call which is made before it is awaited, and have no value."""
         self.listed: dict[str, tuple[list[core.Call], core.Block]] = {}
         """Lists of different calls, and the blocks in which they were made."""
         self.awaits: int = 0
@@ -316,6 +318,14 @@ class Scope:
             if isinstance(node, ast.Call):
                 if not (isinstance(node.func, ast.Name) and node.func.id in inner):
                     self.check_call(node)
+            elif isinstance(node, ast.Name) and node.id in self.call_names and node.id not in inner:
+                if isinstance(node.ctx, ast.Load):
+                    raise Refused(
+                        "PYT020",
+                        node,
+                        f"{node.id} stands for a call, and is used as a value here",
+                        "await it where it is made, and use its result",
+                    )
             elif isinstance(node, ast.Attribute):
                 self.check_attribute(node)
             elif isinstance(node, ast.MatchClass):

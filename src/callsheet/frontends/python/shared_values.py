@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ast
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from callsheet.frontends.python.container_words import (
     FRESH_METHODS,
@@ -20,10 +20,29 @@ from callsheet.frontends.python.container_words import (
     SHALLOW,
     defaults_of,
     function_of,
+    is_plain,
 )
 from callsheet.frontends.python.kinds import FLAT, Kinds
-from callsheet.frontends.python.objects import Node, chain, find, holds, inside, merge, named_part, put
-from callsheet.frontends.python.source import dotted, own_nodes, walk
+from callsheet.frontends.python.objects import (
+    Node,
+    Shape,
+    chain,
+    find,
+    holds,
+    inside,
+    merge,
+    named_part,
+    put,
+)
+from callsheet.frontends.python.source import (
+    SCOPES,
+    children,
+    dotted,
+    names_bound,
+    outside_of,
+    own_nodes,
+    walk,
+)
 
 Comprehension: TypeAlias = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 
@@ -32,13 +51,15 @@ class Summary(NamedTuple):
     """What a pure function does to values.
 
     Whether it may change its arguments, and whether its result is surely no part of them; the variables of
-    the function around it that it changes (`around`), and those of which its result may be a part (`gives`).
+    the function around it that it changes (`around`), and those of which its result may be a part (`gives`);
+    what its parameters and these variables share when it ends, None as long as that is not known.
     """
 
     changes: bool
     is_new: bool
     around: frozenset[str]
     gives: frozenset[str]
+    shape: Shape | None
 
 
 class SharedValues(ABC):
@@ -51,15 +72,19 @@ class SharedValues(ABC):
         resolved: Callable[[ast.AST], str | None],
         kinds: Kinds | None = None,
     ) -> None:
-        self.nodes = {name: Node() for name in variables}
+        self.nodes = {name: _node_of(name) for name in variables}
         self.variables = frozenset(self.nodes)
         self.definitions, self.resolved, self.kinds = definitions, resolved, kinds
         self.frames: list[dict[str, Node]] = []
+        self.rounds: list[frozenset[str]] = []
+        """What the loops around a statement set in each round."""
         self.changes: dict[int, tuple[ast.AST, list[Node]]] = {}
         self.is_first = True
         """Whether statements are seen for the first time."""
         self.doubled: list[Node] = []
         """Objects that one container may hold more than once."""
+        self.common: dict[str, list[Node]] = {}
+        """Objects that more than one part of a variable's tuple may hold."""
         self.summaries: dict[str, Summary] = {}
         self.iterators: set[str] = set()
         """The variables that hold an iterator, which is another one when an item was taken."""
@@ -71,16 +96,16 @@ class SharedValues(ABC):
                 return frame[name]
         known = self.nodes.get(name)
         if known is None:
-            known = self.nodes[name] = Node()
+            known = self.nodes[name] = _node_of(name)
         return known
 
     def reaches(self, name: str, changed: Iterable[Node]) -> bool:
         """Whether a variable sees a change of one of these objects."""
         return holds(self.node(name), frozenset(map(find, changed)))
 
-    def is_doubled(self, node: Node) -> bool:
-        """Whether one container may hold an object more than once."""
-        return any(find(one) is find(node) for one in self.doubled)
+    def is_doubled(self, node: Node, name: str = "") -> bool:
+        """Whether one container, or the tuple of this variable, may hold an object more than once."""
+        return any(find(one) is find(node) for one in (*self.doubled, *self.common.get(name, ())))
 
     def is_top(self, name: str, node: Node) -> bool:
         """Whether an object is that of a variable itself."""
@@ -95,13 +120,11 @@ class SharedValues(ABC):
     def _note_twice(self, parts: Sequence[ast.expr]) -> None:
         """Note the objects that a literal holds in more than one of its parts, as in `[row, row]`."""
         names = [one.id for one in parts if isinstance(one, ast.Name)]
-        if len(names) < 2:
-            return
-        seen: set[Node] = set()
-        for name in names:
-            inner = chain(self.node(name))
-            self.doubled += [one for one in inner if one in seen]
-            seen.update(inner)
+        self.doubled += _common([self.node(name) for name in names])
+
+    def note_parts(self, name: str) -> None:
+        """Note the objects that more than one of the parts of a variable's tuple are or hold."""
+        self.common[name] = _common(find(self.node(name)).fields or ())
 
     def _double(self, node: ast.expr, own: set[str], value: Node) -> None:
         """What a comprehension or a repetition puts into a container again and again."""
@@ -169,12 +192,16 @@ class SharedValues(ABC):
                 for key, one in zip(keys, values, strict=True):
                     put(made, inside(self.value(one)) if key is None else self.value(one))
                 return made
-            case ast.BinOp(left=left, right=right):
+            case ast.BinOp(left=left, op=op, right=right):
                 made = Node()
-                for one in (left, right):
-                    if not isinstance(one, (ast.Constant, ast.JoinedStr)):
-                        merge(inside(made), inside(self.value(one)))
-                if isinstance(node.op, ast.Mult):
+                sides = [one for one in (left, right) if not is_plain(one)]
+                if isinstance(op, (ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)) or (
+                    len(sides) < 2 and not isinstance(op, ast.Mult)
+                ):
+                    return made  # a number or text
+                for one in sides:
+                    merge(inside(made), inside(self.value(one)))
+                if isinstance(op, ast.Mult):
                     self.doubled += chain(inside(made))
                 return made
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
@@ -214,6 +241,10 @@ class SharedValues(ABC):
     @contextmanager
     def inside_of(self, node: Comprehension) -> Generator[dict[str, Node]]:
         """Let the variables of a comprehension be items of its sources for as long as the context is open."""
+        yield self._enter(node)
+        self.frames.pop()
+
+    def _enter(self, node: Comprehension) -> dict[str, Node]:
         frame: dict[str, Node] = {}
         self.frames.append(frame)
         for one in node.generators:
@@ -222,8 +253,32 @@ class SharedValues(ABC):
                 if isinstance(part, ast.Name):
                     frame[part.id] = Node()
             self.bind(one.target, self.item_of(one.iter, held))
-        yield frame
-        self.frames.pop()
+        return frame
+
+    def nodes_in(self, root: ast.AST) -> Iterator[ast.AST]:
+        """The nodes that `own_nodes` gives, those of comprehensions and loops while these are entered."""
+        stack: list[ast.AST | list[Any]] = [root]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, list):
+                node.pop()
+                continue
+            yield node
+            if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
+                self._enter(node)
+                stack.append(self.frames)
+            elif isinstance(node, (ast.For, ast.While)):
+                self.rounds.append(frozenset(names_bound(node)))
+                stack.append(self.rounds)
+            is_apart = node.__class__ in SCOPES and node is not root
+            stack += reversed(list(outside_of(node) if is_apart else children(node)))
+
+    def note_rounds(self, value: ast.expr) -> None:
+        """Note what each round of a loop around a place puts into a container there."""
+        if self.rounds and self.is_first:
+            self._double(
+                value, {*self.rounds[-1], *(name for one in self.frames for name in one)}, self.value(value)
+            )
 
     def item_of(self, source: ast.expr, held: Node) -> Node:
         """What a loop gets of a source: for `zip` and its like a tuple of the items."""
@@ -294,6 +349,7 @@ class SharedValues(ABC):
             return made
         if last in SHALLOW:
             made = Node()
+            made.fills_itself = last == "defaultdict"
             for one in node.args:
                 if not isinstance(one, ast.Lambda):
                     merge(inside(made), inside(self.value(one)))
@@ -333,6 +389,7 @@ class SharedValues(ABC):
         outer: list[Node] = []
         if name is not None and self._makes_object(name):
             made = Node()
+            made.is_object = True
             for one in given:
                 put(made, self.value(one))
             return made
@@ -421,6 +478,23 @@ class SharedValues(ABC):
     @abstractmethod
     def summary(self, function: ast.FunctionDef) -> Summary:
         """What a pure function does to what it is given, and to the variables around it."""
+
+
+def _common(parts: Sequence[Node]) -> list[Node]:
+    """The objects that more than one of some objects are or hold."""
+    found: list[Node] = []
+    seen: set[Node] = set()
+    for one in parts if len(parts) > 1 else ():
+        inner = chain(one)
+        found += [each for each in inner if each in seen]
+        seen.update(inner)
+    return found
+
+
+def _node_of(name: str) -> Node:
+    made = Node()
+    made.is_object = name == "self"
+    return made
 
 
 def _is_frozen(node: ast.expr) -> bool:

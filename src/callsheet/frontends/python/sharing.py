@@ -7,8 +7,8 @@ one object, and those that a statement changes. A change is seen by all variable
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
-from itertools import combinations, pairwise
+from collections.abc import Callable, Iterable, Iterator
+from itertools import combinations, pairwise, permutations
 from typing import Final
 
 from callsheet.frontends.python import core
@@ -17,6 +17,7 @@ from callsheet.frontends.python.container_words import (
     HEAP_STORES,
     MUTATORS,
     STORES,
+    calculated_with,
     defaults_of,
     function_of,
     given_by_default,
@@ -26,7 +27,18 @@ from callsheet.frontends.python.container_words import (
     taken_from,
 )
 from callsheet.frontends.python.kinds import FLAT
-from callsheet.frontends.python.objects import Node, chain, find, inside, merge, put
+from callsheet.frontends.python.objects import (
+    Node,
+    Pairs,
+    Shape,
+    chain,
+    counterparts,
+    find,
+    inside,
+    merge,
+    put,
+    transfer,
+)
 from callsheet.frontends.python.shared_values import SharedValues, Summary
 from callsheet.frontends.python.source import (
     Refused,
@@ -36,11 +48,12 @@ from callsheet.frontends.python.source import (
     names_read,
     own_nodes,
     parameters_of,
-    returned_as_they_are,
     walk,
 )
+from callsheet.frontends.python.variables import bound_names
 
 _NO_NAME: Final = ""
+_DISPLAYS: Final = (ast.Dict, ast.List, ast.Tuple, ast.Set)
 _FUNCTIONS: Final = (ast.FunctionDef, ast.Lambda)
 
 
@@ -51,8 +64,10 @@ class Sharing(SharedValues):
 
     def take(self, root: ast.AST) -> None:  # noqa: PLR0912
         """Merge what the statements and expressions of a tree make one object."""
-        for node in own_nodes(root):
+        for node in self.nodes_in(root):
             self.iterators |= iterators_set(node, self._full_name)
+            if isinstance(node, ast.Call):
+                self._share_given(node)
             match node:
                 case ast.Assign(targets=[ast.Tuple(elts=parts)], value=ast.Tuple(elts=values)) if len(
                     parts
@@ -61,6 +76,8 @@ class Sharing(SharedValues):
                         self.bind(one, self.value(each))
                 case ast.Assign(targets=targets, value=value):
                     made = self.value(value)
+                    if not isinstance(targets[0], ast.Name) or isinstance(value, _DISPLAYS):
+                        self.note_rounds(value)
                     for one in looked_through(value):
                         merge(made, self.value(one))
                     for one in targets:
@@ -77,11 +94,14 @@ class Sharing(SharedValues):
                     method in STORES and self.resolved(node.func) is None
                 ):
                     held = self.value(holder)
+                    if find(held).is_object:
+                        continue
                     key = getattr(node.args[0], "value", None) if node.args else None
                     if method == "setdefault" and isinstance(key, str) and len(node.args) == 2:
                         self.store(held, self.value(node.args[1]), key)
                         continue
                     for one in node.args[1:] if method in {"setdefault", "insert"} else node.args:
+                        self.note_rounds(one)
                         given = self.value(one)
                         self.store(held, inside(given) if method in {"update", "extend"} else given)
                 case ast.Call(args=[holder, given, *_]) if self.resolved(node.func) in HEAP_STORES:
@@ -101,6 +121,86 @@ class Sharing(SharedValues):
                 case _:
                     pass
 
+    def _share_given(self, node: ast.Call) -> None:
+        """Let the arguments of a call share what the functions of its name make one object."""
+        for function, itself in self._called(node):
+            shape = self.summary(function).shape
+            if shape is not None:
+                given = [*itself, *node.args, *(word.value for word in node.keywords)]
+                self.share(self._pairs(function, shape, node, itself), shape, given)
+
+    def share(self, pairs: Pairs, shape: Shape, given: Iterable[ast.expr]) -> None:
+        """Let objects share what those of a function share that is called with them."""
+        staying = self._staying(given) if self.is_first and self.rounds else frozenset[Node]()
+        for (holder, outer), (one, inner) in permutations(pairs, 2) if self.is_first else ():
+            top, put_in = find(outer), find(inner)
+            is_again = put_in in chain(top) or (top in staying and put_in in staying)
+            if top is not put_in and is_again and find(one) in chain(holder):
+                self.doubled += chain(put_in)
+        self.doubled += transfer(pairs, shape.doubled)
+
+    def _staying(self, given: Iterable[ast.expr]) -> frozenset[Node]:
+        """The objects among these that the loop around a place has in all its rounds."""
+        set_anew = {*self.rounds[-1], *(name for one in self.frames for name in one)}
+        named = [one.id for one in given if isinstance(one, ast.Name)]
+        return frozenset(find(self.node(name)) for name in named if name not in set_anew)
+
+    def _pairs(
+        self, function: ast.FunctionDef, shape: Shape, node: ast.Call, itself: list[ast.expr]
+    ) -> list[tuple[Node, Node]]:
+        """The objects of a function, each with the one that a call gives it."""
+        given = self._given_to(function, node, itself)
+        return [(one, given.get(name) or self.node(name)) for name, one in shape.roots]
+
+    def _changed_in_call(
+        self, function: ast.FunctionDef, node: ast.Call, itself: list[ast.expr]
+    ) -> list[Node]:
+        """What a function of the program changes of what a call gives it."""
+        summary = self.summary(function)
+        if summary.shape is not None:
+            return counterparts(self._pairs(function, summary.shape, node, itself), summary.shape.changed)
+        given = [*itself, *node.args, *(word.value for word in node.keywords), *defaults_of(function)]
+        return [each for one in given for each in chain(self.value(one))]
+
+    def _called(self, node: ast.Call) -> Iterator[tuple[ast.FunctionDef, list[ast.expr]]]:
+        """The functions of the program that a call may be of, each with the object that it is given first."""
+        match node.func:
+            case ast.Name(id=name):
+                found = function_of(name, self.definitions.get(name))
+                if found is not None:
+                    yield found, []
+            case ast.Attribute(attr=method, value=holder) if self.resolved(node.func) is None:
+                of_class = isinstance(holder, ast.Name) and isinstance(
+                    self.definitions.get(holder.id), ast.ClassDef
+                )
+                for one in self.definitions.values():
+                    for each in one.body if isinstance(one, ast.ClassDef) else ():
+                        if isinstance(each, ast.FunctionDef) and each.name == method:
+                            yield each, [] if of_class else [holder]
+            case _:
+                pass
+
+    def _given_to(self, function: ast.FunctionDef, node: ast.Call, itself: list[ast.expr]) -> dict[str, Node]:
+        """The objects that the parameters of a function get."""
+        of, made = function.args, dict[str, Node]()
+        names = [one.arg for one in (*of.posonlyargs, *of.args)]
+        places = [*itself, *node.args]
+        for number, one in enumerate(places):
+            if isinstance(one, ast.Starred):
+                for name in names[number:]:
+                    made[name] = inside(self.value(one.value))
+                break
+            if number < len(names):
+                made[names[number]] = self.value(one)
+            elif of.vararg is not None:
+                put(made.setdefault(of.vararg.arg, Node()), self.value(one))
+        for word in node.keywords:
+            if word.arg is not None:
+                made[word.arg] = self.value(word.value)
+        for one in parameters_of(of):
+            made.setdefault(one.arg, Node())
+        return made
+
     def changed(self, root: ast.AST) -> list[Node]:
         """The objects that a tree changes."""
         known = self.changes.get(id(root))
@@ -110,15 +210,14 @@ class Sharing(SharedValues):
 
     def _changed(self, root: ast.AST) -> list[Node]:  # noqa: PLR0912 - a case for each change
         found: list[Node] = []
-        for node in own_nodes(root):
+        for node in self.nodes_in(root):
             match node:
                 case ast.Subscript(value=holder, ctx=ast.Store() | ast.Del()):
                     found.append(find(self.value(holder)))
                 case ast.Attribute(value=holder, ctx=ast.Store() | ast.Del()):
                     found.append(find(self.value(holder)))
-                case ast.AugAssign(target=ast.Name(id=name), op=ast.Add() | ast.BitOr()):
-                    if may_be_container(node.value):
-                        found.append(find(self.node(name)))
+                case ast.Subscript(value=holder) if (held := find(self.value(holder))).fills_itself:
+                    found.append(held)
                 case ast.AugAssign(target=target, op=op, value=value):
                     if self._changes_in_place(target, op, value):  # the list in x[k] is changed itself
                         found.append(find(self.value(target)))
@@ -128,9 +227,10 @@ class Sharing(SharedValues):
                 ) if method in MUTATORS:
                     found.append(find(self.value(one)))
                 case ast.Call(func=ast.Attribute(attr=method, value=holder)):
-                    if self.resolved(node.func) is None and self._changes_holder(method):
-                        is_flat = method in MUTATORS or self._changes_itself(method)
-                        found += [find(self.value(holder))] if is_flat else chain(self.value(holder))
+                    for function, itself in self._called(node):
+                        found += self._changed_in_call(function, node, itself)
+                    if self.resolved(node.func) is None and method in MUTATORS:
+                        found.append(find(self.value(holder)))
                         if method == "shuffle" and node.args:
                             found.append(find(self.value(node.args[0])))
                     elif self.resolved(node.func) in FUNCTION_MUTATORS and node.args:
@@ -223,61 +323,31 @@ class Sharing(SharedValues):
                 return [each for other in others for each in chain(self.value(other))]
         return []
 
-    def _changes_holder(self, method: str) -> bool:
-        if method in MUTATORS:
-            return True
-        for one in self.definitions.values():
-            if isinstance(one, ast.ClassDef):
-                for each in one.body:
-                    if isinstance(each, ast.FunctionDef) and each.name == method:
-                        return self.summary(each).changes
-        return False
-
-    def _changes_itself(self, method: str) -> bool:
-        """Whether a method of the program's classes changes fields of its object, and nothing inside them."""
-        for one in self.definitions.values():
-            for each in one.body if isinstance(one, ast.ClassDef) else []:
-                if isinstance(each, ast.FunctionDef) and each.name == method:
-                    itself = each.args.args[0].arg if each.args.args else ""
-                    for node in own_nodes(ast.Module(each.body, [])):
-                        match node:
-                            case ast.Attribute(value=ast.Name(id=name), ctx=ast.Store()) if name == itself:
-                                pass
-                            case ast.Attribute(ctx=ast.Store()) | ast.Subscript(ctx=ast.Store() | ast.Del()):
-                                return False
-                            case ast.Call(func=ast.Attribute(attr=called)) if called in MUTATORS:
-                                return False
-                            case ast.Call(func=ast.Attribute(value=ast.Name(id=name))) if name == itself:
-                                return False
-                            case ast.AugAssign(value=value) if may_be_container(value):
-                                return False
-                            case _:
-                                pass
-        return True
-
     def _changed_by(self, name: str, node: ast.Call) -> list[Node]:
         if self.resolved(node.func) in FUNCTION_MUTATORS or name == "next":
             return [find(self.value(node.args[0]))] if node.args else []
         found = function_of(name, self.definitions.get(name))
-        if found is not None and self.summary(found).changes:
-            made: list[Node] = []
-            for one in (*node.args, *(word.value for word in node.keywords), *defaults_of(found)):
-                made += chain(self.value(one))
-            return made
-        return []
+        return [] if found is None else self._changed_in_call(found, node, [])
 
     def summary(self, function: ast.FunctionDef) -> Summary:
         """What a pure function does to what it is given, and to the variables around it."""
         known = self.summaries.get(function.name)
         if known is not None and function.name != _NO_NAME:
             return known
-        self.summaries[function.name] = Summary(True, False, frozenset(), frozenset())
+        self.summaries[function.name] = Summary(True, False, frozenset(), frozenset(), None)
+        made = self._summarized(function)
+        if made.shape is not None and function.name in names_read(*function.body):
+            made = self._summarized(function)
+        return made
+
+    def _summarized(self, function: ast.FunctionDef) -> Summary:
         inner = Sharing((), self.definitions, self.resolved)
         inner.summaries = self.summaries
         parameters = [one.arg for one in parameters_of(function.args)]
         for name in parameters:
             inner.node(name)
-        for _ in range(2):
+        for number in range(2):
+            inner.is_first = not number
             for one in function.body:
                 inner.take(one)
         touched = [node for one in function.body for node in inner.changed(one)]
@@ -300,58 +370,72 @@ class Sharing(SharedValues):
         free = [name for name in inner.nodes if name not in parameters and name not in own]
         around = frozenset(name for name in free if inner.reaches(name, touched))
         gives = frozenset(name for name in free if any(each in given for each in chain(inner.node(name))))
-        made = self.summaries[function.name] = Summary(changes, is_new, around, gives)
+        numbers = calculated_with(function.body)
+        roots = tuple(
+            (name, inner.node(name)) for name in dict.fromkeys((*parameters, *free)) if name not in numbers
+        )
+        within = [each for _, one in roots for each in chain(one)]
+        doubled = tuple(one for one in map(find, inner.doubled) if one in within)
+        shape = Shape(roots, (), tuple(touched), doubled)
+        made = self.summaries[function.name] = Summary(changes, is_new, around, gives, shape)
         return made
 
 
 def sharing_of(
     function: core.Function,
     made: Sharing,
-    is_fresh: Callable[[core.Call], bool],
-    is_made: Callable[[core.Call], bool],
+    shape_of: Callable[[core.Call], Shape],
     is_tree: Callable[[core.Call], bool],
-    is_whole: Callable[[core.Call, str], bool],
 ) -> None:
     """Merge what the statements of a function make one object.
 
-    `is_fresh` says whether the result of a call is new, `is_made` whether it is at least a container of its
-    own, `is_tree` whether no object is in it twice, `is_whole` whether an argument itself may be in it.
+    `shape_of` says what a call of an async function lets share, `is_tree` whether no object is in its result
+    twice.
     """
-    for number in range(2):
-        made.is_first = not number
-        for one in core.all_of(function.body):
-            _take(one, made, is_fresh, is_made, is_whole)
+
+    def block(statements: core.Block) -> None:
+        for one in statements:
+            _take(one, made, shape_of)
             if isinstance(one, core.Call) and one.into and one.helper is not None and not is_tree(one):
                 held = find(made.node(one.into))
                 made.double_inside(held.fields[0] if one.changes and held.fields else held)
+            is_loop = isinstance(one, (core.Loop, core.While))
+            made.rounds += [_set_anew(one)] if is_loop else []
+            for each in core.blocks_of(one):
+                block(each)
+            del made.rounds[len(made.rounds) - is_loop :]
+
+    for number in range(2):
+        made.is_first = not number
+        block(function.body)
 
 
-def _take(  # noqa: PLR0912 - cases
-    one: core.Core,
-    made: Sharing,
-    is_fresh: Callable[[core.Call], bool],
-    is_made: Callable[[core.Call], bool],
-    is_whole: Callable[[core.Call, str], bool],
-) -> None:
+def _set_anew(loop: core.Core) -> frozenset[str]:
+    """What each round of a loop gives another object: not what a call in it only changes."""
+    inside = list(core.all_of([loop]))
+    same = {one.takes_back for one in inside if isinstance(one, core.Pure)}
+    anew = [one for one in inside if not isinstance(one, core.Pure) or one.takes_back is None]
+    names = frozenset(name for one in anew for name in core.bound_by(one))
+    return names | (bound_names([loop]) - same)
+
+
+def _take(one: core.Core, made: Sharing, shape_of: Callable[[core.Call], Shape]) -> None:
     if isinstance(one, core.Pure) and one.is_link:
         return
     for part in core.parts_of(one):
         made.take(part)
     match one:
-        case core.Call(into=str() as into, changes=[_, *_] as names):
-            result = Node()
-            merge(made.node(into), Node([result, *(made.node(name) for name in names), Node()]))
-            if not one.is_apart and one.helper is not None and not is_fresh(one):
-                returned = returned_as_they_are(one.helper)
-                for each in one.arguments:
-                    if each.name in returned:
-                        merge(result, made.value(each.value))
-        case core.Call(into=str() as into, helper=ast.AsyncFunctionDef(), arguments=arguments):
-            if not is_fresh(one):
-                for each in arguments:
-                    held = made.value(each.value)
-                    for node in chain(held if is_whole(one, each.name or "") else inside(held)):
-                        merge(inside(made.node(into)) if is_made(one) else made.node(into), node)
+        case core.Call(helper=ast.AsyncFunctionDef()):
+            shape = shape_of(one)
+            pairs = pairs_of(one, made, shape)
+            if one.into is not None:
+                result = Node()
+                names = [made.node(name) for name in one.changes]
+                merge(made.node(one.into), Node([result, *names, Node()]) if names else result)
+                pairs += [(each, result) for each in shape.results if not one.is_apart]
+            made.share(pairs, shape, [each.value for each in one.arguments])
+            if made.is_first and one.changes and one.into is not None:
+                made.note_parts(one.into)
         case core.Loop(target=target, source=source, body=body, into=into):
             merge(made.node(target), made.item_of(source, made.value(source)))
             if into is not None:
@@ -360,6 +444,12 @@ def _take(  # noqa: PLR0912 - cases
                         merge(inside(made.node(into)), made.value(each.value))
         case _:
             pass
+
+
+def pairs_of(call: core.Call, made: Sharing, shape: Shape) -> list[tuple[Node, Node]]:
+    """The objects of an async function's parameters, each with the one that a call gives it."""
+    given = {each.name: each.value for each in call.arguments}
+    return [(node, made.value(given[name])) for name, node in shape.roots if name in given]
 
 
 def _asks_identity(function: ast.FunctionDef | ast.Lambda) -> bool:

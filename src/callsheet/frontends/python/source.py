@@ -157,7 +157,7 @@ def walk(root: ast.AST) -> Iterator[ast.AST]:
 
 
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-_SCOPES: Final = frozenset({*_FUNCTIONS, ast.ClassDef})
+SCOPES: Final = frozenset({*_FUNCTIONS, ast.ClassDef})
 
 
 def own_nodes(*roots: ast.AST) -> Iterator[ast.AST]:
@@ -169,15 +169,15 @@ def own_nodes(*roots: ast.AST) -> Iterator[ast.AST]:
         kind = node.__class__
         if kind in _LEAVES:
             continue
-        if kind in _SCOPES and node not in roots:
-            stack.extend(_outside(node))
+        if kind in SCOPES and node not in roots:
+            stack.extend(outside_of(node))
             continue
         inner = children(node)
         inner.reverse()
         stack += inner
 
 
-def _outside(node: ast.AST) -> Iterable[ast.AST]:
+def outside_of(node: ast.AST) -> Iterable[ast.AST]:
     """What of a function or class is evaluated where it stands."""
     if isinstance(node, ast.Lambda):
         return [*node.args.defaults, *(one for one in node.args.kw_defaults if one is not None)]
@@ -302,7 +302,7 @@ class _Reads(ast.NodeVisitor):
         self.found |= inside - bound
 
     def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> None:
-        for one in _outside(node):
+        for one in outside_of(node):
             self.visit(one)
         body = node.body if isinstance(node.body, list) else [node.body]
         outer: set[str] = set()
@@ -358,40 +358,6 @@ def returned_names(function: ast.AST) -> set[str]:
     """What an async function returns by its name; empty texts for all else."""
     returns = [one.value for one in own_nodes(function) if isinstance(one, ast.Return)]
     return {one.id if isinstance(one, ast.Name) else "" for one in returns}
-
-
-def returned_as_they_are(function: ast.AST) -> set[str]:
-    """What an async function may return under its name, or under another that it has given it."""
-    found = returned_names(function)
-    named: list[tuple[str, set[str]]] = []
-    for one in own_nodes(function):
-        if not isinstance(one, ast.Assign):
-            continue
-        for target in one.targets:
-            pairs: list[tuple[ast.expr, ast.expr]] = [(target, one.value)]
-            if isinstance(target, ast.Tuple) and isinstance(one.value, ast.Tuple):
-                pairs = [*zip(target.elts, one.value.elts, strict=False)]
-            named += [(each.id, _plain_names(value)) for each, value in pairs if isinstance(each, ast.Name)]
-    before = -1
-    while before != len(found):
-        before = len(found)
-        found |= {name for target, names in named if target in found for name in names}
-    return found
-
-
-def _plain_names(value: ast.expr) -> set[str]:
-    """The variables whose object an expression may give itself."""
-    match value:
-        case ast.Name(id=name):
-            return {name}
-        case ast.IfExp(body=one, orelse=other):
-            return _plain_names(one) | _plain_names(other)
-        case ast.BoolOp(values=values):
-            return {name for one in values for name in _plain_names(one)}
-        case ast.NamedExpr(target=target, value=inner):
-            return {target.id} | _plain_names(inner)
-        case _:
-            return set()
 
 
 def dotted(node: ast.AST) -> str | None:

@@ -69,6 +69,9 @@ class Started(Groups):
             inner = inner.args[0]
         name = self.new_name(self.stem(inner))
         member = self.member(inner, out, name)
+        for one in core.all_of([member]):
+            if isinstance(one, core.Call):
+                one.is_started = True
         self.awaits += 1
         self.alone.append(node)
         if isinstance(member, core.Wait):

@@ -308,8 +308,15 @@ class Translator(Raising):
     def _augmented(self, node: ast.AugAssign, out: core.Block) -> None:
         target = node.target
         if isinstance(target, ast.Name):
+            held = target
+            if waits(node.value) and target.id in self.set_by_others:
+                held = name_of(self.names.fresh("before"), target)
+                out.append(assigned(held.id, name_of(target.id, target), node))
             made = self.value(node.value, out)
-            out.append(core.Pure(ast.copy_location(ast.AugAssign(target, node.op, made), node)))
+            held = ast.copy_location(ast.Name(held.id, ast.Store()), target)
+            out.append(core.Pure(ast.copy_location(ast.AugAssign(held, node.op, made), node)))
+            if held.id != target.id:
+                out.append(assigned(target.id, name_of(held.id, target), node))
             return
         holder = self._holder(target.value, node.value, out)
         place: ast.expr
@@ -403,7 +410,7 @@ class Translator(Raising):
         self.caught.append((name, binds, kinds))
         body = self.block(node.body)
         self.caught.pop()
-        return core.Caught(kinds, binds, body, node)
+        return core.Caught(kinds, binds, body, node, frozenset({name}) - {""})
 
     def _match(self, node: ast.Match, out: core.Block) -> None:
         """A match whose cases await: pure code finds the case, then its block follows."""

@@ -54,46 +54,6 @@ def is_tree(function: core.Function, kinds: Kinds, is_tree_call: Callable[[core.
     return True
 
 
-_DISPLAYS: Final = (
-    ast.Dict,
-    ast.List,
-    ast.Set,
-    ast.ListComp,
-    ast.DictComp,
-    ast.SetComp,
-    ast.Constant,
-    ast.JoinedStr,
-)
-
-
-def returns_own_container(function: core.Function) -> bool:
-    """Whether each result of a function is a container that the function itself makes, or a constant."""
-    bindings: dict[str, list[ast.expr | None]] = {}
-    for one in core.all_of(function.body):
-        match one:
-            case core.Pure(is_link=True):
-                return False
-            case core.Pure(stmt=ast.Assign(targets=[ast.Name(id=name)], value=value)):
-                bindings.setdefault(name, []).append(value)
-            case core.Pure(stmt=ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)):
-                bindings.setdefault(name, []).append(value)
-            case core.Pure(stmt=ast.AugAssign()):
-                pass
-            case _:
-                for name in core.bound_by(one):
-                    bindings.setdefault(name, []).append(None)
-                if isinstance(one, core.Loop):
-                    bindings.setdefault(one.target, []).append(None)
-    for one in core.all_of(function.body):
-        value = one.value if isinstance(one, core.Return) else None
-        if value is not None and function.changes and isinstance(value, ast.Tuple):
-            value = value.elts[0]
-        values = bindings.get(value.id, [None]) if isinstance(value, ast.Name) else [value]
-        if value is not None and not all(isinstance(each, _DISPLAYS) for each in values):
-            return False
-    return True
-
-
 class _Reader:
     def __init__(
         self, function: core.Function, kinds: Kinds, is_tree_call: Callable[[core.Call], bool]

@@ -20,7 +20,7 @@ def with_tests(function: core.Function, variables: Variables, fresh: Callable[[s
     flags: dict[str, str] = {}
     for name, readers in variables.unset.items():
         for one in readers:
-            if isinstance(one, core.While) or _may_set(one, name, variables):
+            if isinstance(one, core.While) or name in variables.unbound or _may_set(one, name, variables):
                 raise _refused(name, one)
             parts = [part for part in core.parts_of(one) if name in names_read(part)]
             if not all(_reads_surely(part, name) for part in parts):

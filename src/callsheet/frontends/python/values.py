@@ -5,14 +5,12 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Sequence
+from functools import cached_property
 from typing import cast
 
 from callsheet.frontends.python import core
-from callsheet.frontends.python.source import (
-    Refused,
-    names_bound,
-    waits,
-)
+from callsheet.frontends.python.scope import Scope
+from callsheet.frontends.python.source import Refused, names_bound, waits, walk
 from callsheet.frontends.python.started import Started, only_starts
 from callsheet.frontends.python.syntax import (
     Renaming,
@@ -61,6 +59,15 @@ class Values(Started):
                 raise Refused("PYT019", node, "a plan yields nothing", "append to a list, and return it")
             case _:
                 return self.ordered(node, out)
+
+    @cached_property
+    def set_by_others(self) -> frozenset[str]:
+        """The variables that functions inside a function set, and so may set while it waits."""
+        at: Scope = self
+        while at.outer is not None:
+            at = at.outer
+        inner = [one for one in walk(at.function) if isinstance(one, ast.Nonlocal)]
+        return frozenset(name for one in inner for name in one.names)
 
     def _store(self, name: str, value: ast.expr, out: core.Block) -> None:
         if isinstance(value, ast.Await):
@@ -140,7 +147,9 @@ class Values(Started):
                     new = self._kept(new, part, out)
             else:
                 new = self.value(part, out)
-                if not isinstance(new, (ast.Name, ast.Constant, ast.Slice, ast.Lambda)):
+                later = [each for each, _, _ in slots[number + 1 : last + 1]]
+                is_set = isinstance(new, ast.Name) and new.id in self.set_by_others | names_bound(*later)
+                if is_set or not isinstance(new, (ast.Name, ast.Constant, ast.Slice, ast.Lambda)):
                     new = self._kept(new, part, out)
             put_part(made, holder, place, new)
         self.check_whole(made)

@@ -260,6 +260,8 @@ class Variables:
         self.unset: dict[str, list[core.Core]] = {}
         """Variables that some path leaves unset where they are read, and by which statements."""
         self._live(function.body, _EMPTY)
+        self.unbound: set[str] = set()
+        """Names of errors, which have no value after their handlers."""
         self.ends: dict[int, tuple[Set | None, Set | None]] = {}
         """How loops and attempts end: what is set when they end by themselves, and otherwise."""
         self._assigned(function.body, frozenset((*function.parameters, *function.captured)))
@@ -446,7 +448,11 @@ class Variables:
 
     def _tried(self, one: core.Attempt, state: Set) -> Set | None:
         done = self._assigned(one.body, state)
-        caught = _meet([self._assigned(each.body, state | {each.binds}) for each in one.handlers])
+        caught: Set | None = None
+        for each in one.handlers:
+            end = self._assigned(each.body, state | {each.binds})
+            caught = _meet((caught, None if end is None else end - each.unsets))
+        self.unbound |= {name for each in one.handlers for name in each.unsets}
         self.ends[id(one)] = done, caught
         made = _meet((done, caught))
         if one.final is None:
