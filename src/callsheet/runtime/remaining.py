@@ -134,7 +134,7 @@ def _position_in(tree: Tree, machine: Machine, monitor: TreeMonitor) -> TreePosi
     return TreePosition(
         done=_done_in(tree, machine),
         labels={name: label for name, (label, _) in monitor.variables().items()},
-        decided=tuple(monitor.main.noted),
+        decided=tuple((one.region, one.label) for one in monitor.main.noted),
         clock=monitor.labels.clock,
     )
 

@@ -159,12 +159,12 @@ class _Reader:
 
 
 def _noted(one: Noted) -> list[Any]:
-    return [*one.region, str(one.label)]
+    return [*one.region, str(one.label), list(one.by)]
 
 
 def _read_noted(data: list[Any]) -> Noted:
-    first, last, is_behind_loop, label = data
-    return Noted(Region(first, last, bool(is_behind_loop)), read_label(label))
+    first, last, is_behind_loop, label, by = data
+    return Noted(Region(first, last, bool(is_behind_loop)), read_label(label), tuple(by))
 
 
 def _labelled(value: Labelled) -> list[Any]:
