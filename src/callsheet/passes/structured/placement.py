@@ -45,7 +45,7 @@ from callsheet.ir.types import DictOf, ListOf, Maybe, Named, Record, Type
 from callsheet.passes.structured.findings import Report, listed
 
 MOST_STEPS = 10_000
-"""How many statements the calls of sub-plans may add, written out (decision 16)."""
+"""How many statements the calls of sub-plans may add, written out."""
 
 
 def repeated_ids(every: Iterable[Statement], report: Report) -> None:
