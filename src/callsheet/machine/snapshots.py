@@ -70,7 +70,7 @@ def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, A
         tree, keep = _tree_writer(state, frames, keep)
     try:
         return _written(state, frames, members, tree, keep)
-    except ExpressionFailed:
+    except (ExpressionFailed, RecursionError):
         return None  # a value that a plan tree holds cannot be stored
 
 
