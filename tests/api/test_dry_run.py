@@ -37,6 +37,7 @@ def test_needs_approval_takes_names_or_function() -> None:
     runtime = Runtime([mark], model=lambda prompt: "x")
 
     assert runtime.dry_run_sync(PLAN, needs_approval=["mark"]).totals.to_approve == ("S1",)
+    assert runtime.dry_run_sync(PLAN, needs_approval=["S1"]).totals.to_approve == ("S1",)
     assert runtime.dry_run_sync(PLAN, needs_approval=lambda name: name == "MARK").totals.to_approve == ("S1",)
     assert runtime.dry_run_sync(PLAN).totals.to_approve == ()
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any
 from zlib import crc32
 
@@ -15,6 +16,7 @@ from tests.reference_interpreter import Failed as ReferenceFailed
 from tests.reference_interpreter import Interpreter
 from tests.structured_plans import programs
 
+from callsheet.frontends.structured import read_structured
 from callsheet.ir import JSON, Plan
 from callsheet.ir.labels import read_label
 from callsheet.ir.operations import CLOCK
@@ -28,6 +30,7 @@ from callsheet.machine import (
     Finish,
     Limits,
     Machine,
+    PolicyChanged,
     Sleep,
     Started,
     Status,
@@ -148,3 +151,41 @@ def test_machine_and_reference_agree(plan: Plan) -> None:
 @given(programs())
 def test_run_under_policy_goes_on_from_its_state(plan: Plan) -> None:
     assert by_the_machine(plan, POLICY, restoring=True) == by_the_machine(plan, POLICY)
+
+
+def _of(text: str, policy: Policy | None = None) -> Machine:
+    plan = read_structured(f"# ltp: 2\n{text}").require()
+    enforcement = None if policy is None else Enforcement.under(policy)
+    return Machine(compile_plan(plan, {**FACTS, **OWN_FACTS}), LIMITS, enforcement=enforcement)
+
+
+def test_what_an_earlier_policy_said_of_the_plan_counts_after_a_restore() -> None:
+    policy = Policy(
+        tools={
+            "READ": ToolRule(returns=read_label("T/pub"), egress=False, destructive=False),
+            "WRITE": ToolRule(control=("x",), destructive=False),
+        }
+    )
+    machine = _of('S1: @READ () > $a\nS2: @WRITE (x="mine")', policy)
+    machine.feed(Started({}))
+    machine.feed(PolicyChanged(replace(policy, planner=read_label("U/pub"))))
+    machine.feed(PolicyChanged(policy))
+    for one in (restored(machine, Enforcement.under(policy)), machine):
+        assert one is machine or machine.result is None
+        one.feed(Succeeded("S1.1", 1))
+        assert one.result is not None
+        assert "untrusted data decides 'x'" in (one.result.error or "")
+
+
+def test_failures_inside_values_are_failures_after_a_restore() -> None:
+    loop = "S1: ?FOREACH ($i IN [1]) {\n  S2: @READ () > $r ON_FAIL CONTINUE\n  YIELD ($r)\n} > $all\n"
+    machine = _of(
+        f"{loop}LET $both = ($all, {{1}})\nS3: @READ ()\n@RESPOND ([FAILED($both[0][0]), len($both)])"
+    )
+    machine.feed(Started({}))
+    machine.feed(Failed("S1[0]/S2.1", "no"))
+    again = restored(machine, None)
+    assert again is not machine
+    again.feed(Succeeded("S3.1", 1))
+    assert again.result is not None
+    assert again.result.answer == [True, 2]

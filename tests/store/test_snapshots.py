@@ -17,6 +17,7 @@ from tests.plans import FACTS, INPUTS, plan_of, plan_texts
 from tests.runtime.test_drivers_agree import ports_of, simulation
 
 from callsheet.frontends.dag import parse_dag
+from callsheet.frontends.structured import read_structured
 from callsheet.ir import JSON, Effect, Plan
 from callsheet.machine import CallTool, Decision, Limits, Status, ToolFacts, compiling
 from callsheet.ports.calls import CallContext, ToolFailed
@@ -412,3 +413,15 @@ def test_state_at_each_event_equals_replay_up_to_it(
         event, folded = state_at_event(journal, info, seq)
         assert event == upto[-1]
         assert facts_of(folded) == facts_of(fold(plan, upto, journal.plan_of))
+
+
+async def test_number_that_no_snapshot_can_hold_ends_no_run(always: None, journal: Journal) -> None:
+    async def read(args: dict[str, Any], context: CallContext) -> JSON:
+        return "text"
+
+    plan = read_structured("# ltp: 2\nLET $n = 10 ** 5000\nS1: @READ () > $a\n@RESPOND ($a)").require()
+    launch = Launch(facts={"READ": ToolFacts(Effect.READ)})
+    outcome = await start_run(plan, Ports(lambda name: Route(read)), launch, journal, "r")
+    assert outcome.result is not None
+    assert outcome.result.response == "text"
+    assert snapshots(journal) == []

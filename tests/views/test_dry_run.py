@@ -52,7 +52,7 @@ def test_totals_count_calls_by_tool_writes_and_approvals() -> None:
     shown = text_of(
         told(
             'S1: @READ (1) > $a\nS2: ?IF ($a == 1) THEN @WRITE (2) ON_FAIL @RETRY(1)\nS3: @RESPOND ("x")',
-            needs_approval={"WRITE"}.__contains__,
+            needs_approval=lambda tool, step: tool == "WRITE",
         )
     )
 

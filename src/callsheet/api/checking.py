@@ -116,7 +116,7 @@ def idle_rules(plan: Plan, approve: Iterable[str], limited: Iterable[str] = ()) 
     """
     called = {step.call.tool for step in plan.steps if step.call is not None}
     called |= {name for _, call in agent_steps(plan) for name in tools_named(call) or ()}
-    steps = {canonical_tool_name(step.id) for step in plan.steps}
+    steps = {canonical_tool_name(step.id) for step in plan.steps if step.call is not None}
     rules = [(name, "whose calls need approval") for name in approve if name not in steps]
     rules += [(name, "whose calls are limited") for name in limited]
     return tuple(

@@ -19,7 +19,8 @@ from callsheet.ir import Plan as Steps
 from callsheet.ir.tree import all_statements
 from callsheet.machine import ToolFacts, compile_plan
 from callsheet.machine.forecasting import Forecast, Knowledge, StepForecast, Totals, foresee, totals_of
-from callsheet.machine.questions import covers
+from callsheet.machine.forecasting.partial_values import nobody_asked
+from callsheet.machine.questions import needs_approval
 from callsheet.policy.calls import CODES, Duty
 from callsheet.ports.models.operations import expected_use
 from callsheet.ports.transforms import work_out
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from callsheet.api.worlds import Worlds
 
 NeedsApproval: TypeAlias = "Callable[[str], bool] | Iterable[str]"
+AsksFirst: TypeAlias = "Callable[[str, str], bool]"
+"""Whether the calls of a tool by a step need an approval, by their canonical name and its id."""
 """Which tools need a person's approval: their names, or a predicate on the canonical name."""
 
 
@@ -128,7 +131,7 @@ def dry_run_of(
     facts: Mapping[str, ToolFacts],
     inputs: Mapping[str, JSON],
     assumed: Mapping[str, JSON],
-    needs_approval: NeedsApproval = (),
+    asks: AsksFirst = nobody_asked,
     price: float | None = None,
     findings: Findings | None = None,
     source: Source | None = None,
@@ -147,7 +150,7 @@ def dry_run_of(
         assumed=assumed,
         compute=work_out,
         ask_model=expected_use,
-        needs_approval=_predicate(needs_approval),
+        needs_approval=asks,
     )
     forecast = foresee(plan, inputs, knowledge)
 
@@ -159,10 +162,10 @@ def dry_run_of(
     return DryRun(forecast, totals_of(forecast), price, findings or Findings(), cases=cases)
 
 
-def either(rules: Iterable[str], more: NeedsApproval) -> Callable[[str], bool]:
-    """A predicate on tools that need approval, by the run's own rules or by further ones."""
+def either(rules: Iterable[str], more: NeedsApproval) -> AsksFirst:
+    """Whether calls of a tool by a step need approval, by the run's own rules or by further ones."""
     by_rule, by_more = _predicate(rules), _predicate(more)
-    return lambda tool: by_rule(tool) or by_more(tool)
+    return lambda tool, step: by_rule(tool, step) or by_more(tool, step)
 
 
 def check_assumed(plan: Steps, assumed: Iterable[str]) -> None:
@@ -185,9 +188,9 @@ def check_assumed(plan: Steps, assumed: Iterable[str]) -> None:
             )
 
 
-def _predicate(given: NeedsApproval) -> Callable[[str], bool]:
+def _predicate(given: NeedsApproval) -> AsksFirst:
     if callable(given):
-        return given
+        return lambda tool, step: given(tool)
     expected = "a list of names, or a function that says it of a name"
     if isinstance(given, str):
         raise wrong("needs_approval", given, expected)
@@ -195,4 +198,4 @@ def _predicate(given: NeedsApproval) -> Callable[[str], bool]:
         canonical_tool_name(wanted("needs_approval", name, str, expected))
         for name in wanted_list("needs_approval", given, "names")
     )
-    return lambda tool: covers(names, tool)
+    return lambda tool, step: needs_approval(names, tool, step)

@@ -73,11 +73,11 @@ class Inspecting(Opening):
         """Predict what a plan would do, step by step; nothing is called or recorded.
 
         Known values are resolved: `inputs`, literals, transforms of known values, and the results that
-        `assume` gives by step id. `needs_approval` names tools that need a person's approval, in addition to
-        `Runtime(approve=…)`; `price` is the price of a million prompt tokens. Server tools are looked up only
-        with `ask_servers`, which starts the servers; otherwise their effects are unknown. Raises PlanError
-        for a plan that `run` would refuse, CallsheetError (RUN040) for an assumed result of a step that does
-        not exist or calls nothing.
+        `assume` gives by step id. `needs_approval` names tools, or steps, that need a person's approval, in
+        addition to `Runtime(approve=…)`; `price` is the price of a million prompt tokens. Server tools are
+        looked up only with `ask_servers`, which starts the servers; otherwise their effects are unknown.
+        Raises PlanError for a plan that `run` would refuse, CallsheetError (RUN040) for an assumed result of
+        a step that does not exist or calls nothing.
 
         >>> import asyncio
         >>> from callsheet import Runtime

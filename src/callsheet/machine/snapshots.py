@@ -64,12 +64,13 @@ def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, A
 
     tree = None
     if state.tree is not None:
-        if state.trees > 1 or state.tree.paused or state.tree.ending is not None:
-            return None  # the keys of a next part would have to say how many there were
+        is_anew = state.trees > 1 or (state.monitor is not None and state.monitor.is_anew)
+        if is_anew or state.tree.paused or state.tree.ending is not None:
+            return None  # of a next part, the data would have to say how many there were, and what led to it
         tree, keep = _tree_writer(state, frames, keep)
     try:
         return _written(state, frames, members, tree, keep)
-    except ExpressionFailed:
+    except (ExpressionFailed, RecursionError):
         return None  # a value that a plan tree holds cannot be stored
 
 

@@ -323,7 +323,11 @@ class JournalRecorder:
         if body is None:
             self._next_snapshot += 1
             return
-        seq = self._writer.append(EventType.SNAPSHOT, body=body)
+        try:
+            seq = self._writer.append(EventType.SNAPSHOT, body=body)
+        except NotStorable:  # a variable is a number of 5,000 digits: the run can be replayed from its start
+            self._next_snapshot = self._intervals.next_after(self._writer.last_seq, 0)
+            return
         self._next_snapshot = self._intervals.next_after(seq, self._writer.last_body[1])
 
     def end(self, result: Result) -> None:

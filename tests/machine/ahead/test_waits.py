@@ -15,7 +15,7 @@ from callsheet.machine.keys import step_of
 
 def said(*steps: str, asks: str = "") -> list[str]:
     plan = plan_of("\n".join(steps))
-    return [step.describe() for step in schedule_of(plan, FACTS, lambda tool: tool == asks)]
+    return [step.describe() for step in schedule_of(plan, FACTS, lambda tool, step: tool == asks)]
 
 
 def test_steps_wait_for_data_world_and_control() -> None:

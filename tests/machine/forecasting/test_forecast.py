@@ -227,7 +227,8 @@ def test_new_plan_costs_one_model_request_and_possibly_repair() -> None:
 
 def test_undeclared_tool_may_have_any_effect() -> None:
     found = told(
-        'S1: @STRANGE (1)\nS2: @READ (1)\nS3: @RESPOND ("x")', needs_approval={"STRANGE"}.__contains__
+        'S1: @STRANGE (1)\nS2: @READ (1)\nS3: @RESPOND ("x")',
+        needs_approval=lambda tool, step: tool == "STRANGE",
     )
 
     assert (str(step(found, "S1").effect), step(found, "S1").is_declared) == ("unsafe", False)

@@ -321,7 +321,7 @@ def _schedule(
     from callsheet.api.requirements import absent_tools, facts_of, with_inverses  # noqa: PLC0415 - not for --help
     from callsheet.apps.toolbox import DeclaredTools  # noqa: PLC0415 - as above
     from callsheet.machine.ahead.waits import schedule_of  # noqa: PLC0415 - as above
-    from callsheet.machine.questions import covers  # noqa: PLC0415 - as above
+    from callsheet.machine.questions import needs_approval  # noqa: PLC0415 - as above
 
     registry, _, _ = DeclaredTools(setup).tools_for(plan, asks_servers=bool(setup.mcp_configs))
     if plan.tree is not None:
@@ -329,7 +329,8 @@ def _schedule(
 
         plan = with_inverses(plan, registry)
         return tree_schedule(plan, facts_of(plan, registry)), tuple(absent_tools(plan, registry))
-    schedule = schedule_of(plan, facts_of(plan, registry), lambda tool: covers(rules, tool))
+    facts = facts_of(plan, registry)
+    schedule = schedule_of(plan, facts, lambda tool, step: needs_approval(rules, tool, step))
     return schedule, tuple(absent_tools(plan, registry))
 
 

@@ -31,7 +31,7 @@ from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.frontends.spelling import Syntax
 from callsheet.ir import Plan, canonical_tool_name
 from callsheet.machine.ahead.waits import StepSchedule, schedule_of
-from callsheet.machine.questions import covers
+from callsheet.machine.questions import needs_approval
 from callsheet.passes.verify import StepLabels
 from callsheet.policy.model import Policy
 from callsheet.ports.tools import Registry, ToolSpec
@@ -159,7 +159,8 @@ def _schedule(plan: Plan, context: AnalysisContext) -> dict[str, StepSchedule]:
     approvals = tuple(map(canonical_tool_name, context.setup.settings.approve))
     try:
         facts = facts_of(plan, context.tools.registry)
-        return {s.step: s for s in schedule_of(plan, facts, lambda tool: covers(approvals, tool))}
+        schedule = schedule_of(plan, facts, lambda tool, step: needs_approval(approvals, tool, step))
+        return {s.step: s for s in schedule}
     except CallsheetError:
         return {}
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypedDict, cast
 
 from callsheet.api.checking import check_plan
-from callsheet.api.dryrun import DryRun, dry_run_of
+from callsheet.api.dryrun import DryRun, dry_run_of, either
 from callsheet.api.policy_entries import servers_of_pinned
 from callsheet.api.proving import NO_ASSUMPTIONS, Assumptions, Proof, prove
 from callsheet.api.requirements import absent_tools, facts_of, with_inverses
@@ -290,7 +290,7 @@ def predict(text: PlanText, declared: DeclaredTools, options: PredictionOptions)
         raise CallsheetError(errors, text.source)
     plan = with_inverses(plan, registry)
     facts = facts_of(plan, registry, agents=declared.setup.agents)
-    asks = (*declared.setup.settings.approve, *options.approve)
+    asks = either(declared.setup.settings.approve, options.approve)
     dry_run = dry_run_of(plan, facts, inputs, options.assume, asks, options.price, source=text.source)
     if options.policy is None:
         return Prediction(text, dry_run, checked.diagnostics, not_asked, True, options.worlds)

@@ -258,12 +258,14 @@ class StepSchedule(NamedTuple):
 
 
 def schedule_of(
-    plan: Plan, facts: Mapping[str, ToolFacts], asks_first: Callable[[str], bool] = lambda tool: False
+    plan: Plan,
+    facts: Mapping[str, ToolFacts],
+    asks_first: Callable[[str, str], bool] = lambda tool, step: False,
 ) -> list[StepSchedule]:
     """What each step waits for on the schedule `auto`, in text order.
 
-    `asks_first` says for a tool whether its calls need an approval. In a graph each step waits for its
-    dependencies. Raises CallsheetError (RUN001) for a graph that cannot be run.
+    `asks_first` says for a tool and a step that calls it whether that needs an approval. In a graph each step
+    waits for its dependencies. Raises CallsheetError (RUN001) for a graph that cannot be run.
     """
     program = compile_plan(flat(plan, "the schedule of steps"), facts)
     if plan.order is Order.DAG:
@@ -277,7 +279,7 @@ def schedule_of(
             )
             for step in plan.steps
         ]
-    gated = {code.number for code in program.steps if code.tool and asks_first(code.tool)}
+    gated = {code.number for code in program.steps if code.tool and asks_first(code.tool, code.id)}
     links = links_of(program, gated)
     firsts: dict[int, int] = {}
     for number, step in enumerate(plan.steps):

@@ -203,7 +203,7 @@ def _step(sighting: Observations, place: int, reached: _Reached) -> StepForecast
         is_declared=is_declared,
         models=models_of_step(step, passage, knowledge),
         agent=None if step.call is None else agent_of_call(step.call, passage, knowledge),
-        needs_approval=step.call is not None and knowledge.needs_approval(step.call.tool),
+        needs_approval=step.call is not None and knowledge.needs_approval(step.call.tool, step.id),
         is_assumed=step.id in knowledge.assumed,
         is_computed=passage.is_computed and step.id not in knowledge.assumed,
         result=passage.binding.value if passage.binding is not None else None,

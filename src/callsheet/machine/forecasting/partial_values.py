@@ -241,7 +241,8 @@ def _one_call(tool: str, inputs: Sequence[JSON], arguments: Mapping[str, JSON], 
     return ModelUse(1, None, 0, False)
 
 
-def _no_approval(tool: str) -> bool:
+def nobody_asked(tool: str, step: str) -> bool:
+    """No call needs an approval."""
     return False
 
 
@@ -250,15 +251,15 @@ class Knowledge:
     """What is known about the world before a run.
 
     `facts` are by canonical tool name; a tool without facts is taken to be unsafe. `assumed` gives results by
-    step id. `needs_approval` says, for a canonical tool name, whether its calls need an approval. At most
-    `most_visits` items of a FOREACH are given with their arguments.
+    step id. `needs_approval` says, for a canonical tool name and a step that calls it, whether that needs an
+    approval. At most `most_visits` items of a FOREACH are given with their arguments.
     """
 
     facts: Mapping[str, ToolFacts] = field(default_factory=dict[str, ToolFacts])
     assumed: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     compute: Compute = _nothing
     ask_model: AskModel = _one_call
-    needs_approval: Callable[[str], bool] = _no_approval
+    needs_approval: Callable[[str, str], bool] = nobody_asked
     most_visits: int = 20
 
 

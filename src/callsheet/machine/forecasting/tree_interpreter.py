@@ -144,7 +144,7 @@ class _TreeInterpreter(BlockWalk):
             is_declared=is_declared,
             models=models_of_step(step, outcome, knowledge),
             agent=None if step.call is None else agent_of_call(step.call, outcome, knowledge),
-            needs_approval=step.call is not None and knowledge.needs_approval(step.call.tool),
+            needs_approval=step.call is not None and knowledge.needs_approval(step.call.tool, step.id),
             is_assumed=bool(tools),
             is_computed=row.is_computed and not tools,
             result=data_of(results[0]) if has_result and len(results) == 1 else _some_of(row),

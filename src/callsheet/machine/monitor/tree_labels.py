@@ -226,6 +226,13 @@ class LabelReading:
         self.history = self.history.taken_over(rules.policy)
         self.judging.apply(enforcement.judge, self.history, rules.policy)
 
+    def resume(self, literal: Label, clock: Label, links: int) -> None:
+        """Restore what was known of the plan itself and of the time, and how many calls have opened a link.
+
+        `literal` may be more than this policy says: that of each one before it counts.
+        """
+        self._literal, self.clock, self.known_links_opened = literal, clock, links
+
     # ------------------------------------------------------------ scopes
 
     def begin(self, names: Iterable[str]) -> Scope:

@@ -32,7 +32,6 @@ def tree_monitor_to_json(monitor: TreeMonitor, acts: Sequence[Activation]) -> di
         **calls_to_json(monitor.open_calls),
         "literal": str(monitor.literal),
         "policy": policy_hash(monitor.enforcement.policy),
-        "anew": monitor.is_anew,
         "observed": [list(one) for one in monitor.observed],
         **monitor.marks_to_json(),
         "clock": str(labels.clock),
@@ -47,7 +46,7 @@ def put_tree_monitor(monitor: TreeMonitor, acts: Sequence[Activation], data: Map
 
     Raises KeyError, IndexError, TypeError or ValueError if it is malformed or of a run under another policy.
     """
-    if data["policy"] != policy_hash(monitor.enforcement.policy) or data["anew"] != monitor.is_anew:
+    if data["policy"] != policy_hash(monitor.enforcement.policy):
         raise ValueError("it belongs to a run under another policy")
     reader = _Reader(monitor, data)
     labels = monitor.labels
@@ -58,7 +57,7 @@ def put_tree_monitor(monitor: TreeMonitor, acts: Sequence[Activation], data: Map
     monitor.literal = read_label(data["literal"])
     monitor.observed = [(str(step), str(text)) for step, text in data["observed"]]
     monitor.put_marks(data)
-    labels.clock, labels.known_links_opened = read_label(data["clock"]), int(data["links"])
+    labels.resume(monitor.literal, read_label(data["clock"]), int(data["links"]))
     if monitor.history.is_needed:
         monitor.history.restore(data["history"])
 

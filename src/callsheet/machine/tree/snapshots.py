@@ -18,8 +18,6 @@ from callsheet.ir.inverse import Fate
 from callsheet.ir.labels import Label, read_label
 from callsheet.ir.step import Call, Step
 from callsheet.ir.tree import Word
-from callsheet.machine.expressions import ExpressionFailed, FailureKind
-from callsheet.machine.expressions.values import FailureRecord
 from callsheet.machine.frames import TreeFrame
 from callsheet.machine.program import NOWHERE, StepCode
 from callsheet.machine.tree.activations import (
@@ -49,22 +47,16 @@ if TYPE_CHECKING:
 Keep: TypeAlias = "Callable[[Any], JSON]"
 Give: TypeAlias = "Callable[[Any], Any]"
 _Known = TypeVar("_Known")
-_TAGGED, _FAILURE = "tagged", "failure"
+_TAGGED = "tagged"
 
 
 def keeps(keep: Keep) -> Keep:
     """As `keep`, for any value of a plan tree. Raises ExpressionFailed for one that cannot be stored."""
 
     def kept(value: Any) -> JSON:
-        if type(value) in SCALARS:
+        if type(value) in SCALARS or is_data(value):
             return keep(value)
-        if isinstance(value, FailureRecord):
-            return {_FAILURE: tagged(dict(value))}
-        if is_data(value):
-            return keep(value)
-        if _has_failure(value):
-            raise ExpressionFailed(FailureKind.TYPE, "a failure inside a value")
-        return {_TAGGED: tagged(value)}
+        return {_TAGGED: tagged(value, tells_failures=True)}
 
     return kept
 
@@ -73,28 +65,11 @@ def gives(give: Give) -> Give:
     """The values that `keeps` has stored."""
 
     def given(stored: Any) -> Any:
-        if isinstance(stored, dict):
-            members = cast("dict[str, Any]", stored)
-            if _FAILURE in members:
-                return FailureRecord(untagged(members[_FAILURE]))
-            if _TAGGED in members:
-                return untagged(members[_TAGGED])
+        if isinstance(stored, dict) and _TAGGED in stored:
+            return untagged(cast("dict[str, Any]", stored)[_TAGGED])
         return give(stored)
 
     return given
-
-
-def _has_failure(value: Any) -> bool:
-    stack: list[Any] = [value]
-    while stack:
-        one = stack.pop()
-        if isinstance(one, FailureRecord):
-            return True
-        if isinstance(one, dict):
-            stack.extend(cast("dict[Any, Any]", one).values())
-        elif isinstance(one, list | tuple):
-            stack.extend(cast("list[Any]", one))
-    return False
 
 
 def layout(program: TreeProgram) -> str:

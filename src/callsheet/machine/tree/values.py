@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final, NamedTuple, cast
 
 from callsheet.ir import JSON
@@ -146,26 +147,32 @@ _FORMS: Final = (
 _READERS: Final = {form.name: form.read for form in _FORMS}
 
 
-def tagged(value: Any) -> JSON:
-    """A value as JSON data from which `untagged` makes an equal one of the same types."""
+def tagged(value: Any, *, tells_failures: bool = False) -> JSON:
+    """A value as JSON data from which `untagged` makes an equal one of the same types.
+
+    A failure becomes the dict of its fields, unless it `tells_failures` from dicts.
+    """
     if value is None or isinstance(value, bool | str | int):
         return value
     if isinstance(value, float) and math.isfinite(value):
         return value
+    part = partial(tagged, tells_failures=tells_failures)
     if isinstance(value, list):
-        return [tagged(one) for one in cast("list[Any]", value)]
+        return [part(one) for one in cast("list[Any]", value)]
     if isinstance(value, tuple):
-        return {_MARK: ["tuple", [tagged(one) for one in cast("tuple[Any, ...]", value)]]}
+        return {_MARK: ["tuple", [part(one) for one in cast("tuple[Any, ...]", value)]]}
     if isinstance(value, set | frozenset):
-        items = sorted((tagged(one) for one in cast("set[Any]", value)), key=repr)
+        items = sorted((part(one) for one in cast("set[Any]", value)), key=repr)
         return {_MARK: ["frozenset" if isinstance(value, frozenset) else "set", items]}
     if isinstance(value, Kept):
-        return {_MARK: ["kept", [value.kind, *(tagged(one) for one in value.parts)]]}
+        return {_MARK: ["kept", [value.kind, *(part(one) for one in value.parts)]]}
+    if tells_failures and isinstance(value, FailureRecord):
+        return {_MARK: ["failure", {key: part(held) for key, held in value.items()}]}
     if isinstance(value, dict):
         members = cast("dict[Any, Any]", value)
         if all(isinstance(key, str) for key in members) and _MARK not in members:
-            return {key: tagged(held) for key, held in members.items()}
-        return {_MARK: ["dict", [[tagged(key), tagged(held)] for key, held in members.items()]]}
+            return {key: part(held) for key, held in members.items()}
+        return {_MARK: ["dict", [[part(key), part(held)] for key, held in members.items()]]}
     form = next((one for one in _FORMS if isinstance(value, one.type)), None)
     if form is None:
         raise ExpressionFailed(FailureKind.TYPE, f"a {type(value).__name__} cannot leave the plan")
@@ -192,6 +199,8 @@ def untagged(data: Any) -> Any:
             return Kept(held[0], tuple(untagged(one) for one in held[1:]))
         case "dict":
             return {untagged(key): untagged(each) for key, each in held}
+        case "failure":
+            return FailureRecord({key: untagged(each) for key, each in held.items()})
         case _ if kind in _READERS:
             return _READERS[kind](held)
         case _:
