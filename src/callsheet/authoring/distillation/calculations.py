@@ -83,15 +83,18 @@ def calculated(values: tuple[JSON, ...], leaves: Sequence[Leaf], asked: frozense
     found: dict[str, Explained] = {}
     hits: set[float] = set()
     digits = _digits(values[0])
+    first = cast("float", values[0])
     for left, right in permutations(numbers, 2):
+        pairs = [*zip(left.values, right.values, strict=True)]
+        a, b = cast("tuple[float, float]", pairs[0])
         for form, function in _CALCULATIONS:
-            pairs = zip(
-                cast("tuple[float, ...]", left.values), cast("tuple[float, ...]", right.values), strict=True
-            )
-            results = tuple(function(a, b) for a, b in pairs)
-            if type(results[0]) is type(values[0]) and results[0] > 0 and _digits(results[0]) == digits:
-                hits.add(results[0])
-            if results == values:
+            result = function(a, b)
+            if type(result) is type(first) and result > 0 and _digits(result) == digits:
+                hits.add(result)
+            if result == first and all(
+                function(cast("float", one), cast("float", other)) == value
+                for (one, other), value in zip(pairs, values, strict=True)
+            ):
                 code = form.format(left.code, right.code)
                 conditions = (*left.conditions, *right.conditions)
                 found[code] = Explained(code, (left.source, right.source), conditions)

@@ -20,6 +20,7 @@ from callsheet.authoring.distillation.recorded_calls import RecordedCall, texts_
 from callsheet.authoring.distillation.rounds import Segment
 from callsheet.ir import JSON
 
+_PLACE = re.compile(r"\b(?:first|last)\b")
 NEAR = 0
 LOOP = 10
 BEFORE = 20
@@ -89,6 +90,7 @@ class Sources:
         """
         found = self.parts.get(one.name)
         if found is None:
+            times = (False, True) if _PLACE.search(self.inputs.request.lower()) else (False,)
             found = self.parts[one.name] = {}
             for code, items in all_lists(one.name, [*one.values] if one.is_list else one.values[0]):
                 read = [
@@ -101,7 +103,7 @@ class Sources:
                         one.nouns,
                         by_time=by_time,
                     )
-                    for by_time in (False, True)
+                    for by_time in times
                     for asked in (one.asked, one.asked | self.arguments)
                 ]
                 if read[0] is not None:
