@@ -23,7 +23,6 @@ from callsheet.machine.agents.talk import (
 )
 from callsheet.machine.ahead.state import ahead_from_json, ahead_to_json
 from callsheet.machine.budget import Budget, Refusal
-from callsheet.machine.expressions.values import ExpressionFailed
 from callsheet.machine.frames import SKIPPED, Attempt, Control, End, Frame, Group, Jump, NewPlan
 from callsheet.machine.limits import Limits
 from callsheet.machine.program import Program
@@ -63,14 +62,18 @@ def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, A
         return None
 
     tree = None
+    unstorable: tuple[type[Exception], ...] = (RecursionError,)
     if state.tree is not None:
         is_anew = state.trees > 1 or (state.monitor is not None and state.monitor.is_anew)
         if is_anew or state.tree.paused or state.tree.ending is not None:
             return None  # of a next part, the data would have to say how many there were, and what led to it
+        from callsheet.machine.expressions import ExpressionFailed  # noqa: PLC0415 - only for version 2
+
+        unstorable = (ExpressionFailed, RecursionError)
         tree, keep = _tree_writer(state, frames, keep)
     try:
         return _written(state, frames, members, tree, keep)
-    except (ExpressionFailed, RecursionError):
+    except unstorable:
         return None  # a value that a plan tree holds cannot be stored
 
 

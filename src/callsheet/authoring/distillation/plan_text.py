@@ -10,7 +10,7 @@ import ast
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
@@ -68,10 +68,15 @@ def plans(
     if its arguments are explained, since what it found may have been a reason.
     """
     either = (calls,) if [*calls] == [*every] else (calls, every)
-    tried = [_least(one, said, title, effects) for one in either if len(one) <= _MOST_CALLS]
-    tried.append((distilled(calls, said, title, effects), [*calls]))
+    seen = frozenset(chain.from_iterable(texts_in(call.result) for call in every))
+
+    def made(of: Sequence[RecordedCall]) -> DistilledPlan:
+        return distilled(of, said, title, effects, seen)
+
+    tried = [_least(one, made, effects) for one in either if len(one) <= _MOST_CALLS]
+    tried.append((made(calls), [*calls]))
     tried.sort(key=lambda one: one[0].cost)
-    yield _with_looks(*tried[0], every, said, title, effects)
+    yield _with_looks(*tried[0], every, made, effects)
     yield from tried
 
 
@@ -79,8 +84,7 @@ def _with_looks(
     plan: DistilledPlan,
     calls: Sequence[RecordedCall],
     every: Sequence[RecordedCall],
-    said: str,
-    title: str,
+    made: Callable[[Sequence[RecordedCall]], DistilledPlan],
     effects: Mapping[str, Effect],
 ) -> tuple[DistilledPlan, list[RecordedCall]]:
     """The plan with the calls that looked at what may have been a reason to go on."""
@@ -92,7 +96,7 @@ def _with_looks(
     for tool in dict.fromkeys(call.tool for call in looks):
         group = [call for call in looks if call.tool == tool]
         more = sorted((*kept, *group), key=lambda one: one.place)
-        other = distilled(more, said, title, effects) if len(group) > 1 else plan
+        other = made(more) if len(group) > 1 else plan
         if _is_guarded(other, plan):
             plan, kept = other, more
     counts = Counter(call.tool for call in looks)
@@ -100,7 +104,7 @@ def _with_looks(
         if any(one.tool == call.tool and one.args == call.args for one in kept):
             continue
         more = sorted((*kept, call), key=lambda one: one.place)
-        other = distilled(more, said, title, effects)
+        other = made(more)
         if _is_guarded(other, plan):
             plan, kept = other, more
     return plan, kept
@@ -114,11 +118,13 @@ def _is_guarded(plan: DistilledPlan, before: DistilledPlan) -> bool:
 
 
 def _least(
-    calls: Sequence[RecordedCall], said: str, title: str, effects: Mapping[str, Effect]
+    calls: Sequence[RecordedCall],
+    made: Callable[[Sequence[RecordedCall]], DistilledPlan],
+    effects: Mapping[str, Effect],
 ) -> tuple[DistilledPlan, list[RecordedCall]]:
     """The plan without the reading calls that it does not need: all of a tool, or one of a few."""
     kept = [*calls]
-    plan = distilled(kept, said, title, effects)
+    plan = made(kept)
     reads = Counter(call.tool for call in calls if only_reads(call.tool, effects))
     groups = [{call.place for call in calls if call.tool == tool} for tool in reads]
     groups += [{call.place} for call in calls[::-1] if 1 < reads[call.tool] <= _FEW]
@@ -126,7 +132,7 @@ def _least(
         rest = [one for one in kept if one.place not in group]
         if not rest or len(rest) == len(kept):
             continue
-        other = distilled(rest, said, title, effects)
+        other = made(rest)
         keeps_tests = other.text.count(_TEST) >= plan.text.count(_TEST)
         is_simpler = other.unexplained <= plan.unexplained and other.cost < plan.cost and keeps_tests
         if is_simpler or other.cost[0] < plan.cost[0]:
@@ -135,9 +141,13 @@ def _least(
 
 
 def distilled(
-    calls: Sequence[RecordedCall], said: str, title: str, effects: Mapping[str, Effect] = _NO_EFFECTS
+    calls: Sequence[RecordedCall],
+    said: str,
+    title: str,
+    effects: Mapping[str, Effect] = _NO_EFFECTS,
+    seen: frozenset[str] = frozenset(),
 ) -> DistilledPlan:
-    """The plan of these calls; there is at least one."""
+    """The plan of these calls; there is at least one. `seen` are the texts in the results of the run."""
     names = {call.tool.lower() for call in calls} | {"main", "row", "each", "one"}
     words = (re.split(r"\W|_", text.lower()) for call in calls for text in (call.tool, *call.args))
     vocabulary = chain(chain.from_iterable(words), *(_fields_of(call.result) for call in calls))
@@ -149,6 +159,7 @@ def distilled(
         reads=frozenset(call.tool for call in calls if only_reads(call.tool, effects)),
         changed=frozenset(chain.from_iterable(texts_in(call.args) for call in changing)),
         open_condition=condition_in(said),
+        seen=seen,
     )
     for segment in segments(calls, writer.sources.is_known, writer.reads):
         writer.write(segment)

@@ -70,6 +70,8 @@ class Writer:
     """The tools that change nothing."""
     changed: frozenset[str] = frozenset()
     """The texts in the arguments of calls that changed something."""
+    seen: frozenset[str] = frozenset()
+    """The texts in the results of all calls of the run, also of those that the plan leaves out."""
     open_condition: str = ""
     """The word of the user's condition, as long as nothing is written for it."""
     decided: str = ""
@@ -506,7 +508,7 @@ class Writer:
             return Explained(self.inputs.said_input(name, first), ())
         known = [*sources, *self.inputs.words_in(name, values), *self.inputs.numbers_said(values)]
         found = explain(name, values, known, self.inputs.is_expected, asked_figures(self.inputs.request))
-        if found is not None:
+        if found is not None and not self.is_rather_copied(found, values):
             return found
         is_own = isinstance(first, str) and bool(re.search(r"\w", first)) and self.inputs.is_expected(first)
         if is_same and (is_own or (is_read and guards.is_paging(name, first))):
@@ -519,6 +521,11 @@ class Writer:
         listing = self.inputs.input_for(f"{name}s", [*values], SAID if are_said else "a model chose them")
         item = self.sources.item_of(listing, tuple(values), LOOP)
         return Explained(item.code, (item,))
+
+    def is_rather_copied(self, found: Explained, values: Sequence[JSON]) -> bool:
+        """Whether values that the user's words would give are texts that tools have answered."""
+        from_user = all(source.is_given for source in found.used)
+        return from_user and all(isinstance(value, str) and value in self.seen for value in values)
 
     def is_partly_known(self, name: str, values: Sequence[JSON], sources: Sequence[Source]) -> bool:
         """Whether objects or lists are alike in all rounds, and something in them is known."""
