@@ -133,6 +133,8 @@ REFUSED = {
         "PYT015",
         3,
     ),
+    "from itertools import chain\nasync def main():\n    it = iter([1, 2])\n    for x in chain([7], it):\n"
+    "        await score(x)\n        break\n    return list(it)": ("PYT015", 4),
     "async def main():\n    n = await score(1)\n    while True:\n        n += 1": ("PYT012", 3),
     "async def main():\n    while True:\n        await score(1)": ("PYT012", 2),
     "import random\nasync def main():\n    return random.choice([await score(1)])": ("PYT026", 3),

@@ -185,7 +185,18 @@ class Calls(Scope, ABC):
         return [] if is_plain and any(self.helper(one) is None for one in found) else found
 
     def with_choices(self, node: ast.stmt) -> ast.stmt:
-        """An assignment of a literal table of functions, or of one of several, with names in their places."""
+        """Assignments of a literal table of functions, or of one of several, with names in their places.
+
+        In a statement that awaits, those that it is taken apart into come here one by one.
+        """
+        if isinstance(node, (ast.If, ast.For, ast.While, ast.Try, ast.Match)) and not waits(node):
+            if not any(self._chooses(one) for one in own_nodes(node)):
+                return node
+            made = copy.deepcopy(node)
+            for one in own_nodes(made):
+                if isinstance(one, (ast.Assign, ast.AnnAssign)) and self._chooses(one):
+                    one.value = cast("ast.Assign", self.with_choices(one)).value
+            return made
         if not isinstance(node, (ast.Assign, ast.AnnAssign)) or node.value is None:
             return node
         found = self._functions_in(node.value)
@@ -196,6 +207,13 @@ class Calls(Scope, ABC):
         made = copy.copy(node)
         made.value = named_functions(node.value)
         return made
+
+    def _chooses(self, one: ast.AST) -> bool:
+        match one:
+            case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value):
+                return bool(self._functions_in(value))
+            case _:
+                return False
 
     def member(self, call: ast.expr, out: core.Block, into: str | None) -> core.Core:
         """What awaiting this does, its arguments evaluated; nothing is appended for the call itself."""

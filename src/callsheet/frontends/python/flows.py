@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
-from callsheet.frontends.python.container_words import iterators_set
 from callsheet.frontends.python.inlining import (
     Fresh,
     Generator,
@@ -76,79 +74,6 @@ def flows_as_loops(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     if flows.is_changed:
         _without_unused(module, generators)
     return flows.is_changed
-
-
-def iterators_as_steps(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
-    """Write loops that await over an iterator of which others take items as loops of its steps.
-
-    >>> module = ast.parse('''async def main(xs):
-    ...     it = iter(xs)
-    ...     for one in it:
-    ...         await post(one)
-    ...         break
-    ...     return list(it)''')
-    >>> iterators_as_steps(module, list(ast.walk(module)))
-    True
-    >>> print(ast.unparse(module.body[0].body[1]))
-    while True:
-        taken_at_1 = False
-        for one in it:
-            taken_at_1 = True
-            break
-        if not taken_at_1:
-            break
-        await post(one)
-        break
-    """
-    modules = {
-        each.asname or each.name: f"{one.module}.{each.name}"
-        for one in module.body
-        if isinstance(one, ast.ImportFrom)
-        for each in one.names
-    }
-
-    def full_name(value: ast.expr) -> str:
-        return modules.get(name_called(value), name_called(value))
-
-    is_changed = False
-    for function in nodes:
-        if not isinstance(function, ast.AsyncFunctionDef):
-            continue
-        inner = list(own_nodes(function))
-        held = {name for one in inner for name in iterators_set(one, full_name)}
-        read = Counter(one.id for one in inner if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load))
-        stepped = {
-            id(one)
-            for one in inner
-            if isinstance(one, ast.For)
-            and isinstance(one.iter, ast.Name)
-            and one.iter.id in held
-            and read[one.iter.id] > 1
-            and any(map(waits, one.body))
-            and not _breaks(one.orelse)
-        }
-        if stepped:
-            _Stepping(stepped, Fresh(nodes)).visit(function)
-            is_changed = True
-    return is_changed
-
-
-class _Stepping(ast.NodeTransformer):
-    """Writes loops as ones that take one item of their iterator in each turn."""
-
-    def __init__(self, loops: set[int], fresh: Fresh) -> None:
-        self.loops, self.fresh = loops, fresh
-
-    def visit_For(self, node: ast.For) -> ast.stmt:
-        """A loop."""
-        self.generic_visit(node)
-        if id(node) not in self.loops:
-            return node
-        taken = self.fresh("taken")
-        step: ast.stmt = ast.For(node.target, node.iter, [_set(taken, True, node), ast.Break()], [])
-        over = ast.If(ast.UnaryOp(ast.Not(), ast.Name(taken, ast.Load())), [*node.orelse, ast.Break()], [])
-        body = [_set(taken, False, node), step, over, *node.body]
-        return placed(ast.While(ast.Constant(True), body, []), node)
 
 
 def _is_endless(node: ast.FunctionDef) -> bool:
@@ -364,11 +289,11 @@ class _Flows:
         if found is None or not yields or _yields_guarded(found[1]):
             return None
         before, body = found
-        breaks = _breaks(one.body) or limit is not None
+        is_broken = breaks(one.body) or limit is not None
         returns = [each for each in own_nodes(*body) if isinstance(each, ast.Return)]
         over, left = self.fresh("over"), self.fresh("left")
         count = self.fresh("count")
-        is_left = breaks or bool(returns)
+        is_left = is_broken or bool(returns)
         places = {
             id(each): self._turn(one, each, over, left, count if limit is not None else None)
             for each in yields
@@ -377,7 +302,7 @@ class _Flows:
             places = {key: copy.deepcopy(value) for key, value in places.items()}
         if is_left:
             wanted = {id(each) for each in returns} | (
-                {id(each) for each in yields} if breaks else set[int]()
+                {id(each) for each in yields} if is_broken else set[int]()
             )
             inside: set[int] = set()
             loops_around(body, wanted, inside)
@@ -392,7 +317,7 @@ class _Flows:
             before.append(placed(ast.Assign([ast.Name(count, ast.Store())], limit), one))
             test = ast.Compare(ast.Name(count, ast.Load()), [ast.Gt()], [ast.Constant(0)])
             body = [placed(ast.If(test, body, []), one)]
-        if one.orelse and breaks:
+        if one.orelse and is_broken:
             body.append(
                 placed(ast.If(ast.UnaryOp(ast.Not(), ast.Name(left, ast.Load())), one.orelse, []), one)
             )
@@ -405,7 +330,7 @@ class _Flows:
         value = cast("ast.Yield", yielded.value).value or ast.copy_location(ast.Constant(None), yielded)
         taken = placed(ast.Assign([copy.deepcopy(one.target)], value), one.target)
         body = copy.deepcopy(one.body)
-        has_break, has_continue = _breaks(body), _continues(body)
+        has_break, has_continue = breaks(body), _continues(body)
         if has_break:
             notes = [_set(over, True, one)] + ([_set(left, True, one)] if one.orelse else [])
             body = _Noting(notes).block(body)
@@ -482,7 +407,8 @@ class _Leaves(ast.NodeVisitor):
             self.generic_visit(node)
 
 
-def _breaks(body: Sequence[ast.stmt]) -> bool:
+def breaks(body: Sequence[ast.stmt]) -> bool:
+    """Whether a block breaks the loop around it."""
     visitor = _Leaves(ast.Break)
     for one in body:
         visitor.visit(one)

@@ -130,9 +130,13 @@ def put(node: Node, value: Node) -> None:
     if top.named:
         inside(top)
         top = find(top)
+    if any(find(one) is find(value) for one in top.held):
+        return
+    if len(top.held) == _MOST_APART:
+        top.held = list(dict.fromkeys(map(find, top.held)))
     if len(top.held) == _MOST_APART:
         merge(top.held[-1], value)
-    elif not any(find(one) is find(value) for one in top.held):
+    else:
         top.held.append(value)
 
 
@@ -201,19 +205,22 @@ def transfer(pairs: Pairs, doubled: Iterable[Node]) -> list[Node]:
             seen.setdefault(one, set()).add(find(outer))
     twice = {find(one) for one in doubled}
     wanted = frozenset(one for one, outer in seen.items() if len(outer) > 1 or one in twice)
-    known = _matched(pairs, wanted)
+    known = _matched(pairs, wanted, puts=True)
     return [known[one] for one in twice if one in known]
 
 
 def counterparts(pairs: Pairs, wanted: Iterable[Node]) -> list[Node]:
-    """The objects of a caller that some of a function are."""
+    """The objects of a caller that some of a function are, but for those that the function puts into them."""
     among = frozenset(map(find, wanted))
-    known = _matched(pairs, among)
+    known = _matched(pairs, among, puts=False)
     return [find(known[one]) for one in among if one in known]
 
 
-def _matched(pairs: Pairs, wanted: frozenset[Node]) -> dict[Node, Node]:
-    """The objects of a caller by those of the function, on all ways to the wanted ones."""
+def _matched(pairs: Pairs, wanted: frozenset[Node], *, puts: bool) -> dict[Node, Node]:
+    """The objects of a caller by those of the function, on all ways to the wanted ones.
+
+    With `puts`, what the function puts into an object is put into that of the caller.
+    """
     known: dict[Node, Node] = {}
     todo = [(inner, outer) for inner, outer in pairs if wanted and holds(inner, wanted)]
     while todo:
@@ -222,7 +229,7 @@ def _matched(pairs: Pairs, wanted: frozenset[Node]) -> dict[Node, Node]:
             merge(known[inner], outer)
             continue
         known[inner] = outer
-        for one in inner.held:
+        for one in inner.held if puts else ():
             if holds(one, wanted):
                 held = known.get(find(one)) or Node()
                 put(outer, held)

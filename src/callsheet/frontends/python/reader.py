@@ -36,10 +36,11 @@ from callsheet.frontends.python.definitions import (
 )
 from callsheet.frontends.python.exceptions import denials_apart, error_tuples_in_place, suppress_as_try
 from callsheet.frontends.python.failures import InFunctions
-from callsheet.frontends.python.flows import flows_as_loops, iterators_as_steps
+from callsheet.frontends.python.flows import flows_as_loops
 from callsheet.frontends.python.function_facts import Ids, Result
 from callsheet.frontends.python.function_tables import tables_by_place
 from callsheet.frontends.python.group_handlers import group_handlers_as_plain
+from callsheet.frontends.python.iterator_steps import iterators_as_steps
 from callsheet.frontends.python.links import Linking
 from callsheet.frontends.python.methods import declare_fields, methods_as_functions
 from callsheet.frontends.python.mixed_calls import mixed_calls_as_one, spread_calls_as_functions

@@ -255,6 +255,10 @@ def _choices(node: ast.expr) -> list[ast.expr]:
             return parts
         case ast.IfExp(body=one, orelse=other):
             return [each for part in (one, other) for each in (_choices(part) or [part])]
+        case ast.Subscript(value=ast.Dict() as table):
+            return _choices(table)
+        case ast.Call(func=ast.Attribute(attr="get", value=ast.Dict() as table), args=[_, *others]):
+            return [*_choices(table), *others]
         case ast.Call(func=ast.Attribute(attr="get"), args=[_, ast.Name() as other], keywords=[]):
             return [other]
         case ast.Name():
@@ -335,8 +339,14 @@ def named_functions(node: ast.expr) -> ast.expr:
             made.elts = [named_functions(one) for one in made.elts]
         case ast.IfExp():
             made.body, made.orelse = named_functions(made.body), named_functions(made.orelse)
-        case ast.Call(args=[key, other]):
-            made.args = [key, named_functions(other)]
+        case ast.Subscript(value=table):
+            made.value = named_functions(table)
+        case ast.Call(func=ast.Attribute(value=holder) as func, args=[key, *others]):
+            if isinstance(holder, ast.Dict):
+                made.func = ast.copy_location(
+                    ast.Attribute(named_functions(holder), func.attr, func.ctx), func
+                )
+            made.args = [key, *map(named_functions, others)]
         case ast.Name(id=name):
             return ast.copy_location(ast.Constant(name), node)
         case _:
