@@ -141,6 +141,7 @@ def test_command_line_rule_matching_no_step_is_warning(machine):
     machine.write("p.ltp", 'S1: @ADD (1) > $n\nS2: @RESPOND ("$n")\n')
     result = machine("run", "p.ltp", *TOOLS, "--approve", "ad")
     assert "warning RUN032: no step calls @AD" in result.stderr
+    assert "a step is named by its id" in result.stderr
 
 
 @pytest.mark.parametrize("head", ["# ltp: 1\nPLAN_START\n", "# ltp: 2\n"])

@@ -117,16 +117,18 @@ def idle_rules(plan: Plan, approve: Iterable[str], limited: Iterable[str] = ()) 
     called = {step.call.tool for step in plan.steps if step.call is not None}
     called |= {name for _, call in agent_steps(plan) for name in tools_named(call) or ()}
     steps = {canonical_tool_name(step.id) for step in plan.steps if step.call is not None}
-    rules = [(name, "whose calls need approval") for name in approve if name not in steps]
-    rules += [(name, "whose calls are limited") for name in limited]
+    hint = "check the name: `callsheet tools`"
+    named = f"{hint}; a step is named by its id"
+    rules = [(name, "whose calls need approval", named) for name in approve if name not in steps]
+    rules += [(name, "whose calls are limited", hint) for name in limited]
     return tuple(
         Diagnostic(
             "RUN032",
             Severity.WARNING,
             f"no step calls @{name}, {rule}",
-            help="check the name: `callsheet tools`",
+            help=help_,
         )
-        for name, rule in rules
+        for name, rule, help_ in rules
         if not any(covers([name], tool) for tool in called)
     )
 

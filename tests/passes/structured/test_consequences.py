@@ -7,7 +7,7 @@ from callsheet.ir import Effect
 from callsheet.passes import ToolSignature, check
 from callsheet.passes.structured.consequences import consequences, sentences, spelled
 
-SCHEMA = {"properties": {"x": {"type": "integer"}}}
+SCHEMA = {"properties": {"x": {"type": "integer"}, "y": {"type": "integer"}}}
 TOOLS = {
     "LOOK": ToolSignature.from_schema(SCHEMA, Effect.READ),
     "CHANGE": ToolSignature.from_schema(SCHEMA),
@@ -72,6 +72,15 @@ def test_lookup_of_which_neither_result_nor_failure_counts_is_doubted(text: str,
         ("S1: @LOOK () > $r\nS2: @CHANGE (x=$r[0].id)", [("CHK134", "S2")]),
         ("S1: @LOOK (x=1) > $r\nS2: @CHANGE (x=$r[0].id)", []),
         ("S1: @LOOK () > $r\nLET $a = sorted($r)\nS2: @CHANGE (x=$a[0])", []),
+        ("S1: @LOOK () > $r\n?IF ($r) {\n  S2: @CHANGE (x=$r[0].id)\n}", [("CHK134", "S2")]),
+        ("S1: @LOOK () > $r\n?IF ($r[0].a == 1) {\n  S2: @CHANGE (x=$r[0].id)\n}", []),
+        ("S1: @LOOK () > $r\n?IF (len($r) != 1) {\n  FAIL (1)\n}\nS2: @CHANGE (x=$r[0].id)", []),
+        ("S1: @LOOK () > $r\nS2: @CHANGE (x=$r[0], y=$r[1])", []),
+        (
+            "S1: @LOOK () > $r\n?REPEAT (max=9) WHILE ($r) {\n"
+            "  S2: @CHANGE (x=$r[0].id)\n  S3: @LOOK () > $r\n}",
+            [],
+        ),
     ],
 )
 def test_change_for_which_neither_the_item_nor_the_condition_nor_the_choice_counts_is_doubted(

@@ -7,6 +7,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from time import process_time
 
 import pytest
 from hypothesis import given, settings
@@ -105,7 +106,7 @@ def test_highlighting_agrees_with_parser(path: Path) -> None:
     check(text, parse(text).require())
 
 
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(plans())
 def test_highlighting_of_any_printed_plan_agrees_with_parser(plan) -> None:
     """In every canonical text each tool, text, number, reference, output and id has its own class."""
@@ -120,6 +121,15 @@ def test_highlighted_pieces_are_in_order_for_any_text(syntax, text) -> None:
     for span, _ in scan(text, RULES[syntax]):
         assert at <= span.start < span.end <= len(text)
         at = span.end
+
+
+@pytest.mark.parametrize("syntax", [*RULES])
+def test_long_lines_take_time_in_proportion_to_their_length(syntax) -> None:
+    """A server scans texts of others, and nothing else runs meanwhile."""
+    begun = process_time()
+    for start in ("", "- ", "{"):
+        assert len([*scan(start + " " * 15_000, RULES[syntax])]) <= 1
+    assert process_time() - begun < 1.5
 
 
 @pytest.mark.parametrize("path", ALL, ids=lambda p: p.stem)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from callsheet import lazy
 from callsheet.authoring.compiler.review import PART, plain
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import CallKind, Literal
@@ -23,6 +24,7 @@ from callsheet.ir.tree import (
     Tree,
     Try,
     Word,
+    acts,
     all_statements,
     operands,
 )
@@ -33,13 +35,17 @@ def told_without_call(tree: Tree, goal: str) -> Iterator[Diagnostic]:
     """CMP013 for each name of a goal that an answer has, and no call and no condition.
 
     Names are words with a capital within a sentence, which tell nothing where many have one, as in German,
-    and parts with an `@` or with letters and digits.
+    and parts with an `@` or with letters and digits; no quantities (`5kg`, `3pm`). A call has also the words
+    of its tool, and of a name with digits it may have these alone (`quarter=3` for Q3).
 
     >>> from callsheet.frontends.python import read_python
     >>> plan = read_python('async def main(): await close(); return "Closed, and Lena was told of it."').plan
     >>> [one.message for one in told_without_call(plan.tree, "Close the shop and tell Lena.")]
     ['the answer speaks of Lena, and no call or condition does']
     >>> [one.message for one in told_without_call(plan.tree, "Close the shop.")]
+    []
+    >>> plan = read_python('async def main(): await post_slack(quarter=3); return "Q3, 5kg: on Slack."').plan
+    >>> [one.message for one in told_without_call(plan.tree, "Please post the 5kg of Q3 to Slack now.")]
     []
     """
     named = dict.fromkeys(_named_in(goal))
@@ -55,12 +61,14 @@ def told_without_call(tree: Tree, goal: str) -> Iterator[Diagnostic]:
         for node in nodes(whole)
         if isinstance(node, Literal)
     }
+    done |= {plain(one.tool) for one in acts(tree)}
     for one in answers:
         text = " ".join(part for value in one.values for part in _texts_of(value))
         words = {plain(part.partition("'")[0]) for part in PART.findall(text)}
         for name in named:
             spelled = plain(name)
-            if spelled in words and not any(spelled in each for each in done):
+            digits = "".join(filter(str.isdigit, spelled))
+            if spelled in words and digits not in done and not any(spelled in each for each in done):
                 yield Diagnostic(
                     "CMP013",
                     Severity.WARNING,
@@ -80,7 +88,13 @@ def _named_in(goal: str) -> Iterator[str]:
     words = [match[0].strip(".:!?").partition("'")[0] for match in PART.finditer(goal)]
     begins = [not before or before[-1] in ".:!?\n" for before in _before_each_part(goal)]
     mixed = [
-        "@" in word or (any(c.isdigit() for c in word) and any(c.isalpha() for c in word)) for word in words
+        "@" in word
+        or (
+            any(c.isdigit() for c in word)
+            and any(c.isalpha() for c in word)
+            and not _QUANTITY.fullmatch(word)
+        )
+        for word in words
     ]
     capitals = [
         len(word) > 1
@@ -92,6 +106,10 @@ def _named_in(goal: str) -> Iterator[str]:
     for word, is_capital, is_mixed in zip(words, capitals, mixed, strict=True):
         if is_mixed or (is_capital and are_names):
             yield word
+
+
+_QUANTITY = lazy.pattern(r"\d[\d.,:]*[^\W\d_]{1,3}")
+"""A number and its unit."""
 
 
 def _before_each_part(text: str) -> Iterator[str]:

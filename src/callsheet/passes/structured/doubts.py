@@ -10,7 +10,19 @@ from typing import NamedTuple
 
 from callsheet.diagnostics import Severity
 from callsheet.ir import CallKind, Literal
-from callsheet.ir.expression import Call, Expression, Field, Index, Unary, UnaryOp, Variable, variables_in
+from callsheet.ir.expression import (
+    Call,
+    Compared,
+    Comparison,
+    Expression,
+    Field,
+    Index,
+    Unary,
+    UnaryOp,
+    Variable,
+    nodes,
+    variables_in,
+)
 from callsheet.ir.tree import (
     Act,
     Assign,
@@ -19,7 +31,10 @@ from callsheet.ir.tree import (
     If,
     Let,
     Recovery,
+    Repeat,
+    Require,
     Say,
+    Statement,
     Tree,
     all_statements,
     blocks_of_failure,
@@ -201,29 +216,43 @@ def _acts_without_handler(tree: Tree) -> Iterator[Act]:
 
 
 def _first_of_all(body: Block, tools: Mapping[str, ToolSignature], report: Report) -> None:
-    """CHK134 for a change of what stands at a fixed place of a list that was looked up without arguments."""
-    lists: dict[str, Act] = {}
-    firsts: dict[str, Act] = {}
+    """CHK134 for a change of what stands at a fixed place of a list that was looked up without arguments.
+
+    None where a condition in front looks at the item or asks whether there is only one, where one call takes
+    several places, as of a pair, and in a loop that looks the list up again.
+    """
+    found = _Found({}, {})
+    decided: set[str] = set()
+    again: dict[str, list[set[str]]] = {}
     for one in statements(body):
+        decided.update(lookup.id for each in _conditions(one) for lookup in found.decided_by(each))
+        if isinstance(one, Repeat):
+            inside = [*statements(one.body)]
+            names = {name for each in inside for name in variables_set(each)}
+            for each in inside:
+                again.setdefault(each.id, []).append(names)
         if isinstance(one, Act) and may_change(one, tools):
-            found = (_at_place(given, lists, firsts) for given in operands(one))
-            lookup = next(filter(None, found), None)
-            if lookup is not None:
-                report.add(
-                    "CHK134",
-                    f"@{one.tool} gets one of all that @{lookup.tool} finds by its place alone",
-                    one,
-                    severity=Severity.WARNING,
-                    help="choose it by what is known of it, in a condition or a comprehension",
-                )
-        taken = _at_place(one.value, lists, firsts) if isinstance(one, Let | Assign) else None
+            items = [item for given in operands(one) if (item := found.item(given)) is not None]
+            lookups = {lookup.id: lookup for lookup, _ in items}
+            is_one_of_each = len({(lookup.id, place) for lookup, place in items}) == len(lookups)
+            for lookup in lookups.values() if is_one_of_each else ():
+                loops = again.get(one.id, ())
+                if lookup.id not in decided and all(own.isdisjoint(variables_set(lookup)) for own in loops):
+                    report.add(
+                        "CHK134",
+                        f"@{one.tool} gets one of all that @{lookup.tool} finds by its place alone",
+                        one,
+                        severity=Severity.WARNING,
+                        help="choose it by what is known of it, in a condition or a comprehension",
+                    )
+        taken = found.item(one.value) if isinstance(one, Let | Assign) else None
         for name in variables_set(one):
-            lists.pop(name, None)
-            firsts.pop(name, None)
+            found.lists.pop(name, None)
+            found.items.pop(name, None)
             if taken is not None:
-                firsts[name] = taken
+                found.items[name] = taken
             elif isinstance(one, Act) and _finds_all(one, tools):
-                lists[name] = one
+                found.lists[name] = one
 
 
 def _finds_all(act: Act, tools: Mapping[str, ToolSignature]) -> bool:
@@ -233,15 +262,52 @@ def _finds_all(act: Act, tools: Mapping[str, ToolSignature]) -> bool:
     return is_lookup and all(isinstance(one, Literal) and one.value is None for one in given)
 
 
-def _at_place(node: Expression, lists: Mapping[str, Act], firsts: Mapping[str, Act]) -> Act | None:
-    """The lookup of a list of which an expression is an item at a fixed place, or a part of such an item."""
-    while True:
-        match node:
-            case Index(target=Variable(name=name), index=Literal(value=int())) if name in lists:
-                return lists[name]
-            case Variable(name=name):
-                return firsts.get(name)
-            case Index(target=inner) | Field(target=inner):
-                node = inner
-            case _:
-                return None
+def _conditions(one: Statement) -> Iterator[Expression]:
+    """The conditions that a statement decides by before what is inside it."""
+    match one:
+        case If(branches=branches):
+            yield from (branch.condition for branch in branches)
+        case Require(condition=condition):
+            yield condition
+        case Repeat(while_=condition) if condition is not None:
+            yield condition
+        case _:
+            return
+
+
+class _Found(NamedTuple):
+    """What variables hold of lookups: whole lists, and items with their places."""
+
+    lists: dict[str, Act]
+    items: dict[str, tuple[Act, int]]
+
+    def item(self, node: Expression) -> tuple[Act, int] | None:
+        """The lookup and the place of the item that an expression is, or is a part of."""
+        while True:
+            match node:
+                case Index(target=Variable(name=name), index=Literal(value=int() as place)) if (
+                    name in self.lists
+                ):
+                    return self.lists[name], place
+                case Variable(name=name):
+                    return self.items.get(name)
+                case Index(target=inner) | Field(target=inner):
+                    node = inner
+                case _:
+                    return None
+
+    def decided_by(self, condition: Expression) -> Iterator[Act]:
+        """The lookups of which a condition looks at a part of an item, or asks whether there is only one."""
+        for node in nodes(condition):
+            match node:
+                case Index(target=inner) | Field(target=inner):
+                    item = self.item(inner)
+                    if item is not None:
+                        yield item[0]
+                case Compared(
+                    first=Call(function="len", arguments=(Variable(name=name),)),
+                    rest=((Comparison.EQ | Comparison.NE | Comparison.GT | Comparison.LE, Literal(value=1)),),
+                ) if name in self.lists:
+                    yield self.lists[name]
+                case _:
+                    pass

@@ -39,7 +39,7 @@ _REFERENCE: Final = Rule(r"\$\{[^}\n]*\}?", (Scope.VARIABLE,))
 _KEY: Final = rf"(?:{NAME}|\"(?:[^\"\\\n]|\\.)*\")"
 DATA: Final[tuple[Rule | Region, ...]] = (
     Rule(r"(?:^|(?<=[ \t]))#[^\n]*", (Scope.COMMENT,)),
-    Rule(rf"(?:^[ \t]*(?:-[ \t]+)*|(?<=[{{,]))[ \t]*({_KEY})[ \t]*(:)(?=\s)", (Scope.PATH, Scope.BRACKET)),
+    Rule(rf"(?:^|(?<=[{{,]))[ \t]*(?:-[ \t]+)*({_KEY})[ \t]*(:)(?=\s)", (Scope.PATH, Scope.BRACKET)),
     Rule(r"(\"(?:[^\"\\\n]|\\.)*\")[ \t]*(:)", (Scope.PATH, Scope.BRACKET)),
     Region('"', '"|$', (_ESCAPE, _REFERENCE), Scope.STRING, Scope.STRING, Scope.STRING),
     Region(r"(?<!\w)'", "'|$", (_REFERENCE,), Scope.STRING, Scope.STRING, Scope.STRING),
