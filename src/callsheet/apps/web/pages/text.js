@@ -143,7 +143,8 @@ function replaceText({ view, own }, text) {
   let behind = 0;
   while (behind < most - from && before[before.length - 1 - behind] === text[text.length - 1 - behind]) behind += 1;
   const changes = { from, to: before.length - behind, insert: text.slice(from, text.length - behind) };
-  view.dispatch({ changes, annotations: own.of(true) });
+  // an event of its own is undone by itself, and not with what was typed just before
+  view.dispatch({ changes, annotations: own.of(true), userEvent: "replace" });
 }
 
 // ---------------------------------------------------------------- colours, hints and findings
