@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
-from callsheet.diagnostics import Diagnostic
+from callsheet.diagnostics import Diagnostic, WordFix
 
 _OTHER: Final = r"(?P<path>\S+) \?\? (?P<other>\"none\"|\[\]|\{\}|0)"
 
@@ -65,6 +65,10 @@ def in_python(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     'row.owner may be None, which has no field mail'
     >>> said.help
     'say what stands for it: row.owner if row.owner is not None else "none"'
+    >>> typo = Diagnostic("CHK040", Severity.ERROR, "no tool is called @SEND_MIAL",
+    ...                   swap=WordFix("SEND_MIAL", ("SEND_MAIL",)))
+    >>> [said.swap.meant for said in in_python([typo])]
+    [('send_mail',)]
     """
     return tuple(map(_translated, found))
 
@@ -75,9 +79,12 @@ def _translated(one: Diagnostic) -> Diagnostic:
     message = _written(one.message)
     help_ = None if one.help is None else _written(one.help)
     fix = None if one.fix is not None and any("$" in edit.text for edit in one.fix.edits) else one.fix
-    if (message, help_, fix) == (one.message, one.help, one.fix):
+    swap = one.swap
+    if swap is not None and f"@{swap.word}" in one.message:
+        swap = WordFix(swap.word.lower(), tuple(tool.lower() for tool in swap.meant))
+    if (message, help_, fix, swap) == (one.message, one.help, one.fix, one.swap):
         return one
-    return replace(one, message=message, help=help_, fix=fix)
+    return replace(one, message=message, help=help_, fix=fix, swap=swap)
 
 
 def _written(text: str) -> str:
