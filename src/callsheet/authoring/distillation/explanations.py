@@ -101,7 +101,7 @@ def explain(
     if found:
         best = min(found, key=lambda leaf: (leaf.key != name, leaf.source.rank, len(leaf.code)))
         conditions = (*best.conditions, *_agreeing(best, found))
-        return Explained(best.code, (best.source,), conditions, is_only=bool(best.conditions))
+        return Explained(best.code, (best.source,), conditions, is_only=best.is_only)
     figures = [*asked_leaves(leaves, asked)]
     counted = [leaf for leaf in figures if _same(leaf.values, wanted)]
     if counted:
@@ -221,8 +221,13 @@ def _column(
         found = _member(made, [Source("row", tuple(rows), 0)], is_expected)
         if found is not None and re.search(r"\brow\b", found.code):
             code = f"[{found.code} for row in {leaf.code}]"
-            return Explained(code, (leaf.source,), (is_filled(leaf.code), *found.conditions))
+            return Explained(code, (leaf.source,), (is_filled(leaf.code), *_in_all(leaf.code, found)))
     return None
+
+
+def _in_all(listing: str, found: Explained) -> tuple[str, ...]:
+    """The conditions of what was found for each `row` of a list, asked of all of them."""
+    return tuple(f"all({condition} for row in {listing})" for condition in found.conditions)
 
 
 def _member(
@@ -291,7 +296,8 @@ def _rows_in(text: str, leaf: Leaf, rows: list[JSON]) -> Iterator[Leaf]:
                 continue
             inner = leaf.code if found.code == "row" else f"{found.code} for row in {leaf.code}"
             code = f"{json.dumps(between)}.join({inner})"
-            yield Leaf(code, "", (between.join(window),), leaf.source, True, (is_filled(leaf.code),))
+            conditions = (is_filled(leaf.code), *_in_all(leaf.code, found))
+            yield Leaf(code, "", (between.join(window),), leaf.source, True, conditions)
             return
 
 
