@@ -37,8 +37,8 @@ def kept_to_json(calls: Iterable[Finished], again: Iterable[str]) -> dict[str, A
 
 def read_kept(plan: Plan, data: Mapping[str, Any]) -> KeptCalls:
     """What a run of this plan keeps; raises KeyError, TypeError or ValueError for invalid data."""
-    return KeptCalls(plan, [_read_call(row) for row in cast("Sequence[Mapping[str, Any]]", data["calls"])],
-                     data["again"])  # fmt: skip
+    rows: Sequence[Mapping[str, Any]] = data["calls"]
+    return KeptCalls(plan, map(_read_call, rows), data["again"])
 
 
 def _call_to_json(call: Finished) -> dict[str, Any]:
