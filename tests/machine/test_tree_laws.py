@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 from zlib import crc32
 
+import pytest
 from hypothesis import given, settings
 from tests.plans import FACTS
 from tests.reference_interpreter import Failed as ReferenceFailed
@@ -40,7 +42,7 @@ from callsheet.machine import (
     compile_plan,
 )
 from callsheet.machine.monitor.enforcement import Enforcement
-from callsheet.machine.snapshots import state_from_json, state_to_json
+from callsheet.machine.snapshots import NotRestorable, state_from_json, state_to_json
 from callsheet.machine.tree.compiling import OWN_FACTS
 from callsheet.policy.model import Policy, ToolRule
 
@@ -195,3 +197,51 @@ def test_failures_inside_values_are_failures_after_a_restore() -> None:
     again.feed(Succeeded("S3.1", 1))
     assert again.result is not None
     assert again.result.answer == [True, 2]
+
+
+ALL_PARTS = """S1: ?FOREACH ($i IN [1, 2]) {
+  TRY {
+    S2: @READ () > $r
+  } ON_FAIL {
+    S3: @READ (x=$error.message) > $r
+  }
+  YIELD ($r)
+} > $all
+@RESPOND ($all)"""
+
+
+def _places_in(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The places of all that is inside of data."""
+    members = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, inner in members:
+        yield *path, key
+        yield from _places_in(inner, (*path, key))
+
+
+def test_data_of_others_is_not_restored_and_of_broken_data_nothing_else_is_told() -> None:
+    machine, enforcement = _of(ALL_PARTS, POLICY), Enforcement.under(POLICY)
+    machine.feed(Started({}))
+    machine.feed(Failed("S1[0]/S2.1", "no"))
+    state = machine.state()
+    assert state is not None
+    data = json.loads(json.dumps(state_to_json(state)))
+    others = (
+        (_of(ALL_PARTS.replace("$all", "$every")).program, enforcement),
+        (machine.program, None),
+        (machine.program, Enforcement.under(Policy())),
+    )
+    for program, other in others:
+        with pytest.raises(NotRestorable):
+            state_from_json(program, data, enforcement=other)
+    restored_anyway = broken = 0
+    for *path, key in _places_in(data):
+        for wrong in (None, "x", 99):
+            part = whole = json.loads(json.dumps(data))
+            for one in path:
+                part = part[one]
+            part[key] = wrong
+            broken += 1
+            with suppress(NotRestorable):
+                state_from_json(machine.program, whole, enforcement=enforcement)
+                restored_anyway += 1
+    assert restored_anyway < broken / 2
