@@ -1,7 +1,7 @@
-"""What a plan changes and when: each call that may change something, its conditions, and doubts about them.
+"""What a plan changes and when: each call that may change something, and under which conditions.
 
-In: the tree of a plan, the tools. Out: consequences, sentences, findings. No word of a goal is looked at:
-what is told follows from the plan alone, so that a person can compare it with the goal.
+In: the tree of a plan, the tools. Out: consequences, and sentences that say them. No word of a goal is
+looked at: what is told follows from the plan alone, so that a person can compare it with the goal.
 """
 
 from __future__ import annotations

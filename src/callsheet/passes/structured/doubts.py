@@ -1,4 +1,4 @@
-"""Doubts about what a plan changes: calls that nothing decides, lookups that nothing reads.
+"""Doubts about what a plan changes: calls that nothing decides, items chosen by their place, lookups unread.
 
 In: the tree of a plan, the tools. Out: findings (CHK130 to CHK134). No word of a goal is looked at.
 """
