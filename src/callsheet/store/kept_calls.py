@@ -175,9 +175,10 @@ class KeptCalls:
         self._talks: dict[tuple[str, str], list[Finished]] | None = None
         """The calls by the attempt of an agent that made them, once somebody asks."""
         self.signatures = signatures(plan)
-        again = [*again]
-        self._again = frozenset(one if is_inside(one) else segment(one) for one in again)
-        self._starts = [_Start(plan, place) for place in again if is_inside(place)]
+        self.again = (*again,)
+        """The statements and places that keep nothing."""
+        self._again = frozenset(one if is_inside(one) else segment(one) for one in self.again)
+        self._starts = [_Start(plan, place) for place in self.again if is_inside(place)]
 
     def take(self, content: str, key: str) -> Finished | None:
         """The same call of the earlier run; it is found once."""

@@ -129,7 +129,6 @@ class PlanRun:
         self._doubts: Counter[str] = Counter({} if self.carried is None else self.carried.doubts)
         self._words: dict[tuple[str, int], dict[str, Any]] = {}
         self._published: str = workflow.memo_value(MEMO, RUNNING)
-        self._again: list[str] = [] if kept is None else kept["again"]
         self._kept = None if kept is None else read_kept(self.order.plan, kept)
         self._given = 0
         """The kept outcomes that were given since the last workflow task began."""
@@ -367,7 +366,7 @@ class PlanRun:
                 KEEP, args=[self.happened], start_to_close_timeout=_KEEPING, result_type=str
             )
             if not self._arrived and count == len(self.happened):
-                kept = None if self._kept is None else kept_to_json(self._kept.left(), self._again)
+                kept = None if self._kept is None else kept_to_json(self._kept.left(), self._kept.again)
                 carried = self._carried(state, digest).to_json()
                 workflow.continue_as_new(args=[self.order.to_json(), carried, None, kept])
         outside.is_closed = False

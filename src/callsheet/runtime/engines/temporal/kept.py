@@ -24,10 +24,7 @@ from callsheet.store.kept_calls import Finished, Kept, KeptCalls, content_of_com
 def kept_of(journal: Journal, run_id: str) -> dict[str, Any] | None:
     """What a recorded run keeps of its parent, as data; None if it keeps nothing. Raises JournalError."""
     kept = kept_by(journal, run_id)
-    if kept is None:
-        return None
-    start = next(iter(journal.events(run_id))).body or {}
-    return kept_to_json(kept.calls, start["fork"].get("again", ()))
+    return None if kept is None else kept_to_json(kept.calls, kept.again)
 
 
 def kept_to_json(calls: Iterable[Finished], again: Iterable[str]) -> dict[str, Any]:
