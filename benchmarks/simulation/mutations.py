@@ -63,9 +63,6 @@ def _plant(name: str) -> Callable[[Callable[[], list[tuple[Any, str, Any]]]], ob
     return add
 
 
-_FENCE = "WHERE (SELECT epoch FROM runs WHERE number = ?) = ?"
-
-
 def _nothing(*_: Any, **__: Any) -> None:
     return None
 

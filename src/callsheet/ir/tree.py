@@ -448,7 +448,7 @@ def recovery_of(statement: Statement) -> Recovery | None:
 
 
 def is_single(statement: Statement) -> bool:
-    """Whether a statement surely has no blocks inside; those with blocks about their failure are none."""
+    """Whether it is certain that a statement has no blocks inside, its own or about its failure."""
     if isinstance(statement, _CALLS):
         return statement.recovery is None
     return isinstance(statement, _LINES)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from callsheet import lazy
@@ -250,7 +250,7 @@ def covers(rules: Iterable[str], tool: str) -> bool:
     return any(_is_same(rule, tool) for rule in rules)
 
 
-def needs_approval(rules: Iterable[str], tool: str, step: str) -> bool:
+def needs_approval(rules: Collection[str], tool: str, step: str) -> bool:
     """Whether one of the rules names this tool, or the step that calls it, as canonical names.
 
     >>> needs_approval(["SEND"], "SEND", "S1"), needs_approval(["MAIN_SEND"], "POST", "main.send")

@@ -41,8 +41,6 @@ _SMALLEST = 100
 _MOST_RIVALS = 3
 _CODE = re.compile(r"[A-Z][A-Z0-9]+")
 """A short text that is no word, as of a currency or a country."""
-_LEAST_DIFFERENT = 3
-"""The rounds with different numbers from which on a calculation is no coincidence."""
 _FIRST_MARK, _MOST_MARKS = 0xE000, 6_000
 _MARK = re.compile("([\ue000-\uf8ff])")
 """Characters for private use, which stand for data in a template."""
