@@ -121,6 +121,8 @@ REFUSED = {
     ),
     "async def f(a, b):\n    a.append(await score(1))\n    return b\nasync def main():\n    xs = []\n"
     "    await f(xs, xs)\n    return xs": ("PYT015", 6),
+    "async def f(a, b):\n    a.append(b)\n    b.append(await score(1))\nasync def main():\n    log, x = [], "
+    "[]\n    for n in (1, 2):\n        await f(log, x)\n    return log": ("PYT015", 7),
     "async def f(a, b):\n    return a is b, await score(1)\nasync def main():\n    xs = []\n"
     "    return await f(xs, xs)": ("PYT015", 2),
     "import asyncio\nasync def main():\n    xs = [1]\n    t = asyncio.create_task(put('k', xs))\n"
