@@ -202,6 +202,8 @@ class Let:
     comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
     remark: str | None = field(default=None, compare=False, repr=False)
     span: Span | None = field(default=None, compare=False, repr=False)
+    is_placeholder: bool = field(default=False, compare=False, repr=False)
+    """Whether this value is surely never read: it keeps the place of a variable that inner blocks set."""
 
 
 @dataclass(frozen=True, slots=True)
