@@ -19,6 +19,8 @@ _HELPS: Final[tuple[tuple[str, str], ...]] = (
     (r'a text with values in it is written "…\$\{(.+?)\}…"',
      r'a text with values in it is written f"…{\1}…"'),
     (r'"\$\{…\}"', 'f"{…}"'),
+    (r"write \$(\{[\w.]+\}) for the value$", r'write f"…\1…" for the value'),
+    (r"INPUT \$(\w+): … declares one", r"a parameter \1 of the function declares one"),
     (r"(?<=: )(\S*)\$\{(\w+)\}(\S+)$", r'f"\1{\2}\3"'),
     (r"test it first: \?IF \(FAILED\(.*\) \{ … \} ELSE \{ … \}; or give a value with ON_FAIL USE \(…\)",
      "test it first: isinstance(x, Exception)"),
@@ -67,20 +69,22 @@ def in_python(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     'say what stands for it: row.owner if row.owner is not None else "none"'
     >>> typo = Diagnostic("CHK040", Severity.ERROR, "no tool is called @SEND_MIAL",
     ...                   swap=WordFix("SEND_MIAL", ("SEND_MAIL",)))
-    >>> [said.swap.meant for said in in_python([typo])]
-    [('send_mail',)]
+    >>> text = Diagnostic("CHK034", Severity.WARNING, "{x} is literal text", None, "write ${x} for the value",
+    ...                   swap=WordFix("{x}", ("${x}",)))
+    >>> [(said.help, said.swap and said.swap.meant) for said in in_python([typo, text])]
+    [(None, ('send_mail',)), ('write f"…{x}…" for the value', None)]
     """
     return tuple(map(_translated, found))
 
 
 def _translated(one: Diagnostic) -> Diagnostic:
-    if not one.code.startswith(("CHK", "POL")):
-        return one
     message = _written(one.message)
     help_ = None if one.help is None else _written(one.help)
     fix = None if one.fix is not None and any("$" in edit.text for edit in one.fix.edits) else one.fix
     swap = one.swap
-    if swap is not None and f"@{swap.word}" in one.message:
+    if swap is not None and any("$" in word for word in swap.meant):
+        swap = None
+    elif swap is not None and f"@{swap.word}" in one.message:
         swap = WordFix(swap.word.lower(), tuple(tool.lower() for tool in swap.meant))
     if (message, help_, fix, swap) == (one.message, one.help, one.fix, one.swap):
         return one
