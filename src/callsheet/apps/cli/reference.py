@@ -1,4 +1,4 @@
-"""The commands that print reference: the page of a code, the schema of JSON plans, shell completion."""
+"""The commands that print reference: the page of a code, JSON Schemas, shell completion."""
 
 from __future__ import annotations
 
