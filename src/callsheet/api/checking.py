@@ -126,9 +126,9 @@ def idle_rules(plan: Plan, approve: Iterable[str], limited: Iterable[str] = ()) 
     """
     called = {step.call.tool for step in plan.steps if step.call is not None}
     called |= {name for _, call in agent_steps(plan) for name in tools_named(call) or ()}
-    steps = {canonical_tool_name(step.id) for step in plan.steps if step.call is not None}
+    steps = {canonical_tool_name(step.id): step.id for step in plan.steps if step.call is not None}
     hint = "check the name: `callsheet tools`"
-    named = f"{hint}; a step is named by its id"
+    named = f"{hint}; a step is named by its id" + "".join(f", as {one}" for one in [*steps.values()][:1])
     rules = [(name, "whose calls need approval", named) for name in approve if name not in steps]
     rules += [(name, "whose calls are limited", hint) for name in limited]
     return tuple(

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from callsheet.diagnostics import Diagnostic, WordFix
+from callsheet.frontends.python.program import BINDINGS
 
 _OTHER: Final = r"(?P<path>\S+) \?\? (?P<other>\"none\"|\[\]|\{\}|0)"
 
@@ -42,6 +43,7 @@ _HELPS: Final[tuple[tuple[str, str], ...]] = (
     (r"\?FOREACH goes through", "the loop goes through"),
     (r"LET (\S+) = … makes (it|one)", r"\1 = … makes \2"),
     (r"so \?\? always gives", "so the other branch always gives"),
+    (r"if x\.name == …\]", 'if x["name"] == …]'),
 )  # fmt: skip
 """What a way out says, and what it says in Python."""
 _WORDS: Final[tuple[tuple[str, str], ...]] = (
@@ -54,6 +56,8 @@ _WORDS: Final[tuple[tuple[str, str], ...]] = (
 )
 _TOOL: Final = re.compile(r"(?<![\w.])@([A-Z][A-Z0-9_]*)\b")
 """A tool, as LTP text names it."""
+_OPERATIONS: Final = {one.tool: name for name, one in BINDINGS.items()}
+"""The names of callsheet's operations in Python."""
 
 
 def in_python(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
@@ -67,6 +71,8 @@ def in_python(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     'row.owner may be None, which has no field mail'
     >>> said.help
     'say what stands for it: row.owner if row.owner is not None else "none"'
+    >>> [said.message for said in in_python([Diagnostic("RUN010", Severity.WARNING, "@AGENT_SOLVE needs …")])]
+    ['agent needs …']
     >>> typo = Diagnostic("CHK040", Severity.ERROR, "no tool is called @SEND_MIAL",
     ...                   swap=WordFix("SEND_MIAL", ("SEND_MAIL",)))
     >>> text = Diagnostic("CHK034", Severity.WARNING, "{x} is literal text", None, "write ${x} for the value",
@@ -94,7 +100,7 @@ def _translated(one: Diagnostic) -> Diagnostic:
 def _written(text: str) -> str:
     for pattern, words in (*_HELPS, *_WORDS):
         text = re.sub(pattern, _filled(words), text)
-    return _TOOL.sub(lambda match: match[1].lower(), text)
+    return _TOOL.sub(lambda match: _OPERATIONS.get(match[1]) or match[1].lower(), text)
 
 
 def _filled(words: str) -> Callable[[re.Match[str]], str]:
