@@ -26,6 +26,11 @@ async def total(items: list[str], rate: int = 2) -> str:
     return shown(await add(a=1, b=rate), prices)
 
 
+@plan
+async def twice(item: str) -> list[float]:
+    return await gather(price(item), price(item))
+
+
 def shown(sum: int, prices: list[float]) -> str:
     """The answer."""
     return f"{sum} {prices}"
@@ -66,7 +71,8 @@ async def test_plan_in_a_module_is_checked_and_explained(editor):
         whole = lsp.Range(lsp.Position(0, 0), lsp.Position(40, 0))
         hints = await ask.text_document_inlay_hint_async(lsp.InlayHintParams(document, whole))
         assert [(MODULE.splitlines()[h.position.line].split()[0], h.label) for h in hints] == [
-            ("prices", "∥ all items")
+            ("prices", "∥ all items"),
+            ("return", "∥ 2 calls"),
         ]
         options = lsp.FormattingOptions(tab_size=4, insert_spaces=True)
         assert not await ask.text_document_formatting_async(lsp.DocumentFormattingParams(document, options))

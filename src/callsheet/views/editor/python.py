@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Iterator, Mapping
+from itertools import chain
 from typing import Final
 
 from callsheet.diagnostics import Span
@@ -142,8 +143,7 @@ def _labels_at(document: PlanDocument, offset: int, known: Knowledge) -> Iterato
 
 
 def _call_at(document: PlanDocument, offset: int) -> tree.Act | None:
-    of = None if document.plan is None else document.plan.tree
-    calls = () if of is None else tree.acts(of)
+    calls = (one for plan in document.plans if plan.tree is not None for one in tree.acts(plan.tree))
     inside = [one for one in calls if one.span is not None and one.span.start <= offset <= one.span.end]
     return min(inside, key=lambda one: one.span.end - one.span.start if one.span else 0, default=None)
 
@@ -263,8 +263,9 @@ def _open_bracket(text: str, offset: int) -> int | None:
 
 def hints_in_blocks(document: PlanDocument, within: Span) -> Iterator[Hint]:
     """What runs side by side in a plan with blocks, at the end of the line where it begins."""
-    of = None if document.plan is None else document.plan.tree
-    for one in () if of is None else tree.all_statements(of):
+    plans = document.plans or ((document.plan,) if document.plan is not None else ())
+    trees = (plan.tree for plan in plans if plan.tree is not None)
+    for one in chain.from_iterable(map(tree.all_statements, trees)):
         match one:
             case tree.Foreach(together=True, most=most):
                 text = "∥ all items" if most is None else f"∥ {most} items at a time"
