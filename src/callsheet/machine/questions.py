@@ -224,13 +224,13 @@ ApprovalTimeout: TypeAlias = "float | str | Mapping[str, float | str]"
 
 
 def approval_rules(names: Iterable[str]) -> tuple[str, ...]:
-    """The canonical names of tools whose calls need approval, each once.
+    """The canonical names of tools and steps whose calls need approval, each once.
 
-    Raises CallsheetError (RUN034) for a pattern, which would silently cover nothing.
+    Raises CallsheetError (RUN034) for a pattern or a blank name, which would silently cover nothing.
     """
     rules = tuple(names)
     for name in rules:
-        fault = pattern_fault(name)
+        fault = pattern_fault(name) if name.strip(" @") else f"{name!r} names no tool"
         if fault is not None:
             raise CallsheetError.single("RUN034", fault, help="`callsheet tools` lists them")
     return tuple(dict.fromkeys(map(canonical_tool_name, rules)))
