@@ -239,13 +239,14 @@ def filled(
     """The inputs of a variant: what the user says anew, or again; None if the user says nothing of one."""
     inputs: dict[str, Any] = {}
     for name, value in made.plan.inputs.items():
-        if isinstance(value, list) and all(one in before.values() for one in cast("list[Any]", value)):
-            said_again = [
-                [key for key, said in before.items() if said == one] for one in cast("list[Any]", value)
-            ]
-            inputs[name] = [now[keys[0]] for keys in said_again]
-            continue
-        places = [key for key, said in before.items() if said == value and f"{{{key}}}" in fixed]
+        told = {key: said for key, said in before.items() if f"{{{key}}}" in fixed}
+        if isinstance(value, list) and value:
+            items = cast("list[Any]", value)
+            keys = [next((key for key, said in told.items() if said == one), "") for one in items]
+            if all(keys):
+                inputs[name] = [now[key] for key in keys]
+                continue
+        places = [key for key, said in told.items() if said == value]
         if not places and _is_said_again(value, fixed):
             inputs[name] = value
             continue

@@ -67,8 +67,10 @@ class Watcher:
         reader, writer = await asyncio.open_connection(name, int(port))
         try:
             writer.write(f"GET /v1/runs/{run}/events HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+            begun = b""
             while chunk := await reader.read(65_536):
-                now, found = time.time(), _ID.findall(chunk)
+                now, (lines, _, begun) = time.time(), (begun + chunk).rpartition(b"\n")
+                found = _ID.findall(lines)
                 if found:
                     self.count += len(found)
                     self.heard.append(Heard(int(found[-1]), now))

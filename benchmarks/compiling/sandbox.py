@@ -49,10 +49,10 @@ async def run_in_sandbox(answer: str, world: World) -> str:
     names: dict[str, Any] = {function_name(tool.name): _function(tool, world) for tool in world.tools}
     allowed = {name: each for name, each in vars(builtins).items() if name not in _HIDDEN}
     names["__builtins__"] = {**allowed, "__import__": _imported}
-    exec(compile(program_in(answer), "<answer>", "exec"), names)  # the program of the model, as it is
     before = signal.signal(signal.SIGALRM, _too_long)
     signal.alarm(_LONGEST)
     try:
+        exec(compile(program_in(answer), "<answer>", "exec"), names)  # the program of the model, as it is
         return str(await names["main"]())
     finally:
         signal.alarm(0)
@@ -64,6 +64,8 @@ def _function(tool: Declared, world: World) -> Any:
 
     async def call(*positional: Any, **named: Any) -> Any:
         await asyncio.sleep(0)
+        if len(positional) > len(order) or named.keys() & set(order[: len(positional)]):
+            raise TypeError(f"{function_name(tool.name)}() takes each of {', '.join(order)} once")
         return world.call(tool, {**dict(zip(order, positional, strict=False)), **named})
 
     return call
