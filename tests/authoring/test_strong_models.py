@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Mapping
 from itertools import pairwise
+from os.path import commonprefix
 from typing import Any
 
 import pytest
@@ -148,7 +149,7 @@ def counting(text: str, seen: list[str], marked: list[int]) -> Behaviour:
 
 
 def _shared(one: str, other: str) -> int:
-    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))
+    return len(commonprefix((one, other)))  # noqa: RUF071 - of characters
 
 
 @pytest.mark.parametrize("spec", ["vllm:m", "anthropic:claude-opus-5"])
