@@ -19,6 +19,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 import platformdirs
@@ -34,9 +35,10 @@ LEFT_FILES = 70
 # Without files of bytecode each worker compiles all tests, and each program under test all of callsheet.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+USERS = count()
 FILES_BEFORE = pytest.StashKey[frozenset[Path]]()
 FILES_LEFT = pytest.StashKey[list[str]]()
-os.environ["CALLSHEET_SEAL_KEY"] = "5e" * 32  # the user's own file of keys is left alone
+os.environ["CALLSHEET_SEAL_KEY"] = "5e" * 32
 BROKEN_REQUIREMENTS = {"mcp-server-sqlite": ("mcp-server-sqlite==2025.4.25", "mcp>=2.3,<3")}
 FETCH_REQUIREMENTS = ("mcp-server-fetch==2026.10.24",)
 NODE_REQUIREMENTS = {
@@ -221,6 +223,13 @@ def _node_package(package: str, script: str) -> tuple[str, str]:
                 f"{package}@{version}",
             )
     return node, str(folder / "node_modules" / package / script)
+
+
+@pytest.fixture(autouse=True)
+def _files_of_another_user(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Each test has data and configuration of its own, and leaves those of the person who runs it alone."""
+    user = tmp_path_factory.getbasetemp() / f"user-{next(USERS)}"
+    os.environ["XDG_DATA_HOME"], os.environ["XDG_CONFIG_HOME"] = str(user / "data"), str(user / "config")
 
 
 @pytest.fixture

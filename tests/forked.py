@@ -18,6 +18,7 @@ import os
 import pkgutil
 import runpy
 import select
+import shlex
 import signal
 import socket
 import subprocess
@@ -117,6 +118,23 @@ def server(*words: str | Path) -> dict[str, Any]:
     """The same as a client's configuration names it."""
     command, *arguments = line(*words)
     return {"command": command, "args": arguments}
+
+
+_COMMAND = "import sys; sys.argv[0] = 'callsheet'; {}from callsheet.apps.cli.main import main; main()"
+
+
+def programs(folder: Path, *, also_of_clients: bool = False) -> Path:
+    """Make a folder for PATH, with `callsheet` and `python` as forks, and return it.
+
+    With `also_of_clients` they also stand in what `callsheet gate install` writes for a client to start.
+    """
+    folder.mkdir(parents=True)
+    python = folder / "python"
+    here = f"sys.executable = {str(python)!r}; " if also_of_clients else ""
+    for name, words in {"callsheet": ("-c", _COMMAND.format(here)), "python": ()}.items():
+        (folder / name).write_text(f'#!/bin/sh\nexec {shlex.join(line(*words))} "$@"\n')
+        (folder / name).chmod(0o755)
+    return folder
 
 
 @cache

@@ -6,13 +6,13 @@ import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 import yaml
 from click.testing import CliRunner, Result
+from tests import forked
 
 from callsheet.apps.cli.main import COMMANDS, main
 from callsheet.apps.rendering.annotations import Finding, github_line, junit, sarif, uri_of
@@ -138,7 +138,7 @@ def test_the_steps_of_the_action_annotate_and_fail(folder: Path, policy: str, st
     (script,) = (step["run"] for step in action["runs"]["steps"] if step["name"] == "Check, prove and test")
     (folder / "good.test.toml").write_text('[[cases]]\nname = "it greets"\nanswer = "goodbye"\n')
     env = os.environ | {"PLANS": "bad.ltp\nleak.ltp\n", "POLICY": policy, "TESTS": ".", "MIN_COVER": "0"}
-    env["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{env['PATH']}"
+    env["PATH"] = f"{forked.programs(folder / 'bin')}{os.pathsep}{env['PATH']}"
     done = subprocess.run(
         ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script],
         cwd=folder,

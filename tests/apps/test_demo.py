@@ -13,6 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests import forked
 
 from callsheet import Plan
 from callsheet.apps.demo import sample
@@ -24,9 +25,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.ltp"))
 
 def callsheet(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "callsheet", *arguments]
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, env={**os.environ, **environment}
-    )
+    return forked.run(command, capture_output=True, text=True, env={**os.environ, **environment})
 
 
 @pytest.mark.servers

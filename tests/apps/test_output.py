@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 
 import pytest
+from tests import forked
 
 from apps.conftest import Machine
 from callsheet.apps.cli.output import print_json
@@ -60,10 +62,14 @@ def test_closed_stream_is_no_terminal(machine: Machine, line: tuple[str, ...], c
 @pytest.mark.parametrize("line", ["report last -o -", "runs export last -o -"])
 def test_document_needs_writable_stdout(machine: Machine, line: str) -> None:
     assert machine("run", machine.plan('S1: @RESPOND ("x")')).exit_code == 0
-    command = f'"{sys.executable}" -m callsheet {line}'
-    for where, status, said in ((">/dev/full", 1, "CFG018"), (">&-", 0, ""), ("| true", 0, "")):
+    fork, own = shlex.join(forked.line("-m", "callsheet")), f'"{sys.executable}" -m callsheet'
+    for command, where, status, said in (
+        (fork, ">/dev/full", 1, "CFG018"),
+        (own, ">&-", 0, ""),
+        (fork, "| true", 0, ""),
+    ):
         done = subprocess.run(
-            ["sh", "-c", f"{command} {where}"],
+            ["sh", "-c", f"{command} {line} {where}"],
             cwd=machine.folder,
             capture_output=True,
             text=True,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
-import sys
 
 import pytest
+from tests import forked
 
 OLD = '# ltp: 1\nPLAN_START\nS1: @FETCH_PAGE (url="https://a") > $page\nS2: @RESPOND ($page)\nPLAN_END\n'
 NEW = OLD.replace("https://a", "https://b")
@@ -108,7 +109,7 @@ def test_git_diff_shows_plans_by_step(two):
         )
         return done.stdout
 
-    command = f"{sys.executable} -m callsheet plan diff"
+    command = shlex.join(forked.line("-m", "callsheet", "plan", "diff"))
     git("init", "-q")
     two.write(".gitattributes", "*.ltp diff=callsheet\n")
     git("config", "diff.callsheet.command", f"""sh -c '{command} "$1" "$4"'""")

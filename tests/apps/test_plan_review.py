@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from click.testing import CliRunner
+from tests import forked
 
 from callsheet.apps.cli.main import main
 
@@ -112,7 +112,7 @@ def test_step_of_action_writes_comment_once_and_then_updates_it(folder: Path, kn
     (temp / "known").write_text(known)
     env = os.environ | {"PLANS": "", "POLICY": "workspace", "RUNNER_TEMP": str(temp), "NUMBER": "7"}
     env |= {"REPOSITORY": "o/r", "BASE": git(folder, "rev-parse", "HEAD")}
-    env["PATH"] = f"{temp}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{env['PATH']}"
+    env["PATH"] = os.pathsep.join([str(temp), str(forked.programs(temp / "bin")), env["PATH"]])
     line = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
     done = subprocess.run(line, cwd=folder, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

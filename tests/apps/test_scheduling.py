@@ -218,6 +218,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     folder = tmp_path / "project"
     folder.mkdir()
     monkeypatch.chdir(folder)
+    forks = forked.programs(tmp_path / "bin")  # of the processes that the scheduler starts
+    monkeypatch.setattr(sys, "executable", str(forks / "python"))
     return Project(folder)
 
 

@@ -20,7 +20,7 @@ from callsheet.ports.models.model import Syntax
 from callsheet.ports.tools import ToolSpec
 from scripted_models import Scripted
 
-SENTENCES = 25
+SENTENCES = 10
 SPECS = tuple(ToolSpec(tool.canonical, tool.name, "", tool.parameters) for tool in TOOLS)
 LEAN = [name for name, options in VARIANTS.items() if options.form is Form.LEAN]
 

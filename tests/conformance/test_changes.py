@@ -1,4 +1,4 @@
-"""Meaning-preserving changes of a case preserve its outcome; the changes are deterministic."""
+"""Meaning-preserving changes of a case, each at a place that its name chooses, preserve its outcome."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from callsheet.frontends.ltp import format_plan
 from callsheet.ir import Plan
 
 FOLDER = Path(__file__).with_name("cases")
-PLACES = 3
-"""So often each change is tried on a plan, at places that chance chooses."""
 SECURITY = [
     (case, plan)
     for name in ("security", "security_combined")
@@ -46,11 +44,10 @@ def has_room(case: SecurityCase, plan: Plan) -> bool:
 @pytest.mark.parametrize(("case", "plan"), named(SECURITY))
 def test_neutral_changes_keep_verdict(case: SecurityCase, plan: Plan) -> None:
     for name, change in changes.NEUTRAL.items():
-        for turn in range(PLACES):
-            changed = change(plan, Random(f"{case.id}{name}{turn}"))
-            if changed is None or not has_room(case, changed) or _is_named(case, name):
-                continue
-            assert bool(said(case, changed)) is (case.must == "refuse"), (name, format_plan(changed))
+        changed = change(plan, Random(f"{case.id}{name}"))
+        if changed is None or not has_room(case, changed) or _is_named(case, name):
+            continue
+        assert bool(said(case, changed)) is (case.must == "refuse"), (name, format_plan(changed))
 
 
 def _is_named(case: SecurityCase, name: str) -> bool:
@@ -61,9 +58,8 @@ def _is_named(case: SecurityCase, name: str) -> bool:
 @pytest.mark.parametrize(("case", "plan"), named([c for c in SECURITY if c[0].must == "refuse"]))
 def test_detours_do_not_make_hostile_plan_pass(case: SecurityCase, plan: Plan) -> None:
     for name, change in detours.HIDDEN.items():
-        for turn in range(PLACES):
-            changed = change(plan, Random(f"{case.id}{name}{turn}"))
-            assert changed is None or said(case, changed), (name, format_plan(changed))
+        changed = change(plan, Random(f"{case.id}{name}"))
+        assert changed is None or said(case, changed), (name, format_plan(changed))
 
 
 @pytest.mark.parametrize("case", RUNS, ids=lambda case: case.id)

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests import forked
 from tests.compiled import looks_inside
 from tests.conformance import dag
 from tests.conformance.dag_form import dag_case_of
@@ -246,7 +247,7 @@ def test_invalid_line_is_reported_with_number(tmp_path: Path, line: str) -> None
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(RUNNER), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return forked.run(command, capture_output=True, text=True)
 
 
 def test_last_line_is_summary_and_exit_status_reports_failure(tmp_path: Path) -> None:

@@ -53,8 +53,8 @@ def sweep(tmp_path: Path) -> Sweep:
 @pytest.mark.parametrize(
     ("error", "durability", "every"),
     [
-        *(("EIO", "full", 2), ("EROFS", "full", 5), ("EDQUOT", "full", 7)),
-        *(("EIO", "normal", 3), ("EROFS", "normal", 9), ("EDQUOT", "off", 11)),
+        *(("EIO", "full", 4), ("EROFS", "full", 9), ("EDQUOT", "full", 11)),
+        *(("EIO", "normal", 5), ("EROFS", "normal", 10), ("EDQUOT", "off", 11)),
     ],
 )
 def test_disk_failing_from_kth_write_stops_run_without_loss(

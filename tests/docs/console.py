@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -50,17 +49,11 @@ def parts_of(page: str) -> Iterator[File | Command]:
                 yield Command(command, tuple(printed))
 
 
-_COMMAND = "import sys; sys.argv[0] = 'callsheet'; from callsheet.apps.cli.main import main; sys.exit(main())"
-
-
-def environment(home: Path, *, forks: bool = True) -> dict[str, str]:
+def environment(home: Path, *, forks: bool = True, also_of_clients: bool = False) -> dict[str, str]:
     """The environment of a reader who has just installed callsheet; with `forks`, it starts in a moment."""
     own = home / "bin"
     if forks:
-        own.mkdir(parents=True)
-        for name, words in {"callsheet": ("-c", _COMMAND), "python": ()}.items():
-            (own / name).write_text(f'#!/bin/sh\nexec {shlex.join(forked.line(*words))} "$@"\n')
-            (own / name).chmod(0o755)
+        forked.programs(own, also_of_clients=also_of_clients)
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CALLSHEET_")}
     path = os.pathsep.join([str(own), str(_BIN), kept.get("PATH", "")])
     return {**kept, "HOME": str(home), "PATH": path, "COLUMNS": "120", "NO_COLOR": "1"} | {

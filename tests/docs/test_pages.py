@@ -18,7 +18,7 @@ PAGES = ["../README", "tutorial", "cookbook", "blocks", "python-plans", "gate", 
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_print_documented_output(page: str, tmp_path: Path) -> None:
     folder = tmp_path / "first"
-    env = environment(tmp_path / "home", forks=page not in REAL_STARTS)
+    env = environment(tmp_path / "home", forks=page not in REAL_STARTS, also_of_clients=page == "gate")
     for part in parts_of((DOCS / f"{page}.md").read_text("utf-8")):
         if isinstance(part, File):
             path = folder / part.name

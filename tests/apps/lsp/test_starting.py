@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from click.testing import CliRunner
+from tests import forked
 
 from callsheet.apps.cli.main import main
 
@@ -33,7 +34,7 @@ def test_wrong_command_lines_are_reported_at_once(line):
 
 def test_editor_exit_without_shutdown_ends_server(editor):
     code = "from callsheet.apps.cli.main import main; main()"
-    server = subprocess.Popen(
+    server = forked.Popen(
         [sys.executable, "-c", code, "lsp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=editor.folder
     )
     server.communicate(timeout=60)
@@ -41,7 +42,7 @@ def test_editor_exit_without_shutdown_ends_server(editor):
 
 
 def test_ctrl_c_ends_idle_server(tmp_path):
-    with subprocess.Popen(
+    with forked.Popen(
         [sys.executable, "-m", "callsheet", "lsp"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -368,7 +368,7 @@ def test_callsheet_skips_itself_in_client_configuration(
 @pytest.mark.parametrize("era", ["modern", "legacy"])
 def test_official_inspector_reports_no_errors(folder: Path, node_tool: Any, era: str) -> None:
     node, inspector = node_tool("@modelcontextprotocol/inspector")
-    server = [sys.executable, *arguments(folder)]
+    server = forked.line(*arguments(folder))
 
     def inspect(*given: str) -> subprocess.CompletedProcess[str]:
         env = [f"-e{name}={value}" for name, value in environment(folder).items()]

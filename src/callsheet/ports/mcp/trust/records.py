@@ -154,13 +154,12 @@ class Pins:
             raise WrongRecord(f"its schema is {top['schema']!r:.40}, and this version reads {SCHEMA}")
         if not isinstance(top["servers"], list):
             raise WrongRecord("servers must be a list")
-        pins = cls()
+        servers: dict[tuple[str, str], PinnedServer] = {}
         for place, entry in enumerate(cast("list[object]", top["servers"])):
             server = _read_server(entry, f"servers[{place}]")
-            if pins.find(server.identity) is not None:
+            if servers.setdefault(_key(server.identity), server) is not server:
                 raise WrongRecord(f"the server {server.identity.name!r} is in it twice")
-            pins = cls((*pins.servers, server))
-        return pins
+        return cls(tuple(servers.values()))
 
 
 def _key(identity: ServerIdentity) -> tuple[str, str]:
@@ -212,7 +211,7 @@ def _read_tool(data: object, where: str) -> PinnedTool:
         raise WrongRecord(f"{where}.declaration must be an object")
     since = read_text(entry["since"], f"{where}.since")
     tool = PinnedTool(cast("dict[str, Any]", declaration), RecordReason(reason), since)
-    if entry["pin"] not in (tool.pin, orderless_pin_of(tool.declaration)):
+    if entry["pin"] != tool.pin and entry["pin"] != orderless_pin_of(tool.declaration):
         raise WrongRecord(f"the pin of {where} is not that of its declaration")
     return tool
 
