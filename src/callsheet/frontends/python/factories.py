@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence, Set
-from typing import Final
 
 from callsheet.frontends.pure_code.laziness import changed_outside
 from callsheet.frontends.python.inlining import placed
 from callsheet.frontends.python.source import names_bound, names_read, own_nodes, parameters_of, walk
 
-CALLED: Final = "called"
-"""The name of the method."""
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -41,13 +38,13 @@ def factories_as_classes(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
         def __init__(self, start):
             self.n = start
     <BLANKLINE>
-        def called(self):
+        def call_counter(self):
             self.n += 1
             return self.n
     <BLANKLINE>
     async def main():
         tick = counter(3)
-        return tick.called()
+        return tick.call_counter()
     """
     changed = False
     for number, one in enumerate(module.body):
@@ -62,7 +59,7 @@ def factories_as_classes(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
             continue
         module.body[number] = _as_class(one, inner)
         for call in calls:
-            call.func = ast.copy_location(ast.Attribute(call.func, CALLED, ast.Load()), call.func)
+            call.func = ast.copy_location(ast.Attribute(call.func, inner.name, ast.Load()), call.func)
         changed = True
     return changed
 
@@ -167,7 +164,7 @@ def _as_class(one: ast.FunctionDef, inner: _Function) -> ast.stmt:
     body = [fields.visit(each) for each in one.body[:-1] if each is not inner and not _is_text(each)]
     made = ast.FunctionDef("__init__", _with_self(one.args), [*start, *body] or [ast.Pass()], [], None)
     vars(made)["type_params"] = []
-    inner.name, inner.args = CALLED, _with_self(inner.args)
+    inner.name, inner.args = f"call_{one.name}", _with_self(inner.args)
     inner.body = [fields.visit(each) for each in inner.body if not isinstance(each, ast.Nonlocal)]
     result = ast.ClassDef(one.name, [], [], [placed(made, one), inner], [])
     vars(result)["type_params"] = []
