@@ -52,6 +52,7 @@ from callsheet.frontends.python.products import guard_functions
 from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signature, read_program
 from callsheet.frontends.python.recursion import Copies, depth_of
 from callsheet.frontends.python.scope import Names, Scope
+from callsheet.frontends.python.setters import setters_as_methods
 from callsheet.frontends.python.source import Refused, Text, dotted, walk
 from callsheet.frontends.python.started_in_loops import collect_tasks
 from callsheet.frontends.python.statements import Translator
@@ -115,6 +116,7 @@ _FIRST_REWRITES: Final[tuple[_Rewrite, ...]] = (
     error_tuples_in_place,
     suppress_as_try,
     hoist_imports,
+    setters_as_methods,
     loop_times_as_moments,
     _of_nodes(lookups_as_lambdas),
     _of_nodes(partials_as_calls),
