@@ -47,7 +47,10 @@ def test_codes_of_front_end_and_pages_correspond() -> None:
 
 
 REFUSED = {
-    "SEEN = []\ndef mark(x):\n    SEEN.append(x)\nasync def main():\n    mark(1)": ("PYT015", 5),
+    "SEEN = []\nclass A:\n    def mark(self): SEEN.append(1)\nasync def main():\n    A().mark()": (
+        "PYT015",
+        5,
+    ),
     "import asyncio\nasync def main():\n    q = asyncio.Queue()\n    await score(await q.get())": (
         "PYT020",
         3,

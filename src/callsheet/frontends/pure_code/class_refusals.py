@@ -18,6 +18,7 @@ from callsheet.frontends.pure_code.classes import (
     is_true,
 )
 from callsheet.frontends.pure_code.helpers import PREFIX
+from callsheet.frontends.pure_code.laziness import changes_itself
 from callsheet.frontends.pure_code.names import Scopes, is_generator
 
 
@@ -192,6 +193,11 @@ class ClassJudge(ast.NodeVisitor):
                 if name.startswith("__") and name not in _DUNDERS:
                     rewrite = "give the method a plain name, and sort with key="
                     self.refuse(RefusalKind.CLASS, statement, f"the method {name} is not understood", rewrite)
+                if name in _READING and changes_itself(statement, self.functions_named):
+                    self.refuse(
+                        RefusalKind.CLASS, statement, f"{name} changes the object that it looks at",
+                        "change it in a method with a plain name, and call that",
+                    )  # fmt: skip
                 if any(
                     isinstance(one, ast.Attribute) and one.attr == "setter"
                     for one in statement.decorator_list
@@ -237,6 +243,11 @@ class ClassJudge(ast.NodeVisitor):
             )
 
 
+_READING: Final = _DUNDERS - {
+    *("__init__", "__post_init__", "__setitem__", "__delitem__", "__call__", "__enter__", "__exit__"),
+    *("__next__", "__iter__", "__setattr__"),
+}
+"""The methods that Python calls where a program only looks at an object."""
 _CONTAINERS: Final = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 _MAKERS: Final = frozenset({"list", "dict", "set", "defaultdict", "deque", "Counter", "OrderedDict"})
 _CHANGES: Final = frozenset(

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from callsheet.frontends.pure_code.class_refusals import ClassJudge, Judged, Refusal, RefusalKind
 from callsheet.frontends.pure_code.enumerations import ENUMS
 from callsheet.frontends.pure_code.expressions import NAMED_ONLY
+from callsheet.frontends.pure_code.laziness import could_tell
 from callsheet.frontends.pure_code.names import is_generator
 from callsheet.frontends.pure_code.table import Entry, understood
 
@@ -233,6 +234,8 @@ class _Judge(ClassJudge):
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> None:
         for one in node.generators:
             self.consumed.add(id(one.iter))
+            made = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+            self._tells(one.iter, [*made, *one.ifs])
         self.visit(node.generators[0].iter)
         self.scopes.enter(node)
         for at, one in enumerate(node.generators):
@@ -276,7 +279,22 @@ class _Judge(ClassJudge):
         )
         if not leaves:
             self.consumed.add(id(node.iter))
+        self._tells(node.iter, node.body)
         self.generic_visit(node)
+
+    def _tells(self, source: ast.expr, body: Sequence[ast.AST]) -> None:
+        """Note a loop over a generator of which one changes what the other reads."""
+        if not isinstance(source, ast.Call) or not isinstance(source.func, ast.Name):
+            return
+        for made in self.functions_named.get(source.func.id, ()):
+            if is_generator(made) and could_tell(made, source, body, self.functions_named):
+                self.refuse(
+                    RefusalKind.GENERATOR, source,
+                    f"the generator {made.name} is run to its end before this loop, which could tell",
+                    f"write the loop of {made.name} here, or change nothing in it that this loop reads,"
+                    " and the other way round",
+                )  # fmt: skip
+                return
 
     # ------------------------------------------------------------ expressions
 

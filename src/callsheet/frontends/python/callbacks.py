@@ -318,14 +318,20 @@ class _Calls(ast.NodeTransformer):
             return ast.copy_location(ast.Name(given.id, ast.Load()), node)
         if isinstance(given, ast.Lambda) and not self.known.is_call(given.body):
             return self._lambda(given)
-        if node.id in self.functions or node.id in {self.rest, self.words}:
+        if node.id in self.functions:
             raise Refused(
                 "PYT011",
                 node,
                 f"{node.id} is a function, and is more than called here",
                 f"call it: await {node.id}(…)",
             )
-        return node
+        if isinstance(node.ctx, ast.Store) or node.id not in {self.rest, self.words}:
+            return node
+        held = self.rest_names if node.id == self.rest else self.word_names.values()
+        values: list[ast.expr] = [ast.Name(one, ast.Load()) for one in held]
+        keys: list[ast.expr | None] = [ast.Constant(one) for one in self.word_names]
+        made = ast.Tuple(values, ast.Load()) if node.id == self.rest else ast.Dict(keys, values)
+        return ast.fix_missing_locations(ast.copy_location(made, node))
 
 
 class _Put(ast.NodeTransformer):

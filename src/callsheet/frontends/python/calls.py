@@ -11,10 +11,8 @@ from typing import Final, cast
 from callsheet.diagnostics import did_you_mean
 from callsheet.frontends.python import core
 from callsheet.frontends.python.callbacks import Known, specialised, takes_functions
-from callsheet.frontends.python.container_words import given_by_default
 from callsheet.frontends.python.error_values import keeps
-from callsheet.frontends.python.program import IN_SCOPE, Signature, said
-from callsheet.frontends.python.scope import Scope
+from callsheet.frontends.python.program import IN_SCOPE, said
 from callsheet.frontends.python.source import (
     Refused,
     dotted,
@@ -23,19 +21,16 @@ from callsheet.frontends.python.source import (
     parameters_of,
     waits,
 )
+from callsheet.frontends.python.spread_calls import SpreadCalls
 from callsheet.frontends.python.syntax import (
     functions_in,
     is_plain,
-    keys_of,
     named_functions,
     none,
-    parsed,
 )
 from callsheet.frontends.python.timeouts import SECONDS, with_limit
 
 _GATHER: Final = "asyncio.gather"
-_MOST_OPTIONAL: Final = 4
-"""Of how many optional parameters the sets are told apart where arguments are spread."""
 STARTS: Final = frozenset({"asyncio.create_task", "asyncio.ensure_future", "asyncio.shield"})
 FORMS: Final = (
     "await asyncio.gather(*[f(x) for x in xs]), or asyncio.gather(f(a), g(b)), with calls of "
@@ -43,16 +38,12 @@ FORMS: Final = (
 )
 
 
-class Calls(Scope, ABC):
+class Calls(SpreadCalls, ABC):
     """The part of a translator that takes calls apart."""
 
     @abstractmethod
     def value(self, node: ast.expr, out: core.Block) -> ast.expr:
         """The expression without its awaits, which go into `out` before it."""
-
-    @abstractmethod
-    def spilled(self, node: ast.expr, out: core.Block) -> ast.expr:
-        """The value of an expression as a name or a constant."""
 
     @abstractmethod
     def ordered(self, node: ast.expr, out: core.Block) -> ast.expr:
@@ -89,9 +80,9 @@ class Calls(Scope, ABC):
             self.choices |= dict.fromkeys(named)
             func = named_functions(func)
         chosen = self.spilled(func, out)
-        shape.args = [self._kept_plain(one, out) for one in call.args]
+        shape.args = [self.kept_plain(one, out) for one in call.args]
         shape.keywords = [
-            ast.copy_location(ast.keyword(one.arg, self._kept_plain(one.value, out)), one)
+            ast.copy_location(ast.keyword(one.arg, self.kept_plain(one.value, out)), one)
             for one in call.keywords
         ]
         name = None if into is None else (into or self.new_name("result"))
@@ -111,72 +102,6 @@ class Calls(Scope, ABC):
             return none(node)
         self.bound.add(name)
         return ast.copy_location(ast.Name(name, ast.Load()), node)
-
-    def spread_call(self, call: ast.Call, out: core.Block, into: str | None) -> bool:
-        """`tool(…, **given)` as one call for each set of optional arguments that there may be.
-
-        Whether the call is one: the parameters of what it calls have to be known, and few of them optional.
-        """
-        spread = [one for one in call.keywords if one.arg is None and not _is_literal_dict(one.value)]
-        callee = call.func.id if isinstance(call.func, ast.Name) else ""
-        helper = self.helper(callee)
-        known = (self.program.tools or {}).get(callee) if helper is None else _signature(helper)
-        if len(spread) != 1 or known is None or known.is_open or self.is_variable(callee):
-            return False
-        shape = copy.copy(call)
-        shape.args = [self._kept_plain(one, out) for one in call.args]
-        shape.keywords = [
-            ast.copy_location(ast.keyword(one.arg, self.spilled(one.value, out)), one)
-            for one in call.keywords
-        ]
-        place = call.keywords.index(spread[0])
-        given = shape.keywords.pop(place).value
-        named = {*known.parameters[: len(call.args)], *(one.arg for one in shape.keywords)}
-        free = [one for one in known.parameters if one not in named]
-        optional = [one for one in free if one not in known.required]
-        keys = keys_of(spread[0].value, self.function)
-        if keys is not None and keys <= set(free):
-            optional = [one for one in optional if one in keys]
-            free = [one for one in free if one in known.required or one in keys]
-        if len(optional) > _MOST_OPTIONAL:
-            return False
-        required = [one for one in free if one in known.required]
-
-        def calls(left: list[str], chosen: list[str]) -> core.Block:
-            if left:
-                test = parsed(f"{left[0]!r} in x", call)
-                cast("ast.Compare", test).comparators = [given]
-                first, *rest = left
-                return [core.Choice(test, calls(rest, [*chosen, first]), calls(rest, chosen), call)]
-            made = copy.copy(shape)
-            made.keywords = list(shape.keywords)
-            for one in free:
-                if one in chosen or one in required:
-                    value = ast.Subscript(given, ast.Constant(one), ast.Load())
-                    word = ast.keyword(one, ast.fix_missing_locations(ast.copy_location(value, call)))
-                    made.keywords.append(ast.copy_location(word, call))
-            inner: core.Block = []
-            inner.append(self.member(made, inner, into))
-            return inner
-
-        check = parsed(f"set({required!r}) <= set(x) <= set({free!r})", call)
-        for one in ast.walk(check):
-            if isinstance(one, ast.Call) and isinstance(one.args[0], ast.Name):
-                one.args = [given]
-        message = ast.copy_location(ast.Constant(f"{callee} takes other arguments"), call)
-        wrong: core.Block = [core.Fail(message, "TYPE", call)]
-        out.append(core.Choice(check, calls(optional, []), wrong, call))
-        return True
-
-    def _kept_plain(self, value: ast.expr, out: core.Block) -> ast.expr:
-        if isinstance(value, ast.Starred):
-            raise Refused(
-                "PYT009",
-                value,
-                "which arguments are given is not known before the run",
-                "write each argument",
-            )
-        return self.spilled(value, out)
 
     def _functions_in(self, value: ast.expr) -> list[str]:
         """The functions of a table, or of a choice; a tool is in tables alone."""
@@ -558,20 +483,3 @@ def _spelled_out(call: ast.Call) -> ast.Call:
             case _:
                 made.args.append(one)
     return made
-
-
-def _is_literal_dict(node: ast.expr) -> bool:
-    """Whether a node is a dict whose keys are literal texts."""
-    return isinstance(node, ast.Dict) and all(
-        isinstance(one, ast.Constant) and isinstance(one.value, str) for one in node.keys
-    )
-
-
-def _signature(helper: ast.AsyncFunctionDef) -> Signature | None:
-    """The parameters of an async function of the program; None where it takes any number of arguments."""
-    of = helper.args
-    if of.vararg or of.kwarg or of.posonlyargs:
-        return None
-    optional = {name for name, _ in given_by_default(helper)}
-    names = tuple(one.arg for one in (*of.args, *of.kwonlyargs))
-    return Signature(names, frozenset(names) - optional)

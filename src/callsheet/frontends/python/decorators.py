@@ -11,7 +11,7 @@ import ast
 import copy
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 from callsheet.frontends.python.inlining import Fresh, blocks_in, is_fixed
 from callsheet.frontends.python.source import dotted, names_bound, own_nodes, parameters_of, walk
@@ -27,6 +27,8 @@ class _Decorator(NamedTuple):
     of: ast.arguments | None
     function: str
     inner: ast.AsyncFunctionDef
+    state: Sequence[tuple[str, ast.expr]]
+    """The variables that it keeps between the calls, and what they hold first."""
 
 
 def decorated_as_calls(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
@@ -78,16 +80,37 @@ def decorated_as_calls(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
 def _decorator(node: ast.FunctionDef) -> _Decorator | None:
     """What a function does as a decorator; None if it is none that is understood."""
     match _without_words(node.body):
-        case [ast.AsyncFunctionDef() as inner, ast.Return(value=ast.Name(id=name))] if name == inner.name:
+        case [*state, ast.AsyncFunctionDef() as inner, ast.Return(value=ast.Name(id=name))] if (
+            name == inner.name
+        ):
             parameters = parameters_of(node.args)
-            return _Decorator(node, None, parameters[0].arg, inner) if len(parameters) == 1 else None
+            kept = [_kept(one) for one in state]
+            if len(parameters) != 1 or any(isinstance(one, ast.Nonlocal) for one in own_nodes(*inner.body)):
+                return None
+            held = [one for one in kept if one is not None]
+            return _Decorator(node, None, parameters[0].arg, inner, held) if len(held) == len(kept) else None
         case [ast.FunctionDef() as maker, ast.Return(value=ast.Name(id=name))] if name == maker.name:
             found = _decorator(maker)
             if found is None or found.of is not None:
                 return None
-            return _Decorator(node, node.args, found.function, found.inner)
+            return _Decorator(node, node.args, found.function, found.inner, found.state)
         case _:
             return None
+
+
+def _kept(one: ast.stmt) -> tuple[str, ast.expr] | None:
+    """The variable that a statement of a decorator makes for all calls, and its value, which is new."""
+    match one:
+        case (
+            ast.Assign(targets=[ast.Name(id=name)], value=value)
+            | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
+        ) if all(each.id in _MAKERS for each in walk(value) if isinstance(each, ast.Name)):
+            return name, value
+        case _:
+            return None
+
+
+_MAKERS: Final = frozenset({"dict", "list", "set", "defaultdict", "Counter", "deque", "OrderedDict"})
 
 
 def _without_words(body: Sequence[ast.stmt]) -> list[ast.stmt]:
@@ -106,10 +129,16 @@ def _undecorated(
         found = known.get(name)
         if found is None or isinstance(mark, ast.Call) != (found.of is not None):
             break
+        if found.state and isinstance(owner, ast.ClassDef):
+            break
         current = cast("ast.AsyncFunctionDef", made[-1])
-        outer = _around(current, mark, found, owner, fresh)
+        held = {variable: fresh(variable) for variable, _ in found.state}
+        outer = _around(current, mark, found, owner, fresh, held)
         if outer is None:
             break
+        for variable, value in found.state:
+            start = ast.Assign([ast.Name(held[variable], ast.Store())], copy.deepcopy(value))
+            made.insert(0, ast.fix_missing_locations(ast.copy_location(start, node)))
         marks.pop()
         current.decorator_list = []
         outer.decorator_list = list(marks)
@@ -118,7 +147,12 @@ def _undecorated(
 
 
 def _around(
-    node: ast.AsyncFunctionDef, mark: ast.expr, of: _Decorator, owner: _Owner, fresh: Fresh
+    node: ast.AsyncFunctionDef,
+    mark: ast.expr,
+    of: _Decorator,
+    owner: _Owner,
+    fresh: Fresh,
+    held: Mapping[str, str],
 ) -> ast.AsyncFunctionDef | None:
     """The function that stands in the place of a decorated one, which gets another name."""
     inner = copy.deepcopy(of.inner)
@@ -143,7 +177,7 @@ def _around(
     names = {name: fresh(name) for name in sorted(own - given) if name not in values} if is_open else {}
     if is_open:
         names |= {name: fresh(name) for name in sorted(own & given) if name not in values}
-    names |= dict(zip(first, plain_of, strict=False))
+    names |= {**dict(zip(first, plain_of, strict=False)), **held}
     plain = fresh(f"{node.name}_plain")
     inner.body = [cast("ast.stmt", Renaming(names).visit(one)) for one in inner.body]
     for one in inner.body:

@@ -14,8 +14,9 @@ from typing import Any, Final
 
 from callsheet.frontends.pure_code.facts import FACTORY
 from callsheet.frontends.python.container_words import MUTATORS
+from callsheet.frontends.python.factories import changes_state
 from callsheet.frontends.python.inlining import Fresh, placed
-from callsheet.frontends.python.source import dotted, names_bound, names_read, own_nodes, walk
+from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read, own_nodes, walk
 
 _MAKE_FUNCTIONS: Final = frozenset(
     {"functools.partial", "operator.itemgetter", "operator.attrgetter", "operator.methodcaller"}
@@ -245,6 +246,18 @@ def holds_functions(
     name, value = one.targets[0].id, one.value
     if isinstance(value, ast.Lambda):
         return name
+    made = (
+        definition(value.func.id)
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Name)
+        else None
+    )
+    if isinstance(made, ast.FunctionDef) and _gives_function(made) and changes_state(made):
+        raise Refused(
+            "PYT015",
+            one,
+            f"{name} is a function with a state of its own, and a plan keeps values alone between its calls",
+            f"write {made.name} as a class with a method, or only call {name}: do not hand it on",
+        )
     if not has_functions(value, is_pure_function, resolved, definition):
         return None
     if any(is_variable(read) for read in _read_now(value)):
@@ -308,9 +321,15 @@ def _gives_function(found: ast.stmt | None) -> bool:
         return False
     own = {one.name for one in found.body if isinstance(one, ast.FunctionDef)}
     returns = [one.value for one in own_nodes(found) if isinstance(one, ast.Return)]
-    return bool(returns) and all(
-        isinstance(one, ast.Lambda) or (isinstance(one, ast.Name) and one.id in own) for one in returns
-    )
+
+    def is_function(one: ast.expr | None) -> bool:
+        match one:
+            case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Dict(values=parts):
+                return any(map(is_function, parts))
+            case _:
+                return isinstance(one, ast.Lambda) or (isinstance(one, ast.Name) and one.id in own)
+
+    return bool(returns) and all(map(is_function, returns))
 
 
 def _read_now(node: ast.AST) -> set[str]:

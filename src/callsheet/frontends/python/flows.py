@@ -12,6 +12,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
+from callsheet.frontends.pure_code.laziness import could_tell
 from callsheet.frontends.python.inlining import (
     Fresh,
     Generator,
@@ -55,8 +56,7 @@ def flows_as_loops(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     for one in nodes:
         if not isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) or not is_generator(one):
             continue
-        if isinstance(one, ast.AsyncFunctionDef) or _is_endless(one):
-            generators[one.name] = one
+        generators[one.name] = one
     classes = {
         one.name: each.name
         for one in nodes
@@ -67,7 +67,11 @@ def flows_as_loops(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     }
     if not generators and not classes:
         return False
-    flows = _Flows(generators, classes, Fresh(nodes))
+    functions: dict[str, list[Generator]] = {}
+    for one in nodes:
+        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            functions.setdefault(one.name, []).append(one)
+    flows = _Flows(generators, classes, functions, Fresh(nodes))
     for one in walk(module):
         if isinstance(one, ast.AsyncFunctionDef) and one.name not in generators:
             flows.function(one)
@@ -109,8 +113,16 @@ def _without_unused(module: ast.Module, generators: Mapping[str, Generator]) -> 
 class _Flows:
     """Writes the loops of a file anew."""
 
-    def __init__(self, generators: Mapping[str, Generator], classes: Mapping[str, str], fresh: Fresh) -> None:
-        self.generators, self.classes, self.fresh = generators, classes, fresh
+    def __init__(
+        self,
+        generators: Mapping[str, Generator],
+        classes: Mapping[str, str],
+        functions: Mapping[str, list[Generator]],
+        fresh: Fresh,
+    ) -> None:
+        self.generators, self.classes, self.functions, self.fresh = generators, classes, functions, fresh
+        self.inner: set[str] = set()
+        """The generators of the function itself, which see its variables."""
         self.is_changed = False
         self.site: set[str] = set()
         self.depth = 0
@@ -119,6 +131,7 @@ class _Flows:
         """The loops of one function."""
         self.site = names_bound(*node.body) | {one.arg for one in parameters_of(node.args)}
         self.site -= set(self.generators)
+        self.inner = {one.name for one in own_nodes(*node.body) if isinstance(one, ast.FunctionDef)}
         self._substitute(node)
         node.body = self.block(node.body)
 
@@ -213,8 +226,6 @@ class _Flows:
     def _loop(self, one: ast.stmt) -> list[ast.stmt] | None:
         if not isinstance(one, (ast.For, ast.AsyncFor)) or self.depth > _MOST_DEPTH:
             return None
-        if isinstance(one, ast.For) and not any(waits(each) for each in one.body):
-            return None
         name = name_called(one.iter)
         if isinstance(one, ast.AsyncFor) and self.classes:
             kinds = set(self.classes.values())
@@ -233,6 +244,8 @@ class _Flows:
         function = self.generators.get(name)
         if function is None or isinstance(one, ast.AsyncFor) != isinstance(function, ast.AsyncFunctionDef):
             return None
+        if isinstance(function, ast.FunctionDef) and not self._is_lazy(one, cast("ast.Call", call), function):
+            return None
         made = self._written(one, cast("ast.Call", call), function, limit)
         if made is None:
             return None
@@ -240,6 +253,14 @@ class _Flows:
         made = self.block(made)
         self.depth -= 1
         return made
+
+    def _is_lazy(self, one: _Loop, call: ast.Call, function: ast.FunctionDef) -> bool:
+        """Whether a plain generator must not be run to its end before a loop over it."""
+        if could_tell(function, call, one.body, self.functions):
+            return True
+        if any(waits(each) for each in one.body):
+            return _is_endless(function)
+        return breaks(one.body) or any(isinstance(each, ast.Return) for each in own_nodes(*one.body))
 
     def _opened(self, one: ast.AsyncFor) -> list[ast.stmt]:
         """A loop over an object as one over the generator that it gives."""
@@ -284,7 +305,8 @@ class _Flows:
         self, one: _Loop, call: ast.Call, function: Generator, limit: ast.expr | None
     ) -> list[ast.stmt] | None:
         """The body of a generator with the loop's body where it yields."""
-        found = opened(function, call, [*one.body, one], self.site, self.fresh)
+        is_inner = function.name in self.inner
+        found = opened(function, call, [*one.body, one], self.site, self.fresh, is_inner=is_inner)
         yields = None if found is None else yields_of(found[1])
         if found is None or not yields or _yields_guarded(found[1]):
             return None

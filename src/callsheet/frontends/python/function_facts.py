@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.atomicity import methods_of
+from callsheet.frontends.python.changed_constants import ConstantChanged
 from callsheet.frontends.python.container_words import calculated_with, sets_item, sources_seen
 from callsheet.frontends.python.expressions import Lowering
 from callsheet.frontends.python.kinds import ANY, FLAT, OPAQUE, Kinds
@@ -30,7 +31,7 @@ from callsheet.frontends.python.source import (
 )
 from callsheet.frontends.python.tree_results import is_tree
 from callsheet.frontends.python.unset import with_tests
-from callsheet.frontends.python.unshared import changes_own, unshared
+from callsheet.frontends.python.unshared import changes_own, unshared, values_in
 from callsheet.frontends.python.variables import Variables, bound_names
 
 Path: TypeAlias = "tuple[core.Loop, ...]"
@@ -351,7 +352,8 @@ class FunctionFacts:
 
     def _changes_own(self, stmt: ast.stmt) -> str | None:
         """The variable whose container a statement changes, where no other one has that container."""
-        return changes_own(stmt, self.own.get(id(stmt), frozenset()))
+        own = changes_own(stmt, self.own.get(id(stmt), frozenset()))
+        return None if own is None or any(map(self.sharing.changed, values_in(stmt))) else own
 
     def _touched(self, stmt: ast.stmt, among: frozenset[str]) -> set[str]:
         """The variables among these whose values a statement changes."""
@@ -420,14 +422,7 @@ class FunctionFacts:
         for name in sorted(self.sharing.nodes.keys() & self.program.definitions.keys() - self.names):
             made = self.program.definitions[name]
             if isinstance(made, (ast.Assign, ast.AnnAssign)) and self.sharing.reaches(name, changed):
-                main = self.program.main.name
-                raise Refused(
-                    "PYT015",
-                    one.stmt,
-                    f"{name} is a constant of the file, and is changed here",
-                    f"make it in {main}, where it is a variable, and define the functions that change it in"
-                    f" {main}, or return what is new",
-                )
+                raise ConstantChanged(one.stmt, name, self.program.main.name)
 
     def _check_change(self, one: core.Pure, node: Node, before: frozenset[str] | set[str]) -> None:
         seen = sorted(

@@ -58,11 +58,18 @@ class Fresh:
 
 
 def opened(
-    function: Generator, call: ast.Call, around: Sequence[ast.stmt], site: set[str], fresh: _Fresh
+    function: Generator,
+    call: ast.Call,
+    around: Sequence[ast.stmt],
+    site: set[str],
+    fresh: _Fresh,
+    *,
+    is_inner: bool = False,
 ) -> tuple[list[ast.stmt], list[ast.stmt]] | None:
     """The assignments of a call's arguments, and the body of the function with names of its own.
 
-    `around` are the statements for what it yields, `site` the variables of the function where it is written.
+    `around` are the statements for what it yields, `site` the variables of the function where it is written,
+    which an inner function sees.
     """
     given = _bound(function, call, site)
     if given is None:
@@ -77,7 +84,7 @@ def opened(
     stored = names_bound(*body) - outer
     own = stored | set(parameters)
     inner = {one.arg for part in body for one in walk(part) if isinstance(one, ast.arg)}
-    if inner & own or (names_read(*body) - own) & (site - outer):
+    if inner & own or (not is_inner and (names_read(*body) - own) & (site - outer)):
         return None
     names = {name: fresh(name) for name in sorted(own)}
     before: list[ast.stmt] = []

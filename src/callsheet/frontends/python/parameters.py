@@ -183,9 +183,14 @@ def _without_star(function: ast.AsyncFunctionDef, calls: list[ast.Call] | None) 
     own = {one.arg for one in parameters_of(of)}
     if any(isinstance(one, ast.Call) and dotted(one.func) in own for one in own_nodes(function)):
         return False  # it is given what to call, and is copied for each call
-    if any(isinstance(one, ast.Starred) for call in calls for one in call.args[:count]):
+    if any(
+        isinstance(one, ast.Starred) for call in calls for one in call.args[: min(count, len(call.args) - 1)]
+    ):
         return False
     for call in calls:
+        if count and len(call.args) <= count and _ends_in_star(call):
+            _split_star(call, count, star.arg)
+            continue
         rest = call.args[count:]
         place = rest[0] if rest else call
         given = ast.copy_location(ast.Tuple(rest, ast.Load()), place)
@@ -195,6 +200,22 @@ def _without_star(function: ast.AsyncFunctionDef, calls: list[ast.Call] | None) 
     of.kwonlyargs.append(star)
     of.kw_defaults.append(ast.copy_location(ast.Tuple([], ast.Load()), star))
     return True
+
+
+def _ends_in_star(call: ast.Call) -> bool:
+    return bool(call.args) and isinstance(call.args[-1], ast.Starred)
+
+
+def _split_star(call: ast.Call, count: int, name: str) -> None:
+    """`f(a, *xs)` where some of `xs` are for named parameters: these behind the star, the others by name."""
+    *first, last = call.args
+    given = ast.Name(f"{name}_given", ast.Store())
+    items = ast.Tuple([last], ast.Load())
+    left = count - len(first)
+    head = ast.Subscript(ast.NamedExpr(given, items), ast.Slice(None, ast.Constant(left)), ast.Load())
+    tail = ast.Subscript(ast.Name(given.id, ast.Load()), ast.Slice(ast.Constant(left)), ast.Load())
+    call.args[-1] = placed(ast.Starred(head, ast.Load()), last)
+    call.keywords.append(ast.fix_missing_locations(ast.copy_location(ast.keyword(name, tail), last)))
 
 
 def _without_words(function: ast.AsyncFunctionDef, calls: list[ast.Call] | None) -> bool:

@@ -17,6 +17,7 @@ from callsheet.diagnostics import Severity, Span
 from callsheet.frontends.pure_code.refusals import judged
 from callsheet.frontends.python import core
 from callsheet.frontends.python.blocks import Blocks
+from callsheet.frontends.python.changed_constants import ConstantChanged, moved_into_main
 from callsheet.frontends.python.changes import (
     Taking,
     changes_of,
@@ -35,6 +36,7 @@ from callsheet.frontends.python.definitions import (
     with_constants,
 )
 from callsheet.frontends.python.exceptions import denials_apart, error_tuples_in_place, suppress_as_try
+from callsheet.frontends.python.factories import factories_as_classes
 from callsheet.frontends.python.failures import InFunctions
 from callsheet.frontends.python.flows import flows_as_loops
 from callsheet.frontends.python.function_facts import Ids, Result
@@ -50,10 +52,12 @@ from callsheet.frontends.python.products import guard_functions
 from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signature, read_program
 from callsheet.frontends.python.recursion import Copies, depth_of
 from callsheet.frontends.python.scope import Names, Scope
+from callsheet.frontends.python.setters import setters_as_methods
 from callsheet.frontends.python.source import Refused, Text, dotted, walk
 from callsheet.frontends.python.started_in_loops import collect_tasks
 from callsheet.frontends.python.statements import Translator
 from callsheet.frontends.python.timeouts import loop_times_as_moments
+from callsheet.frontends.python.unordered import orders_seen
 from callsheet.frontends.unseen import hidden_characters
 from callsheet.frontends.values.reader import ParseResult
 from callsheet.ir import tree, types
@@ -84,12 +88,11 @@ def read_python(
     found = [*hidden_characters(text)]
     plan: Plan | None = None
     try:
-        module = source.tree()
+        module = _part(source, within)
         if within is not None:
-            module = needed_part(module, within)
             spans = [source.span(one) for one in module.body]
             found = [one for one in found if any(_is_in(one.span, span) for span in spans)]
-        plan, warnings = _compiled(source, module, tools, bindings)
+        plan, warnings = _compiled(source, module, within, tools, bindings)
         found += [source.diagnostic(one, Severity.WARNING) for one in warnings]
     except Refused as refused:
         found.append(source.diagnostic(refused))
@@ -109,16 +112,20 @@ def _of_nodes(rewrite: Callable[[list[ast.AST]], bool]) -> _Rewrite:
     return lambda _, nodes: rewrite(nodes)
 
 
-_REWRITES: Final[tuple[_Rewrite, ...]] = (
+_FIRST_REWRITES: Final[tuple[_Rewrite, ...]] = (
     error_tuples_in_place,
     suppress_as_try,
     hoist_imports,
+    setters_as_methods,
     loop_times_as_moments,
     _of_nodes(lookups_as_lambdas),
     _of_nodes(partials_as_calls),
     unawaiting_as_pure,
     tables_by_place,
+    factories_as_classes,
     decorated_as_calls,
+)
+_REWRITES: Final[tuple[_Rewrite, ...]] = (
     _of_nodes(group_handlers_as_plain),
     contexts_as_statements,
     _of_nodes(returns_after_finally),
@@ -136,23 +143,49 @@ _REWRITES: Final[tuple[_Rewrite, ...]] = (
     _of_nodes(guard_functions),
     settle_parameters,
 )
-"""What a file says in other words before it is compiled, in order; each tells whether it changed anything."""
+"""What a file says in other words before it is compiled, in order; each tells whether it changed anything.
+
+Between the first and these, containers of the file that are changed are moved into the main function.
+"""
+
+
+def _part(source: Text, within: Within | None) -> ast.Module:
+    """The tree of a text, of a user's module that of the part which the plan needs."""
+    module = source.tree()
+    return module if within is None else needed_part(module, within)
 
 
 def _compiled(
     source: Text,
     module: ast.Module,
+    within: Within | None,
     tools: Mapping[str, Signature] | None,
     bindings: Mapping[str, Binding],
+    changed: tuple[ConstantChanged, ...] = (),
 ) -> tuple[Plan, list[Refused]]:
+    """The plan of a tree, and its warnings; `changed` are the containers that were moved into `main`."""
     nodes = list(walk(module))
     _check_names(nodes)
-    for rewrite in _REWRITES:
+    seen = orders_seen(module)
+
+    def move(module: ast.Module, _: Sequence[ast.AST]) -> bool:
+        for one in changed:
+            if not moved_into_main(module, one):
+                raise one
+        return bool(changed)
+
+    for rewrite in (*_FIRST_REWRITES, move, *_REWRITES):
         if rewrite(module, nodes):
             nodes = list(walk(module))
     program = read_program(module, tools, bindings, nodes)
     compiler = _Compiler(program, source, Names(nodes), nodes)
-    return compiler.plan(), program.warnings
+    try:
+        return compiler.plan(), [*program.warnings, *seen]
+    except ConstantChanged as one:
+        if any(one.name == each.name for each in changed):
+            raise
+        again, changed = _part(source, within), (*changed, one)
+        return _compiled(source, again, within, tools, bindings, changed)
 
 
 def _is_in(inner: Span | None, outer: Span | None) -> bool:

@@ -264,7 +264,7 @@ class Scope:
     def is_remark(self, call: ast.Call) -> bool:
         """Whether a call prints or logs."""
         name = dotted(call.func) or ""
-        if name in _PRINTS and not self.is_variable(name) and name not in self.program.definitions:
+        if name in _PRINTS and not self._is_defined(name):
             return True
         first, _, last = name.rpartition(".")
         if last not in _LOGS or not first:
@@ -275,8 +275,12 @@ class Scope:
 
     def is_own(self, node: ast.AST, name: str) -> bool:
         """Whether a node is a name that plans have, and no tool, variable or function of the program."""
-        is_taken = self.is_variable(name) or name in self.program.definitions or name in self.program.helpers
-        return dotted(node) == name and not is_taken and not self.program.is_tool(name)
+        return dotted(node) == name and not self._is_defined(name) and not self.program.is_tool(name)
+
+    def _is_defined(self, name: str) -> bool:
+        """Whether a name is that of a variable or a function of the program."""
+        own = name in self.program.definitions or name in self.definitions()
+        return own or self.is_variable(name) or self.helper(name) is not None
 
     def is_logger(self, name: str) -> bool:
         """Whether a name is that of a logger, of the file or of an async function."""

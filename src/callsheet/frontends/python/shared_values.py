@@ -85,7 +85,7 @@ class SharedValues(ABC):
         """Objects that one container may hold more than once."""
         self.common: dict[str, list[Node]] = {}
         """Objects that more than one part of a variable's tuple may hold."""
-        self.summaries: dict[str, Summary] = {}
+        self.summaries: dict[int, Summary] = {}
         self.iterators: set[str] = set()
         """The variables that hold an iterator, which is another one when an item was taken."""
 
@@ -401,6 +401,12 @@ class SharedValues(ABC):
                 given = [*given, *defaults_of(found)]
                 if summary.is_new and not outer:
                     return Node()
+        if isinstance(node.func, ast.Attribute) and self.resolved(node.func) is None:
+            methods = [*self.methods(node.func.attr)]
+            if methods and all(self.summary(one).is_new for one in methods):
+                return Node()
+            given = [*given, *([node.func.value] if methods else [])]
+            outer = [*outer, *chain(self.value(node.func.value))] if given else outer
         made = Node()
         inner = inside(made)
         merge(inner, inner)
@@ -409,12 +415,16 @@ class SharedValues(ABC):
         for one in given:
             for each in chain(self.value(one)):
                 merge(inner, each)
-        if isinstance(node.func, ast.Attribute) and self.resolved(node.func) is None:
-            for each in chain(self.value(node.func.value)):
-                merge(inner, each)
         top = inside(made)
         merge(inside(top), top)
         return merge(made, top) if given or outer else made
+
+    def methods(self, name: str) -> Iterator[ast.FunctionDef]:
+        """The methods of a name in the classes of the program."""
+        for one in self.definitions.values():
+            for each in one.body if isinstance(one, ast.ClassDef) else ():
+                if isinstance(each, ast.FunctionDef) and each.name == name:
+                    yield each
 
     def _makes_object(self, name: str) -> bool:
         """Whether a call makes a new object that holds its arguments: a class, or a method that calls one."""

@@ -169,14 +169,15 @@ class Sharing(SharedValues):
                 found = function_of(name, self.definitions.get(name))
                 if found is not None:
                     yield found, []
+                elif name not in self.definitions:
+                    for each in self.methods("__call__"):
+                        yield each, [node.func]
             case ast.Attribute(attr=method, value=holder) if self.resolved(node.func) is None:
                 of_class = isinstance(holder, ast.Name) and isinstance(
                     self.definitions.get(holder.id), ast.ClassDef
                 )
-                for one in self.definitions.values():
-                    for each in one.body if isinstance(one, ast.ClassDef) else ():
-                        if isinstance(each, ast.FunctionDef) and each.name == method:
-                            yield each, [] if of_class else [holder]
+                for each in self.methods(method):
+                    yield each, [] if of_class else [holder]
             case _:
                 pass
 
@@ -216,6 +217,11 @@ class Sharing(SharedValues):
                     found.append(find(self.value(holder)))
                 case ast.Attribute(value=holder, ctx=ast.Store() | ast.Del()):
                     found.append(find(self.value(holder)))
+                case ast.Attribute(value=holder, attr=attr):
+                    read = ast.copy_location(ast.Call(node, [], []), node)
+                    for each in self.methods(attr):
+                        if each.decorator_list:
+                            found += self._changed_in_call(each, read, [holder])
                 case ast.Subscript(value=holder) if (held := find(self.value(holder))).fills_itself:
                     found.append(held)
                 case ast.AugAssign(target=target, op=op, value=value):
@@ -248,6 +254,10 @@ class Sharing(SharedValues):
             for one in taken_from(node) if self.iterators else ():
                 if isinstance(one, ast.Name) and one.id in self.iterators:
                     found.append(find(self.node(one.id)))
+            for each in (*self.methods("__iter__"), *self.methods("__next__")):
+                for one in taken_from(node):
+                    if isinstance(one, ast.Name):
+                        found += self._changed_in_call(each, ast.Call(one, [], []), [one])
         return found
 
     def _full_name(self, value: ast.expr) -> str:
@@ -326,15 +336,18 @@ class Sharing(SharedValues):
     def _changed_by(self, name: str, node: ast.Call) -> list[Node]:
         if self.resolved(node.func) in FUNCTION_MUTATORS or name == "next":
             return [find(self.value(node.args[0]))] if node.args else []
-        found = function_of(name, self.definitions.get(name))
-        return [] if found is None else self._changed_in_call(found, node, [])
+        return [
+            each
+            for found, itself in self._called(node)
+            for each in self._changed_in_call(found, node, itself)
+        ]
 
     def summary(self, function: ast.FunctionDef) -> Summary:
         """What a pure function does to what it is given, and to the variables around it."""
-        known = self.summaries.get(function.name)
+        known = self.summaries.get(id(function.args))
         if known is not None and function.name != _NO_NAME:
             return known
-        self.summaries[function.name] = Summary(True, False, frozenset(), frozenset(), None)
+        self.summaries[id(function.args)] = Summary(True, False, frozenset(), frozenset(), None)
         made = self._summarized(function)
         if made.shape is not None and function.name in names_read(*function.body):
             made = self._summarized(function)
@@ -377,7 +390,7 @@ class Sharing(SharedValues):
         within = [each for _, one in roots for each in chain(one)]
         doubled = tuple(one for one in map(find, inner.doubled) if one in within)
         shape = Shape(roots, (), tuple(touched), doubled)
-        made = self.summaries[function.name] = Summary(changes, is_new, around, gives, shape)
+        made = self.summaries[id(function.args)] = Summary(changes, is_new, around, gives, shape)
         return made
 
 

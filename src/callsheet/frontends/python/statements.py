@@ -90,16 +90,26 @@ class Translator(Raising):
         read = (names_read(*self.function.body) | self.nonlocals) - self.bound
         for one in self.local_helpers.values():
             read |= names_read(one) - self.bound
-        around = self.outer
-        known: set[str] = set()
+        around, known = self.outer, set[str]()
+        inner: dict[str, ast.stmt] = {}
         while around is not None:
             known |= around.bound - set(around.local_definitions) - set(around.local_helpers)
             known -= set(around.semaphores)
+            inner = {**around.local_definitions, **around.local_helpers, **inner}
             around = around.outer
-        for name in list(read):
-            local = self.definitions().get(name)
-            if local is not None:
-                read |= names_read(local)
+        todo = [name for name in read if name in inner]
+        while todo:
+            callee = todo.pop()
+            for name in names_read(inner.pop(callee)) if callee in inner else ():
+                if name in self.bound & known:
+                    raise Refused(
+                        "PYT010",
+                        self.function,
+                        f"{name} is a variable of {self.function.name}, and another one in {callee}",
+                        f"give {name} another name in {self.function.name}",
+                    )
+                read.add(name)
+                todo.append(name)
         return read & known
 
     def _defaults(self, of: ast.arguments) -> dict[str, ast.expr]:

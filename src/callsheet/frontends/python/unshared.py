@@ -76,6 +76,22 @@ def changes_own(stmt: ast.stmt, names: Names) -> str | None:
     return name if is_alone else None
 
 
+def values_in(stmt: ast.stmt) -> list[ast.expr]:
+    """The keys and values of a change of a container: what it evaluates besides the container itself."""
+    match stmt:
+        case ast.Expr(value=ast.Call(args=args, keywords=words)):
+            return [*args, *(word.value for word in words)]
+        case ast.Delete(targets=targets) | ast.Assign(targets=targets):
+            pass
+        case ast.AugAssign(target=target) | ast.AnnAssign(target=target):
+            targets = [target]
+        case _:
+            return []
+    keys = [one.slice for one in targets if isinstance(one, ast.Subscript)]
+    value = getattr(stmt, "value", None)
+    return keys if value is None else [*keys, value]
+
+
 def _may_hold(value: ast.expr) -> bool:
     """Whether `x[k] += value` may change a list that is in x."""
     return not isinstance(value, (ast.Constant, ast.JoinedStr, ast.Compare))
