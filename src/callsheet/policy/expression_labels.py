@@ -7,7 +7,7 @@ with literal keys narrow a label; everything else gives the join of all it reads
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple, assert_never
@@ -58,6 +58,7 @@ from callsheet.policy.labelled import (
     FAILURE_FIELDS,
     MOST_CHOICES,
     MOST_ITEMS,
+    MOST_PIECES,
     MOST_SHAPES,
     NOTHING,
     Labelled,
@@ -76,6 +77,7 @@ from callsheet.policy.labelled import (
     number_of_items,
     one_shape,
     origins_of,
+    pieces_of,
     raised,
     said_by,
     ways_apart,
@@ -377,6 +379,8 @@ class ExpressionLabels(EvaluationFailures):
         first = one if one is not None else Argument("", (Hole("", left.label),), left.label)
         second = other if other is not None else Argument("", (Hole("", right.label),), right.label)
         label = left.label.join(right.label)
+        if pieces_of(first) + pieces_of(second) > MOST_PIECES:
+            return None
         if first.items or second.items:
             if not (first.items and second.items) or pairs(first) or pairs(second):
                 return None
@@ -456,6 +460,7 @@ class ExpressionLabels(EvaluationFailures):
 
     def _text(self, node: Text) -> Labelled:
         parts: list[Part] = []
+        pieces = 0
         values: list[Labelled] = []
         label = LITERAL
         says = Says.NOTHING
@@ -470,7 +475,8 @@ class ExpressionLabels(EvaluationFailures):
             self.can_fail = True  # a null in a text
             self.content = self.content.join(value.presence)
             shape = one_shape(value) if part.format is None else None
-            if shape is not None and not shape.items:
+            if shape is not None and not shape.items and pieces + pieces_of(shape) <= MOST_PIECES:
+                pieces += pieces_of(shape)
                 parts += shape.parts
             else:
                 value = self.forgotten(value)
@@ -482,7 +488,7 @@ class ExpressionLabels(EvaluationFailures):
 
     def _display(self, node: Display) -> Labelled:
         values = tuple(self._of(one) for one in node.items)
-        if node.kind is Kind.SET or len(values) > MOST_ITEMS:
+        if node.kind is Kind.SET or _are_many(values):
             return self._computed(node, values, keeps=True)
         items = tuple(
             self.argument("", value, dotted(one)) for one, value in zip(node.items, values, strict=True)
@@ -495,7 +501,7 @@ class ExpressionLabels(EvaluationFailures):
     def _mapping(self, node: Dict) -> Labelled:
         keys = [key.value for key, _ in node.items if isinstance(key, Literal) and isinstance(key.value, str)]
         values = tuple(self._of(value) for _, value in node.items)
-        if len(set(keys)) < len(node.items) or len(values) > MOST_ITEMS:
+        if len(set(keys)) < len(node.items) or _are_many(values):
             return self._computed(node, (*values, *(self._of(key) for key, _ in node.items)), keeps=True)
         items: list[Argument] = []
         for key, (_, one), value in zip(keys, node.items, values, strict=True):
@@ -584,6 +590,12 @@ def _split(condition: Expression, contents: list[Expression], presence: list[tup
             presence.append((tested, function.lower() != "failed"))
         case _:
             contents.append(condition)
+
+
+def _are_many(values: Sequence[Labelled]) -> bool:
+    """Whether values are too many, or composed of too much, to be told apart in a list or dict of them."""
+    shapes = map(one_shape, values)
+    return len(values) > MOST_ITEMS or sum(pieces_of(one) for one in shapes if one is not None) > MOST_PIECES
 
 
 def _keeps_first(node: Slice) -> bool:

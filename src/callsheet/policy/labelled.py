@@ -30,6 +30,11 @@ MOST_SHAPES = 16
 MOST_ITEMS = 100
 """How many items of a list that the plan writes are told apart."""
 MOST_CHOICES = 128
+MOST_PIECES = 500
+"""How many texts and pieces of data of one composed value are told apart, so that values made of one another
+do not grow from statement to statement.
+"""
+_LONG = 200
 _MOST_ORIGINS = 8
 
 
@@ -220,6 +225,14 @@ def has_data(shape: Argument) -> bool:
     if shape.items:
         return any(map(has_data, shape.items))
     return any(isinstance(part, Hole) and part.text is None for part in shape.parts)
+
+
+def pieces_of(shape: Argument) -> int:
+    """How many texts and pieces of data a composed value has; a long text counts as several."""
+    if shape.items:
+        return sum(map(pieces_of, shape.items))
+    texts = [part for part in shape.parts if isinstance(part, str)]
+    return len(shape.parts) + sum(map(len, texts)) // _LONG
 
 
 def is_data(shape: Argument) -> bool:
