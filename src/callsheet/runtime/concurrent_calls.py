@@ -116,7 +116,7 @@ class ConcurrentCalls:
     async def arrival(self) -> None:
         """Wait until an event arrives or `wake` is called.
 
-        Raises CancelledError if a call has cancelled the task that it runs in.
+        Raises CancelledError if a call has cancelled the task that it runs in, and what `fail` is given.
         """
         if self._is_cancelled:
             raise asyncio.CancelledError
@@ -140,6 +140,11 @@ class ConcurrentCalls:
         if arrival is not None and not arrival.done():
             arrival.set_result(None)
         return arrival is not None
+
+    def fail(self, error: Exception) -> None:
+        """Raise an error for the waiter of `arrival`, if anybody waits."""
+        if self._arrival is not None and not self._arrival.done():
+            self._arrival.set_exception(error)
 
     async def dismiss(self) -> None:
         """Cancel the calls under way; one that does not end is abandoned after a while."""

@@ -89,14 +89,15 @@ class JournalOptions(NamedTuple):
         return await to_its_end(self.offload, lambda: verified_state(self.journal, self.writer, self.plan))
 
 
-def people_of(journal: Journal, run_id: str, present: Respondents, folded: Folded) -> People:
-    """Who answers the questions of a run: those `present`, and the inbox of its journal.
+def people_of(journal: Journal, writer: RunWriter, present: Respondents, folded: Folded) -> People:
+    """Who answers the questions of the writer's run: those `present`, and the inbox of its journal.
 
     Questions that are posed in its journal stay open.
     """
     record = folded.side_record
     posed, before = dict(record.posed), dict(record.posed_before)
-    return People(run_id, Opening(journal, run_id), present, posed, before, folded.policy)
+    run_id = writer.run_id
+    return People(run_id, Opening(journal, run_id, writer), present, posed, before, folded.policy)
 
 
 async def drive(

@@ -176,7 +176,7 @@ class BegunRun:
         with self:
             journaled.call_after_batch(watch.after_batch)
             commands = folded.machine.feed(Started(folded.start.inputs), SLICE)
-            people = people_of(journal, self.run_id, present, folded)
+            people = people_of(journal, writer, present, folded)
             options = JournalOptions(journal, writer, self._plan, people, offload)
             with gateway_of(journal, self.run_id, folded, ports) as gateway:
                 return await drive(options, folded, commands, gateway, journaled, watch.on_driver)
@@ -323,7 +323,7 @@ async def resume_run(
                 if watch.on_decided is not None:
                     watch.on_decided()
                 return ended(journal, writer, folded, journaled)
-            people = people_of(journal, run_id, present, folded)
+            people = people_of(journal, writer, present, folded)
             is_stuck, has_moved = _is_stuck(folded, people), placed != start
             if is_stuck and not has_moved:
                 return record_waiting(writer, folded, journaled)
