@@ -123,11 +123,11 @@ class Course:
         process = self.kernel.spawn(f"owner{len(self.owners) + 1}")
         self.on_spawn(process)
         self.owners.append(process)
-        process.start(self._own(process))
+        process.start(self._own())
         self.say(f"{process.name} starts")
         return process
 
-    async def _own(self, process: Process) -> RunOutcome:
+    async def _own(self) -> RunOutcome:
         with self.journal() as journal:
             present = Respondents(waits=self.settings.waits or not self.has_faults, poll=0.5)
             if not journal.runs():

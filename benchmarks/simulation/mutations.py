@@ -64,9 +64,6 @@ def _plant(name: str, seed: int) -> Callable[[Callable[[], list[tuple[Any, str, 
     return add
 
 
-_FENCE = "WHERE (SELECT epoch FROM runs WHERE number = ?) = ?"
-
-
 def _nothing(*_: Any, **__: Any) -> None:
     return None
 

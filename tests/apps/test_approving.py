@@ -142,6 +142,9 @@ def test_command_line_rule_matching_no_step_is_warning(machine):
     result = machine("run", "p.ltp", *TOOLS, "--approve", "ad")
     assert "warning RUN032: no step calls @AD" in result.stderr
     assert "a step is named by its id" in result.stderr
+    for command in ("run", "dry-run", "explain-schedule"):
+        nameless = machine(command, "p.ltp", *TOOLS, "--approve", "")
+        assert (nameless.exit_code, "RUN034: '' names no tool" in nameless.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("head", ["# ltp: 1\nPLAN_START\n", "# ltp: 2\n"])

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 from zlib import crc32
 
+import pytest
 from hypothesis import given, settings
 from tests.plans import FACTS
 from tests.reference_interpreter import Failed as ReferenceFailed
@@ -40,7 +42,7 @@ from callsheet.machine import (
     compile_plan,
 )
 from callsheet.machine.monitor.enforcement import Enforcement
-from callsheet.machine.snapshots import state_from_json, state_to_json
+from callsheet.machine.snapshots import NotRestorable, state_from_json, state_to_json
 from callsheet.machine.tree.compiling import OWN_FACTS
 from callsheet.policy.model import Policy, ToolRule
 
@@ -68,10 +70,15 @@ def answer_to(tool: str, args: Mapping[str, Any]) -> tuple[bool, JSON]:
 
 
 def restored(machine: Machine, enforcement: Enforcement | None) -> Machine:
-    """The machine restored from its state as JSON text, which has the same open calls and variables."""
+    """The machine restored from its state as JSON text, which has the same open calls and variables.
+
+    It is the machine itself only while a run that ends waits for calls that have left.
+    """
     state = machine.state()
     data = None if state is None else state_to_json(state)
-    if state is None or data is None:
+    if data is None:
+        assert machine.tree is not None
+        assert machine.tree.ending is not None
         return machine
     program = compile_plan(machine.program.plan, {**FACTS, **OWN_FACTS})
     other = Machine.at(state_from_json(program, json.loads(json.dumps(data)), enforcement=enforcement))
@@ -170,8 +177,9 @@ def test_what_an_earlier_policy_said_of_the_plan_counts_after_a_restore() -> Non
     machine.feed(Started({}))
     machine.feed(PolicyChanged(replace(policy, planner=read_label("U/pub"))))
     machine.feed(PolicyChanged(policy))
-    for one in (restored(machine, Enforcement.under(policy)), machine):
-        assert one is machine or machine.result is None
+    again = restored(machine, Enforcement.under(policy))
+    assert again is not machine
+    for one in (again, machine):
         one.feed(Succeeded("S1.1", 1))
         assert one.result is not None
         assert "untrusted data decides 'x'" in (one.result.error or "")
@@ -189,3 +197,51 @@ def test_failures_inside_values_are_failures_after_a_restore() -> None:
     again.feed(Succeeded("S3.1", 1))
     assert again.result is not None
     assert again.result.answer == [True, 2]
+
+
+ALL_PARTS = """S1: ?FOREACH ($i IN [1, 2]) {
+  TRY {
+    S2: @READ () > $r
+  } ON_FAIL {
+    S3: @READ (x=$error.message) > $r
+  }
+  YIELD ($r)
+} > $all
+@RESPOND ($all)"""
+
+
+def _places_in(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The places of all that is inside of data."""
+    members = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, inner in members:
+        yield *path, key
+        yield from _places_in(inner, (*path, key))
+
+
+def test_data_of_others_is_not_restored_and_of_broken_data_nothing_else_is_told() -> None:
+    machine, enforcement = _of(ALL_PARTS, POLICY), Enforcement.under(POLICY)
+    machine.feed(Started({}))
+    machine.feed(Failed("S1[0]/S2.1", "no"))
+    state = machine.state()
+    assert state is not None
+    data = json.loads(json.dumps(state_to_json(state)))
+    others = (
+        (_of(ALL_PARTS.replace("$all", "$every")).program, enforcement),
+        (machine.program, None),
+        (machine.program, Enforcement.under(Policy())),
+    )
+    for program, other in others:
+        with pytest.raises(NotRestorable):
+            state_from_json(program, data, enforcement=other)
+    restored_anyway = broken = 0
+    for *path, key in _places_in(data):
+        for wrong in (None, "x", 99):
+            part = whole = json.loads(json.dumps(data))
+            for one in path:
+                part = part[one]
+            part[key] = wrong
+            broken += 1
+            with suppress(NotRestorable):
+                state_from_json(machine.program, whole, enforcement=enforcement)
+                restored_anyway += 1
+    assert restored_anyway < broken / 2

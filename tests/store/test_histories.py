@@ -127,8 +127,7 @@ class Histories(RuleBasedStateMachine):
     @rule(
         run_id=_runs,
         kind=st.sampled_from(EventType),
-        place=st.none()
-        | st.tuples(st.text(min_size=1, max_size=5), st.integers(0, 2**31), st.integers(1, 99)),
+        place=st.none() | _places,
         body=st.none() | _bodies | _LARGE,
     )
     def append(
@@ -208,7 +207,12 @@ class Histories(RuleBasedStateMachine):
         assert [event.seq for event in events] == list(range(1, len(run.durable) + 1))
         said = [(e.type, e.key, e.step, e.index, e.attempt, e.body) for e in events]
         assert repr(said) == repr(run.durable)
-        assert self.journal.verify(run_id) is None
+        bad = self.journal.verify(run_id)
+        if run.status.is_final and EventType.END not in {kind for kind, *_ in run.durable}:
+            assert bad is not None
+            assert "without an end event" in bad.why
+        else:
+            assert bad is None
 
 
 def _code(work: Callable[[], object]) -> str:

@@ -17,7 +17,7 @@ from callsheet.ir import Call, CallKind, Ending, Literal, Order, Plan, Step, can
 from callsheet.ir.flow import uses_of
 from callsheet.machine.agents.actions import tools_named
 from callsheet.machine.questions import covers
-from callsheet.passes import ToolSignature, check
+from callsheet.passes import ToolSignature, check, in_words_of
 from callsheet.ports import tools as asking
 from callsheet.ports.tools import Registry, Tool
 from callsheet.ports.transforms import ORIGIN, fault_of_literal, literal_check
@@ -63,6 +63,16 @@ def check_plan(
     Without a `registry` tools are not checked. `not_asked` names, for messages, a place that may have
     further tools and was not queried: a missing tool is then only a warning.
     """
+    return in_words_of(plan, _found(plan, registry, inputs, not_asked, providers))
+
+
+def _found(
+    plan: Plan,
+    registry: Registry | None,
+    inputs: Collection[str],
+    not_asked: str | None,
+    providers: Providers,
+) -> tuple[Diagnostic, ...]:
     if plan.tree is not None:
         from callsheet.api.plan_sources import unread  # noqa: PLC0415 - only for version 2
 
@@ -116,9 +126,9 @@ def idle_rules(plan: Plan, approve: Iterable[str], limited: Iterable[str] = ()) 
     """
     called = {step.call.tool for step in plan.steps if step.call is not None}
     called |= {name for _, call in agent_steps(plan) for name in tools_named(call) or ()}
-    steps = {canonical_tool_name(step.id) for step in plan.steps if step.call is not None}
+    steps = {canonical_tool_name(step.id): step.id for step in plan.steps if step.call is not None}
     hint = "check the name: `callsheet tools`"
-    named = f"{hint}; a step is named by its id"
+    named = f"{hint}; a step is named by its id" + "".join(f", as {one}" for one in [*steps.values()][:1])
     rules = [(name, "whose calls need approval", named) for name in approve if name not in steps]
     rules += [(name, "whose calls are limited", hint) for name in limited]
     return tuple(
@@ -142,7 +152,7 @@ def idle_inputs(plan: Plan, inputs: Iterable[str]) -> tuple[Diagnostic, ...]:
     if plan.tree is not None:
         from callsheet.ir.inputs import unknown_inputs  # noqa: PLC0415 - a plan of version 1 does without
 
-        return tuple(unknown_inputs(plan.tree, inputs))
+        return in_words_of(plan, tuple(unknown_inputs(plan.tree, inputs)))
     if any(step.is_open for step in plan.steps):
         return ()
     read = {use.ref.name for number, step in enumerate(plan.steps) for use in uses_of(step, number)}

@@ -14,13 +14,13 @@ from callsheet.api.findings import Findings
 from callsheet.api.proving import Proof
 from callsheet.diagnostics import CallsheetError, Source, did_you_mean
 from callsheet.diagnostics.wrong_type import wanted, wanted_list, wrong
-from callsheet.ir import JSON, canonical_tool_name
+from callsheet.ir import JSON
 from callsheet.ir import Plan as Steps
 from callsheet.ir.tree import all_statements
 from callsheet.machine import ToolFacts, compile_plan
 from callsheet.machine.forecasting import Forecast, Knowledge, StepForecast, Totals, foresee, totals_of
 from callsheet.machine.forecasting.partial_values import nobody_asked
-from callsheet.machine.questions import needs_approval
+from callsheet.machine.questions import approval_rules, needs_approval
 from callsheet.policy.calls import CODES, Duty
 from callsheet.ports.models.operations import expected_use
 from callsheet.ports.transforms import work_out
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from callsheet.api.worlds import Worlds
 
 NeedsApproval: TypeAlias = "Callable[[str], bool] | Iterable[str]"
+"""What needs a person's approval: names of tools and steps, or a predicate on a tool's canonical name."""
 AsksFirst: TypeAlias = "Callable[[str, str], bool]"
 """Whether the calls of a tool by a step need an approval, by their canonical name and its id."""
-"""Which tools need a person's approval: their names, or a predicate on the canonical name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +194,8 @@ def _predicate(given: NeedsApproval) -> AsksFirst:
     expected = "a list of names, or a function that says it of a name"
     if isinstance(given, str):
         raise wrong("needs_approval", given, expected)
-    names = tuple(
-        canonical_tool_name(wanted("needs_approval", name, str, expected))
+    names = approval_rules(
+        wanted("needs_approval", name, str, expected)
         for name in wanted_list("needs_approval", given, "names")
     )
     return lambda tool, step: needs_approval(names, tool, step)

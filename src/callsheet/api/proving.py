@@ -21,6 +21,7 @@ from callsheet.ir import Call, Plan, Step, plan_hash
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.ir.plan import called_names
 from callsheet.machine import PolicyRefusal
+from callsheet.passes import in_words_of
 from callsheet.passes.verify import NOTHING_LEFT, PersistedLabels, StepLabels, Verdict, Violation, verify
 from callsheet.passes.verify.call_views import ViewContext, call_views, tool_of
 from callsheet.policy.addresses import AllowedHosts
@@ -242,11 +243,7 @@ class Proof:
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """All diagnostics: first the doubts, then the violations in the order of the steps."""
         found = (*self.doubts, *map(diagnostic_of, _once_each(self.verdict.violations)))
-        if not self.plan.in_python or not found:
-            return found
-        from callsheet.frontends.python.messages import in_python  # noqa: PLC0415 - for Python plans only
-
-        return in_python(found)
+        return in_words_of(self.plan, found)
 
     @property
     def obligations(self) -> tuple[Obligation, ...]:

@@ -20,6 +20,7 @@ from callsheet.ir.sagas import with_undo
 from callsheet.machine import Loop, ToolFacts
 from callsheet.machine.agents.actions import names_its_tools, tools_named
 from callsheet.machine.agents.talk import IN_ROUNDS, REFINE
+from callsheet.passes import in_words_of
 from callsheet.ports.builtin import BuiltinSettings, builtin_tools
 from callsheet.ports.tools import OF_SERVERS, Registry, Tool, ToolSpec, asking_tool
 from callsheet.ports.transforms import transform_tools
@@ -107,7 +108,7 @@ def _asks_for_rounds(call: Call) -> bool:
 
 def wrong_tools(
     plan: Plan, registry: Registry, rules: AgentRules | None, *, not_asked: str | None = None
-) -> Iterator[Diagnostic]:
+) -> tuple[Diagnostic, ...]:
     """Diagnostics for the tools that steps name for their agents.
 
     AGT001 if they are not literal names, AGT002 for one that the operator does not allow, TOL001 or TOL003
@@ -115,7 +116,13 @@ def wrong_tools(
     that is not trusted.
     """
     if rules is None or not rules.drives_agents:
-        return
+        return ()
+    return in_words_of(plan, tuple(_wrong_tools(plan, registry, rules, not_asked)))
+
+
+def _wrong_tools(
+    plan: Plan, registry: Registry, rules: AgentRules, not_asked: str | None
+) -> Iterator[Diagnostic]:
     for step, call in agent_steps(plan):
         value = next((value for name, value in call.named if name == "tools"), None)
         if value is None:

@@ -14,7 +14,6 @@ from itertools import product
 from typing import Any, TypeAlias
 
 from callsheet.diagnostics import Source
-from callsheet.frontends.expressions.printer import format_expression
 from callsheet.frontends.spelling import is_python
 from callsheet.ir import Literal, Plan
 from callsheet.ir.expression import (
@@ -50,11 +49,11 @@ from callsheet.ir.tree import (
 from callsheet.ir.tree_edits import map_blocks, plan_of_tree
 from callsheet.machine import ToolFacts
 from callsheet.machine.forecasting import BlockForecast, Forecast, StepForecast, When
+from callsheet.passes.structured.consequences import in_brief, spelled
 from callsheet.views.dry_run import shown
 
 MOST_CONDITIONS = 6
 """The most conditions that are varied together: each one more doubles the cases."""
-_LONGEST = 160
 _OPPOSITE = {
     Comparison.NE: Comparison.EQ,
     Comparison.GE: Comparison.LT,
@@ -221,14 +220,8 @@ def _cases(
 
 def _said(node: Expression, source: Source | None) -> str:
     if source is not None and node.span is not None and is_python(source.text):
-        text = source.text[node.span.start : node.span.end]
-    else:
-        try:
-            text = format_expression(node)
-        except ValueError:  # texts nest too deep for any text
-            text = "…"
-    text = " ".join(text.split())
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+        return in_brief(source.text[node.span.start : node.span.end])
+    return in_brief(spelled(node))
 
 
 def _positive(node: Expression) -> tuple[Expression, bool]:

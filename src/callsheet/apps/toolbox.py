@@ -227,7 +227,7 @@ class DeclaredTools:
         """Diagnostics for the tools that steps name for their agents."""
         from callsheet.api.requirements import wrong_tools  # noqa: PLC0415 - only where there is a plan
 
-        return tuple(wrong_tools(plan, registry, self.setup.agents, not_asked=not_asked))
+        return wrong_tools(plan, registry, self.setup.agents, not_asked=not_asked)
 
     def _ask_servers(self, plan: Plan) -> tuple[Registry, tuple[Diagnostic, ...]]:
         import asyncio  # noqa: PLC0415 - only where servers are asked

@@ -202,6 +202,8 @@ class Let:
     comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
     remark: str | None = field(default=None, compare=False, repr=False)
     span: Span | None = field(default=None, compare=False, repr=False)
+    is_placeholder: bool = field(default=False, compare=False, repr=False)
+    """Whether this value is surely never read: it keeps the place of a variable that inner blocks set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -448,7 +450,7 @@ def recovery_of(statement: Statement) -> Recovery | None:
 
 
 def is_single(statement: Statement) -> bool:
-    """Whether a statement surely has no blocks inside; those with blocks about their failure are none."""
+    """Whether it is certain that a statement has no blocks inside, its own or about its failure."""
     if isinstance(statement, _CALLS):
         return statement.recovery is None
     return isinstance(statement, _LINES)

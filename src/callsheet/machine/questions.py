@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from callsheet import lazy
@@ -224,13 +224,13 @@ ApprovalTimeout: TypeAlias = "float | str | Mapping[str, float | str]"
 
 
 def approval_rules(names: Iterable[str]) -> tuple[str, ...]:
-    """The canonical names of tools whose calls need approval, each once.
+    """The canonical names of tools and steps whose calls need approval, each once.
 
-    Raises CallsheetError (RUN034) for a pattern, which would silently cover nothing.
+    Raises CallsheetError (RUN034) for a pattern or a blank name, which would silently cover nothing.
     """
     rules = tuple(names)
     for name in rules:
-        fault = pattern_fault(name)
+        fault = pattern_fault(name) if name.strip(" @") else f"{name!r} names no tool"
         if fault is not None:
             raise CallsheetError.single("RUN034", fault, help="`callsheet tools` lists them")
     return tuple(dict.fromkeys(map(canonical_tool_name, rules)))
@@ -250,7 +250,7 @@ def covers(rules: Iterable[str], tool: str) -> bool:
     return any(_is_same(rule, tool) for rule in rules)
 
 
-def needs_approval(rules: Iterable[str], tool: str, step: str) -> bool:
+def needs_approval(rules: Collection[str], tool: str, step: str) -> bool:
     """Whether one of the rules names this tool, or the step that calls it, as canonical names.
 
     >>> needs_approval(["SEND"], "SEND", "S1"), needs_approval(["MAIN_SEND"], "POST", "main.send")

@@ -1,7 +1,7 @@
-"""Plans a failed graph anew, once: the request to the planner, and the steps that replace the remaining ones.
+"""How a run goes on with another plan: that of a failed graph, of a RE-PLAN step, or the next part of one.
 
-A planner is asked up to `Limits.replans_on_failure` times until its plan can be run. If the new steps fail,
-they are not planned anew: the run has failed.
+The planner of a failed graph is asked up to `Limits.replans_on_failure` times until its plan can be run.
+If the new steps fail, they are not planned anew: the run has failed.
 """
 
 from __future__ import annotations

@@ -53,8 +53,9 @@ class NotRestorable(ValueError):
 def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, Any] | None:
     """A state as JSON data; None if no snapshot can be taken now, but after some more events.
 
-    That is the case while a new plan waits for other members of its group, and while early calls are in a
-    state that cannot be stored (see `ahead.snapshot`).
+    That is the case while a new plan waits for other members of its group, while early calls are in a state
+    that cannot be stored (see `ahead.state`), while a plan tree is paused or ends, and while a value is held
+    that JSON data cannot hold; and from when a plan tree goes on with a next part.
     """
     members = state.members()
     frames = _frames_of(state)
@@ -74,7 +75,7 @@ def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, A
     try:
         return _written(state, frames, members, tree, keep)
     except unstorable:
-        return None  # a value that a plan tree holds cannot be stored
+        return None
 
 
 def _written(

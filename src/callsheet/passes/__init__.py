@@ -5,6 +5,15 @@ tool, asks a model or does I/O.
 """
 
 from callsheet.passes.finding import OPERATIONS, Finding, Operation, ToolSignature
-from callsheet.passes.pipeline import PASSES, check, findings
+from callsheet.passes.pipeline import PASSES, check, findings, in_words_of
 
-__all__ = ["OPERATIONS", "PASSES", "Finding", "Operation", "ToolSignature", "check", "findings"]
+__all__ = [
+    "OPERATIONS",
+    "PASSES",
+    "Finding",
+    "Operation",
+    "ToolSignature",
+    "check",
+    "findings",
+    "in_words_of",
+]

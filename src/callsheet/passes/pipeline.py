@@ -122,6 +122,15 @@ def _by_step(subject: Subject, passes: Iterable[Pass]) -> tuple[Finding, ...]:
     return tuple(sorted(by_step, key=lambda f: last if f.step is None else f.step))
 
 
+def in_words_of(plan: Plan, found: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
+    """Findings about a plan as they are told: in the words of Python if it was read from Python."""
+    if not plan.in_python or not found:
+        return found
+    from callsheet.frontends.python.messages import in_python  # noqa: PLC0415 - for Python plans only
+
+    return in_python(found)
+
+
 def check(
     plan: Plan,
     *,
@@ -142,10 +151,5 @@ def check(
     if plan.tree is not None:
         from callsheet.passes.structured import check_tree  # noqa: PLC0415 - a plan of version 1 does without
 
-        found = check_tree(plan.tree, tools=tools)
-        if not plan.in_python or not found:
-            return found
-        from callsheet.frontends.python.messages import in_python  # noqa: PLC0415 - for Python plans only
-
-        return in_python(found)
+        return in_words_of(plan, check_tree(plan.tree, tools=tools))
     return tuple(f.diagnostic(plan) for f in findings(plan, tools=tools, inputs=inputs))

@@ -7,7 +7,7 @@ with literal keys narrow a label; everything else gives the join of all it reads
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple, assert_never
@@ -39,14 +39,20 @@ from callsheet.ir.expression import (
     variables_in,
 )
 from callsheet.ir.expression import Call as Function
-from callsheet.ir.expression import (
-    Hole as Gap,
-)
 from callsheet.ir.expression import Mapping as Dict
 from callsheet.ir.labels import LITERAL, Label, join
-from callsheet.ir.types import Basic, Record, Type, names_values
 from callsheet.policy.calls import Argument, Hole, Part, bare
+from callsheet.policy.evaluation_failures import EvaluationFailures
 from callsheet.policy.field_labels import either
+from callsheet.policy.function_traits import (
+    CONVERSIONS,
+    KEEPING,
+    NO_TEXT,
+    PATTERNS,
+    SAME_BITS,
+    SAME_ITEMS,
+    STRIPPING,
+)
 from callsheet.policy.judge import Judge
 from callsheet.policy.labelled import (
     FAILURE_FIELDS,
@@ -67,11 +73,13 @@ from callsheet.policy.labelled import (
     member_of,
     merged_parts,
     named_shape,
+    number_of_items,
     one_shape,
     origins_of,
     raised,
     said_by,
     ways_apart,
+    with_fields,
 )
 from callsheet.policy.plan_texts import said_by_text, texts_beside, told
 from callsheet.policy.rules.base import pairs
@@ -88,57 +96,17 @@ class Decision(NamedTuple):
     origins: tuple[int, ...] = ()
 
 
-_SAME_BITS = frozenset({"failed", "is_empty", "not_empty"})
-"""Functions that only test whether a value is there."""
-_NO_TEXT = frozenset(
-    {
-        *("len", "sum", "any", "all", "round", "abs", "int", "float", "bool", "range", "date", "datetime"),
-        *("duration", "now", "today", "count", "endswith", "startswith", "find", "rfind", "index", "rindex"),
-        *("isalnum", "isalpha", "isascii", "isdecimal", "isdigit", "isidentifier", "islower", "isnumeric"),
-        *("isprintable", "isspace", "istitle", "isupper", "issubset", "issuperset", "isdisjoint", "weekday"),
-        *("isoweekday", "timestamp", "total_seconds", "toordinal", *_SAME_BITS),
-    }
-)
-"""Functions and methods whose result is a truth value, a number or a time: no text of the plan is in it."""
-_KEEPING = frozenset(
-    {"len", "sum", "sorted", "list", "tuple", "reversed", "enumerate", "str", "bool", "abs", "round", "set"}
-    | {"lower", "upper", "strip", "lstrip", "rstrip", "copy", "keys", "values", "items", "casefold", "title"}
-    | {"zip", "any", "all", "min", "max", "isoformat"}
-)
-"""Functions and methods that are there, and of the same form, whenever what they are given is."""
-_STRIPPING = frozenset({"strip", "lstrip", "rstrip"})
-"""Methods that keep whether a text is empty, unless they are told what to leave out."""
-_CONVERSIONS = frozenset(
-    {"int", "float", "date", "datetime", "duration", "json", "range", "dict", "index", "rindex", "strftime"}
-    | {"zfill", "center", "ljust", "rjust", "timestamp", "astimezone", "round"}
-)
-"""Functions and methods that fail for some contents."""
-_SAME_ITEMS = frozenset({"list", "tuple", "reversed"})
-"""Functions that give the items of a list."""
-_PATTERNS = frozenset({"match", "find_all"})
-
-
 _ONE_WAY: Mapping[str, Labelled] = {}
 
 
-class ExpressionLabels:
+class ExpressionLabels(EvaluationFailures):
     """Evaluates expressions on labels; `content`, `reads`, `can_fail` collect over all evaluations.
 
     `variable` gives what is known of a variable, `clock` the label of the time, `literal` that of the plan's
     own texts.
     """
 
-    __slots__ = (
-        "_bound",
-        "_clock",
-        "_judge",
-        "_literal",
-        "_variable",
-        "can_fail",
-        "content",
-        "fails_by_content",
-        "reads",
-    )
+    __slots__ = ("_bound", "_clock", "_judge", "_literal", "_variable")
 
     def __init__(
         self,
@@ -147,35 +115,14 @@ class ExpressionLabels:
         clock: Callable[[], Label] = lambda: LITERAL,
         literal: Label | None = None,
     ) -> None:
+        super().__init__()
         self._judge = judge
         self._variable: Callable[[str], Labelled] = variable
         self._clock = clock
         self._literal = judge.policy.planner if literal is None else literal
         self._bound: dict[str, Labelled] = {}
-        self.content: Label = LITERAL
-        """The label of what decides whether an evaluation fails by a test of content."""
-        self.reads: Label = LITERAL
-        """The join of everything that is read."""
-        self.can_fail = False
-        """Whether an evaluation may fail at all."""
-        self.fails_by_content = False
-        """Whether it may fail by a test of content, or by what the plan itself composes."""
 
-    # ------------------------------------------------------------ failures
-
-    def fails(self, value: Labelled) -> None:
-        """What is done with a value may fail by its content."""
-        self.reads = self.reads.join(value.label)
-        self._fails((value,))
-
-    def casts(self, value: Labelled, type_: Type | None, named: Mapping[str, Record]) -> None:
-        """A value is checked against a type: one that names values tests the content, any other the form."""
-        if type_ is None or type_ is Basic.JSON:
-            return
-        self.reads = self.reads.join(value.label)
-        self._typed((value,))
-        if names_values(type_, named):
-            self.fails(value)
+    # ------------------------------------------------------------ values
 
     def result_of(self, flow: ProgramFlow, name: str, given: Mapping[str, Labelled], time: Label) -> Labelled:
         """What is known of a variable that pure code sets: it is made of the inputs that lead to it.
@@ -187,8 +134,6 @@ class ExpressionLabels:
         label = self._literal.join(join(value.label for value in values)).join(time)
         label = told(self._judge, flow.texts, label, spells=flow.spells)
         return Labelled(label, label, (), origins_of(values), said_by(values))
-
-    # ------------------------------------------------------------ values
 
     def value(self, node: Expression) -> Labelled:
         """What is known of the value of an expression; alternatives of what it reads stay apart."""
@@ -328,7 +273,7 @@ class ExpressionLabels:
             case Slice():
                 parts = (node.target, node.start, node.stop, node.step)
                 values = [self._of(one) for one in parts if one is not None]
-                value = _with_fields(self._computed(node, values, keeps=True), values)
+                value = with_fields(self._computed(node, values, keeps=True), values)
                 return value if _keeps_first(node) else value._replace(says=value.says | Says.PART)
             case Unary(op=op, operand=operand):
                 value = self._of(operand)
@@ -370,9 +315,9 @@ class ExpressionLabels:
                     *(self._of(one) for one in arguments),
                     *(self._of(one) for _, one in named),
                 )
-                fails = node.name in _CONVERSIONS or not node.name.islower()
-                value = self._computed(node, values, fails=fails, keeps=node.name in _KEEPING, of=node.name)
-                is_part = arguments and node.name in _STRIPPING
+                fails = node.name in CONVERSIONS or not node.name.islower()
+                value = self._computed(node, values, fails=fails, keeps=node.name in KEEPING, of=node.name)
+                is_part = arguments and node.name in STRIPPING
                 return value._replace(says=value.says | Says.PART) if is_part else value
         assert_never(node)
 
@@ -411,13 +356,6 @@ class ExpressionLabels:
         label = join(self.forgotten(value).label if value.shapes else value.label for value in values)
         return Labelled(label, LITERAL, (), origins_of(values))
 
-    def _typed(self, values: tuple[Labelled, ...]) -> None:
-        """An operation that fails for values of other types, which depends on what decides their types."""
-        self.can_fail = True
-        self.content = self.content.join(join(value.presence for value in values))
-        if all(value.shapes and not any(map(has_data, value.shapes)) for value in values):
-            self.fails_by_content = True
-
     def _binary(self, node: Binary) -> Labelled:
         left, right = self._of(node.left), self._of(node.right)
         values = (left, right)
@@ -453,11 +391,6 @@ class ExpressionLabels:
             left.says | right.says,
         )
 
-    def _fails(self, values: Iterable[Labelled]) -> None:
-        """The evaluation may fail by the content of these values."""
-        self.can_fail = self.fails_by_content = True
-        self.content = self.content.join(join(value.label for value in values))
-
     def _computed(
         self,
         node: Expression,
@@ -476,7 +409,7 @@ class ExpressionLabels:
         known = [self.forgotten(value) for value in values]
         label = self._literal.join(join(value.label for value in known)) if known else self._literal
         presence = join((value.presence if keeps else value.label) for value in values)
-        if of in _NO_TEXT:
+        if of in NO_TEXT:
             return Labelled(
                 join(value.label for value in values),
                 presence if not keeps else LITERAL,
@@ -541,7 +474,7 @@ class ExpressionLabels:
                 parts += shape.parts
             else:
                 value = self.forgotten(value)
-                parts.append(Hole(_gap_name(part), value.label))
+                parts.append(Hole(dotted(part.expression), value.label))
             label = label.join(value.label)
         shape = Argument("", merged_parts(parts), label)
         presence = join(value.presence for value in values)
@@ -599,7 +532,7 @@ class ExpressionLabels:
         self._bound = before
         values = (*sources, *conditions, *elements)
         self._typed(tuple(sources))
-        counts = (_number_of_items(self.forgotten(source)) for source in sources)
+        counts = (number_of_items(self.forgotten(source)) for source in sources)
         label = join((*counts, *(self.forgotten(value).label for value in (*conditions, *elements))))
         presence = join((join(value.presence for value in sources), join(c.label for c in conditions)))
         if node.key is not None or node.kind is Kind.SET:
@@ -610,7 +543,7 @@ class ExpressionLabels:
         name = node.function.lower()
         if name in ("now", "today"):
             return Labelled(self._clock())
-        if name in _SAME_BITS:
+        if name in SAME_BITS:
             values = tuple(self._of(one) for one in node.arguments)
             return Labelled(join(value.label for value in values), LITERAL, (), origins_of(values))
         arguments = list(node.arguments)
@@ -624,15 +557,15 @@ class ExpressionLabels:
                 self._bound = before
             else:
                 values.append(self._of(one))
-        fails = name in _CONVERSIONS
-        if name in _PATTERNS and not (arguments and isinstance(arguments[0], Literal)):
+        fails = name in CONVERSIONS
+        if name in PATTERNS and not (arguments and isinstance(arguments[0], Literal)):
             fails = True
         if name == "str" and len(values) == 1 and not node.named:
             shape = one_shape(values[0])
             if shape is not None and not shape.items:
                 return values[0]
-        value = self._computed(node, values, fails=fails, keeps=name in _KEEPING, of=name)
-        return _with_fields(value, values) if name in _SAME_ITEMS and not node.named else value
+        value = self._computed(node, values, fails=fails, keeps=name in KEEPING, of=name)
+        return with_fields(value, values) if name in SAME_ITEMS and not node.named else value
 
 
 def _split(condition: Expression, contents: list[Expression], presence: list[tuple[Variable, bool]]) -> None:
@@ -647,25 +580,10 @@ def _split(condition: Expression, contents: list[Expression], presence: list[tup
             first=Variable() as tested, rest=((Comparison.IS | Comparison.IS_NOT, Literal(value=None)),)
         ):
             presence.append((tested, False))
-        case Function(function=function, arguments=(Variable() as tested,)) if function.lower() in _SAME_BITS:
+        case Function(function=function, arguments=(Variable() as tested,)) if function.lower() in SAME_BITS:
             presence.append((tested, function.lower() != "failed"))
         case _:
             contents.append(condition)
-
-
-def _number_of_items(source: Labelled) -> Label:
-    """The label of how many items a list has, and in which order."""
-    return source.label if source.fields is None else source.fields.rest
-
-
-def _with_fields(value: Labelled, made_of: Sequence[Labelled]) -> Labelled:
-    """A list of some of the items of the first of these values, whose parts have the same labels."""
-    first = made_of[0]
-    if first.fields is None or any(not one.label.flows_to(first.fields.rest) for one in made_of[1:]):
-        return value
-    if value.label == first.label.retold():
-        return value._replace(fields=first.fields.each(Label.retold))
-    return value._replace(fields=first.fields if value.label == first.label else None)
 
 
 def _keeps_first(node: Slice) -> bool:
@@ -673,10 +591,6 @@ def _keeps_first(node: Slice) -> bool:
     stop = node.stop
     is_some = stop is None or (isinstance(stop, Literal) and isinstance(stop.value, int) and stop.value > 0)
     return node.start is None and node.step is None and is_some
-
-
-def _gap_name(gap: Gap) -> str:
-    return dotted(gap.expression)
 
 
 def _is_number(node: Expression) -> bool:

@@ -5,7 +5,7 @@ Values are immutable. What is done with them by expressions is in `expression_la
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import IntFlag
 from itertools import product
 from typing import NamedTuple
@@ -257,3 +257,18 @@ def said_by(values: Iterable[Labelled]) -> Says:
 def is_shown(data: Label, shown: Label) -> bool:
     """Whether the label of what is shown has the readers of the data, so that no bit is let through."""
     return data.is_public or data.as_told().readers == shown.as_told().readers
+
+
+def number_of_items(source: Labelled) -> Label:
+    """The label of how many items a list has, and in which order."""
+    return source.label if source.fields is None else source.fields.rest
+
+
+def with_fields(value: Labelled, made_of: Sequence[Labelled]) -> Labelled:
+    """A list of some of the items of the first of these values, whose parts have the same labels."""
+    first = made_of[0]
+    if first.fields is None or any(not one.label.flows_to(first.fields.rest) for one in made_of[1:]):
+        return value
+    if value.label == first.label.retold():
+        return value._replace(fields=first.fields.each(Label.retold))
+    return value._replace(fields=first.fields if value.label == first.label else None)

@@ -15,7 +15,7 @@ from callsheet.diagnostics import did_you_mean
 from callsheet.ir import Effect, Plan
 from callsheet.ir.operations import CLOCK, COMPUTE, CallKind, call_kind
 from callsheet.ir.tree import Act, all_statements
-from callsheet.machine import AgentTurn, CallTool, Doubted, RunAgent, ToolFacts
+from callsheet.machine import AgentTurn, CallTool, Doubted, ToolFacts
 from callsheet.machine.agents.actions import OWN_ARGUMENTS, Finish, read_action, read_allowance
 from callsheet.machine.forecasting import Foreseen, Knowledge
 from callsheet.machine.forecasting.tree_calls import ForeseenCall, Recalled
@@ -51,21 +51,15 @@ from callsheet.trace.visits import account_of
 
 
 def keeping(gateway: Gateway, kept: KeptCalls) -> Callable[[Carried], Coroutine[Any, Any, Outcome]]:
-    """How calls are carried out: a kept outcome where there is one, under a policy too, else by the gateway.
-
-    A call that had left before, and of which nothing is known, is in doubt if it may not be repeated.
-    """
+    """How calls are carried out: a kept outcome if there is one, under a policy too, else by the gateway."""
 
     async def carry_out(command: Carried) -> Outcome:
-        if isinstance(command, Kept):
-            found = kept.take(content_of_command(command), command.key)
-            if found is not None and found.outcome is not None:
-                if isinstance(command, CallTool) and command.tool == NOTES:
-                    await gateway.keep_again(command)
-                return as_kept(found, command.key)
-            if found is not None and isinstance(command, CallTool | RunAgent):
-                return Doubted(command.key, f"it had left before, and its answer is unknown: {found.source}")
-        return await gateway.carry_out(command)
+        outcome = kept.outcome_of(command) if isinstance(command, Kept) else None
+        if outcome is None:
+            return await gateway.carry_out(command)
+        if isinstance(command, CallTool) and command.tool == NOTES and not isinstance(outcome, Doubted):
+            await gateway.keep_again(command)
+        return outcome
 
     return carry_out
 

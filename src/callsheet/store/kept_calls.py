@@ -17,7 +17,7 @@ from callsheet.ir import JSON, Plan
 from callsheet.ir.tree import Statement, all_statements
 from callsheet.ir.tree_codec import tree_to_json
 from callsheet.ir.tree_edits import without_spans
-from callsheet.machine import AgentTurn, CallModel, CallTool, Fact, RunAgent, Succeeded
+from callsheet.machine import AgentTurn, CallModel, CallTool, Doubted, Fact, RunAgent, Succeeded
 from callsheet.machine.keys import attempt_key, is_of_tree, item_of, parse_key, place_in_tree, segment
 from callsheet.store.errors import JournalError
 from callsheet.store.events import Event as Row
@@ -175,9 +175,10 @@ class KeptCalls:
         self._talks: dict[tuple[str, str], list[Finished]] | None = None
         """The calls by the attempt of an agent that made them, once somebody asks."""
         self.signatures = signatures(plan)
-        again = [*again]
-        self._again = frozenset(one if is_inside(one) else segment(one) for one in again)
-        self._starts = [_Start(plan, place) for place in again if is_inside(place)]
+        self.again = (*again,)
+        """The statements and places that keep nothing."""
+        self._again = frozenset(one if is_inside(one) else segment(one) for one in self.again)
+        self._starts = [_Start(plan, place) for place in self.again if is_inside(place)]
 
     def take(self, content: str, key: str) -> Finished | None:
         """The same call of the earlier run; it is found once."""
@@ -210,6 +211,20 @@ class KeptCalls:
             return None
         waiting.remove(found)
         return found
+
+    def outcome_of(self, command: Kept) -> Succeeded | Doubted | None:
+        """What the same call of the earlier run gave, which is found once; None if this one has to be made.
+
+        A call that had left before, and of which nothing is known, is in doubt if it may not be repeated.
+        """
+        found = self.take(content_of_command(command), command.key)
+        if found is None:
+            return None
+        if found.outcome is not None:
+            return as_kept(found, command.key)
+        if not isinstance(command, CallTool | RunAgent):
+            return None
+        return Doubted(command.key, f"it had left before, and its answer is unknown: {found.source}")
 
     def take_talk(self, question: Finished) -> list[Finished]:
         """What an agent has asked and called, from a question of it on, which was taken; found once."""

@@ -234,7 +234,6 @@ class _Encoder:
     """
 
     def __init__(self, values: Values) -> None:
-        self._values = values
         self._place_of = values.place_of
         self.seqs: set[int] = set()
 

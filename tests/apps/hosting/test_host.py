@@ -21,7 +21,7 @@ from callsheet.api.proving import PolicyRefused
 from callsheet.apps.hosting import ForkRequest, Host, RerunRequest, ResumeOptions, RunRequest, RunState
 from callsheet.apps.hosting.collector import LARGE
 from callsheet.apps.hosting.live_calls import CallReport
-from callsheet.apps.hosting.recorded import CallReports, delete_run
+from callsheet.apps.hosting.recorded import CallReports, SharedReadings, delete_run
 from callsheet.apps.hosting.requests import Listeners, tightened
 from callsheet.apps.hosting.run_queue import Attempts, Capacity
 from callsheet.apps.operations.reading import text_of
@@ -233,9 +233,16 @@ async def test_watcher_sees_events_of_another_process(folder):
 
         watching = asyncio.create_task(watch())
         await until(lambda: seen)
-        touch("go")
-        await asyncio.wait_for(watching, 60)
-        assert seen[-1].status == "done"
+        readings = SharedReadings(here.journal, here.beside, here.state, fresh=60)
+        with readings.of(run):
+            begun = here.state(run)
+            await readings.page(run, None, begun.events, begun)
+            touch("go")
+            await asyncio.wait_for(watching, 60)
+            ended = await readings.state(run, None)
+            page = await readings.page(run, None, begun.events, ended)
+        assert seen[-1].status == ended.status == "done"
+        assert page.events[-1].seq == ended.events  # it is not the page that was read before the end
 
 
 @pytest.mark.parametrize("stage", ["running", "queued", "interrupted"])

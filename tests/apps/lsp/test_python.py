@@ -26,6 +26,11 @@ async def total(items: list[str], rate: int = 2) -> str:
     return shown(await add(a=1, b=rate), prices)
 
 
+@plan
+async def twice(item: str) -> list[float]:
+    return await gather(price(item), price(item))
+
+
 def shown(sum: int, prices: list[float]) -> str:
     """The answer."""
     return f"{sum} {prices}"
@@ -66,7 +71,8 @@ async def test_plan_in_a_module_is_checked_and_explained(editor):
         whole = lsp.Range(lsp.Position(0, 0), lsp.Position(40, 0))
         hints = await ask.text_document_inlay_hint_async(lsp.InlayHintParams(document, whole))
         assert [(MODULE.splitlines()[h.position.line].split()[0], h.label) for h in hints] == [
-            ("prices", "∥ all items")
+            ("prices", "∥ all items"),
+            ("return", "∥ 2 calls"),
         ]
         options = lsp.FormattingOptions(tab_size=4, insert_spaces=True)
         assert not await ask.text_document_formatting_async(lsp.DocumentFormattingParams(document, options))
@@ -76,12 +82,15 @@ async def test_plan_in_a_module_is_checked_and_explained(editor):
 async def test_tools_and_arguments_are_proposed(editor):
     text = MODULE.replace("await add(a=1, b=rate)", "await ad")
     call = MODULE.replace("add(a=1, b=rate)", "add(a=1, ")
+    model = MODULE.replace("add(a=1, b=rate)", "llm(data=prices, ")
+    cases = [(text, "await ad", "add"), (call, "add(a=1, ", "b="), (model, "llm(data=prices, ", "prompt=")]
     async with editor("--tools", "tools.py", prepare={"tools.py": TOOLS}) as it:
-        for version, (written, mark) in enumerate([(text, "await ad"), (call, "add(a=1, ")], 1):
+        for version, (written, mark, wanted) in enumerate(cases):
             it.open(f"m{version}.py", written, "python")
             at = lsp.CompletionParams(it.document(f"m{version}.py"), place(written, mark))
             found = await it.client.text_document_completion_async(at)
-            assert [item.label for item in found.items] == [["add"], ["b="]][version - 1]
+            assert [item.label for item in found.items] == [wanted]
+            assert wanted != "b=" or found.items[0].detail == "int"
 
 
 async def test_errors_have_their_places_and_ordinary_programs_none(editor):

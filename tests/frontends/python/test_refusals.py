@@ -121,6 +121,8 @@ REFUSED = {
     ),
     "async def f(a, b):\n    a.append(await score(1))\n    return b\nasync def main():\n    xs = []\n"
     "    await f(xs, xs)\n    return xs": ("PYT015", 6),
+    "async def f(a, b):\n    a.append(b)\n    b.append(await score(1))\nasync def main():\n    log, x = [], "
+    "[]\n    for n in (1, 2):\n        await f(log, x)\n    return log": ("PYT015", 7),
     "async def f(a, b):\n    return a is b, await score(1)\nasync def main():\n    xs = []\n"
     "    return await f(xs, xs)": ("PYT015", 2),
     "import asyncio\nasync def main():\n    xs = [1]\n    t = asyncio.create_task(put('k', xs))\n"
@@ -333,3 +335,18 @@ def test_findings_of_checks_speak_python() -> None:
         assert not re.search(r"\$|\?\?|\?FOREACH|\?IF|pystr|pyrepr|\bLET\b|\bnull\b|\]\?", one), one
     assert any('write (user or {}).get("name")' in one for one in said)
     assert any('f"…{5}…"' in one for one in said)
+
+
+@pytest.mark.parametrize(("first", "otherwise", "warned"), [
+    ("", "    else:\n        raise ValueError('no room')\n", []),
+    ("", "", []),
+    ("    room = None\n", "", ["CHK122"]),
+])  # fmt: skip
+def test_value_that_keeps_a_variables_place_is_no_value_of_it(
+    first: str, otherwise: str, warned: list[str]
+) -> None:
+    loop = "    for n in [1, 2]:\n        room = await score(n)\n        if room['ok']:\n            break\n"
+    text = f"async def main():\n{first}{loop}{otherwise}    return room['id']"
+    plan = read_python(text, tools=SIGNATURES).plan
+    assert plan is not None
+    assert [one.code for one in Plan(plan).check().diagnostics if one.code != "TOL001"] == warned

@@ -16,7 +16,15 @@ from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import ignoring_broken_pipe, is_terminal, print_json, to_stderr
 from callsheet.apps.cli.runs import conditions
-from callsheet.apps.operations.bulk import BulkAction, Selection, Skipped, Target, reason_in, selected_for
+from callsheet.apps.operations.bulk import (
+    BulkAction,
+    Selection,
+    Skipped,
+    Target,
+    bulk_row,
+    reason_in,
+    selected_for,
+)
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
@@ -115,17 +123,8 @@ def _print_result(
     *,
     needs: bool,
 ) -> None:
-    print_json(
-        {
-            "action": str(action),
-            "runs": [target._asdict() for target in chosen.targets],
-            "skipped": [each._asdict() for each in (*chosen.skipped, *failed)],
-            "more": chosen.more,
-            "done": len(done),
-            "new_runs": new,
-            **({"needs": "--yes"} if needs else {}),
-        }
-    )
+    shown = chosen._replace(skipped=(*chosen.skipped, *failed))
+    print_json({**bulk_row(action, shown, len(done), new), **({"needs": "--yes"} if needs else {})})
 
 
 @click.command("cancel")

@@ -93,8 +93,8 @@ assumptions = options.grouped(
 @click.option(
     "--approve",
     multiple=True,
-    metavar="TOOL",
-    help="As for `run`: require approval of each call of this tool; may be repeated.",
+    metavar="TOOL|STEP",
+    help="As for `run`: require approval of each call of this tool, or step; may be repeated.",
 )
 @options.policy_if_any
 @options.approved

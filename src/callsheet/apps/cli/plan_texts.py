@@ -40,7 +40,7 @@ from callsheet.apps.rendering.annotations import Format, rendered, texts_checked
 from callsheet.apps.rendering.values import preview
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.spelling import Syntax
-from callsheet.ir import Plan, canonical_tool_name
+from callsheet.ir import Plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -286,8 +286,8 @@ def graph(plan: NamedPlan, shape: str, as_json: bool) -> None:
 @click.option(
     "--approve",
     multiple=True,
-    metavar="TOOL",
-    help="Assume that each call of this tool needs approval; may be repeated.",
+    metavar="TOOL|STEP",
+    help="Assume that each call of this tool, or step, needs approval; may be repeated.",
 )
 @options.as_json
 def explain_schedule(plan: NamedPlan, setup: Setup, approve: tuple[str, ...], as_json: bool) -> None:
@@ -297,8 +297,10 @@ def explain_schedule(plan: NamedPlan, setup: Setup, approve: tuple[str, ...], as
     change the control flow. A step that may write starts in its turn. Of a plan with blocks it says which
     items and members run side by side, and why the others do not.
     """
+    from callsheet.machine.questions import approval_rules  # noqa: PLC0415 - not for --help
+
     text = plan.read()
-    rules = tuple(map(canonical_tool_name, (*setup.settings.approve, *approve)))
+    rules = approval_rules((*setup.settings.approve, *approve))
     schedule, absent = _schedule(text.require(), setup, rules)
     if as_json:
         steps = [step.to_json() for step in schedule]

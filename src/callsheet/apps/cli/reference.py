@@ -1,4 +1,4 @@
-"""The commands that print reference: the page of a code, the schema of JSON plans, shell completion."""
+"""The commands that print reference: the page of a code, JSON Schemas, shell completion."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from click.shell_completion import get_completion_class
 
 from callsheet.apps.cli.output import print_json
 from callsheet.apps.operations.texts import explain_code
+from callsheet.diagnostics import did_you_mean
 
 
 @click.command()
@@ -44,8 +45,10 @@ def schema(words: tuple[str, ...]) -> None:
         from callsheet.apps.operations.printed import PRINTED, printed_schema  # noqa: PLC0415 - not for --help
 
         if name not in PRINTED:
-            known = ", ".join(("dag", "plan", *PRINTED))
-            raise click.UsageError(f"there is no schema {name[:80]!r}; there are {known}")
+            known = ("dag", "plan", *PRINTED)
+            near = did_you_mean(name, known)
+            ways = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
+            raise click.UsageError(f"there is no schema {name[:80]!r}; {ways}")
         print_json(printed_schema(name))
         return
     if name == "plan":

@@ -130,13 +130,14 @@ class _Round:
 class SharedReadings:
     """What the followers of a run read of it: once for all that ask for the same.
 
-    A reading is given again until something is written here, and for half the time between two polls, since
-    other processes write too.
+    A reading is given again until something is written here, and for `fresh` seconds, since other processes
+    write too.
     """
 
     journal: Journal
     beside: Offload
     read_state: Callable[[str], RunState]
+    fresh: float = _POLL / 2
     _rounds: dict[str, _Round] = field(default_factory=dict[str, _Round])
     _followers: Counter[str] = field(default_factory=Counter[str])
 
@@ -156,9 +157,13 @@ class SharedReadings:
         """The state of a run; what was written later than this sets `change`."""
         return await self._read(run_id, change, "state", lambda: self.read_state(run_id))
 
-    async def page(self, run_id: str, change: asyncio.Event | None, after: int) -> EventPage:
-        """The first events after a number, as for `state`. Raises JournalError as `Journal.events` does."""
-        return await self._read(run_id, change, after, lambda: EventPage(_page(self.journal, run_id, after)))
+    async def page(self, run_id: str, change: asyncio.Event | None, after: int, state: RunState) -> EventPage:
+        """The first events after a number, read later than a state: all that it counts are among them.
+
+        Raises JournalError as `Journal.events` does.
+        """
+        name = after, state.events
+        return await self._read(run_id, change, name, lambda: EventPage(_page(self.journal, run_id, after)))
 
     async def _read(
         self, run_id: str, change: asyncio.Event | None, name: object, read: Callable[[], _T]
@@ -167,7 +172,7 @@ class SharedReadings:
         is_late = change is not None and change.is_set()  # who is late reads again in any case
         if (
             current is None
-            or now - current.begun > _POLL / 2
+            or now - current.begun > self.fresh
             or (current.change is not change and not is_late)
         ):
             current = self._rounds[run_id] = _Round(change, now)
@@ -204,7 +209,7 @@ async def follow(source: RunSource, run_id: str, after: int = 0) -> AsyncGenerat
             if last_status is None:
                 yield state
                 last_status = state.status
-            while (page := await readings.page(run_id, change, after)).events:
+            while (page := await readings.page(run_id, change, after, state)).events:
                 yield page
                 after = page.events[-1].seq
                 if len(page.events) < _PAGE:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypedDict
 
+from callsheet.apps.operations.schema import Count
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
@@ -49,6 +50,46 @@ class Selection(NamedTuple):
     targets: tuple[Target, ...]
     skipped: tuple[Skipped, ...]
     more: bool
+
+
+class TargetRow(TypedDict):
+    """A run that the action is for."""
+
+    run_id: str
+    outcome: str
+    step: Annotated[str, "for rerun: the step that it begins with"]
+
+
+class SkippedRow(TypedDict):
+    """A run that nothing was done to."""
+
+    run_id: str
+    why: str
+
+
+class BulkRow(TypedDict):
+    """An action on many runs, and what came of it."""
+
+    action: Literal["cancel", "rerun", "delete"]
+    runs: list[TargetRow]
+    skipped: list[SkippedRow]
+    more: Annotated[bool, "whether more runs fit: at most 1,000 are taken at once"]
+    done: Annotated[Count, "the number of runs that it was done to"]
+    new_runs: Annotated[list[str], "for rerun: the ids of the new runs"]
+
+
+def bulk_row(action: BulkAction, chosen: Selection, done: int, new_runs: list[str]) -> BulkRow:
+    """An action on many runs as data."""
+    return {
+        "action": action.value,
+        "runs": [
+            TargetRow(run_id=each.run_id, outcome=each.outcome, step=each.step) for each in chosen.targets
+        ],
+        "skipped": [{"run_id": each.run_id, "why": each.why} for each in chosen.skipped],
+        "more": chosen.more,
+        "done": done,
+        "new_runs": new_runs,
+    }
 
 
 def selected_for(

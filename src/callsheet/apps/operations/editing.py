@@ -41,7 +41,7 @@ from callsheet.views.editor.document import PlanDocument
 from callsheet.views.editor.edits import repairs_of
 from callsheet.views.editor.hover import hover_at
 from callsheet.views.editor.knowledge import Knowledge
-from callsheet.views.editor.python import own_tools, plans_in
+from callsheet.views.editor.python import own_tools
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +111,9 @@ def _python(document: PlanDocument, context: AnalysisContext, specs: Mapping[str
     own = own_tools(document.text)
     found = list(document.diagnostics)
     labels: dict[str, StepLabels] = {}
-    for result in plans_in(document.text, document.source.name):
-        if result.plan is None:
-            continue
-        found += [one for one in _checked(result.plan, context) if not _is_about(one, own)]
-        proof = _proved(result.plan, context)
+    for plan in document.plans:
+        found += [one for one in _checked(plan, context) if not _is_about(one, own)]
+        proof = _proved(plan, context)
         if proof is not None:
             found += [one for one in proof.diagnostics if not _is_about(one, own)]
             labels |= {known.step: known for known in proof.steps}
@@ -240,7 +238,10 @@ def document_of(text: PlanText, inputs: tuple[str, ...] = ()) -> PlanDocument:
     syntax = text.syntax or (Syntax.DAG if text.is_json else Syntax.LTP)
     tree = partial.tree if syntax is Syntax.LTP else None
     steps = Plan(()) if partial.tree is not None else partial
-    return PlanDocument(text.source, syntax, text.plan, steps, text.diagnostics, text.lost, inputs, tree)
+    plans = (text.plan,) if syntax is Syntax.PYTHON and text.plan is not None else ()
+    return PlanDocument(
+        text.source, syntax, text.plan, steps, text.diagnostics, text.lost, inputs, tree, plans
+    )
 
 
 def marks_of(text: PlanText, context: AnalysisContext) -> Marks:

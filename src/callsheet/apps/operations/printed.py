@@ -11,7 +11,7 @@ from typing import Any
 from callsheet.apps.operations.compiling import CompileResult
 from callsheet.apps.operations.lctl import LctlResult
 from callsheet.apps.operations.library import ListedPlan, StoredResult
-from callsheet.apps.operations.lineage import LineageResult
+from callsheet.apps.operations.lineage import DifferenceResult, LineageResult
 from callsheet.apps.operations.printed_rows import (
     AnsweredAsk,
     ApprovedTools,
@@ -20,7 +20,6 @@ from callsheet.apps.operations.printed_rows import (
     BulkDone,
     CheckedPlans,
     CheckedPolicy,
-    ComparedJournalRuns,
     ComparedServers,
     Debugged,
     DeletedPlans,
@@ -87,7 +86,7 @@ PRINTED: Mapping[str, Any] = {
     "compile": CompileResult,
     "debug": Debugged,
     "decide": CallsInDoubt,
-    "diff": ComparedJournalRuns,
+    "diff": DifferenceResult,
     "doctor": Health,
     "dry-run": PredictionResult,
     "explain": CodePage,
@@ -131,7 +130,7 @@ PRINTED: Mapping[str, Any] = {
     "runs backup": BackedUp,
     "runs cancel": BulkDone,
     "runs delete": BulkDone,
-    "runs diff": ComparedJournalRuns,
+    "runs diff": DifferenceResult,
     "runs export": ExportedRuns,
     "runs heads": list[HeadRow],
     "runs import": list[ImportedRun],

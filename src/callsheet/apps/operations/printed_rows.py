@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
+from callsheet.apps.operations.bulk import BulkRow
 from callsheet.apps.operations.checking import CheckRow
 from callsheet.apps.operations.proofs import ProofRow
 from callsheet.apps.operations.runs import AskRow
@@ -387,15 +388,9 @@ class BackedUp(TypedDict):
     bytes: Count
 
 
-class BulkDone(TypedDict):
+class BulkDone(BulkRow):
     """What was done to many runs, or would be done with `--yes`."""
 
-    action: Literal["cancel", "rerun", "delete"]
-    runs: list[Object]
-    skipped: list[Object]
-    more: bool
-    done: Count
-    new_runs: list[str]
     needs: NotRequired[Literal["--yes"]]
 
 
@@ -415,27 +410,6 @@ class RuleRow(TypedDict):
     title: str
     origin: str
     repair: str
-
-
-class ComparedRuns(TypedDict):
-    """The differences between two runs."""
-
-    a: str
-    b: str
-    same_plan: bool
-    equal: bool
-    inputs: Object
-    alike: Count
-    first: Annotated[Any, "the first difference"]
-    differing: list[Any]
-
-
-ComparedBranches = TypedDict("ComparedBranches", {"from": Object})
-"""From which runs the two were branched off."""
-
-
-class ComparedJournalRuns(ComparedRuns, ComparedBranches):
-    """The differences between two runs, and from which runs they were branched off."""
 
 
 class FailedCall(TypedDict):

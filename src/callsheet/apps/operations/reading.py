@@ -1,7 +1,7 @@
-"""Reads a text as a plan: LTP text, Micro-CLI, a JSON plan, or canonical JSON.
+"""Reads a text as a plan: LTP text, Micro-CLI, a JSON plan, Python, or canonical JSON.
 
-In: a text, and its path, whose suffix decides the syntax (`.ltp`, `.micro`, `.json`, `.yaml`); without one
-the syntax is detected. Out: the text with its plan, or with all errors. Nothing is run, and tools are not
+In: a text, and its path, whose suffix decides the syntax (`.ltp`, `.micro`, `.json`, `.yaml`, `.py`); without
+one the syntax is detected. Out: the text with its plan, or with all errors. Nothing is run, and tools are not
 checked.
 """
 

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any, Literal, TypedDict, assert_never
+from typing import Annotated, Any, Literal, assert_never
 
 from pydantic import Field
 
 from callsheet.apps.hosting import RerunRequest
 from callsheet.apps.hosting.recorded import delete_run
-from callsheet.apps.operations.bulk import BulkAction, Selection, Skipped, Target, reason_in, selected_for
-from callsheet.apps.operations.schema import Count
+from callsheet.apps.operations.bulk import (
+    BulkAction,
+    BulkRow,
+    Selection,
+    Skipped,
+    Target,
+    bulk_row,
+    reason_in,
+    selected_for,
+)
 from callsheet.apps.table.arguments import Line, RunId
 from callsheet.apps.table.operation import Arguments, Context, HttpFace, Operation
 from callsheet.apps.table.runs import FilterArguments
@@ -38,30 +46,9 @@ class BulkArguments(Arguments):
     reason: Line = Field("cancelled", description="For cancel: the reason that is recorded.")
 
 
-class TargetRow(TypedDict):
-    """A run that the action is for."""
-
-    run_id: str
-    outcome: str
-    step: Annotated[str, "for rerun: the step that it begins with"]
-
-
-class SkippedRow(TypedDict):
-    """A run that nothing was done to."""
-
-    run_id: str
-    why: str
-
-
-class BulkResult(TypedDict):
+class BulkResult(BulkRow):
     """What was done, or without `expected`, what would be done."""
 
-    action: str
-    runs: list[TargetRow]
-    skipped: list[SkippedRow]
-    more: Annotated[bool, "whether more runs fit: at most 1,000 are taken at once"]
-    done: Annotated[Count, "the number of runs that it was done to"]
-    new_runs: Annotated[list[str], "for rerun: the ids of the new runs"]
     is_preview: bool
 
 
@@ -117,17 +104,8 @@ def _delete(context: Context, run_id: str) -> None:
 
 
 def _result(action: BulkAction, chosen: Selection, new: list[str], *, is_preview: bool) -> BulkResult:
-    return {
-        "action": str(action),
-        "runs": [
-            TargetRow(run_id=each.run_id, outcome=each.outcome, step=each.step) for each in chosen.targets
-        ],
-        "skipped": [{"run_id": each.run_id, "why": each.why} for each in chosen.skipped],
-        "more": chosen.more,
-        "done": 0 if is_preview else len(chosen.targets),
-        "new_runs": new,
-        "is_preview": is_preview,
-    }
+    done = 0 if is_preview else len(chosen.targets)
+    return {**bulk_row(action, chosen, done, new), "is_preview": is_preview}
 
 
 BULK_OPERATIONS: tuple[Operation[Any, Any], ...] = (

@@ -1,4 +1,4 @@
-"""Bundles the web viewer for the browser: one page, one script, one style sheet.
+"""Bundles the web viewer for the browser: one page, its script and style, the library of its editor.
 
 In: the modules and styles of this package and of the viewer of runs. Out: files; the output is reproducible.
 """

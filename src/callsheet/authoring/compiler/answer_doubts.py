@@ -113,7 +113,11 @@ _QUANTITY = lazy.pattern(r"\d[\d.,:]*[^\W\d_]{1,3}")
 
 
 def _before_each_part(text: str) -> Iterator[str]:
-    return (text[: match.start()].rstrip(" \t\"'(") for match in PART.finditer(text))
+    """What stands before each part, back to the beginning of the one before it."""
+    start = 0
+    for match in PART.finditer(text):
+        yield text[start : match.start()].rstrip(" \t\"'(")
+        start = match.start()
 
 
 _SHARE_OF_NAMES = 0.2

@@ -10,10 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import cast
 
-from callsheet import lazy
 from callsheet.authoring.compiler.answer_doubts import answers_sometimes, told_without_call
 from callsheet.authoring.compiler.answers import (
-    looks_like_program,
     nodes_of,
     program_in,
     with_imports,
@@ -315,19 +313,11 @@ def no_program(answer: str) -> Diagnostic:
     )
 
 
-_VARIABLE = lazy.pattern(r"\$(?=[A-Za-z_])")
-"""The sign of a variable in the plan, which a program does not write."""
-
-
 def placed(diagnostics: Iterable[Diagnostic], source: Source) -> tuple[Diagnostic, ...]:
-    """Diagnostics for the model that wrote a program: each says its line, and variables as Python does."""
+    """Diagnostics for the model that wrote a program: each says its line."""
     lines = source.text.split("\n")
     told: list[Diagnostic] = []
-    is_program = looks_like_program(source.text)
     for one in diagnostics:
-        if is_program:
-            help_ = None if one.help is None else _VARIABLE.sub("", one.help)
-            one = replace(one, message=_VARIABLE.sub("", one.message), help=help_)  # noqa: PLW2901
         if one.span is None:
             told.append(one)
             continue

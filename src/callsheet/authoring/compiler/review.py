@@ -131,14 +131,14 @@ def doubtful(
                     yield Doubtful(act, name, message, help_, found)
             if is_unknown or text is None or spec is None:
                 continue
+            wanted = ""
             if kind is not None and text and not kind.has.search(text):
+                wanted = kind.about
+            elif is_id and (not _stands(text, texts) or (found and text.isalpha() and text.islower())):
+                wanted = "an id"
+            if wanted:
                 first = " or ".join(map(str, found)) or "call a tool that finds it"
-                message = f"{name}={one_line(text)[:60]!r} is not {kind.about}"
-                yield Doubtful(act, name, message, f"find it: {first}", found)
-                continue
-            if is_id and (not _stands(text, texts) or (found and text.isalpha() and text.islower())):
-                first = " or ".join(map(str, found)) or "a tool that finds it"
-                message = f"{name}={one_line(text)[:60]!r} is not an id"
+                message = f"{name}={one_line(text)[:60]!r} is not {wanted}"
                 yield Doubtful(act, name, message, f"find it: {first}", found)
             elif _is_several(text, own):
                 message = f"{name}={one_line(text)[:60]!r} is several things in one text"

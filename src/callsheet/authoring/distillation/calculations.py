@@ -140,9 +140,11 @@ def numbers_in(text: str, leaves: Sequence[Leaf], asked: frozenset[str]) -> Iter
         number = float(written) if "." in written else int(written)
         found = summed((number,), leaves) or calculated((number,), leaves, asked)
         if found is not None and not any(source.listing for source in found.used):
+            source, *others = found.used
+            conditions = (*found.conditions, *(one for other in others for one in other.conditions))
             exact = found.code.removeprefix("round(").removesuffix(", 2)")
             if re.fullmatch(r"\d+\.\d\d", written):
                 code = f"format({exact}, '.2f')"
-                yield Leaf(code, "", (written,), found.used[0], True, found.conditions)
+                yield Leaf(code, "", (written,), source, True, conditions)
             else:
-                yield Leaf(found.code, "", (number,), found.used[0], True, found.conditions)
+                yield Leaf(found.code, "", (number,), source, True, conditions)

@@ -18,6 +18,7 @@ from callsheet.authoring.distillation.item_tests import (
     NEAR_WORDS,
     TEXT,
     WITHIN,
+    Asking,
     content_tests,
     day_field,
     field_code,
@@ -116,7 +117,7 @@ def part_named(
         return None
     whole = {id(row): item for row, item in zip(rows, items, strict=True)}
     words = words_in(said)
-    tests = [*item_tests(said, words, rows, asked, input_for)]
+    tests = [*item_tests(Asking(said, words, asked, input_for), rows)]
     if None in tests or _UNCLEAR & {*words} or (words and words[0] in _VAGUE):
         return UNCLEAR
     code, asks, kept = listing, "", rows
@@ -157,7 +158,8 @@ def _texts_named(
     """The part of a list of texts that the words name: by what they have in them, or by their place."""
     words = words_in(said)
     rows: list[dict[str, JSON]] = [{TEXT: item} for item in items]
-    tests = [*content_tests(said, words, rows, input_for), *kind_tests(words, rows, input_for)]
+    asking = Asking(said, words, frozenset(), input_for)
+    tests = [*content_tests(asking, rows), *kind_tests(asking, rows)]
     if None in tests or _UNCLEAR & {*words}:
         return UNCLEAR
     known = [test for test in tests if test is not None]

@@ -41,8 +41,6 @@ _SMALLEST = 100
 _MOST_RIVALS = 3
 _CODE = re.compile(r"[A-Z][A-Z0-9]+")
 """A short text that is no word, as of a currency or a country."""
-_LEAST_DIFFERENT = 3
-"""The rounds with different numbers from which on a calculation is no coincidence."""
 _FIRST_MARK, _MOST_MARKS = 0xE000, 6_000
 _MARK = re.compile("([\ue000-\uf8ff])")
 """Characters for private use, which stand for data in a template."""
@@ -101,7 +99,7 @@ def explain(
     if found:
         best = min(found, key=lambda leaf: (leaf.key != name, leaf.source.rank, len(leaf.code)))
         conditions = (*best.conditions, *_agreeing(best, found))
-        return Explained(best.code, (best.source,), conditions, is_only=bool(best.conditions))
+        return Explained(best.code, (best.source,), conditions, is_only=best.is_only)
     figures = [*asked_leaves(leaves, asked)]
     counted = [leaf for leaf in figures if _same(leaf.values, wanted)]
     if counted:
@@ -221,8 +219,13 @@ def _column(
         found = _member(made, [Source("row", tuple(rows), 0)], is_expected)
         if found is not None and re.search(r"\brow\b", found.code):
             code = f"[{found.code} for row in {leaf.code}]"
-            return Explained(code, (leaf.source,), (is_filled(leaf.code), *found.conditions))
+            return Explained(code, (leaf.source,), (is_filled(leaf.code), *_in_all(leaf.code, found)))
     return None
+
+
+def _in_all(listing: str, found: Explained) -> tuple[str, ...]:
+    """The conditions of what was found for each `row` of a list, asked of all of them."""
+    return tuple(f"all({condition} for row in {listing})" for condition in found.conditions)
 
 
 def _member(
@@ -291,7 +294,8 @@ def _rows_in(text: str, leaf: Leaf, rows: list[JSON]) -> Iterator[Leaf]:
                 continue
             inner = leaf.code if found.code == "row" else f"{found.code} for row in {leaf.code}"
             code = f"{json.dumps(between)}.join({inner})"
-            yield Leaf(code, "", (between.join(window),), leaf.source, True, (is_filled(leaf.code),))
+            conditions = (is_filled(leaf.code), *_in_all(leaf.code, found))
+            yield Leaf(code, "", (between.join(window),), leaf.source, True, conditions)
             return
 
 

@@ -102,6 +102,23 @@ def field_code(item: str, field: str) -> str:
     return item + "".join(f"[{json.dumps(name, ensure_ascii=False)}]" for name in names)
 
 
+class Asking(NamedTuple):
+    """What a user has said, in words too; `asked` are texts that the tool was given, and has followed itself.
+
+    `input_for` gives the name of the input for a value that the user has said.
+    """
+
+    said: str
+    words: Sequence[str]
+    asked: frozenset[str]
+    input_for: Callable[[str, JSON], str]
+
+    @property
+    def denies(self) -> bool:
+        """Whether a word denies something, so that it is not clear what holds."""
+        return bool(_NOT & {*self.words})
+
+
 def words_in(said: str) -> list[str]:
     """The words, with those that say the same in two words as one."""
     text = said.lower()
@@ -110,44 +127,37 @@ def words_in(said: str) -> list[str]:
     return re.findall(r"[\w'-]+", text)
 
 
-def item_tests(
-    said: str,
-    words: Sequence[str],
-    rows: Sequence[dict[str, JSON]],
-    asked: frozenset[str],
-    input_for: Callable[[str, JSON], str],
-) -> Iterator[ItemTest | None]:
+def item_tests(asking: Asking, rows: Sequence[dict[str, JSON]]) -> Iterator[ItemTest | None]:
     """What the words ask of an item; None for something that is not understood."""
     for field, values in fields_of(rows):
         at = field_code("each", field)
         if all(isinstance(value, bool) for value in values):
-            yield from _flag_tests(field, at, words)
+            yield from _flag_tests(field, at, asking.words)
         elif any(value is None or value in ("", []) for value in values):
-            yield from _presence_tests(field, at, words)
+            yield from _presence_tests(field, at, asking.words)
         elif all(isinstance(value, str) for value in values):
-            texts = [text for text in dict.fromkeys(cast("list[str]", values)) if text not in asked]
-            texts = [text for text in texts if _is_said(text, said) and not _is_within(text, said, asked)]
-            if len(texts) > 1 or (texts and _NOT & {*words}):
+            texts = [text for text in dict.fromkeys(cast("list[str]", values)) if text not in asking.asked]
+            texts = [text for text in texts if _is_said(text, asking.said) and not _is_within(text, asking)]
+            if len(texts) > 1 or (texts and asking.denies):
                 yield None
             elif texts:
                 said_words = frozenset(words_in(texts[0].replace("_", " ")))
-                yield ItemTest(
-                    f"{at} == {input_for(field, texts[0])}", field, operator.eq, texts[0], said_words
-                )
+                code = f"{at} == {asking.input_for(field, texts[0])}"
+                yield ItemTest(code, field, operator.eq, texts[0], said_words)
         if all(isinstance(value, list) for value in values):
             items = {item for value in values for item in cast("list[JSON]", value) if isinstance(item, str)}
-            named = [item for item in sorted(items - asked) if _is_said(item, said)]
-            if len(named) > 1 or (named and _NOT & {*words}):
+            named = [item for item in sorted(items - asking.asked) if _is_said(item, asking.said)]
+            if len(named) > 1 or (named and asking.denies):
                 yield None
             elif named:
-                code = f"{input_for(field, named[0])} in {at}"
+                code = f"{asking.input_for(field, named[0])} in {at}"
                 yield ItemTest(code, field, operator.contains, named[0], frozenset(words_in(named[0])))
         if all(map(is_number, values)):
-            yield from _amount_tests(field, at, words)
-    yield from _number_tests(said, words, rows, asked, input_for)
-    yield from _day_tests(said, words, rows, asked, input_for)
-    yield from content_tests(said, words, rows, input_for)
-    yield from kind_tests(words, rows, input_for)
+            yield from _amount_tests(field, at, asking.words)
+    yield from _number_tests(asking, rows)
+    yield from _day_tests(asking, rows)
+    yield from content_tests(asking, rows)
+    yield from kind_tests(asking, rows)
 
 
 def _flag_tests(field: str, at: str, words: Sequence[str]) -> Iterator[ItemTest]:
@@ -200,64 +210,52 @@ def _has(value: JSON, wanted: JSON) -> bool:
     return bool(value) is wanted
 
 
-def _number_tests(
-    said: str,
-    words: Sequence[str],
-    rows: Sequence[dict[str, JSON]],
-    asked: frozenset[str],
-    input_for: Callable[[str, JSON], str],
-) -> Iterator[ItemTest | None]:
+def _number_tests(asking: Asking, rows: Sequence[dict[str, JSON]]) -> Iterator[ItemTest | None]:
     """How a number compares with one that the user has said."""
-    for word, name in _FIELD_BOUND.findall(said.lower()):
+    for word, name in _FIELD_BOUND.findall(asking.said.lower()):
         others = [one for one in _numbers_of(rows) if any(is_kin(name, part) for part in words_of_field(one))]
         fields = [one for one in _numbers_of(rows) if one not in others]
         if len(others) != 1 or not fields:
             continue
-        named = [one for one in fields if place_of_field(one, words) is not None] or fields
+        named = [one for one in fields if place_of_field(one, asking.words) is not None] or fields
         sign, compare = COMPARED[word]
         code = f"{field_code('each', named[0])} {sign} {field_code('each', others[0])}"
-        is_clear = len(named) == 1 and not _NOT & {*words}
+        is_clear = len(named) == 1 and not asking.denies
         yield (
             ItemTest(code, named[0], compare, None, frozenset((*word.split(), name)), others[0])
             if is_clear
             else None
         )
-    bounds = BOUND.findall(said.lower())
+    bounds = BOUND.findall(asking.said.lower())
     if not bounds:
         return
     word, digits, unit = bounds[0]
-    field = number_field([unit, *words] if unit else words, rows)
+    field = number_field([unit, *asking.words] if unit else asking.words, rows)
     is_other_unit = unit in UNITS and unit not in words_of_field(field or "")
-    if field is None or len(bounds) > 1 or is_other_unit or _NOT & {*words}:
+    if field is None or len(bounds) > 1 or is_other_unit or asking.denies:
         yield None
         return
-    if digits in asked:
+    if digits in asking.asked:
         return
     number = float(digits) if "." in digits else int(digits)
     sign, compare = COMPARED[word]
-    name = input_for(f"{word.replace(' ', '_')}", number)
+    name = asking.input_for(f"{word.replace(' ', '_')}", number)
     code = f"{field_code('each', field)} {sign} {name}"
     yield ItemTest(code, field, compare, number, frozenset(word.split()))
 
 
-def _day_tests(
-    said: str,
-    words: Sequence[str],
-    rows: Sequence[dict[str, JSON]],
-    asked: frozenset[str],
-    input_for: Callable[[str, JSON], str],
-) -> Iterator[ItemTest | None]:
+def _day_tests(asking: Asking, rows: Sequence[dict[str, JSON]]) -> Iterator[ItemTest | None]:
     """How a day compares with one that the user has said."""
-    bounds = [(word, day) for word, day in _DAY_BOUND.findall(said.lower()) if day not in asked]
+    bounds = [(word, day) for word, day in _DAY_BOUND.findall(asking.said.lower()) if day not in asking.asked]
     field = day_field(rows)
     if not bounds or field is None:
         return
-    if len(bounds) > 1 or _NOT & {*words}:
+    if len(bounds) > 1 or asking.denies:
         yield None
         return
     word, day = bounds[0]
     sign, compare = COMPARED[word]
-    code = f"{field_code('each', field)}[:10] {sign} {input_for(word.replace(' ', '_'), day)}"
+    code = f"{field_code('each', field)}[:10] {sign} {asking.input_for(word.replace(' ', '_'), day)}"
     yield ItemTest(code, field, partial(_day_compares, compare), day, frozenset(word.split()))
 
 
@@ -269,20 +267,18 @@ def _has_within(value: Any, part: Any) -> bool:
     return str(part).lower() in str(value).lower()
 
 
-def content_tests(
-    said: str, words: Sequence[str], rows: Sequence[dict[str, JSON]], input_for: Callable[[str, JSON], str]
-) -> Iterator[ItemTest | None]:
+def content_tests(asking: Asking, rows: Sequence[dict[str, JSON]]) -> Iterator[ItemTest | None]:
     """What a text has in it: in the field that is named, or the only one that has it."""
-    for verb, part in _CONTAINED.findall(said):
+    for verb, part in _CONTAINED.findall(asking.said):
         texts = [name for name, values in fields_of(rows) if all(isinstance(value, str) for value in values)]
-        named = [name for name in texts if place_of_field(name, words) is not None]
+        named = [name for name in texts if place_of_field(name, asking.words) is not None]
         having = [name for name in texts if any(part.lower() in str(row[name]).lower() for row in rows)]
         chosen = [name for name in having if name in named] or having
-        if len(chosen) != 1 or _NOT & {*words}:
+        if len(chosen) != 1 or asking.denies:
             yield None
             return
         at = field_code("each", chosen[0])
-        name = input_for("part", part)
+        name = asking.input_for("part", part)
         understood = frozenset((*verb.split(), "whose", *words_in(part)))
         if verb.startswith(("start", "begin")):
             yield ItemTest(f"{at}.startswith({name})", chosen[0], str.startswith, part, understood)
@@ -293,18 +289,15 @@ def content_tests(
             yield ItemTest(code, chosen[0], _has_within, part, understood)
 
 
-def kind_tests(
-    words: Sequence[str], rows: Sequence[dict[str, JSON]], input_for: Callable[[str, JSON], str]
-) -> Iterator[ItemTest]:
+def kind_tests(asking: Asking, rows: Sequence[dict[str, JSON]]) -> Iterator[ItemTest]:
     """The kind of a file, which its name ends with."""
     for field, values in fields_of(rows):
         names = [value for value in values if isinstance(value, str)]
         kinds = {name.rpartition(".")[2].lower() for name in names if _FILE.search(name)}
-        for word, noun in pairwise(words):
+        for word, noun in pairwise(asking.words):
             if word in kinds and noun in _FILES and len(names) == len(values):
-                code = (
-                    f'{field_code("each", field)}.lower().endswith("." + {input_for("kind", word)}.lower())'
-                )
+                kind = asking.input_for("kind", word)
+                code = f'{field_code("each", field)}.lower().endswith("." + {kind}.lower())'
                 yield ItemTest(code, field, _ends_with_kind, word, frozenset((word,)))
 
 
@@ -341,9 +334,10 @@ def _is_said(text: str, said: str) -> bool:
     )
 
 
-def _is_within(text: str, said: str, asked: frozenset[str]) -> bool:
+def _is_within(text: str, asking: Asking) -> bool:
     """Whether a text is said only as a part of others that the tools were given, as a first name is."""
-    longer = [one for one in asked if text.lower() in one.lower() and one != text and one in said]
+    said = asking.said
+    longer = [one for one in asking.asked if text.lower() in one.lower() and one != text and one in said]
     for one in longer:
         said = said.replace(one, " ")
     return bool(longer) and not _is_said(text, said)

@@ -53,7 +53,8 @@ class Explained(NamedTuple):
 class Leaf(NamedTuple):
     """What can be reached in a source: its code, the name of its field, and its value in each round.
 
-    `is_sure` and `conditions` are those of a source, and of what was done to get here.
+    `is_sure` and `conditions` are those of a source, and of what was done to get here. `is_only` is whether
+    that took the only item of a list.
     """
 
     code: str
@@ -62,6 +63,7 @@ class Leaf(NamedTuple):
     source: Source
     is_sure: bool = False
     conditions: tuple[str, ...] = ()
+    is_only: bool = False
 
 
 def is_filled(code: str) -> str:
@@ -85,7 +87,7 @@ def _leaves_below(
     if is_one and depth < _DEEPEST and not source.is_chosen:
         only = tuple(cast("list[JSON]", value)[0] for value in values)
         for leaf in _leaves_below(f"{code}[0]", key, only, source, depth + 1):
-            yield leaf._replace(conditions=(f"len({code}) == 1", *leaf.conditions))
+            yield leaf._replace(conditions=(f"len({code}) == 1", *leaf.conditions), is_only=True)
     if depth < _DEEPEST and isinstance(first, dict):
         for name in first:
             if all(isinstance(value, dict) and name in value for value in values):

@@ -1,4 +1,5 @@
-"""Recorded calls in rounds of loops: what repeats, also where rounds have loops of their own, or end early.
+"""Recorded calls in rounds of loops: what repeats, also where rounds have loops of their own, end early, or
+are the pages of one list.
 
 In: calls in order. Out: segments; a segment of one round is no loop.
 """

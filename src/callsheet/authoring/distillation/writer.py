@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from callsheet.authoring.distillation import guards
 from callsheet.authoring.distillation.conditions import Result, condition_of
@@ -207,19 +207,8 @@ class Writer:
         self.write_loop(segment)
 
     def write_call(self, call: RecordedCall) -> None:
-        """Write a call that is made once."""
-        written: list[str] = []
-        conditions: list[str] = []
-        for name, value in call.args.items():
-            found = self.value(name, [value], self.sources.outer(1), is_read=call.tool in self.reads)
-            if call.tool not in self.reads and self.is_as_before(found.code, call, name):
-                why = "it is what was there before"
-                found = Explained(self.inputs.input_for(name, value, why), ())
-            conditions += _conditions(found)
-            written.append(f"{name}={found.code}")
-        result = self.inputs.new_name(_noun(call.tool))
-        self.lines += self.stop_unless(conditions)
-        self.lines.append(f"    {result} = await {call.tool.lower()}({', '.join(written)})")
+        """Write a call that is made once, and what a result unlike the recorded one leaves open."""
+        result, _ = self.write_once(call)
         is_read = call.tool in self.reads
         asked = frozenset(texts_in(call.args))
         self.sources.known.append(Known(result, (call.result,), False, asked, nouns_of(call), is_read))
@@ -227,44 +216,45 @@ class Writer:
             self.lines += self.stop_unless([*guards.is_whole(result, call.args, call.result)])
             self.lines.append(f"\3{result}")
 
+    def write_once(self, call: RecordedCall) -> tuple[str, dict[str, str]]:
+        """Write the line of a call; the name of its result, and the code of its arguments."""
+        written: dict[str, str] = {}
+        conditions: list[str] = []
+        for name, value in call.args.items():
+            found = self.value(name, [value], self.sources.outer(1), is_read=call.tool in self.reads)
+            if call.tool not in self.reads and self.is_as_before(found.code, call, name):
+                why = "it is what was there before"
+                found = Explained(self.inputs.input_for(name, value, why), ())
+            conditions += _conditions(found)
+            written[name] = found.code
+        result = self.inputs.new_name(_noun(call.tool))
+        self.lines += self.stop_unless(conditions)
+        self.lines.append(f"    {result} = await {_written(call.tool, written)}")
+        return result, written
+
     def write_pages(self, pages: Pages) -> None:
         """Write a listing that is asked for page by page, and know all its items."""
-        first, second = pages.calls[:2]
-        self.write_call(first)
-        answer = self.sources.known.pop()
-        self.lines.pop()  # there are more pages than the first
-        while STOP in self.lines[-1]:
-            self.lines.pop()
+        first = pages.calls[0]
+        answer, written = self.write_once(first)
         every = self.inputs.new_name(f"all_{_noun(first.tool)}")
-        more, following = (re.sub(r"\bit\b", answer.name, code) for code in (pages.more, pages.next_page))
-        listing = re.sub(r"\bit\b", answer.name, pages.listing)
+        more, following, listing = (
+            re.sub(r"\bit\b", answer, code) for code in (pages.more, pages.next_page, pages.listing)
+        )
         self.lines.append(f"    {every} = [*{listing}]")
         step: list[str] = []
         if not following:
             following = self.inputs.new_name(pages.argument)
-            self.lines.append(f"    {following} = {first.args[pages.argument]}")
+            self.lines.append(f"    {following} = {written[pages.argument]}")
             step = [f"        {following} += 1"]
-        others = [
-            self.value(name, [value], self.sources.outer(1), is_read=True).code
-            for name, value in second.args.items()
-            if name != pages.argument
-        ]
-        given = [
-            f"{name}={code}"
-            for name, code in zip(
-                (name for name in second.args if name != pages.argument), others, strict=True
-            )
-        ]
-        call = ", ".join([*given, f"{pages.argument}={following}"])
+        call = _written(first.tool, {**written, pages.argument: following})
         self.lines += [
             f"    while {more}:",
             *step,
-            f"        {answer.name} = await {first.tool.lower()}({call})",
+            f"        {answer} = await {call}",
             f"        {every} += {listing}",
         ]
-        self.sources.known.append(
-            Known(every, tuple(pages.items), True, answer.asked, answer.nouns, is_read=True)
-        )
+        asked = frozenset(texts_in(first.args))
+        self.sources.known.append(Known(every, (*pages.items,), True, asked, nouns_of(first), is_read=True))
 
     def write_search(self, segment: Segment) -> bool:
         """Write calls that search a list for one that fits, and those for it; False if they are no search."""
@@ -278,14 +268,14 @@ class Writer:
         loop = _Loop(header={item.code: (item.listing, "")})
         self.with_names(item.code, loop.header)
         columns = [[one[position] for one in rounds] for position in range(segment.head)]
-        self.write_round(loop, columns, [item, *self.sources.outer(len(rounds))], " " * 8, has_tail=True)
+        sources = [item, *self.sources.outer(len(rounds))]
+        self.write_round(loop, columns, sources, " " * 8, has_tail=True, collects=False)
         self.lines += self.stop_unless(loop.before)
         result = loop.names[-1]
         first, *others = (re.sub(r"\bit\b", result, test) for test in search.tests)
-        kept = [line for line in loop.body if ".append(" not in line]
         agreed = self.stop_unless([f"({first}) == ({other})" for other in others], " " * 8)
         name = loop.header[item.code][1]
-        self.lines += [f"    for {name} in {item.listing}:", *kept, *agreed]
+        self.lines += [f"    for {name} in {item.listing}:", *loop.body, *agreed]
         self.lines += [f"        if {first}:", "            break", "    else:"]
         self.lines.append(f'        assert False, "nothing fits, and {STOP}"')
         self.sources.known.append(Known(name, item.values[-1:], is_list=False))
@@ -377,22 +367,24 @@ class Writer:
         listing, last = loop.header[mark][0], loop.results[-1]
         items = next((source.values for source in loop.looked if source.code == mark), ())
         looked = [one for one in last.values if isinstance(one, dict)]
-        if (
-            len(loop.header) > 1
-            or not last.is_read
-            or len(looked) < len(last.values)
-            or len(items) != len(looked)
-        ):
+        if len(loop.header) > 1 or not last.is_read or not len(items) == len(looked) == len(last.values):
             return
-        if all(isinstance(item, dict) for item in items):
-            rows: list[JSON] = [
-                {**cast("dict[str, JSON]", a), **b} for a, b in zip(items, looked, strict=True)
-            ]
-            code = f"[{{**a, **b}} for a, b in zip({listing}, {last.name})]"
-        else:
-            key = next(iter(columns[0][0].args))
-            rows = [{key: a, **b} for a, b in zip(items, looked, strict=True)]
-            code = f"[{{{json.dumps(key)}: a, **b}} for a, b in zip({listing}, {last.name})]"
+        tables = [item for item in items if isinstance(item, dict)]
+        item = "**a"
+        if len(tables) < len(items):
+            args = columns[0][0].args
+            key = next((key for key in args if tuple(call.args[key] for call in columns[0]) == items), None)
+            if key is None:
+                return
+            item, tables = f"{json.dumps(key)}: a", [{key: one} for one in items]
+        if any(
+            a.get(name, value) != value
+            for a, b in zip(tables, looked, strict=True)
+            for name, value in b.items()
+        ):
+            return  # which of the two the words mean, nobody has said
+        rows: list[JSON] = [{**a, **b} for a, b in zip(tables, looked, strict=True)]
+        code = f"[{{{item}, **b}} for a, b in zip({listing}, {last.name})]"
         name = self.inputs.new_name("joined")
         base = next((one for one in self.sources.known if one.name == listing.partition("[")[0]), last)
         joined = Known(name, tuple(rows), True, nouns=last.nouns | base.nouns, is_read=True)
@@ -408,11 +400,12 @@ class Writer:
         indent: str,
         *,
         has_tail: bool,
+        collects: bool = True,
     ) -> None:
-        """Write the calls of a round, each given as it was made in all rounds."""
+        """Write the calls of a round, each given as it was made in all rounds; `collects` their results."""
         for position, calls in enumerate(columns):
             call, is_read = calls[0], calls[0].tool in self.reads
-            written: list[str] = []
+            written: dict[str, str] = {}
             conditions: list[str] = []
             for name in call.args:
                 known = [*loop.within, *sources]
@@ -425,18 +418,18 @@ class Writer:
                     else:
                         conditions += used.conditions
                 conditions += found.conditions
-                written.append(f"{name}={found.code}")
+                written[name] = found.code
             result = self.inputs.new_name(_noun(call.tool))
-            written = [self.with_names(text, loop.header) for text in written]
+            written = {name: self.with_names(code, loop.header) for name, code in written.items()}
             for condition in conditions:
                 code = self.with_names(condition, loop.header)
                 if code != condition or any(re.search(rf"\b{name}\b", code) for name in loop.names):
                     loop.body += self.stop_unless([code], indent)
                 else:
                     loop.before.append(code)
-            loop.written = " ".join(written)
+            loop.written = " ".join(written.values())
             loop.names.append(result)
-            loop.body.append(f"{indent}{result} = await {call.tool.lower()}({', '.join(written)})")
+            loop.body.append(f"{indent}{result} = await {_written(call.tool, written)}")
             values = tuple(one.result for one in calls)
             if is_read:
                 is_tested = has_tail and position == len(columns) - 1
@@ -448,9 +441,10 @@ class Writer:
             else:
                 loop.before += self.unlike_items(loop, calls, columns)
                 loop.within.append(Source(result, values, NEAR))
-            every = self.inputs.new_name(f"{result}s")
-            loop.body.append(f"{indent}{every}.append({result})")
-            loop.results.append(Known(every, values, is_list=True, nouns=nouns_of(call), is_read=is_read))
+            if collects:
+                every = self.inputs.new_name(f"{result}s")
+                loop.body.append(f"{indent}{every}.append({result})")
+                loop.results.append(Known(every, values, is_list=True, nouns=nouns_of(call), is_read=is_read))
 
     def unlike_items(
         self, loop: _Loop, calls: Sequence[RecordedCall], columns: Sequence[Sequence[RecordedCall]]
@@ -586,6 +580,11 @@ def _repeated(source: Source, times: Sequence[int]) -> Source:
 
 def _conditions(found: Explained) -> list[str]:
     return [*chain.from_iterable(source.conditions for source in found.used), *found.conditions]
+
+
+def _written(tool: str, arguments: Mapping[str, str]) -> str:
+    """A call as it is written, with the code of its arguments."""
+    return f"{tool.lower()}({', '.join(f'{name}={code}' for name, code in arguments.items())})"
 
 
 def _noun(tool: str) -> str:

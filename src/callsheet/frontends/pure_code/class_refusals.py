@@ -10,12 +10,11 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from callsheet.frontends.pure_code.class_facts import ERASED_BASES, classes_of
 from callsheet.frontends.pure_code.classes import (
-    ERASED_BASES,
     ORDERED,
     ClassKind,
     ProgramClass,
-    classes_of,
     is_true,
 )
 from callsheet.frontends.pure_code.helpers import PREFIX

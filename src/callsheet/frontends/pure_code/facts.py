@@ -10,7 +10,8 @@ import ast
 from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeVar
 
-from callsheet.frontends.pure_code.classes import ORDERED, ClassKind, classes_of
+from callsheet.frontends.pure_code.class_facts import classes_of
+from callsheet.frontends.pure_code.classes import ORDERED, ClassKind
 from callsheet.frontends.pure_code.names import Scopes, is_generator
 
 

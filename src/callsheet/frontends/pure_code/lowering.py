@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple, cast
 
 from callsheet.frontends.pure_code.classes import ClassKind
-from callsheet.frontends.pure_code.expressions import ExpressionLowering
+from callsheet.frontends.pure_code.comprehensions import ComprehensionLowering
 from callsheet.frontends.pure_code.facts import FACTORY, Inputs, placed
 from callsheet.frontends.pure_code.helpers import helpers_text
 from callsheet.frontends.pure_code.json_errors import JsonFields
@@ -54,7 +54,7 @@ def lowered(tree: ast.Module, inputs: Inputs | None = None) -> Lowered:
     return Lowered(tree, helpers_text(helpers), kinds, lowering.has_objects)
 
 
-class _Lowering(ExpressionLowering):
+class _Lowering(ComprehensionLowering):
     """Lowers the statements of one program, from the outside in."""
 
     def statements(self, statement: ast.stmt) -> list[ast.stmt]:

@@ -41,7 +41,7 @@ class Blocks(Computation):
                 if not isinstance(one, tree.Assign) and name in tree.variables_set(one):
                     break
                 if any(name in tree.variables_set(each) for each in tree.statements((one,))):
-                    made.append(tree.Let("", name, Literal(None)))
+                    made.append(tree.Let("", name, Literal(None), is_placeholder=True))
                     break
         return (*made, *block)
 

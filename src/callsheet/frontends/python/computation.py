@@ -130,7 +130,9 @@ class Computation(FunctionFacts):
         last = max((number for number, each in enumerate(simple) if each is None), default=-1)
         first, last = self._with_references(group, first, last, before)
         for number in range(first):
-            self._lets(cast("list[_Made]", simple[number]), path, out)
+            self._lets(
+                cast("list[_Made]", simple[number]), path, out, is_placeholder=group[number].is_placeholder
+            )
             before = frozenset(before) | core.bound_by(group[number])
         if first <= last:
             later = self._reads_first([one.stmt for one in group[last + 1 :]])
@@ -195,13 +197,17 @@ class Computation(FunctionFacts):
                 made |= self._captured_by(name)
         return frozenset(made & self.names)
 
-    def _lets(self, made: Sequence[_Made], path: Path, out: list[tree.Statement]) -> None:
+    def _lets(
+        self, made: Sequence[_Made], path: Path, out: list[tree.Statement], *, is_placeholder: bool = False
+    ) -> None:
         for one in made:
             if isinstance(one, tree.Require):
                 out.append(one)
             else:
                 name, value, span = one
-                out.append(self.write(name, value, path, span))
+                written = self.write(name, value, path, span)
+                is_one = is_placeholder and isinstance(written, tree.Let)
+                out.append(replace(written, is_placeholder=True) if is_one else written)
 
     def write(self, name: str, value: Expression, path: Path, span: Span | None) -> tree.Statement:
         """A statement that gives a variable a value."""

@@ -29,6 +29,8 @@ class Pure:
     """The run of statements, by its number, that is one COMPUTE, since its variables share objects."""
     is_link: bool = False
     """Whether it says or restores which objects variables share."""
+    is_placeholder: bool = False
+    """Whether nothing reads the value that it gives a variable."""
 
 
 @dataclass(eq=False, slots=True)

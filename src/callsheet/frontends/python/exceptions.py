@@ -160,16 +160,12 @@ def denials_apart(nodes: Sequence[ast.AST]) -> bool:
 def error_tuples_in_place(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     """Write the errors of a tuple of the file where a handler or isinstance names it; whether there was any.
 
-    >>> module = ast.parse('''KNOWN = (KeyError, ValueError)
-    ... try: x = d[k]
-    ... except KNOWN: pass''')
+    >>> module = ast.parse('''KNOWN = (KeyError, OSError)
+    ... known = isinstance(error, KNOWN)''')
     >>> error_tuples_in_place(module, list(ast.walk(module)))
     True
     >>> print(ast.unparse(module.body[1]))
-    try:
-        x = d[k]
-    except (KeyError, ValueError):
-        pass
+    known = isinstance(error, (KeyError, OSError))
     """
     tuples: dict[str, ast.Tuple] = {}
     for one in module.body:

@@ -7,8 +7,8 @@ name would see: between calls a plan's variables hold values, and not references
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.atomicity import methods_of
@@ -285,19 +285,50 @@ class FunctionFacts:
     def _check_given_twice(self, call: core.Call) -> None:
         """Raises Refused (PYT015) where a function changes what it is given under two names."""
         shape = self._shape(call)
-        given = dict(pairs_of(call, self.sharing, shape))
         names = {node: name for name, node in shape.roots}
-        for node, outer in given.items() if call.changes else ():
+        for node, other in self._given_twice(call, self.sharing) if call.changes else ():
+            if not self._is_apart_before(call, names[node]):
+                raise Refused(
+                    "PYT015",
+                    call.node,
+                    f"{names[node]} of {call.callee} is changed there, and {names[other]}"
+                    " may be the same object, or hold it",
+                    "give the function one of them, or a copy: list(…), dict(…), copy.deepcopy(…)",
+                )
+
+    def _given_twice(self, call: core.Call, sharing: Sharing) -> Iterator[tuple[Node, Node]]:
+        """What a function is given and changes, each with what it is given that may be or hold that."""
+        shape = self._shape(call)
+        given = dict(pairs_of(call, sharing, shape))
+        for node, outer in given.items():
             changed = frozenset(counterparts([(node, outer)], shape.changed))
             for other, held in given.items():
                 if other is not node and changed and holds(held, changed):
-                    raise Refused(
-                        "PYT015",
-                        call.node,
-                        f"{names[node]} of {call.callee} is changed there, and {names[other]}"
-                        " may be the same object, or hold it",
-                        "give the function one of them, or a copy: list(…), dict(…), copy.deepcopy(…)",
-                    )
+                    yield node, other
+
+    def _is_apart_before(self, call: core.Call, name: str) -> bool:
+        """Whether what a function is given under a name gets into its other arguments in this call alone.
+
+        In a loop it has to be a new object in each round, as those of earlier rounds are in them already.
+        """
+        shape = self._shape(call)
+        others = shape._replace(roots=tuple(one for one in shape.roots if one[0] != name))
+        before = Sharing(self.names, self.all_definitions, self.program.resolved, self.kinds)
+        sharing_of(
+            self.function, before, lambda one: others if one is call else self._shape(one), self._is_tree
+        )
+        root = dict(shape.roots)[name]
+        if any(node is root for node, _ in self._given_twice(call, before)):
+            return False
+        if not _is_repeated(call, self.function.body):
+            return True
+        value = next(each.value for each in call.arguments if each.name == name)
+        held = before.value(value)
+        return (
+            all(find(one) is find(held) for one in counterparts([(root, held)], shape.changed))
+            and isinstance(value, ast.Name)
+            and _is_made_before(value.id, call, self.function.body)
+        )
 
     def _captured_by(self, name: str) -> frozenset[str]:
         """The variables that a local function reads, also through others."""
@@ -460,6 +491,37 @@ class FunctionFacts:
                     f"make a copy under another name, return it, and assign it where {self.function.name} "
                     "is called",
                 )
+
+
+def _is_repeated(call: core.Call, block: core.Block) -> bool:
+    """Whether a call is inside a loop."""
+    loops = (one for one in core.all_of(block) if isinstance(one, (core.Loop, core.While)))
+    return any(one is call for loop in loops for one in core.all_of(loop.body))
+
+
+def _is_made_before(name: str, call: core.Call, block: core.Block) -> bool:
+    """Whether a variable holds, at a call, a new object of the same run of the block that the call is in."""
+    for number, one in enumerate(block):
+        if one is call:
+            before = next((each for each in reversed(block[:number]) if name in bound_names([each])), None)
+            return before is not None and _makes(before, name)
+        if any(_is_made_before(name, call, inner) for inner in core.blocks_of(one)):
+            return True
+    return False
+
+
+def _makes(one: core.Core, name: str) -> bool:
+    """Whether a statement sets a variable to an object that nothing else holds."""
+    match one:
+        case core.Call(into=into, helper=None):
+            return into == name and not one.is_started
+        case core.Pure(stmt=ast.Assign(targets=[ast.Name(id=into)], value=value)):
+            return into == name and isinstance(value, _NEW)
+        case _:
+            return False
+
+
+_NEW: Final = (ast.Dict, ast.List, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 
 
 def _sets_own_item(stmt: ast.stmt, loop: core.Loop) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from callsheet.diagnostics import Diagnostic, WordFix
+from callsheet.frontends.python.program import BINDINGS
 
 _OTHER: Final = r"(?P<path>\S+) \?\? (?P<other>\"none\"|\[\]|\{\}|0)"
 
@@ -19,6 +20,8 @@ _HELPS: Final[tuple[tuple[str, str], ...]] = (
     (r'a text with values in it is written "…\$\{(.+?)\}…"',
      r'a text with values in it is written f"…{\1}…"'),
     (r'"\$\{…\}"', 'f"{…}"'),
+    (r"write \$(\{[\w.]+\}) for the value$", r'write f"…\1…" for the value'),
+    (r"INPUT \$(\w+): … declares one", r"a parameter \1 of the function declares one"),
     (r"(?<=: )(\S*)\$\{(\w+)\}(\S+)$", r'f"\1{\2}\3"'),
     (r"test it first: \?IF \(FAILED\(.*\) \{ … \} ELSE \{ … \}; or give a value with ON_FAIL USE \(…\)",
      "test it first: isinstance(x, Exception)"),
@@ -40,6 +43,7 @@ _HELPS: Final[tuple[tuple[str, str], ...]] = (
     (r"\?FOREACH goes through", "the loop goes through"),
     (r"LET (\S+) = … makes (it|one)", r"\1 = … makes \2"),
     (r"so \?\? always gives", "so the other branch always gives"),
+    (r"if x\.name == …\]", 'if x["name"] == …]'),
 )  # fmt: skip
 """What a way out says, and what it says in Python."""
 _WORDS: Final[tuple[tuple[str, str], ...]] = (
@@ -52,6 +56,8 @@ _WORDS: Final[tuple[tuple[str, str], ...]] = (
 )
 _TOOL: Final = re.compile(r"(?<![\w.])@([A-Z][A-Z0-9_]*)\b")
 """A tool, as LTP text names it."""
+_OPERATIONS: Final = {one.tool: name for name, one in BINDINGS.items()}
+"""The names of callsheet's operations in Python."""
 
 
 def in_python(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
@@ -65,22 +71,26 @@ def in_python(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     'row.owner may be None, which has no field mail'
     >>> said.help
     'say what stands for it: row.owner if row.owner is not None else "none"'
+    >>> [said.message for said in in_python([Diagnostic("RUN010", Severity.WARNING, "@AGENT_SOLVE needs …")])]
+    ['agent needs …']
     >>> typo = Diagnostic("CHK040", Severity.ERROR, "no tool is called @SEND_MIAL",
     ...                   swap=WordFix("SEND_MIAL", ("SEND_MAIL",)))
-    >>> [said.swap.meant for said in in_python([typo])]
-    [('send_mail',)]
+    >>> text = Diagnostic("CHK034", Severity.WARNING, "{x} is literal text", None, "write ${x} for the value",
+    ...                   swap=WordFix("{x}", ("${x}",)))
+    >>> [(said.help, said.swap and said.swap.meant) for said in in_python([typo, text])]
+    [(None, ('send_mail',)), ('write f"…{x}…" for the value', None)]
     """
     return tuple(map(_translated, found))
 
 
 def _translated(one: Diagnostic) -> Diagnostic:
-    if not one.code.startswith(("CHK", "POL")):
-        return one
     message = _written(one.message)
     help_ = None if one.help is None else _written(one.help)
     fix = None if one.fix is not None and any("$" in edit.text for edit in one.fix.edits) else one.fix
     swap = one.swap
-    if swap is not None and f"@{swap.word}" in one.message:
+    if swap is not None and any("$" in word for word in swap.meant):
+        swap = None
+    elif swap is not None and f"@{swap.word}" in one.message:
         swap = WordFix(swap.word.lower(), tuple(tool.lower() for tool in swap.meant))
     if (message, help_, fix, swap) == (one.message, one.help, one.fix, one.swap):
         return one
@@ -90,7 +100,7 @@ def _translated(one: Diagnostic) -> Diagnostic:
 def _written(text: str) -> str:
     for pattern, words in (*_HELPS, *_WORDS):
         text = re.sub(pattern, _filled(words), text)
-    return _TOOL.sub(lambda match: match[1].lower(), text)
+    return _TOOL.sub(lambda match: _OPERATIONS.get(match[1]) or match[1].lower(), text)
 
 
 def _filled(words: str) -> Callable[[re.Match[str]], str]:

@@ -16,9 +16,10 @@ from datetime import date, datetime
 from typing import Final, NoReturn, cast
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Span
+from callsheet.frontends.python.code_printer import links_of
 from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR, Exceptions, exception_name
 from callsheet.frontends.python.reader import read_python
-from callsheet.frontends.python.statements_printer import StatementsPrinter, comments_of, links_of
+from callsheet.frontends.python.statements_printer import StatementsPrinter, comments_of
 from callsheet.frontends.python.tree_questions import all_variables
 from callsheet.frontends.python.values_printer import (
     NotPython,

@@ -1,4 +1,4 @@
-"""Prints the statements of one function of a plan as Python: calls, loops, failures, what is computed."""
+"""Prints the statements of one function of a plan as Python: calls, words, loops and failures."""
 
 from __future__ import annotations
 
@@ -6,19 +6,15 @@ import ast
 import keyword
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, assert_never
 
 from callsheet.diagnostics import Span
-from callsheet.frontends.pure_code.facts import LINKS_AMONG, RELINKED
-from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR
+from callsheet.frontends.python.code_printer import CodePrinter
 from callsheet.frontends.python.program import BINDINGS, Binding
-from callsheet.frontends.python.source import names_bound, names_read
 from callsheet.frontends.python.tree_questions import (
     binds,
     cannot_fail,
-    changes_in_place,
     own_statements,
     single_call,
     with_element,
@@ -27,14 +23,13 @@ from callsheet.frontends.python.tree_questions import (
 )
 from callsheet.frontends.python.values_printer import (
     NotPython,
-    RenamedCode,
     free_name,
     is_text,
 )
 from callsheet.ir import expression as ir
 from callsheet.ir import tree
 from callsheet.ir.expr import Literal
-from callsheet.ir.expression import Expression, variables_in
+from callsheet.ir.expression import Expression
 from callsheet.ir.inputs import duration_of
 
 if TYPE_CHECKING:
@@ -59,11 +54,11 @@ ENDS: Final = "the message of TERMINATE is an answer in Python"
 LEAVES: Final = "ON_FAIL TERMINATE is a failure of the kind Exception in Python"
 
 
-class StatementsPrinter:
+class StatementsPrinter(CodePrinter):
     """Prints the statements of one function."""
 
     def __init__(self, of: ProgramPrinter, *, is_main: bool, given: str | None = None) -> None:
-        self.of, self.values, self.names = of, of.values, of.names
+        super().__init__(of)
         self.is_main = is_main
         self.given = given
         """The variable that YIELD sets; None where no item is around, or where YIELD returns or appends."""
@@ -582,78 +577,6 @@ class StatementsPrinter:
         else:
             yield f"{indent}{', '.join(targets)} = {waited}"
 
-    # ------------------------------------------------------------ pure code
-
-    def _compute(self, one: tree.Compute, after: tree.Block, indent: str) -> Iterator[str]:
-        try:
-            module = ast.parse(one.source)
-        except SyntaxError as error:
-            raise NotPython(f"this COMPUTE: {error.msg}", "repair its source", one.span) from None
-        linked = {name for each in module.body if _is_link(each) for name in names_read(each)}
-        module.body = [
-            each
-            for each in module.body
-            if not _is_link(each) and not (names_bound(each) and names_bound(each) <= self.of.links)
-        ]
-        taken = {*self.names} - {*one.into, *one.names}
-        temporaries = names_bound(*module.body) - {*one.into}
-        renamed = {name: self.names[name] for name in (*one.names, *one.into)}
-        for name in temporaries & taken:
-            renamed[name] = free_name(f"{name}_", {*self.names.values(), *temporaries})
-        for name in self._copied(one, module, after):
-            if name in linked:  # its object is to be changed wherever it is
-                continue
-            self.of.needs_copy = True
-            new = free_name(f"{self.names[name]}_copy", self.names.values())
-            yield f"{indent}{new} = copy.deepcopy({self.names[name]})"
-            renamed[name] = new
-        renaming = RenamedCode(renamed, self.values.failures, self.values.tested)
-        body = [renaming.visit(each) for each in module.body]
-        for each in body:
-            ast.fix_missing_locations(each)
-            if self._is_hoisted(each):
-                continue
-            yield from (f"{indent}{line}" for line in ast.unparse(each).split("\n"))
-
-    def _copied(self, one: tree.Compute, module: ast.Module, after: tree.Block) -> list[str]:
-        """The variables that the code may change in place, while the plan keeps their old values."""
-        if not any(map(changes_in_place, ast.walk(module))):
-            return []
-        assigned = {
-            each.name
-            for each in after
-            if isinstance(each, tree.Assign) and {*variables_in(each.value)} <= {*one.into}
-        }
-        free = names_read(*module.body)
-        kept = (name for name in one.names if name in free and name not in one.into)
-        return [name for name in kept if name not in assigned and name not in self.values.failures]
-
-    def _is_hoisted(self, one: ast.AST) -> bool:
-        """Whether a definition of pure code is written at the top level of the file."""
-        known = self.of.definitions
-        match one:
-            case ast.Import(names=names):
-                text = ast.unparse(one)
-                return self._define(tuple((each.asname or each.name) for each in names), text)
-            case ast.ImportFrom(names=names):
-                return self._define(tuple((each.asname or each.name) for each in names), ast.unparse(one))
-            case ast.ClassDef(name=name) if name in {TOOL_ERROR, DENIED}:
-                return True  # a plan has it
-            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-                if names_read(one) & {*self.names.values()} - {*known}:
-                    return False
-                return self._define((name,), ast.unparse(one))
-            case _:
-                return False
-
-    def _define(self, names: tuple[str, ...], text: str) -> bool:
-        known = self.of.definitions
-        if any(known.get(name, text) != text for name in names) or {*names} & {*self.names.values()}:
-            return False
-        for name in names:
-            known[name] = text
-        return True
-
 
 def unparsed(node: ast.expr) -> str:
     """The text of an expression of Python; raises NotPython where it cannot be written."""
@@ -666,28 +589,3 @@ def unparsed(node: ast.expr) -> str:
 def comments_of(lines: Iterable[str], indent: str) -> list[str]:
     """The comments before a statement."""
     return [f"{indent}# {line}".rstrip() for line in lines]
-
-
-def links_of(block: tree.Block) -> frozenset[str]:
-    """The variables that say which others share objects: Python needs none of them."""
-    found: set[str] = set()
-    for one in tree.statements(block):
-        if isinstance(one, tree.Compute) and LINKS_AMONG in one.source:
-            with suppress(SyntaxError):
-                for each in ast.parse(one.source).body:
-                    if _calls(each) == LINKS_AMONG or (names_read(each) and names_read(each) <= found):
-                        found |= names_bound(each)
-    return frozenset(found)
-
-
-def _is_link(one: ast.stmt) -> bool:
-    """Whether a statement only says or restores which objects variables share."""
-    return _calls(one) in (RELINKED, LINKS_AMONG)
-
-
-def _calls(one: ast.stmt) -> str | None:
-    match one:
-        case ast.Assign(value=ast.Call(func=ast.Name(id=name))):
-            return name
-        case _:
-            return None

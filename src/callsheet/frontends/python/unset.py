@@ -31,7 +31,9 @@ def with_tests(function: core.Function, variables: Variables, fresh: Callable[[s
     start: core.Block = []
     for name, flag in flags.items():
         place = function.node.body[0]
-        start += [_assigned(name, None, place), _assigned(flag, False, place)]
+        nothing = _assigned(name, None, place)
+        nothing.is_placeholder = True
+        start += [nothing, _assigned(flag, False, place)]
     function.body[:0] = start
 
 

@@ -77,9 +77,9 @@ class ValuesPrinter:
                     raise NotPython(
                         f"the failure ${name} as a value", "use its message, ${…message}", node.span
                     )
-                return _name(self.names[name])
+                return name_of(self.names[name])
             case ir.Bound(name=name):
-                return _name(self.bound.get(name, name))
+                return name_of(self.bound.get(name, name))
             case ir.Field() | ir.Index():
                 return self._path(node)
             case ir.Slice(target=target, start=start, stop=stop, step=step):
@@ -97,13 +97,13 @@ class ValuesPrinter:
                 if kept is not None:
                     if isinstance(kept, ir.Variable):
                         self.tested.add(kept.name)
-                    return _call("isinstance", self.value(kept), _name("Exception"))
+                    return call_of("isinstance", self.value(kept), name_of("Exception"))
                 logic = ast.And() if op is ir.LogicOp.AND else ast.Or()
                 return ast.BoolOp(logic, [self.value(one) for one in operands])
             case ir.Conditional(condition=condition, then=then, otherwise=otherwise):
                 words = _words_of_kept(condition, then, otherwise)
                 if words is not None:
-                    return _call("str", self.value(words))
+                    return call_of("str", self.value(words))
                 return ast.IfExp(self.value(condition), self.value(then), self.value(otherwise))
             case ir.Coalesce(left=left, right=right):
                 return self._coalesced(left, right)
@@ -131,7 +131,7 @@ class ValuesPrinter:
                     return known
                 function = ast.Attribute(self.value(target), name, ast.Load())
                 made_call = ast.Call(function, [self.value(one) for one in arguments], self._named(named))
-                return _call("list", made_call) if name in _VIEWS else made_call
+                return call_of("list", made_call) if name in _VIEWS else made_call
         assert_never(node)
 
     def source(self, node: Expression) -> ast.expr:
@@ -183,10 +183,10 @@ class ValuesPrinter:
             return None
         name, field = known
         if field == "message" or (field == "error" and name in self.kept):
-            return _call("str", _name(self.names[name]))
+            return call_of("str", name_of(self.names[name]))
         if field == "kind":
             self.remark(KINDS, node.span)
-            return ast.Attribute(_call("type", _name(self.names[name])), "__name__", ast.Load())
+            return ast.Attribute(call_of("type", name_of(self.names[name])), "__name__", ast.Load())
         raise NotPython(
             f"the field {field} of a failure", "use its message; `except` tells kinds apart", node.span
         )
@@ -208,7 +208,7 @@ class ValuesPrinter:
         )
         if not written:
             return None
-        kind = _call("type", _name(self.names[known[0]]))
+        kind = call_of("type", name_of(self.names[known[0]]))
         return ast.Attribute(kind, "__name__", ast.Load())
 
     def _kept_error(self, pairs: tuple[tuple[Expression, Expression], ...]) -> ast.expr | None:
@@ -216,11 +216,11 @@ class ValuesPrinter:
         fields: dict[object, Expression] = {
             key.value: value for key, value in pairs if isinstance(key, Literal)
         }
-        known = [self._failure_field(fields[key]) for key in _OF_KEPT if key in fields]
-        if MARK not in fields or len(known) != len(_OF_KEPT) or None in known:
+        known = [self._failure_field(fields[key]) for key in OF_KEPT if key in fields]
+        if MARK not in fields or len(known) != len(OF_KEPT) or None in known:
             return None
         names = {name for name, _ in filter(None, known)}
-        return _name(self.names[names.pop()]) if len(names) == 1 else None
+        return name_of(self.names[names.pop()]) if len(names) == 1 else None
 
     def _coalesced(self, left: Expression, right: Expression) -> ast.expr:
         """`left ?? right`: of paths through records, `get`."""
@@ -248,7 +248,7 @@ class ValuesPrinter:
             self.remark(EMPTY, node.span)
             found = ast.BoolOp(ast.Or(), [found, ast.List([], ast.Load())])
         op = ast.Gt() if number >= 0 else ast.GtE()
-        is_there = ast.Compare(_call("len", found), [op], [ast.Constant(abs(number))])
+        is_there = ast.Compare(call_of("len", found), [op], [ast.Constant(abs(number))])
         return ast.IfExp(is_there, ast.Subscript(found, literal(number), ast.Load()), ast.Constant(None))
 
     # ------------------------------------------------------------ the rest
@@ -288,7 +288,7 @@ class ValuesPrinter:
     def _said(self, node: Expression) -> ast.expr:
         known = self._failure_field(node)
         if known is not None and known[1] == "message":
-            return _name(self.names[known[0]])
+            return name_of(self.names[known[0]])
         return self.value(node)
 
     def _is_message(self, node: Expression) -> bool:
@@ -299,7 +299,7 @@ class ValuesPrinter:
             case ir.Kind.TUPLE:
                 return ast.Tuple(items, ast.Load())
             case ir.Kind.SET:
-                return ast.Set(items) if items else _call("set")
+                return ast.Set(items) if items else call_of("set")
             case _:
                 return ast.List(items, ast.Load())
 
@@ -359,33 +359,33 @@ class ValuesPrinter:
     def _plain_call(self, node: ir.Call) -> ast.expr:
         takes_list = node.function in _LISTED
         arguments = [self.source(one) if takes_list else self.value(one) for one in node.arguments]
-        return ast.Call(_name(node.function), arguments, self._named(node.named))
+        return ast.Call(name_of(node.function), arguments, self._named(node.named))
 
     def _call(self, node: ir.Call) -> ast.expr:
         name = node.function
         if name in _SAME:
             made = self._plain_call(node)
-            return _call("list", made) if name in _LISTED else made
+            return call_of("list", made) if name in _LISTED else made
         match name:
             case "pystr":
-                return _call("str", *map(self._said, node.arguments))
+                return call_of("str", *map(self._said, node.arguments))
             case "pyrepr":
-                return _call("repr", *map(self.value, node.arguments))
+                return call_of("repr", *map(self.value, node.arguments))
             case "str":
                 if not is_text(node.arguments[0]):
                     self.remark(TEXTS, node.span)
-                return _call("str", *map(self.value, node.arguments))
+                return call_of("str", *map(self.value, node.arguments))
             case "now" | "today":
                 self.imports.setdefault("callsheet", set()).add(name)
-                return _call(name)
+                return call_of(name)
             case "date" | "datetime" if len(node.arguments) == 1 and not node.named:
                 self.imports.setdefault("datetime", set()).add(name)
-                function = ast.Attribute(_name(name), "fromisoformat", ast.Load())
+                function = ast.Attribute(name_of(name), "fromisoformat", ast.Load())
                 return ast.Call(function, [self.value(node.arguments[0])], [])
             case "duration":
                 return self._duration(node)
             case "FAILED" if len(node.arguments) == 1:
-                return _call("isinstance", self.value(node.arguments[0]), _name("Exception"))
+                return call_of("isinstance", self.value(node.arguments[0]), name_of("Exception"))
             case "IS_EMPTY" if len(node.arguments) == 1:
                 return ast.UnaryOp(ast.Not(), self.value(node.arguments[0]))
             case _:
@@ -396,7 +396,7 @@ class ValuesPrinter:
     def _duration(self, node: ir.Call) -> ast.expr:
         self.imports.setdefault("datetime", set()).add("timedelta")
         if not node.arguments:
-            return ast.Call(_name("timedelta"), [], self._named(node.named))
+            return ast.Call(name_of("timedelta"), [], self._named(node.named))
         match node.arguments[0]:
             case Literal(value=str() as text):
                 try:
@@ -419,7 +419,7 @@ def timedelta_of(value: timedelta) -> ast.Call:
     exact = seconds + value.microseconds / 1_000_000 if value.microseconds else seconds
     words = [ast.keyword(unit, literal(exact if unit == "seconds" else one)) for unit, one in amounts.items()]
     kept = [word for word in words if not (isinstance(word.value, ast.Constant) and word.value.value == 0)]
-    return ast.Call(_name("timedelta"), [], kept or words[-1:])
+    return ast.Call(name_of("timedelta"), [], kept or words[-1:])
 
 
 def literal(value: object) -> ast.expr:
@@ -496,12 +496,14 @@ def _family(node: Expression) -> str | None:
             return None
 
 
-def _name(name: str) -> ast.Name:
+def name_of(name: str) -> ast.Name:
+    """A variable that is read, or a function."""
     return ast.Name(name, ast.Load())
 
 
-def _call(function: str, *arguments: ast.expr) -> ast.Call:
-    return ast.Call(_name(function), list(arguments), [])
+def call_of(function: str, *arguments: ast.expr) -> ast.Call:
+    """A call of a function by its name."""
+    return ast.Call(name_of(function), list(arguments), [])
 
 
 _OF_RECORDS: Final = frozenset(dir(dict))
@@ -536,7 +538,7 @@ _MEMBER: Final[Mapping[ir.Comparison, type[ast.cmpop]]] = {
 }
 
 
-_OF_KEPT: Final = ("kind", "message", "step")
+OF_KEPT: Final = ("kind", "message", "step")
 """What a plan keeps of an error."""
 
 
@@ -564,106 +566,5 @@ def _words_of_kept(test: Expression, then: Expression, otherwise: Expression) ->
             ir.Call(function="pystr" | "str", arguments=(second,)),
         ) if kept is not None and first == kept == second:
             return kept
-        case _:
-            return None
-
-
-class RenamedCode(ast.NodeTransformer):
-    """Pure code with other names, and with messages of caught errors as Python has them."""
-
-    def __init__(self, names: dict[str, str], failures: set[str], tested: set[str]) -> None:
-        self.names, self.failures, self.tested = names, failures, tested
-
-    def visit_Name(self, node: ast.Name) -> ast.AST:
-        """A name."""
-        return ast.copy_location(ast.Name(self.names.get(node.id, node.id), node.ctx), node)
-
-    def visit_arg(self, node: ast.arg) -> ast.AST:
-        """A parameter."""
-        node.arg = self.names.get(node.arg, node.arg)
-        return node
-
-    def visit_Dict(self, node: ast.Dict) -> ast.AST:
-        """A dict: the record of a caught error is the error."""
-        fields = {one.value: value for one, value in zip(node.keys, node.values, strict=True)
-                  if isinstance(one, ast.Constant)}  # fmt: skip
-        names = {
-            value.value.id if isinstance(value, ast.Subscript) and isinstance(value.value, ast.Name) else None
-            for key, value in fields.items()
-            if key in _OF_KEPT
-        }
-        if MARK in fields and len(names) == 1 and (name := names.pop()) in self.failures:
-            return ast.copy_location(ast.Name(self.names.get(name, name), ast.Load()), node)
-        return self.generic_visit(node)
-
-    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
-        """A choice: the words of a value that may be a kept error."""
-        kept = _kept_in_code(node.test)
-        if kept is not None and ast.dump(node.orelse) == ast.dump(_call("str", kept)):
-            return _call("str", self.visit(kept))
-        if kept is not None:
-            name = ast.Attribute(_call("type", kept), "__name__", ast.Load())
-            if ast.dump(node.orelse) == ast.dump(name):
-                return ast.Attribute(_call("type", self.visit(kept)), "__name__", ast.Load())
-            _check_parts(kept, node.body)
-        return self.generic_visit(node)
-
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
-        """The test whether a value is a kept error."""
-        kept = _kept_in_code(node)
-        match node:
-            case ast.BoolOp(
-                values=[
-                    test,
-                    ast.Compare(left=ast.Subscript(value=value), comparators=[ast.Tuple(elts=kinds)]),
-                ]
-            ) if (held := _kept_in_code(test)) is not None and ast.dump(held) == ast.dump(value):
-                names = dict.fromkeys(
-                    exception_name(str(one.value)) for one in kinds if isinstance(one, ast.Constant)
-                )
-                return _call(
-                    "isinstance", self.visit(held), ast.Tuple([_name(one) for one in names], ast.Load())
-                )
-            case _:
-                pass
-        if kept is not None:
-            if isinstance(kept, ast.Name):
-                self.tested.add(kept.id)
-            return _call("isinstance", self.visit(kept), _name("Exception"))
-        return self.generic_visit(node)
-
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        """An index: the message of an error is its text."""
-        value, index = node.value, node.slice
-        if isinstance(value, ast.Name) and value.id in self.failures and isinstance(index, ast.Constant):
-            if index.value == "message":
-                name = ast.Name(self.names.get(value.id, value.id), ast.Load())
-                return ast.Call(ast.Name("str", ast.Load()), [name], [])
-            raise NotPython(f"the field {index.value} of a failure", "use its message")
-        return self.generic_visit(node)
-
-
-def _check_parts(kept: ast.expr, node: ast.AST) -> None:
-    """Raises NotPython for code that asks a kept error for its kind or its fields."""
-    for one in ast.walk(node):
-        match one:
-            case ast.Subscript(value=value, slice=ast.Constant(value="kind" | "fields")) if ast.dump(
-                value
-            ) == ast.dump(kept):
-                raise NotPython("what code asks of the kind of an error", "ask it where the error is caught")
-            case _:
-                pass
-
-
-def _kept_in_code(node: ast.expr) -> ast.expr | None:
-    match node:
-        case ast.BoolOp(
-            op=ast.And(),
-            values=[
-                ast.Call(func=ast.Name(id="isinstance"), args=[value, ast.Name(id="dict")]),
-                ast.Compare(left=ast.Constant(value=mark), ops=[ast.In()], comparators=[other]),
-            ],
-        ) if mark == MARK and ast.dump(value) == ast.dump(other):
-            return value
         case _:
             return None

@@ -34,7 +34,6 @@ from callsheet.ir.tree import (
     Use,
     Word,
     blocks_of_scope,
-    operands,
     own_blocks,
     recovery_of,
     variables_set,
@@ -66,7 +65,7 @@ from callsheet.machine.forecasting.tree_state import (
     either,
 )
 from callsheet.machine.keys import segment
-from callsheet.machine.tree.compiling import reads_clock
+from callsheet.machine.tree.compiling import begins_with_clock, reads_clock
 
 _MOST_ROUNDS = 1_000
 
@@ -139,7 +138,7 @@ class BlockWalk(CallForecast):
     def _own(  # noqa: PLR0911 - a case for each statement
         self, one: Statement, scope: Scope, at: At, frame: Frame
     ) -> Out:
-        if not isinstance(one, If | Repeat | Try | Foreach | Parallel) and reads_clock(operands(one)):
+        if begins_with_clock(one):
             self._clock(one, at)
         match one:
             case Act():

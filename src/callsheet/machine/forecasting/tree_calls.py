@@ -34,8 +34,8 @@ from callsheet.machine.forecasting.tree_state import (
 )
 from callsheet.machine.keys import segment
 from callsheet.machine.program import ToolFacts
-from callsheet.machine.tree.compiling import asks_time_in_code, loop_operations
-from callsheet.machine.tree.program import LoopOp
+from callsheet.machine.tree.compiling import asks_time_in_code
+from callsheet.machine.tree.program import LoopOp, loop_operations
 from callsheet.machine.tree.values import conformed, plain, read_outputs, tagged
 
 _MOST_STATEMENTS = 200_000

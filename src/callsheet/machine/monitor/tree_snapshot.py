@@ -12,12 +12,11 @@ from typing import Any
 
 from callsheet.ir.labels import read_label
 from callsheet.ir.tree_flow import Region
-from callsheet.machine.monitor.snapshot import calls_to_json, put_calls
+from callsheet.machine.monitor.snapshot import common_to_json, put_common
 from callsheet.machine.monitor.tree_labels import Known, Lists, Noted, Scope
 from callsheet.machine.monitor.trees import TreeMonitor
 from callsheet.machine.tree.activations import Activation
 from callsheet.policy.calls import Argument, Hole, Part
-from callsheet.policy.canon import policy_hash
 from callsheet.policy.field_labels import FieldLabels
 from callsheet.policy.labelled import Labelled, Says
 
@@ -29,14 +28,10 @@ def tree_monitor_to_json(monitor: TreeMonitor, acts: Sequence[Activation]) -> di
     return {
         "main": writer.number(monitor.main),
         "acts": [None if act.labels is None else writer.number(act.labels) for act in acts],
-        **calls_to_json(monitor.open_calls),
-        "literal": str(monitor.literal),
-        "policy": policy_hash(monitor.enforcement.policy),
-        "observed": [list(one) for one in monitor.observed],
         **monitor.marks_to_json(),
         "clock": str(labels.clock),
         "links": labels.known_links_opened,
-        **({"history": monitor.history.to_json()} if monitor.history.is_needed else {}),
+        **common_to_json(monitor),
         **writer.rows(),
     }
 
@@ -46,20 +41,14 @@ def put_tree_monitor(monitor: TreeMonitor, acts: Sequence[Activation], data: Map
 
     Raises KeyError, IndexError, TypeError or ValueError if it is malformed or of a run under another policy.
     """
-    if data["policy"] != policy_hash(monitor.enforcement.policy):
-        raise ValueError("it belongs to a run under another policy")
+    put_common(monitor, data)
     reader = _Reader(monitor, data)
     labels = monitor.labels
     monitor.main = reader.scopes[data["main"]]
     for act, number in zip(acts, data["acts"], strict=True):
         act.labels = None if number is None else reader.scopes[number]
-    put_calls(monitor.open_calls, data)
-    monitor.literal = read_label(data["literal"])
-    monitor.observed = [(str(step), str(text)) for step, text in data["observed"]]
     monitor.put_marks(data)
     labels.resume(monitor.literal, read_label(data["clock"]), int(data["links"]))
-    if monitor.history.is_needed:
-        monitor.history.restore(data["history"])
 
 
 class _Writer:

@@ -5,7 +5,7 @@ In: a `Tree`, and facts about the tools that it calls. Out: a `TreeProgram` with
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
 from itertools import count
 from typing import assert_never
@@ -72,7 +72,6 @@ from callsheet.machine.tree.program import (
     LetOp,
     LoopOp,
     Operand,
-    Operation,
     ParallelOp,
     RemedyCode,
     ReplanOp,
@@ -85,6 +84,7 @@ from callsheet.machine.tree.program import (
     UntilOp,
     YieldOp,
 )
+from callsheet.machine.tree.slots import BodyScope
 
 OWN_FACTS: Mapping[str, ToolFacts] = {COMPUTE: ToolFacts(Effect.PURE), CLOCK: ToolFacts(Effect.READ)}
 """What a run must know of these tools."""
@@ -104,7 +104,7 @@ def compile_tree(plan: Plan, facts: Mapping[str, ToolFacts]) -> Program:
     for name in _callees_first(plan.tree):
         if (sub_plan := plan.tree.plan(name)) is not None:
             maker.sub_plan(sub_plan)
-    main = _Scope()
+    main = BodyScope()
     inputs = tuple((main.own(one.name), one) for one in plan.tree.inputs)
     maker.block(plan.tree.body, main)
     program = TreeProgram(main.body, inputs, plan.tree.named_types, plan.tree.result)
@@ -116,28 +116,6 @@ def compile_tree(plan: Plan, facts: Mapping[str, ToolFacts]) -> Program:
 def asks_time_in_code(source: str) -> bool:
     """Whether the source of a COMPUTE may ask for the time, and is given it."""
     return _CLOCK_IN_CODE.search(source) is not None
-
-
-def loop_operations(program: TreeProgram) -> Iterator[LoopOp]:
-    """The loops of a plan, those of its sub-plans included, each once."""
-    seen: set[int] = set()
-    stack = [program.main]
-    while stack:
-        body = stack.pop()
-        if id(body) in seen:
-            continue
-        seen.add(id(body))
-        for operation in body.operations:
-            match operation:
-                case LoopOp(body=inner):
-                    yield operation
-                    stack.append(inner)
-                case InvokeOp(body=inner):
-                    stack.append(inner)
-                case ParallelOp(members=members):
-                    stack.extend(members)
-                case _:
-                    pass
 
 
 def _callees_first(tree: Tree) -> list[str]:
@@ -167,61 +145,6 @@ def _called(block: Block) -> set[str]:
     return {one.plan for one in statements(block) if isinstance(one, Invoke)}
 
 
-_WITH_BLOCKS = (If, Repeat, Try, Foreach, Parallel)
-
-
-class _Scope:
-    """The names of one body, and of the bodies around it that it can see."""
-
-    def __init__(self, outer: _Scope | None = None) -> None:
-        self.outer = outer
-        self.body = Body()
-        self.operations: list[Operation] = self.body.operations
-        """Where operations are added: those of a member of @PARALLEL are apart."""
-        self._slots: dict[str, int] = {}
-        self._captures: dict[int, int] = {}
-        self._returns: dict[int, int] = {}
-
-    def own(self, name: str) -> int:
-        """The slot of a variable that the body itself makes."""
-        slot = self._slots.get(name)
-        if slot is None:
-            slot = self._slots[name] = self.hidden(name)
-        return slot
-
-    def hidden(self, name: str = "") -> int:
-        """A new slot; without a name for the machine's own use."""
-        self.body.names.append(name or f"#{len(self.body.names)}")
-        return len(self.body.names) - 1
-
-    def find(self, name: str) -> int | None:
-        """The slot of a variable that is visible here; one from outside is captured."""
-        slot = self._slots.get(name)
-        if slot is None and self.outer is not None:
-            outside = self.outer.find(name)
-            if outside is not None:
-                slot = self.own(name)
-                self._captures[outside] = slot
-                self.body.captures = tuple(self._captures.items())
-        return slot
-
-    def read(self, name: str) -> int:
-        """The slot of a variable that is read here."""
-        slot = self.find(name)
-        return self.own(name) if slot is None else slot
-
-    def assign(self, name: str) -> int:
-        """The slot of a variable that SET changes here; it goes back to the body that has it."""
-        slot = self.read(name)
-        outside = next((out for out, inside in self._captures.items() if inside == slot), None)
-        if outside is not None and slot not in self._returns:
-            assert self.outer is not None
-            self.outer.assign(name)
-            self._returns[slot] = outside
-            self.body.returns = tuple(self._returns.items())
-        return slot
-
-
 def _no_slot(name: str) -> int:
     raise AssertionError(name)  # the arguments of calls are compiled as expressions
 
@@ -241,21 +164,21 @@ class _Compiler:
         self.has_undo = any(sagas(tree))
         self.listed = {step.id: step for step in plan.steps}
         self.bare_calls: dict[str, flat.Call] = {}
-        """For each tool its call without arguments: those are compiled as expressions."""
+        """Each tool's call without arguments: those are compiled as expressions."""
         self.names = Names(_no_slot, {}, self.facts, None, count(NOWHERE - 1, -1), {})
-        self.bodies: dict[str, tuple[_Scope, tuple[int, ...]]] = {}
+        self.bodies: dict[str, tuple[BodyScope, tuple[int, ...]]] = {}
         self.repeats: list[_Repeat | None] = []
         """The REPEATs around the current place; None for the item of a FOREACH."""
 
     # -------------------------------------------------------------- blocks
 
-    def block(self, block: Block, scope: _Scope) -> None:
+    def block(self, block: Block, scope: BodyScope) -> None:
         for one in block:
-            if not isinstance(one, _WITH_BLOCKS) and reads_clock(operands(one)):
+            if begins_with_clock(one):
                 scope.operations.append(ClockOp(self.clock_code(one.id)))
             self.statement(one, scope)
 
-    def statement(self, one: Statement, scope: _Scope) -> None:
+    def statement(self, one: Statement, scope: BodyScope) -> None:
         operations = scope.operations
         match one:
             case Act() | Compute() | Invoke() | Foreach() | Repeat() | Parallel() | Try():
@@ -277,7 +200,7 @@ class _Compiler:
             case _:
                 assert_never(one)
 
-    def say(self, one: Say, scope: _Scope) -> None:
+    def say(self, one: Say, scope: BodyScope) -> None:
         operations = scope.operations
         match one.word:
             case Word.BREAK | Word.CONTINUE:
@@ -285,7 +208,7 @@ class _Compiler:
                 slot, head = (NONE, NONE) if around is None else (around.slot, around.head)
                 operations.append(BreakOp(one.id, one.word, slot, head))
             case Word.REPLAN:
-                code = self.code(flat.Step(one.id, self.bare_call("")), "", None)
+                code = self.code(flat.Step(one.id, self.bare_call("")), None)
                 code.kind = Kind.REPLAN
                 values = tuple(self.expression(value, scope) for value in one.values)
                 operations.append(ReplanOp(code, values))
@@ -295,7 +218,7 @@ class _Compiler:
                 values = tuple(self.expression(value, scope) for value in one.values)
                 operations.append(SayOp(one.id, one.word, values, one.kind or ""))
 
-    def branches(self, one: If, scope: _Scope) -> None:
+    def branches(self, one: If, scope: BodyScope) -> None:
         operations = scope.operations
         ends: list[JumpOp] = []
         for number, branch in enumerate(one.branches):
@@ -314,7 +237,7 @@ class _Compiler:
 
     # -------------------------------------------------------------- failures
 
-    def guarded(self, one: Statement, recovery: Recovery | None, scope: _Scope) -> None:
+    def guarded(self, one: Statement, recovery: Recovery | None, scope: BodyScope) -> None:
         """A statement that may say something about its failure."""
         is_call = isinstance(one, Act | Compute)
         undo = None if recovery is None else recovery.undo
@@ -379,7 +302,7 @@ class _Compiler:
             else:
                 end.end = len(operations)
 
-    def remedy(self, recovery: Recovery | None, scope: _Scope) -> RemedyCode | None:
+    def remedy(self, recovery: Recovery | None, scope: BodyScope) -> RemedyCode | None:
         match None if recovery is None else recovery.remedy:
             case None | Skip():
                 return None
@@ -393,7 +316,7 @@ class _Compiler:
 
     # -------------------------------------------------------------- statements that may fail
 
-    def plain(self, one: Statement, scope: _Scope, remedy: RemedyCode | None) -> None:
+    def plain(self, one: Statement, scope: BodyScope, remedy: RemedyCode | None) -> None:
         match one:
             case Act():
                 self.act(one, scope, remedy)
@@ -412,10 +335,10 @@ class _Compiler:
             case Let() | Assign() | Require() | Say() | If():
                 raise AssertionError(one)
 
-    def act(self, one: Act, scope: _Scope, remedy: RemedyCode | None) -> None:
+    def act(self, one: Act, scope: BodyScope, remedy: RemedyCode | None) -> None:
         listed = self.listed[one.id]
         assert listed.call is not None
-        code = self.code(listed, one.tool, one.recovery)
+        code = self.code(listed, one.recovery)
         kind = one.kind
         compile_call(code, self.bare_call(one.tool) if kind is CallKind.TOOL else listed.call, self.names)
         positional, named = one.positional, one.named
@@ -447,9 +370,8 @@ class _Compiler:
             call = self.bare_calls[tool] = flat.Call(tool)
         return call
 
-    def code(self, step: flat.Step, tool: str, recovery: Recovery | None) -> StepCode:
+    def code(self, step: flat.Step, recovery: Recovery | None) -> StepCode:
         code = StepCode(len(self.codes), step)
-        code.tool = tool
         if recovery is not None:
             code.handles_failure = True
             if recovery.again is not None:
@@ -458,22 +380,22 @@ class _Compiler:
         self.codes.append(code)
         return code
 
-    def compute(self, one: Compute, scope: _Scope, remedy: RemedyCode | None) -> None:
+    def compute(self, one: Compute, scope: BodyScope, remedy: RemedyCode | None) -> None:
         has_clock = asks_time_in_code(one.source)
         if has_clock:
             scope.operations.append(ClockOp(self.clock_code(one.id)))
         call = self.bare_call(COMPUTE)
-        code = self.code(flat.Step(one.id, call), COMPUTE, one.recovery)
+        code = self.code(flat.Step(one.id, call), one.recovery)
         compile_call(code, call, self.names)
         names = tuple((name, scope.read(name)) for name in one.names)
         into = tuple((name, self.written(name, scope)) for name in one.into)
         scope.operations.append(ComputeOp(code, one.source, names, into, remedy, has_clock))
 
-    def written(self, name: str, scope: _Scope) -> int:
+    def written(self, name: str, scope: BodyScope) -> int:
         """The slot of an output of COMPUTE: that of an outer variable if there is one."""
         return scope.own(name) if scope.find(name) is None else scope.assign(name)
 
-    def invoke(self, one: Invoke, scope: _Scope) -> None:
+    def invoke(self, one: Invoke, scope: BodyScope) -> None:
         plan = self.tree.plan(one.plan)
         if plan is None:
             raise CallsheetError.single("RUN038", f"{one.id}: there is no sub-plan {one.plan}")
@@ -493,10 +415,10 @@ class _Compiler:
             )
         )
 
-    def sub_plan(self, plan: SubPlan) -> tuple[_Scope, tuple[int, ...]]:
+    def sub_plan(self, plan: SubPlan) -> tuple[BodyScope, tuple[int, ...]]:
         made = self.bodies.get(plan.name)
         if made is None:
-            scope = _Scope()
+            scope = BodyScope()
             slots = tuple(scope.own(each.name) for each in plan.inputs)
             made = self.bodies[plan.name] = scope, slots
             around, self.repeats = self.repeats, []
@@ -504,18 +426,18 @@ class _Compiler:
             self.repeats = around
         return made
 
-    def foreach(self, one: Foreach, scope: _Scope) -> None:
+    def foreach(self, one: Foreach, scope: BodyScope) -> None:
         self.clock(one.id, (one.source, *(() if one.limit is None else (one.limit,))), scope)
         source = self.expression(one.source, scope)
         limit = None if one.limit is None else self.expression(one.limit, scope)
-        inner = _Scope(scope)
+        inner = BodyScope(scope)
         item = inner.own(one.var)
         first = len(self.codes)
         self.repeats.append(None)
         self.block(one.body, inner)
         self.repeats.pop()
         one_by_one = runs_one_by_one(one) or bool(inner.body.returns)
-        only_reads = all(code.concurrent for code in self.codes[first:]) and not _invokes(one.body)
+        only_reads = all(code.concurrent for code in self.codes[first:]) and not _called(one.body)
         recovery = one.recovery
         scope.operations.append(
             LoopOp(
@@ -533,7 +455,7 @@ class _Compiler:
             )
         )
 
-    def repeat(self, one: Repeat, scope: _Scope) -> None:
+    def repeat(self, one: Repeat, scope: BodyScope) -> None:
         operations = scope.operations
         slot = scope.hidden()
         most = None if one.most is None else self.expression(one.most, scope)
@@ -555,7 +477,7 @@ class _Compiler:
         head.end = len(operations)
         operations.append(LeaveRoundsOp(slot))
 
-    def parallel(self, one: Parallel, scope: _Scope) -> None:
+    def parallel(self, one: Parallel, scope: BodyScope) -> None:
         members: list[Body] = []
         around = scope.operations
         self.repeats.append(None)
@@ -570,17 +492,17 @@ class _Compiler:
 
     # -------------------------------------------------------------- parts
 
-    def clock(self, id_: str, read: Iterable[Expression], scope: _Scope) -> None:
+    def clock(self, id_: str, read: Iterable[Expression], scope: BodyScope) -> None:
         if reads_clock(read):
             scope.operations.append(ClockOp(self.clock_code(id_)))
 
     def clock_code(self, id_: str) -> StepCode:
         call = self.bare_call(CLOCK)
-        code = self.code(flat.Step(f"{id_}:clock", call), CLOCK, None)
+        code = self.code(flat.Step(f"{id_}:clock", call), None)
         compile_call(code, call, self.names)
         return code
 
-    def expression(self, node: Expression, scope: _Scope) -> Operand:
+    def expression(self, node: Expression, scope: BodyScope) -> Operand:
         match node:
             case Literal(value=value):
                 return Const(value)
@@ -589,7 +511,7 @@ class _Compiler:
             case _:
                 return compile_expression(node, scope.read)
 
-    def store(self, into: Into | None, scope: _Scope) -> Store | None:
+    def store(self, into: Into | None, scope: BodyScope) -> Store | None:
         return None if into is None else Store(scope.own(into.name), into.name, into.type)
 
 
@@ -597,18 +519,24 @@ def _into_of(one: Statement) -> Into | None:
     return one.into if isinstance(one, Act | Invoke | Foreach) else None
 
 
-_CONSTANT = (Variable, Literal)
+_TIMELESS = (Variable, Literal)
+"""The most frequent expressions, in which no function is called."""
 
 
 def reads_clock(read: Iterable[Expression]) -> bool:
     """Whether one of these expressions asks for the time."""
-    return any(not isinstance(one, _CONSTANT) and any(map(asks_time, nodes(one))) for one in read)
+    return any(not isinstance(one, _TIMELESS) and any(map(asks_time, nodes(one))) for one in read)
+
+
+_WITH_BLOCKS = (If, Repeat, Try, Foreach, Parallel)
+"""Statements whose expressions are evaluated at several moments, or only inside."""
+
+
+def begins_with_clock(one: Statement) -> bool:
+    """Whether a statement needs the time before all else; one with blocks asks for it where it tests."""
+    return not isinstance(one, _WITH_BLOCKS) and reads_clock(operands(one))
 
 
 def asks_time(node: Expression) -> bool:
     """Whether an expression is a call of a clock."""
     return isinstance(node, FunctionCall) and node.function in _CLOCKS
-
-
-def _invokes(block: Block) -> bool:
-    return any(isinstance(one, Invoke) for one in statements(block))

@@ -7,7 +7,7 @@ are jumps within their body; @PARALLEL has a body for each member that shares th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -351,3 +351,29 @@ class TreeProgram(NamedTuple):
     inputs: tuple[tuple[int, Input], ...]
     types: dict[str, Record]
     result: Type | None = None
+
+
+def bodies(program: TreeProgram) -> Iterator[Body]:
+    """The bodies of a plan, those of its loops, sub-plans and members included, each once."""
+    seen: set[int] = set()
+    stack = [program.main]
+    while stack:
+        body = stack.pop()
+        if id(body) in seen:
+            continue
+        seen.add(id(body))
+        yield body
+        for operation in body.operations:
+            match operation:
+                case LoopOp(body=inner) | InvokeOp(body=inner):
+                    stack.append(inner)
+                case ParallelOp(members=members):
+                    stack.extend(members)
+                case _:
+                    pass
+
+
+def loop_operations(program: TreeProgram) -> Iterator[LoopOp]:
+    """The loops of a plan, those of its sub-plans included, each once."""
+    for body in bodies(program):
+        yield from (operation for operation in body.operations if isinstance(operation, LoopOp))

@@ -26,7 +26,7 @@ from callsheet.ir.tree import (
 from callsheet.ir.tree_flow import assigned_outside, ends_early
 from callsheet.machine.compiling import compile_plan
 from callsheet.machine.program import ToolFacts
-from callsheet.machine.tree.compiling import loop_operations
+from callsheet.machine.tree.program import loop_operations
 
 
 class BlockSchedule(NamedTuple):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from callsheet.ir import JSON
 from callsheet.ir.inverse import Fate
@@ -37,6 +37,7 @@ from callsheet.machine.tree.program import (
     LoopOp,
     ParallelOp,
     TreeProgram,
+    bodies,
     statement_of,
 )
 from callsheet.machine.tree.values import SCALARS, is_data, tagged, untagged
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
 
 Keep: TypeAlias = "Callable[[Any], JSON]"
 Give: TypeAlias = "Callable[[Any], Any]"
-_Known = TypeVar("_Known")
 _TAGGED = "tagged"
 
 
@@ -74,22 +74,10 @@ def gives(give: Give) -> Give:
 
 def layout(program: TreeProgram) -> str:
     """A digest of what the rows depend on: the operations of all bodies, and the names of their variables."""
-    digest, seen, stack = sha256(), set[int](), [program.main]
-    while stack:
-        body = stack.pop()
-        if id(body) in seen:
-            continue
-        seen.add(id(body))
+    digest = sha256()
+    for body in bodies(program):
         told = [type(one).__name__ + statement_of(one) for one in body.operations]
         digest.update("\n".join([*told, "", *body.names, "\n"]).encode("utf-8", "surrogatepass"))
-        for operation in body.operations:
-            match operation:
-                case LoopOp(body=inner) | InvokeOp(body=inner):
-                    stack.append(inner)
-                case ParallelOp(members=members):
-                    stack.extend(members)
-                case _:
-                    pass
     return digest.hexdigest()[:32]
 
 

@@ -1,7 +1,7 @@
-"""What a plan changes and when: each call that may change something, its conditions, and doubts about them.
+"""What a plan changes and when: each call that may change something, and under which conditions.
 
-In: the tree of a plan, the tools. Out: consequences, sentences, findings. No word of a goal is looked at:
-what is told follows from the plan alone, so that a person can compare it with the goal.
+In: the tree of a plan, the tools. Out: consequences, and sentences that say them. No word of a goal is
+looked at: what is told follows from the plan alone, so that a person can compare it with the goal.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _READS = (Effect.PURE, Effect.READ)
 ENDS = frozenset(
     (Word.RESPOND, Word.TERMINATE, Word.RETURN, Word.FAIL, Word.BREAK, Word.CONTINUE, Word.REPLAN)
 )
-LONGEST = 160
+_LONGEST = 160
 _MOST_FOLLOWED = 200
 """The most calls of sub-plans that are followed: each may call another one in two branches, and so on."""
 
@@ -327,8 +327,7 @@ class _Walk:
         return f"{act.tool.lower()}({', '.join(given)})"
 
     def _said(self, node: Expression) -> str:
-        text = " ".join(self._spell(node).split())
-        return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+        return in_brief(self._spell(node))
 
 
 def spelled(node: Expression) -> str:
@@ -337,6 +336,12 @@ def spelled(node: Expression) -> str:
         return format_expression(node)
     except ValueError:  # texts nest too deep for any text
         return "…"
+
+
+def in_brief(text: str) -> str:
+    """A text in one line of at most 160 characters; "…" stands for what is cut."""
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
 
 
 def may_change(act: Act, tools: Mapping[str, ToolSignature]) -> bool:

@@ -1,4 +1,4 @@
-"""Doubts about what a plan changes: calls that nothing decides, lookups that nothing reads.
+"""Doubts about what a plan changes: calls that nothing decides, items chosen by their place, lookups unread.
 
 In: the tree of a plan, the tools. Out: findings (CHK130 to CHK134). No word of a goal is looked at.
 """
@@ -47,7 +47,7 @@ from callsheet.ir.tree import (
     variables_set,
 )
 from callsheet.passes.finding import ToolSignature
-from callsheet.passes.structured.consequences import ENDS, LONGEST, may_change, spelled
+from callsheet.passes.structured.consequences import ENDS, in_brief, may_change, spelled
 from callsheet.passes.structured.findings import Report
 
 
@@ -88,22 +88,21 @@ def _undecided(tree: Tree, tools: Mapping[str, ToolSignature], report: Report) -
             for what, calls in first.by_what.items():
                 if first.has(what) and all(one.has(what) for one in others) and last.has(what, start):
                     act = calls[0].act
-                    decides = _positive(statement.branches[0].condition)
-                    condition = " ".join(spelled(decides).split())[:LONGEST]
                     report.add(
                         "CHK130",
-                        f"@{act.tool} is called with the same arguments whether or not {condition}",
+                        f"@{act.tool} is called with the same arguments whether or not {_decides(statement)}",
                         act,
                         severity=Severity.WARNING,
                         help="make the call in one branch only, or in front of the condition",
                     )
 
 
-def _positive(condition: Expression) -> Expression:
-    """A condition without the negation around it."""
+def _decides(one: If) -> str:
+    """What a statement tests first, without the negation around it, in brief."""
+    condition = one.branches[0].condition
     while isinstance(condition, Unary) and condition.op is UnaryOp.NOT:
         condition = condition.operand
-    return condition
+    return in_brief(spelled(condition))
 
 
 class _Placed(NamedTuple):
@@ -180,10 +179,9 @@ def _too_early(body: Block, tools: Mapping[str, ToolSignature], report: Report) 
             if not any(
                 isinstance(each, Act) and may_change(each, tools) for each in statements(body[place:])
             ):
-                condition = " ".join(spelled(_positive(one.branches[0].condition)).split())[:LONGEST]
                 report.add(
                     "CHK133",
-                    f"@{changes[-1].tool} is called before it is known whether {condition}, "
+                    f"@{changes[-1].tool} is called before it is known whether {_decides(one)}, "
                     "which then changes nothing",
                     changes[-1],
                     severity=Severity.WARNING,

@@ -49,6 +49,7 @@ from callsheet.passes.structured.recovery import Ways, called_where_caught, is_t
 from callsheet.passes.structured.shapes import (
     ANY,
     FAILURE,
+    NOTHING,
     NULL,
     Shape,
     families,
@@ -101,7 +102,7 @@ class Flow:
         """The shape of a variable that is read; a finding if it is not set on every path."""
         holding = self.state.get(name)
         if holding is not None and holding.always:
-            return holding.shape
+            return holding.shape if holding.shape.kinds else ANY
         if name not in self.beside_here and self.statement is not None:
             self._unset(name, span, self.statement, on_some_paths=holding is not None)
         return ANY if holding is None else holding.shape
@@ -272,6 +273,8 @@ class Flow:
                     if shape != FAILURE:  # code that handles a failure reads its fields
                         self.typer(one).no_failure(Variable(name), shape)
                 self.compute(one)
+            case Let(name=name, is_placeholder=True):
+                self.make(name, NOTHING, one)
             case Let(name=name, value=value, type=type_):
                 shape = self.stored(one, value)
                 if type_ is not None:

@@ -13,7 +13,7 @@ import re
 import shutil
 import stat
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -135,19 +135,13 @@ class FolderFiles:
         """Lock the folder against changes by others; it is created if it does not exist."""
         return locked(self.folder)
 
-    @contextmanager
-    def steady(self) -> Generator[None]:
+    def steady(self) -> AbstractContextManager[None]:
         """Keep writers out while several files are read; readers do not exclude each other."""
         try:
-            fd = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            fd = _opened(self.folder)
         except (FileNotFoundError, NotADirectoryError):
-            yield  # there is nothing yet
-            return
-        try:
-            fcntl.flock(fd, fcntl.LOCK_SH)
-            yield
-        finally:
-            os.close(fd)
+            return nullcontext()  # there is nothing yet
+        return _held(fd, fcntl.LOCK_SH)
 
     def _make(self, folder: Path) -> None:
         missing = [each for each in (folder, *folder.parents) if not each.exists()]
@@ -160,9 +154,19 @@ class FolderFiles:
 def locked(folder: Path) -> Generator[None]:
     """Lock the folder against changes by others; it is created if it does not exist."""
     folder.mkdir(parents=True, exist_ok=True)
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    with _held(_opened(folder), fcntl.LOCK_EX):
+        yield
+
+
+def _opened(folder: Path) -> int:
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+@contextmanager
+def _held(fd: int, how: int) -> Generator[None]:
+    """Lock an open folder, and close it at the end."""
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        fcntl.flock(fd, how)
         yield
     finally:
         os.close(fd)

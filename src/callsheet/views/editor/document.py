@@ -36,6 +36,8 @@ class PlanDocument:
     inputs: tuple[str, ...] = ()
     tree: Tree | None = None
     """The blocks of LTP text of version 2, as far as they can be read; `partial` is empty then."""
+    plans: tuple[Plan, ...] = ()
+    """The plans of a Python file, of which `plan` is the first; a text in another syntax has no others."""
 
     @property
     def text(self) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Iterator, Mapping
+from itertools import chain
 from typing import Final
 
 from callsheet.diagnostics import Span
@@ -21,9 +22,10 @@ from callsheet.ports.tools import ToolSpec
 from callsheet.views.editor.annotations import About, Hint
 from callsheet.views.editor.document import PlanDocument
 from callsheet.views.editor.hover import Hover
-from callsheet.views.editor.knowledge import Knowledge, parameters_of, plain, summary
+from callsheet.views.editor.knowledge import Knowledge, plain, summary
 from callsheet.views.editor.proposals import Proposal, Sort
-from callsheet.views.stubs import effect_text, function_name, signature_line
+from callsheet.views.python_types import Types
+from callsheet.views.stubs import effect_text, function_name, signature_line, stub_of
 
 _MARKED: Final = re.compile(
     r"^[ \t]*@(?:\w+\.)?plan\b[^\n]*\n(?:[ \t]*@[^\n]*\n)*[ \t]*async[ \t]+def\b", re.MULTILINE
@@ -54,7 +56,7 @@ def is_plan_file(text: str, tools: Collection[str]) -> bool:
     return bool(awaited - own)
 
 
-def plans_in(text: str, name: str) -> tuple[ParseResult, ...]:
+def _plans_in(text: str, name: str) -> tuple[ParseResult, ...]:
     """The plans of a file: one for each function with `@plan`, else that of the whole file."""
     try:
         module = ast.parse(text)
@@ -89,10 +91,11 @@ def _is_marked(one: ast.FunctionDef | ast.AsyncFunctionDef, word: str) -> bool:
 
 def open_python(text: str, name: str) -> PlanDocument:
     """The document of a file; its plan is the first one that has no error."""
-    results = plans_in(text, name)
-    first = next((one for one in results if one.plan is not None), results[0])
+    results = _plans_in(text, name)
+    plans = tuple(one.plan for one in results if one.plan is not None)
     found = tuple(dict.fromkeys(each for one in results for each in one.diagnostics))
-    return PlanDocument(first.source, Syntax.PYTHON, first.plan, Plan(()), found)
+    first = plans[0] if plans else None
+    return PlanDocument(results[0].source, Syntax.PYTHON, first, Plan(()), found, plans=plans)
 
 
 # ---------------------------------------------------------------- hover
@@ -140,14 +143,13 @@ def _labels_at(document: PlanDocument, offset: int, known: Knowledge) -> Iterato
 
 
 def _call_at(document: PlanDocument, offset: int) -> tree.Act | None:
-    of = None if document.plan is None else document.plan.tree
-    calls = () if of is None else tree.acts(of)
+    calls = (one for plan in document.plans if plan.tree is not None for one in tree.acts(plan.tree))
     inside = [one for one in calls if one.span is not None and one.span.start <= offset <= one.span.end]
     return min(inside, key=lambda one: one.span.end - one.span.start if one.span else 0, default=None)
 
 
 def _tool_of(name: str, tools: Mapping[str, ToolSpec]) -> str | None:
-    canonical = canonical_tool_name(name.removesuffix("_") if name.endswith("_") else name)
+    canonical = canonical_tool_name(name.removesuffix("_"))
     if canonical in tools:
         return canonical
     return canonical if name in BINDINGS else None
@@ -222,15 +224,24 @@ def _arguments(text: str, offset: int, known: Knowledge) -> Iterator[Proposal]:
     called = _CALLED.search(text[max(0, opened - 200) : opened])
     tool = None if called is None else _tool_of(called[1], known.tools)
     typed = _ARGUMENT.search(text[opened:offset])
-    if tool is None or typed is None or tool not in known.tools:
+    if tool is None or typed is None:
         return
     given = set(_GIVEN.findall(text[opened:offset]))
     span = Span(offset - len(typed[1]), offset)
-    for one in parameters_of(tool, known.tools[tool]):
-        if one.name not in given and one.name.startswith(typed[1]) and _WORD.fullmatch(one.name):
-            needed = "required" if one.is_required else ""
-            detail = ", ".join(filter(None, (one.takes, needed)))
-            yield Proposal(f"{one.name}=", Sort.ARGUMENT, f"{one.name}=", span, detail, plain(one.about))
+    for name, takes, about in _parameters(tool, known):
+        if name not in given and name.startswith(typed[1]):
+            yield Proposal(f"{name}=", Sort.ARGUMENT, f"{name}=", span, takes, plain(about))
+
+
+def _parameters(tool: str, known: Knowledge) -> Iterator[tuple[str, str, str]]:
+    """The parameters of a tool or operation: the name, what it takes, its description."""
+    spec = known.tools.get(tool)
+    if spec is None:
+        yield from ((name, "", "") for name, _ in BINDINGS[tool.lower()].parameters)
+        return
+    stub = stub_of(tool, spec, Types())
+    for one in (*stub.positional, *stub.named):
+        yield one.name, one.type if one.default else f"{one.type}, required", one.about
 
 
 def _open_bracket(text: str, offset: int) -> int | None:
@@ -252,8 +263,9 @@ def _open_bracket(text: str, offset: int) -> int | None:
 
 def hints_in_blocks(document: PlanDocument, within: Span) -> Iterator[Hint]:
     """What runs side by side in a plan with blocks, at the end of the line where it begins."""
-    of = None if document.plan is None else document.plan.tree
-    for one in () if of is None else tree.all_statements(of):
+    plans = document.plans or ((document.plan,) if document.plan is not None else ())
+    trees = (plan.tree for plan in plans if plan.tree is not None)
+    for one in chain.from_iterable(map(tree.all_statements, trees)):
         match one:
             case tree.Foreach(together=True, most=most):
                 text = "∥ all items" if most is None else f"∥ {most} items at a time"

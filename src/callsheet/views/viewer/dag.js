@@ -6,7 +6,7 @@ import { model, pickStep, pickVisit, seq, step } from "./state.js";
 export const NODE_WIDTH = 208;
 export const NODE_HEIGHT = 54;
 export const ROW_GAP = 34;
-export const COLUMN_GAP = 18;
+const COLUMN_GAP = 18;
 const NESTING = 44; // how far the steps inside a block of a plan with blocks are to the right
 const LANE_WIDTH = 13;
 export const MARGIN = 22;
@@ -59,7 +59,7 @@ export function Dag() {
   </div>`;
 }
 
-export const leftEdge = (layout) => MARGIN + layout.left * LANE_WIDTH;
+const leftEdge = (layout) => MARGIN + layout.left * LANE_WIDTH;
 export const layoutWidth = (layout) =>
   leftEdge(layout) +
   (layout.is_nested

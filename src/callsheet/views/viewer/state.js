@@ -25,7 +25,7 @@ export const actions = signal(null); // the actions that a server offers for the
 const BEAT = 500; // the interval between two beats, in milliseconds
 
 export const TABS = ["dag", "waterfall", "log", "plan"];
-export const LOWER = ["facts", "lineage", "confidence", "findings", "lctl", "otel", "cost", "diff", "waits"];
+const LOWER = ["facts", "lineage", "confidence", "findings", "lctl", "otel", "cost", "diff", "waits"];
 
 // The current visit of the selected step.
 export const visit = computed(() => {

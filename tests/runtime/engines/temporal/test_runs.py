@@ -33,6 +33,7 @@ READ = Effect.READ
 FACTS = {
     "ADD": ToolFacts(READ, ("a", "b")),
     "FAIL": ToolFacts(READ, ("text",)),
+    "FLAKY": ToolFacts(READ, ()),
     "BULK": ToolFacts(Effect.UNSAFE, ("size",)),
     "ODD": ToolFacts(Effect.UNSAFE, ()),
 }
@@ -51,6 +52,12 @@ class Tools:
     async def fail(self, args: dict[str, Any], context: CallContext) -> Any:
         raise ToolFailed(str(args["text"]))
 
+    async def flaky(self, args: dict[str, Any], context: CallContext) -> Any:
+        self.calls.append(context.key)
+        if context.key != "S1.0.3":
+            raise ToolFailed("not yet")
+        return "at last"
+
     async def bulk(self, args: dict[str, Any], context: CallContext) -> Any:
         self.calls.append(context.key)
         return "ä" * int(args["size"])
@@ -60,31 +67,37 @@ class Tools:
         return {"b": 1, "a": "\udc80 \x00", "z": None}
 
     def ports(self) -> Ports:
-        names = ("add", "fail", "bulk", "odd")
+        names = ("add", "fail", "flaky", "bulk", "odd")
         routes = {name.upper(): Route(getattr(self, name)) for name in names}
         return Ports(routes.get)
 
 
-PLANS = {
-    "a chain": 'S1: @ADD ($n, b=2) > $x\nS2: @ADD ($x, b=3) > $y\nS3: @RESPOND ("$y")',
-    "a loop": 'S1: ?FOREACH ($i IN $items) THEN @ADD ($i, b=10) > $sums\nS2: @RESPOND ("$sums")',
-    "odd values": """S1: ?IF ($n > 9) THEN @ADD ($n) > $x
-S2: @FAIL ('no') > $y ON_FAIL GOTO S4
+CHAIN = 'S1: @ADD ($n, b=2) > $x\nS2: @ADD ($x, b=3) > $y\nS3: @RESPOND ("$y")'
+LOOP = 'S1: ?FOREACH ($i IN $items) THEN @ADD ($i, b=10) > $sums\nS2: @RESPOND ("$sums")'
+EVERYTHING = """S1: @FLAKY () > $x ON_FAIL @RETRY(5, delay=0.01)
+S2: @FAIL ('no') > $f ON_FAIL GOTO S4
 S3: @RESPOND ("never")
-S4: @ODD () > $z
-S5: @RESPOND ("$x $y $z")""",
+S4: @ODD () > $o
+S5: ?IF ($n > 9) THEN @ADD ($n) > $y
+S6: ?FOREACH ($i IN $items) THEN @ADD ($i, b=10) > $sums
+@PARALLEL {
+S7: @ADD ($n) > $a
 }
+S8: TERMINATE ("$x $f $o $sums $a")
+"""
 INPUTS: dict[str, Any] = {"n": 1, "items": [1, 2, 3, 4, 5]}
 
 
-@pytest.mark.parametrize("text", [PLANS["a chain"], PLANS["odd values"]], ids=["a chain", "odd values"])
-async def test_journal_and_notes_equal_those_of_local_engine(world: World, text: str) -> None:
-    heard_there, heard_here = list[Note](), list[Note]()
+async def test_journal_and_notes_equal_those_of_local_engine(world: World) -> None:
+    text, heard_there, heard_here = EVERYTHING, list[Note](), list[Note]()
+    in_order = {name: ToolFacts(Effect.UNSAFE, fact.parameters) for name, fact in FACTS.items()}
     async with world.worker(Tools().ports()), asyncio.timeout(60):
-        there = await world.start(text, INPUTS, FACTS)
+        there = await world.start(text, INPUTS, in_order)
         await client.wait_for(world.temporal_run(there), observer=heard_there.append)
-    start, *_ = world.journal.events(there)
-    launch, watch = Launch(facts=FACTS, inputs=INPUTS), Watch(heard_here.append)
+    start, *_, end = world.journal.events(there)
+    assert end.body is not None
+    assert end.body["response"].endswith('"z":null} [11,12,13,14,15] 2')
+    launch, watch = Launch(facts=in_order, inputs=INPUTS), Watch(heard_here.append)
     here = (await start_run(read(text), Tools().ports(), launch, world.journal, "here", watch)).run_id
     assert heard_there == heard_here
     assert [_told(e) for e in world.journal.events(there)] == [_told(e) for e in world.journal.events(here)]
@@ -92,7 +105,7 @@ async def test_journal_and_notes_equal_those_of_local_engine(world: World, text:
 
 
 def _told(event: Event) -> tuple[Any, ...]:
-    body = {name: value for name, value in (event.body or {}).items() if name != "usage"}
+    body = {name: value for name, value in (event.body or {}).items() if name not in ("usage", "due")}
     return event.seq, event.type, event.key, event.step, event.index, event.attempt, body
 
 
@@ -126,7 +139,7 @@ async def test_question_is_answered_by_signal_even_in_advance(world: World) -> N
 async def test_call_needing_approval_waits_and_denial_fails_it(world: World) -> None:
     tools = Tools()
     async with world.worker(tools.ports()):
-        outcome = await world.run(PLANS["a chain"], INPUTS, FACTS, approve=("ADD",))
+        outcome = await world.run(CHAIN, INPUTS, FACTS, approve=("ADD",))
         assert [ask.tool for ask in outcome.waiting] == ["ADD"]
         await client.answer(world.temporal_run(outcome.run_id), Answer.approve(), "S1")
         outcome = await world.wait(outcome.run_id)
@@ -143,7 +156,7 @@ async def test_second_answer_without_worker_is_reported_as_late(
 ) -> None:
     tools = Tools()
     async with world.worker(tools.ports()):
-        outcome = await world.run(PLANS["a chain"], INPUTS, FACTS, approve=("ADD",))
+        outcome = await world.run(CHAIN, INPUTS, FACTS, approve=("ADD",))
     run_id = outcome.run_id
     await client.answer(world.temporal_run(run_id), Answer.deny(by="Ada"), "S1")
     with pytest.raises(CallsheetError, match=r"RUN030.*answered"):
@@ -177,7 +190,7 @@ async def test_late_answers_of_same_moment_are_reported(
     monkeypatch.setattr(client, "_PATIENCE", 60.0)  # the workers share two cores with other tests
     tools, people = Tools(), ("Ada", "Bob", "Eve")
     async with world.worker(tools.ports()):
-        run_id = (await world.run(PLANS["a chain"], INPUTS, FACTS, approve=("ADD",))).run_id
+        run_id = (await world.run(CHAIN, INPUTS, FACTS, approve=("ADD",))).run_id
         outcomes = await asyncio.gather(
             *(client.answer(world.temporal_run(run_id), Answer.approve(by=who), "S1") for who in people),
             return_exceptions=True,
@@ -198,7 +211,7 @@ def _signals(world: World, run_id: str) -> list[Any]:
 
 async def test_signal_for_no_question_is_not_first_answer(world: World) -> None:
     async with world.worker(Tools().ports()):
-        run_id = (await world.run(PLANS["a chain"], INPUTS, FACTS, approve=("ADD",))).run_id
+        run_id = (await world.run(CHAIN, INPUTS, FACTS, approve=("ADD",))).run_id
     await world.temporal_run(run_id).handle.signal("answer", args=["S1.0.1", "x", {"digest": "y"}])
     await client.answer(world.temporal_run(run_id), Answer.approve(by="Ada"), "S1")
     async with world.worker(Tools().ports()):
@@ -389,7 +402,7 @@ async def _histories(world: World, run_id: str) -> int:
 
 async def test_stored_history_replays_to_same_result(world: World) -> None:
     async with world.worker(Tools().ports()):
-        outcome = await world.run(PLANS["a loop"], INPUTS, FACTS)
+        outcome = await world.run(LOOP, INPUTS, FACTS)
     history = await world.temporal_run(outcome.run_id).handle.fetch_history()
     stored = WorkflowHistory.from_json(history.workflow_id, history.to_json())
     told = await run_history(stored, world.reached.client.data_converter, world.reached.claims)

@@ -53,7 +53,7 @@ function kindOf(schema) {
 }
 
 // What the text of a field says: { value }, { problem }, or {} if nothing is given.
-export function valueOf(field, text = "") {
+function valueOf(field, text = "") {
   if (!text.trim()) return field.isNeeded ? { problem: "is needed" } : {};
   const parsed = parse(text);
   if (field.kind === "text" || field.kind === "date") return { value: typeof parsed === "string" ? parsed : text };

@@ -316,14 +316,14 @@ function hidden(view, { set, field }) {
 
 // ---------------------------------------------------------------- places
 
-export function lineStarts(text) {
+function lineStarts(text) {
   const found = [0];
   for (let n = text.indexOf("\n"); n >= 0; n = text.indexOf("\n", n + 1)) found.push(n + 1);
   return found;
 }
 
 // The offset of a line and column, both from 1; columns count characters, not UTF-16 units.
-export function offset(text, starts, line, column) {
+function offset(text, starts, line, column) {
   const from = starts[Math.min(line, starts.length) - 1];
   const rest = text.slice(from, starts[line] ?? text.length + 1);
   return Math.min(text.length, from + [...rest].slice(0, column - 1).join("").length);

@@ -266,9 +266,6 @@ def _hints_of(server: str, declarations: Mapping[str, Mapping[str, Any]]) -> str
     return f"of {len(hinted)}, {said}: accept that with `callsheet lock --accept {server}`; "
 
 
-_MAY_BE_REPEATED = ("it may be repeated", "they may be repeated")
-
-
 def hints_text(reads: int, repeats: int) -> str:
     """How many tools of a server say that they only read, and that they may be repeated.
 
@@ -276,7 +273,10 @@ def hints_text(reads: int, repeats: int) -> str:
     '7 say that they only read and 1 that it may be repeated'
     """
     said: list[str] = []
-    for count, one, many in ((reads, "it only reads", "they only read"), (repeats, *_MAY_BE_REPEATED)):
+    for count, one, many in (
+        (reads, "it only reads", "they only read"),
+        (repeats, "it may be repeated", "they may be repeated"),
+    ):
         if count:
             verb = "" if said else " says" if count == 1 else " say"
             said.append(f"{count}{verb} that {one if count == 1 else many}")

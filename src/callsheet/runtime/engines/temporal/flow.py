@@ -32,7 +32,6 @@ from callsheet.machine import (
     PlanCompiled,
     Probe,
     Result,
-    RunAgent,
     Sleep,
     Started,
     Succeeded,
@@ -65,7 +64,7 @@ from callsheet.runtime.engines.temporal.run_order import (
 from callsheet.runtime.engines.temporal.wire import Row, row_of
 from callsheet.runtime.gateway import NOTES
 from callsheet.store.inbox import Message
-from callsheet.store.kept_calls import Kept, as_kept, content_of_command
+from callsheet.store.kept_calls import Kept
 from callsheet.store.records import event_of, result_body
 from callsheet.store.replay import begin
 from callsheet.store.snapshots import AskTimes
@@ -130,7 +129,6 @@ class PlanRun:
         self._doubts: Counter[str] = Counter({} if self.carried is None else self.carried.doubts)
         self._words: dict[tuple[str, int], dict[str, Any]] = {}
         self._published: str = workflow.memo_value(MEMO, RUNNING)
-        self._again: list[str] = [] if kept is None else kept["again"]
         self._kept = None if kept is None else read_kept(self.order.plan, kept)
         self._given = 0
         """The kept outcomes that were given since the last workflow task began."""
@@ -311,25 +309,19 @@ class PlanRun:
         self._pending_work.fill()
 
     def _is_kept(self, command: Command) -> bool:
-        """Give a call the outcome of the same call of an earlier run, if there is one.
-
-        A call that had left before, and of which nothing is known, is in doubt if it may not be repeated.
-        """
+        """Give a call the outcome of the same call of an earlier run, if there is one."""
         if self._kept is None or not isinstance(command, Kept):
             return False
         if isinstance(command, CallTool) and command.tool == NOTES:
             return False  # what it notes is needed by this run as well
-        found = self._kept.take(content_of_command(command), command.key)
-        if found is None or (found.outcome is None and not isinstance(command, CallTool | RunAgent)):
+        outcome = self._kept.outcome_of(command)
+        if outcome is None:
             return False
         self._note(command)
         self._given += 1
-        if found.outcome is not None:
-            self._arrived.append(as_kept(found, command.key))
-        else:
+        if isinstance(outcome, Doubted):
             self._pending_work.doubted[command.key] = command
-            why = f"it had left before, and its answer is unknown: {found.source}"
-            self._arrived.append(Doubted(command.key, why))
+        self._arrived.append(outcome)
         return True
 
     def _ask(self, ask: Ask, posed: AskTimes) -> None:
@@ -374,7 +366,7 @@ class PlanRun:
                 KEEP, args=[self.happened], start_to_close_timeout=_KEEPING, result_type=str
             )
             if not self._arrived and count == len(self.happened):
-                kept = None if self._kept is None else kept_to_json(self._kept.left(), self._again)
+                kept = None if self._kept is None else kept_to_json(self._kept.left(), self._kept.again)
                 carried = self._carried(state, digest).to_json()
                 workflow.continue_as_new(args=[self.order.to_json(), carried, None, kept])
         outside.is_closed = False

@@ -24,10 +24,7 @@ from callsheet.store.kept_calls import Finished, Kept, KeptCalls, content_of_com
 def kept_of(journal: Journal, run_id: str) -> dict[str, Any] | None:
     """What a recorded run keeps of its parent, as data; None if it keeps nothing. Raises JournalError."""
     kept = kept_by(journal, run_id)
-    if kept is None:
-        return None
-    start = next(iter(journal.events(run_id))).body or {}
-    return kept_to_json(kept.calls, start["fork"].get("again", ()))
+    return None if kept is None else kept_to_json(kept.calls, kept.again)
 
 
 def kept_to_json(calls: Iterable[Finished], again: Iterable[str]) -> dict[str, Any]:
@@ -37,8 +34,8 @@ def kept_to_json(calls: Iterable[Finished], again: Iterable[str]) -> dict[str, A
 
 def read_kept(plan: Plan, data: Mapping[str, Any]) -> KeptCalls:
     """What a run of this plan keeps; raises KeyError, TypeError or ValueError for invalid data."""
-    return KeptCalls(plan, [_read_call(row) for row in cast("Sequence[Mapping[str, Any]]", data["calls"])],
-                     data["again"])  # fmt: skip
+    rows: Sequence[Mapping[str, Any]] = data["calls"]
+    return KeptCalls(plan, map(_read_call, rows), data["again"])
 
 
 def _call_to_json(call: Finished) -> dict[str, Any]:

@@ -1,0 +1,36 @@
+"""What functions and methods of expressions do to labels: which give no text, keep presence, may fail.
+
+In: the name of a function. A function that is in no table may do anything with what it is given.
+"""
+
+from __future__ import annotations
+
+SAME_BITS = frozenset({"failed", "is_empty", "not_empty"})
+"""Functions that only test whether a value is there."""
+NO_TEXT = frozenset(
+    {
+        *("len", "sum", "any", "all", "round", "abs", "int", "float", "bool", "range", "date", "datetime"),
+        *("duration", "now", "today", "count", "endswith", "startswith", "find", "rfind", "index", "rindex"),
+        *("isalnum", "isalpha", "isascii", "isdecimal", "isdigit", "isidentifier", "islower", "isnumeric"),
+        *("isprintable", "isspace", "istitle", "isupper", "issubset", "issuperset", "isdisjoint", "weekday"),
+        *("isoweekday", "timestamp", "total_seconds", "toordinal", *SAME_BITS),
+    }
+)
+"""Functions and methods whose result is a truth value, a number or a time: no text of the plan is in it."""
+KEEPING = frozenset(
+    {"len", "sum", "sorted", "list", "tuple", "reversed", "enumerate", "str", "bool", "abs", "round", "set"}
+    | {"lower", "upper", "strip", "lstrip", "rstrip", "copy", "keys", "values", "items", "casefold", "title"}
+    | {"zip", "any", "all", "min", "max", "isoformat"}
+)
+"""Functions and methods that are there, and of the same form, whenever what they are given is."""
+STRIPPING = frozenset({"strip", "lstrip", "rstrip"})
+"""Methods that keep whether a text is empty, unless they are told what to leave out."""
+CONVERSIONS = frozenset(
+    {"int", "float", "date", "datetime", "duration", "json", "range", "dict", "index", "rindex", "strftime"}
+    | {"zfill", "center", "ljust", "rjust", "timestamp", "astimezone", "round"}
+)
+"""Functions and methods that fail for some contents."""
+SAME_ITEMS = frozenset({"list", "tuple", "reversed"})
+"""Functions that give the items of a list."""
+PATTERNS = frozenset({"match", "find_all"})
+"""Functions that take a pattern, and fail for one that is none."""
