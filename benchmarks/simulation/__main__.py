@@ -23,7 +23,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.simulation", description=__doc__)
     parser.add_argument(
         "--seeds",
-        help="A..B, A+COUNT, or one, whose trace is printed; by default 1..1000, for each planted bug its own",
+        help="A..B, A+COUNT, or one, whose trace is printed (1..1000, or for a planted bug its own)",
     )
     parser.add_argument("--jobs", type=int, default=1, help="try seeds in this many processes")
     parser.add_argument("--mutations", nargs="?", const="", help="plant each bug whose name has this text")
@@ -91,7 +91,7 @@ def _try_mutations(seeds: range | None, text: str) -> int:
 
 
 def finding(mutation: Mutation, cases: Iterable[Prepared]) -> tuple[int | None, str]:
-    """The first seed that fails with a planted bug, and without it does not; None if there is none. Also what it says."""
+    """The first seed that fails only with a planted bug, and what it says; None if there is none."""
     for case in cases:
         with mutation.planted():
             try:

@@ -20,6 +20,7 @@ from callsheet.runtime.answers import PendingAsk, pending, readable
 from callsheet.runtime.asking import People, Respondents, role_in
 from callsheet.runtime.cancelling import CancelOnRequest
 from callsheet.runtime.doubt import (
+    Resolution,
     RunOutcome,
     close_run,
     doubtful_calls,
@@ -76,13 +77,14 @@ def gateway_of(
 
 
 class JournalOptions(NamedTuple):
-    """Where a run is recorded."""
+    """Where a run is recorded; `in_doubt` decides about calls that were in doubt in an earlier run."""
 
     journal: Journal
     writer: RunWriter
     plan: Plan
     people: People
     offload: Offload = at_once
+    in_doubt: Resolution | None = None
 
     async def folded_state(self) -> Folded:
         """The state of the run folded from its journal, computed outside the loop."""
@@ -109,13 +111,13 @@ async def drive(
     on_driver: Callable[[LocalDriver], None] | None,
 ) -> RunOutcome:
     """Carry out commands of a run and what follows until it ends or waits; record how it ended."""
-    journal, writer, _, people, _ = options
+    journal, writer, people = options.journal, options.writer, options.people
     gateway.tasks = dict(folded.side_record.tasks)
     recorder = JournalRecorder(writer, journal.durability, folded=folded, people=people)
     driver = LocalDriver(
         folded.machine, gateway, recorder, journaled.after_batch, seconds=folded.seconds, people=people
     )
-    recorder.seconds = lambda: driver.seconds
+    recorder.seconds, recorder.verdict = lambda: driver.seconds, options.in_doubt
     if on_driver is not None:
         on_driver(driver)
     try:

@@ -33,6 +33,7 @@ from callsheet.machine import (
     Succeeded,
 )
 from callsheet.machine.commands import Awaited
+from callsheet.machine.doubt import next_about
 from callsheet.machine.machine import Observer
 from callsheet.machine.notes import Note
 from callsheet.runtime.asking import People
@@ -51,6 +52,7 @@ from callsheet.store.snapshots import SideRecord, SnapshotIntervals, body_of
 
 if TYPE_CHECKING:
     from callsheet.machine.monitor.monitor import Monitor
+    from callsheet.runtime.doubt import Resolution
 
 _NONE: Mapping[Path, str] = {}
 _OUTCOME = ("value", "error", "remarks", "reason")
@@ -187,6 +189,8 @@ class JournalRecorder:
         self._settling: asyncio.TimerHandle | None = None
         self.seconds: Callable[[], float] = lambda: 0.0 if folded is None else folded.seconds
         """The seconds that processes have spent on the run, as its driver knows."""
+        self.verdict: Resolution | None = None
+        """The decision on calls that were in doubt in an earlier run, if no probe or policy makes one."""
         self._next_snapshot = NEVER if folded is None else self._intervals.next_after(writer.last_seq, 0)
 
     def intent(self, command: Awaited) -> None:
@@ -236,6 +240,9 @@ class JournalRecorder:
                 self._note_value(event)
             else:
                 self._note(event)
+                if type(event) is Doubted and self.verdict is not None and self._asks_about(event):
+                    event = Decided(event.key, self.verdict)
+                    self._note(event)
         except NotStorable as error:
             if isinstance(event, Succeeded):
                 event = Failed(event.key, f"the result is not JSON data: {error}", spent=event.spent)
@@ -245,6 +252,13 @@ class JournalRecorder:
                 raise
             self._note(event)
         return event
+
+    def _asks_about(self, event: Doubted) -> bool:
+        """Whether only a person can decide about a call that was in doubt in an earlier run."""
+        from callsheet.store.kept_calls import doubt_in  # noqa: PLC0415 - only for runs that keep calls
+
+        attempt = None if self._folded is None else self._folded.machine.call(event.key)
+        return bool(doubt_in(event.reason)) and attempt is not None and next_about(attempt) is None
 
     def _note_value(self, event: Succeeded) -> None:
         """As `_note`, for the result of a call."""

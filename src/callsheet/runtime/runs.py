@@ -333,7 +333,7 @@ async def resume_run(
                 recorder.moved(amendments.places)
             if is_stuck:
                 return record_waiting(writer, folded, journaled)
-            options = JournalOptions(journal, writer, plan, people, offload)
+            options = JournalOptions(journal, writer, plan, people, offload, amendments.in_doubt)
             return await _go_on(options, folded, ports, journaled, watch)
 
 
@@ -341,7 +341,7 @@ async def _go_on(
     options: JournalOptions, folded: Folded, ports: Ports, journaled: JournaledNotes, watch: Watch
 ) -> RunOutcome:
     """Carry out the open commands of a run, except for calls in doubt, and what follows."""
-    journal, writer, plan, _, offload = options
+    journal, writer, plan, _, offload, _ = options
     doubtful = folded.in_doubt()
     commands = [remaining_command(folded, key) for key in folded.waiting if key not in doubtful]
     writer.know(ports.known)

@@ -17,7 +17,19 @@ from callsheet.ir import JSON, Plan
 from callsheet.ir.tree import Statement, all_statements
 from callsheet.ir.tree_codec import tree_to_json
 from callsheet.ir.tree_edits import without_spans
-from callsheet.machine import AgentTurn, CallModel, CallTool, Doubted, Fact, RunAgent, Succeeded
+from callsheet.machine import (
+    AgentTurn,
+    CallModel,
+    CallTool,
+    Decided,
+    Decision,
+    Doubted,
+    Fact,
+    Probe,
+    RunAgent,
+    Succeeded,
+    TookPlace,
+)
 from callsheet.machine.keys import attempt_key, is_of_tree, item_of, parse_key, place_in_tree, segment
 from callsheet.store.errors import JournalError
 from callsheet.store.events import Event as Row
@@ -39,6 +51,7 @@ _RETRIED = lazy.pattern(r"~\d+(?=/)")
 _PLACE = lazy.pattern(r"event (\d+) of run (\S+)")
 _SEGMENT = lazy.pattern(r"([^\[\]~]+)((?:\[#?\d+\])*)(?:~\d+)?")
 _NUMBER = lazy.pattern(r"\d+")
+_LEFT = "it had left before, and its answer is unknown: "
 
 
 class Finished(NamedTuple):
@@ -61,7 +74,11 @@ class Finished(NamedTuple):
     @property
     def source(self) -> str:
         """Where it is recorded, in words."""
-        return f"event {self.seq} of run {self.run_id}"
+        return f"{f'event {self.seq}' if self.outcome else f'call {self.key}'} of run {self.run_id}"
+
+    def is_used(self, used: Collection[tuple[str, int]], doubted: Collection[str]) -> bool:
+        """Whether a run has asked for it that has used these outcomes, and heard of these calls in doubt."""
+        return self.source in doubted if self.outcome is None else (self.run_id, self.seq) in used
 
 
 def content_of(
@@ -164,11 +181,14 @@ class KeptCalls:
     """Finds the outcomes that a run keeps; `plan` is the plan of that run.
 
     Statements in `again` keep nothing, nor do sub-plans that they call; of a place inside a block, neither
-    does what is behind it.
+    does what is behind it. The run's calls with the keys `doubted` have been told that they are in doubt.
     """
 
-    def __init__(self, plan: Plan, calls: Iterable[Finished], again: Iterable[str] = ()) -> None:
+    def __init__(
+        self, plan: Plan, calls: Iterable[Finished], again: Iterable[str] = (), doubted: Iterable[str] = ()
+    ) -> None:
         self.calls = [*calls]
+        self._doubted = {*doubted}
         self._left: dict[str, list[Finished]] = {}
         for call in self.calls:
             self._left.setdefault(call.content, []).append(call)
@@ -215,8 +235,11 @@ class KeptCalls:
     def outcome_of(self, command: Kept) -> Succeeded | Doubted | None:
         """What the same call of the earlier run gave, which is found once; None if this one has to be made.
 
-        A call that had left before, and of which nothing is known, is in doubt if it may not be repeated.
+        A call that had left before, and of which nothing is known, is in doubt if it may not be repeated; it
+        is told so once.
         """
+        if command.key in self._doubted:
+            return None
         found = self.take(content_of_command(command), command.key)
         if found is None:
             return None
@@ -224,7 +247,8 @@ class KeptCalls:
             return as_kept(found, command.key)
         if not isinstance(command, CallTool | RunAgent):
             return None
-        return Doubted(command.key, f"it had left before, and its answer is unknown: {found.source}")
+        self._doubted.add(command.key)
+        return Doubted(command.key, f"{_LEFT}{found.source}")
 
     def take_talk(self, question: Finished) -> list[Finished]:
         """What an agent has asked and called, from a question of it on, which was taken; found once."""
@@ -271,19 +295,22 @@ def calls_of(journal: Journal, run_id: str) -> list[Finished]:
     folded = begin_with(plan, first)
     found: list[Finished] = []
     used: set[tuple[str, int]] = set()
+    doubted: set[str] = set()
 
     def noted() -> Iterator[Row]:
         for row in rows:
-            if row.type is EventType.OK and row.key is not None:
-                command = folded.waiting.get(row.key)
-                outcome = recorded_event(row, journal.plan_of)
+            command = folded.waiting.get(row.key or "")
+            command = command.call if isinstance(command, Probe) else command
+            outcome = _outcome_in(row, journal)
+            if outcome is not None:
                 tree = folded.machine.tree
-                undone = None if tree is None else tree.undone.get(row.key.rpartition("/")[0])
+                undone = None if tree is None else tree.undone.get(outcome.key.rpartition("/")[0])
                 if undone is not None:  # nothing is left of the call, nor of its inverse
                     found[:] = [call for call in found if item_of(call.key) != undone]
-                elif isinstance(command, Kept) and isinstance(outcome, Succeeded):
-                    found.append(_finished(run_id, row.seq, row.key, command, outcome, said))
+                elif isinstance(command, Kept):
+                    found.append(_finished(run_id, row.seq, outcome.key, command, outcome, said))
                     used.update(_sources(outcome))
+            doubted.add(_doubt_of(row))
             yield row
 
     fold_on(folded, noted(), journal.plan_of)
@@ -291,14 +318,25 @@ def calls_of(journal: Journal, run_id: str) -> list[Finished]:
     gone = undone_in(journal, info)
     found = [call for call in found if call.seq not in gone]
     if keeps(first.body or {}) and info.parent_run is not None:
-        own = {call.content for call in found}
-        earlier = _offered(first.body or {}, calls_of(journal, info.parent_run), info.parent_run)
-        found += [
-            c
-            for c in earlier
-            if (c.run_id, c.seq) not in used and not (c.outcome is None and c.content in own)
-        ]
+        for call in _offered(first.body or {}, calls_of(journal, info.parent_run), info.parent_run):
+            if not call.is_used(used, doubted):
+                found.append(call)
     return found
+
+
+def _outcome_in(row: Row, journal: Journal) -> Succeeded | None:
+    """The result of a call that an event has: its answer, or what a probe or a person says that it gave."""
+    if row.type is not EventType.OK and row.type is not EventType.DECIDED:
+        return None
+    match recorded_event(row, journal.plan_of):
+        case Succeeded() as outcome:
+            return outcome
+        case Decided(key=key, decision=TookPlace(value=value)):
+            return Succeeded(key, value)
+        case Decided(key=key, decision=Decision.SKIP):
+            return Succeeded(key, None)
+        case _:
+            return None
 
 
 def undone_in(journal: Journal, info: RunInfo) -> frozenset[int]:
@@ -394,16 +432,18 @@ def kept_by(journal: Journal, run_id: str) -> KeptCalls | None:
     first = next(iter(journal.events(run_id)))
     if not keeps(first.body or {}):
         return None
-    used = {
-        source
-        for row in journal.opener(run_id).events(journal.events(run_id))
-        if row.type is EventType.OK and isinstance(outcome := recorded_event(row, journal.plan_of), Succeeded)
-        for source in _sources(outcome)
-    }
+    used: set[tuple[str, int]] = set()
+    doubted: dict[str, str] = {}
+    for row in journal.opener(run_id).events(journal.events(run_id)):
+        outcome = _outcome_in(row, journal)
+        used.update(() if outcome is None else _sources(outcome))
+        if source := _doubt_of(row):
+            doubted[source] = row.key or ""
     body = first.body or {}
     earlier = _offered(body, calls_of(journal, info.parent_run), info.parent_run)
-    calls = [call for call in earlier if (call.run_id, call.seq) not in used]
-    return KeptCalls(journal.plan_of(info.plan_hash), calls, body["fork"].get("again", ()))
+    calls = [call for call in earlier if not call.is_used(used, doubted)]
+    again = body["fork"].get("again", ())
+    return KeptCalls(journal.plan_of(info.plan_hash), calls, again, doubted.values())
 
 
 def as_kept(call: Finished, key: str) -> Succeeded:
@@ -411,6 +451,15 @@ def as_kept(call: Finished, key: str) -> Succeeded:
     assert call.outcome is not None
     remarks = tuple(one for one in call.outcome.remarks if not (isinstance(one, Fact) and one.name == REMARK))
     return Succeeded(key, call.outcome.value, (*remarks, Fact(REMARK, call.source)), label=call.outcome.label)
+
+
+def doubt_in(reason: str) -> str:
+    """The call of an earlier run that was in doubt already, if that is the reason for a doubt; else empty."""
+    return reason.removeprefix(_LEFT) if reason.startswith(_LEFT) else ""
+
+
+def _doubt_of(row: Row) -> str:
+    return doubt_in(str((row.body or {}).get("reason", ""))) if row.type is EventType.IN_DOUBT else ""
 
 
 def _sources(outcome: Succeeded) -> Iterator[tuple[str, int]]:
