@@ -42,7 +42,7 @@ def begun(n: int) -> TookPlace | bool:
 @tool({how})
 def put(n: int) -> str:
     note("begin", n)
-    time.sleep(0.02)
+    time.sleep(0.01)
     note("end", n)
     return f"put {n}"
 """
@@ -63,8 +63,8 @@ PLAN one ($n: int) -> str {{
 EDITS = [
     {"id": "S", "first": "[]", "head": "", "more": ""},
     {"id": "A", "first": "[]", "head": "LET $note = 1", "more": " + 0"},
-    {"id": "T", "first": "[100]", "head": "# moved", "more": ""},
-    {"id": "S", "first": "[100, 101]", "head": "", "more": ""},
+    {"id": "T", "first": "[-1]", "head": "# moved", "more": ""},
+    {"id": "S", "first": "[-1, -2]", "head": "", "more": ""},
 ]
 
 
@@ -101,7 +101,8 @@ def kill_and_edit(folder: Path, items: int, kills: int, seed: int, how: str = PR
     (folder / "tools.py").write_text(TOOLS.replace("{how}", how))
     process = callsheet(folder, "run", written(folder, 0, items), "--tools", "tools.py", "--run-id", "r0")
     for number in range(1, kills + 1):
-        wanted, deadline = noted(folder) + chance.randint(3, 9), time.monotonic() + 60
+        most, deadline = max(9, 2 * items // (kills + 1)), time.monotonic() + 60
+        wanted = noted(folder) + chance.randint(3, most)
         while noted(folder) < wanted:
             assert process.poll() is None, process.communicate()
             assert time.monotonic() < deadline

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from hashlib import sha256
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -287,6 +288,10 @@ def calls_of(journal: Journal, run_id: str) -> list[Finished]:
     Those are its own but for what an ON_FAIL UNDO or an undoing has taken back, and those that it could have
     kept itself and has not asked for. Raises JournalError if a run cannot be read.
     """
+    return _calls_of(journal, run_id, _Undone(journal))
+
+
+def _calls_of(journal: Journal, run_id: str, undone_of: _Undone) -> list[Finished]:
     info = journal.find_run(run_id)
     plan = journal.plan_of(info.plan_hash)
     said = signatures(plan)
@@ -315,10 +320,11 @@ def calls_of(journal: Journal, run_id: str) -> list[Finished]:
 
     fold_on(folded, noted(), journal.plan_of)
     found += _doubtful(run_id, folded, said, info.events)
-    gone = undone_in(journal, info)
+    gone = undone_of.of(info)
     found = [call for call in found if call.seq not in gone]
     if keeps(first.body or {}) and info.parent_run is not None:
-        for call in _offered(first.body or {}, calls_of(journal, info.parent_run), info.parent_run):
+        earlier = _calls_of(journal, info.parent_run, undone_of)
+        for call in _offered(first.body or {}, earlier, info.parent_run):
             if not call.is_used(used, doubted):
                 found.append(call)
     return found
@@ -345,35 +351,45 @@ def undone_in(journal: Journal, info: RunInfo) -> frozenset[int]:
     Those are undoings of this run, and of those of which it has copies of events or outcomes that it kept.
     Raises JournalError if a run cannot be read.
     """
-    return _undone_in(journal, info, {})
+    return _Undone(journal).of(info)
 
 
-def _undone_in(journal: Journal, info: RunInfo, known: dict[str, frozenset[int]]) -> frozenset[int]:
-    """As `undone_in`; `known` is what undoings of other runs have taken back."""
-    gone = taken_back(journal, info.run_id)
-    if info.parent_run is None:
-        return gone
-    has_parent = journal.parts.reader.runs.has(info.parent_run)
-    parent = journal.find_run(info.parent_run) if has_parent else None
-    lost = frozenset[int]() if parent is None else _undone_in(journal, parent, known)
-    copied = {
-        (row.type, row.key)
-        for row in (journal.events(parent.run_id) if parent is not None and lost else ())
-        if row.seq in lost
-    }
-    found = set(gone)
-    for row in journal.opener(info.run_id).events(journal.events(info.run_id)):
-        if row.key is None:
-            continue
-        if row.ts < info.created and (row.type, row.key) in copied:
-            found.add(row.seq)
-        outcome = recorded_event(row, journal.plan_of) if row.type is EventType.OK else None
-        for run_id, seq in _sources(outcome) if isinstance(outcome, Succeeded) else ():
-            if run_id not in known:
-                known[run_id] = taken_back(journal, run_id)
-            if seq in known[run_id]:
+class _Undone:
+    """What undoings have taken back of runs that branched off one another, each of which is read once."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._by_run = cache(partial(taken_back, journal))
+        self._found: dict[str, frozenset[int]] = {}
+
+    def of(self, info: RunInfo) -> frozenset[int]:
+        """The events of a run that are undone."""
+        if info.run_id not in self._found:
+            self._found[info.run_id] = self._of(info)
+        return self._found[info.run_id]
+
+    def _of(self, info: RunInfo) -> frozenset[int]:
+        journal, found = self._journal, {*self._by_run(info.run_id)}
+        if info.parent_run is None:
+            return frozenset(found)
+        has_parent = journal.parts.reader.runs.has(info.parent_run)
+        parent = journal.find_run(info.parent_run) if has_parent else None
+        lost = frozenset[int]() if parent is None else self.of(parent)
+        copied = {
+            (row.type, row.key)
+            for row in (journal.events(parent.run_id) if parent is not None and lost else ())
+            if row.seq in lost
+        }
+        for row in journal.opener(info.run_id).events(journal.events(info.run_id)):
+            if row.key is None:
+                continue
+            if row.ts < info.created and (row.type, row.key) in copied:
                 found.add(row.seq)
-    return frozenset(found)
+            outcome = recorded_event(row, journal.plan_of) if row.type is EventType.OK else None
+            sources = _sources(outcome) if isinstance(outcome, Succeeded) else ()
+            if any(seq in self._by_run(run_id) for run_id, seq in sources):
+                found.add(row.seq)
+        return frozenset(found)
 
 
 def require_not_undone(journal: Journal, info: RunInfo, at: int | None = None) -> None:
