@@ -1,6 +1,6 @@
-"""Kills fan-outs, edits their plans and resumes them: how many finished calls were made again.
+"""Kills fan-outs, edits their plans and resumes them: how many calls were made again, and how many never.
 
-python -m benchmarks.kept_calls --rounds 20 --items 40 --kills 4
+python -m benchmarks.kept_calls --rounds 20 --items 1000 --kills 50
 python -m benchmarks.kept_calls --failed-items      reruns of the failed items of a mended tool are killed
 """
 
@@ -15,7 +15,7 @@ from tests.runtime.test_kept_calls import kill_and_edit, puts
 
 
 def main() -> None:
-    """Print a line for the whole, and one for each round in which a call was made twice."""
+    """Print a line for each round and for the whole."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--items", type=int, default=40)
@@ -25,17 +25,17 @@ def main() -> None:
     if given.failed_items:
         rerun_failed_items(given.rounds, given.items, given.kills)
         return
-    made = repeated = 0
+    made = repeated = missing = 0
     for seed in range(given.rounds):
         with tempfile.TemporaryDirectory() as folder:
             kill_and_edit(Path(folder), given.items, given.kills, seed)
             begun = {n: count for (what, n), count in puts(Path(folder)).items() if what == "begin"}
         made += len(begun)
-        twice = [n for n, count in begun.items() if count > 1]
-        repeated += len(twice)
-        if twice:
-            print(f"seed {seed}: made twice: {twice}")
-    print(f"{given.rounds * given.kills} kills with edits, {made} calls, {repeated} made again")
+        twice, never = [n for n, count in begun.items() if count > 1], {*range(given.items)} - {*begun}
+        repeated, missing = repeated + len(twice), missing + len(never)
+        print(f"round {seed}: {len(begun)} calls, made again: {twice}, never made: {never or []}", flush=True)
+    kills = f"{given.rounds * given.kills} kills with edits"
+    print(f"{kills}, {made} calls, {repeated} made again, {missing} of the last plan never made")
 
 
 def rerun_failed_items(rounds: int, items: int, kills: int) -> None:

@@ -11,12 +11,13 @@ import argparse
 import json
 import os
 import random
-import subprocess
 import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
+
+from tests import forked
 
 TOOLS = """
 import json, os, signal
@@ -76,10 +77,10 @@ S1: ?FOREACH ($op IN $ops) IN ORDER {
 _MOST_ATTEMPTS = 12
 
 
-def _callsheet(folder: Path, *words: str, **settings: int) -> subprocess.CompletedProcess[str]:
+def _callsheet(folder: Path, *words: str, **settings: int) -> Any:
     env = {**os.environ, "HOME": str(folder), **{name: str(value) for name, value in settings.items()}}
     command = [sys.executable, "-m", "callsheet", *words, "--journal", "j.db", "--progress", "none"]
-    return subprocess.run(command, cwd=folder, env=env, text=True, capture_output=True, check=False)
+    return forked.run(command, cwd=folder, env=env, text=True, capture_output=True)
 
 
 def _ops(rng: random.Random, before: dict[str, int]) -> list[dict[str, Any]]:

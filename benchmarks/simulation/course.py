@@ -92,7 +92,7 @@ class Course:
         self.irreversible: list[str] = []
         """What calls have written that were named as not to be undone."""
         self.is_cancelled = False
-        """Whether a person has cancelled it, or asked its owner to."""
+        """Whether a person has begun to cancel it, or to ask its owner to."""
         self.told_end = ""
         """The status with which it had ended, as that person was told."""
         self.on_spawn: Callable[[Process], None] = lambda _: None
@@ -192,8 +192,8 @@ class Course:
         """End the run for good, or ask its owner to."""
         if not journal.runs():
             return
+        self.is_cancelled = True  # also if the process dies when that is durable
         outcome = cancel_now(journal, RUN, "enough")
-        self.is_cancelled = True
         if outcome is not None and outcome.result is not None:
             self.told_end = str(outcome.result.status)
         self.say(f"person: cancels the run: {self.told_end or 'its owner is asked'}")
@@ -224,8 +224,6 @@ class Course:
                 self.as_person(self.answer)
             if self.settings.cancels and self.has_faults and chance.random() < 0.15:
                 self.as_person(self.cancel)
-                if self.told_end and owner.is_stale:
-                    owner.end()  # it may wait for an answer for ever, to a run that was taken from it
             live = [one for one in self.owners if not one.is_dead and not one.is_done]
             if owner.is_done:
                 outcome = self.outcome_of(owner)
@@ -374,9 +372,9 @@ class Course:
                 info.run_id == undoing.unfinished for info in journal.runs()
             ):
                 return await resume_run(journal, undoing.unfinished, self._opened)
+            self.irreversible = [repr(each.call.args["x"]) for each in undoing.irreversible]
             if not undoing.reversals:
                 return None
-            self.irreversible = [repr(each.call.args["x"]) for each in undoing.irreversible]
             plan = undoing.plan
             launch = Launch(
                 {**FACTS, **OWN_FACTS}, inputs=undoing.inputs, source=text_of(plan), note={UNDOES: RUN}

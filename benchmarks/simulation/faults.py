@@ -19,6 +19,8 @@ _MIXTURES = (
 )
 _PARTS = (0.2, 1.0, 1.0)
 """How far into a run, by its points, a process may come before its fault."""
+_TAKING_OVER = ("written a spare file", "remove a room file")
+"""Points between getting a run's lock and owning the run."""
 _PERSON = 12
 """The points of a person's process at which it may die."""
 
@@ -27,12 +29,13 @@ class Faults:
     """Gives the processes of a course their faults, a few in all; `points` are those of a run without.
 
     Some of them come at any point, most at one of a kind that is as likely as each other kind; a process is
-    stopped and replaced mostly while it makes calls.
+    stopped and replaced mostly while it makes calls, or while it takes over the run.
     """
 
     def __init__(self, course: Course, points: Counter[str]) -> None:
         self._course, self._points = course, points
         self._chance = chance = Random(f"{course.seed} faults")
+        self._replacing = Random(f"{course.seed} replacing")
         self._left = chance.randint(1, 4)
         self._kinds = chance.choice(_MIXTURES)
         course.has_faults = True
@@ -53,6 +56,8 @@ class Faults:
 
         if is_person:
             process.faults[chance.randint(1, _PERSON)] = happens
+        elif "takeover" in self._kinds and self._course.owners and self._replacing.random() < 0.3:
+            process.traps[self._replacing.choice(_TAKING_OVER), 1] = lambda: self._replace(process)
         elif self._points and chance.random() < 0.6:
             within = [one for one in sorted(self._points) if one.startswith("call ")]
             is_within = kind in ("freeze", "takeover") and within and chance.random() < 0.6
@@ -60,6 +65,11 @@ class Faults:
             process.traps[where, chance.randint(1, max(1, int(self._points[where] * part)))] = happens
         else:
             process.faults[chance.randint(1, max(2, int(self._points.total() * part)))] = happens
+
+    def _replace(self, process: Process) -> None:
+        """Another takes over the run shortly before the process does, which goes on soon after."""
+        self._course.report.faults["replacement"] += 1
+        self._freeze(process, self._replacing.choice((0.0005, 0.01, 0.1)), takes_over=True)
 
     def _happen(self, kind: str, process: Process) -> None:
         chance = self._chance

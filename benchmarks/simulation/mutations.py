@@ -1,4 +1,4 @@
-"""Planted bugs in store, driver and gateway: is there a seed that finds each?
+"""Planted bugs in store, driver and gateway, each with a seed that finds it.
 
 A mutation replaces a function of callsheet while seeds run. Some are of the kind that power failures alone
 show, some need two owners, some only a kill at the right point.
@@ -40,9 +40,10 @@ from callsheet.store.writer import RunWriter
 
 
 class Mutation(NamedTuple):
-    """A planted bug: what it is, and the changes that plant it."""
+    """A planted bug: what it is, the first seed that finds it, and the changes that plant it."""
 
     name: str
+    seed: int
     changes: Callable[[], list[tuple[Any, str, Any]]]
 
     @contextmanager
@@ -55,9 +56,9 @@ class Mutation(NamedTuple):
 MUTATIONS: list[Mutation] = []
 
 
-def _plant(name: str) -> Callable[[Callable[[], list[tuple[Any, str, Any]]]], object]:
+def _plant(name: str, seed: int) -> Callable[[Callable[[], list[tuple[Any, str, Any]]]], object]:
     def add(changes: Callable[[], list[tuple[Any, str, Any]]]) -> object:
-        MUTATIONS.append(Mutation(name, changes))
+        MUTATIONS.append(Mutation(name, seed, changes))
         return changes
 
     return add
@@ -70,7 +71,7 @@ def _nothing(*_: Any, **__: Any) -> None:
 # ---------------------------------------------------------------- the store: what is synced, and when
 
 
-@_plant("a synced tail is not synced after an entry")
+@_plant("a synced tail is not synced after an entry", 108)
 def _() -> Any:
     def append(self: Any, number: int, rows: Any, lines: Any) -> bool:
         system = tail.os
@@ -86,17 +87,17 @@ def _() -> Any:
     return [(Tail, "append", append)]
 
 
-@_plant("the zeros of a new synced tail are not synced, nor is its name")
+@_plant("the zeros of a new synced tail are not synced, nor is its name", 108)
 def _() -> Any:
     return [(tail, "_zeroed", lambda folder, fd: tail._write(fd, bytes(tail.SYNCED_BYTES), 0))]
 
 
-@_plant("the folder of a new synced tail is not synced")
+@_plant("the folder of a new synced tail is not synced", 108)
 def _() -> Any:
     return [(tail, "sync_folder", _nothing)]
 
 
-@_plant("commits of the database are not synced")
+@_plant("commits of the database are not synced", 6)
 def _() -> Any:
     real = connections.connect_writing
     return [(connections, "connect_writing", lambda path, _: _unsynced(real(path, schema.Durability.NORMAL)))]
@@ -108,7 +109,7 @@ def _unsynced(connection: Any) -> Any:
     return connection
 
 
-@_plant("a large value's file is written after the event that names it")
+@_plant("a large value's file is written after the event that names it", 15)
 def _() -> Any:
     def write(self: Any, dues: Any) -> Any:
         files_, late = self._files, []
@@ -130,18 +131,18 @@ def _() -> Any:
     return [(Ledger, "_write", write)]
 
 
-@_plant("a large value's file is not synced before it gets its name")
+@_plant("a large value's file is not synced before it gets its name", 6)
 def _() -> Any:
     real = blobs._write_all
     return [(blobs, "_write_all", lambda path, data, *, sync: real(path, data, sync=False))]
 
 
-@_plant("the folder of a large value's file is not synced")
+@_plant("the folder of a large value's file is not synced", 199)
 def _() -> Any:
     return [(blobs, "sync_folder", _nothing)]
 
 
-@_plant("a large value's file is written under its name at once")
+@_plant("a large value's file is written under its name at once", 108)
 def _() -> Any:
     def write(folder: Path, name: str, data: bytes, **options: Any) -> None:
         path = blobs.blob_path(folder, name)
@@ -152,7 +153,7 @@ def _() -> Any:
     return [(blobs, "write_blob_file", write)]
 
 
-@_plant("the tail is cleared before its entries are in the database")
+@_plant("the tail is cleared before its entries are in the database", 2)
 def _() -> Any:
     def fold(self: Any) -> None:
         if self._tail is not None:
@@ -163,27 +164,27 @@ def _() -> Any:
     return [(Ledger, "_fold", fold)]
 
 
-@_plant("a dead process's tail is removed without its entries being moved")
+@_plant("a dead process's tail is removed without its entries being moved", 2)
 def _() -> Any:
     return [(ledger, "insert_left", _nothing)]
 
 
-@_plant("whoever takes over a run reads no tails")
+@_plant("whoever takes over a run reads no tails", 2)
 def _() -> Any:
     return [(Ledger, "_bring_in_left", _nothing), (Ledger, "_waiting_elsewhere", lambda *_: [])]
 
 
-@_plant("whoever takes over a run does not read the tails of living processes")
+@_plant("whoever takes over a run does not read the tails of living processes", 301)
 def _() -> Any:
     return [(Ledger, "_waiting_elsewhere", lambda *_: [])]
 
 
-@_plant("entries of a tail are taken without a look at their hashes")
+@_plant("entries of a tail are taken without a look at their hashes", 437)
 def _() -> Any:
     return [(inserts, "fits", lambda run_id, prev, expected, row: row[0] == expected)]
 
 
-@_plant("entries of a tail are taken in any epoch")
+@_plant("entries of a tail are taken in any epoch", 298)
 def _() -> Any:
     def insert_left(cursor: Any, entries: Any) -> None:
         kept = []
@@ -196,12 +197,12 @@ def _() -> Any:
     return [(ledger, "insert_left", insert_left), (inserts, "fits", lambda run_id, prev, expected, row: True)]
 
 
-@_plant("an owner does not notice that its lock file is gone")
+@_plant("an owner does not notice that its lock file is gone", 100)
 def _() -> Any:
     return [(RunLock, "is_named", lambda self: True)]
 
 
-@_plant("an owner looks for its lock file before it writes to its tail, not after")
+@_plant("an owner looks for its lock file before it writes to its tail, not after", 258)
 def _() -> Any:
     def write_own(self: Any, pending: Any, lock: Any) -> bool:
         named = real_named(lock)
@@ -212,12 +213,12 @@ def _() -> Any:
     return [(Ledger, "write_own", write_own)]
 
 
-@_plant("a process whose lock file is gone takes over a run nevertheless")
+@_plant("a process whose lock file is gone takes over a run nevertheless", 157)
 def _() -> Any:
     return [(RunLock, "require_name", _nothing)]
 
 
-@_plant("the owner's epoch is not checked, and rows of another owner are overwritten")
+@_plant("the owner's epoch is not checked, and rows of another owner are overwritten", 3)
 def _() -> Any:
     def plain_insert(number: int, epoch: int, rows: Any) -> Any:
         statement, values = real(number, epoch, rows)
@@ -239,7 +240,7 @@ def _() -> Any:
     ]
 
 
-@_plant("taking over a run does not raise its epoch")
+@_plant("taking over a run does not raise its epoch", 161)
 def _() -> Any:
     class Same:
         def __init__(self, cursor: Any) -> None:
@@ -258,7 +259,7 @@ def _() -> Any:
     return [(connections.WriteConnection, "transact", transact)]
 
 
-@_plant("a run is taken over without its lock")
+@_plant("a run is taken over without its lock", 5)
 def _() -> Any:
     def take(self: Any, run_id: str) -> int:
         return tail.os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -266,7 +267,7 @@ def _() -> Any:
     return [(RunLock, "_take", take)]
 
 
-@_plant("a failed write is taken for a success")
+@_plant("a failed write is taken for a success", 29)
 def _() -> Any:
     def write(self: Any, dues: Any) -> Any:
         errors = real(self, dues)
@@ -279,7 +280,7 @@ def _() -> Any:
     return [(Ledger, "_write", write)]
 
 
-@_plant("a group commit answers before it has written")
+@_plant("a group commit answers before it has written", 13)
 def _() -> Any:
     def _write(self: Any, turns: Any) -> None:
         for turn in turns:
@@ -290,12 +291,12 @@ def _() -> Any:
     return [(writer.GroupWriter, "_write", _write)]
 
 
-@_plant("an answer is not taken from the inbox in the transaction of its event")
+@_plant("an answer is not taken from the inbox in the transaction of its event", 1)
 def _() -> Any:
     return [(inbox, "TAKE", "UPDATE inbox SET payload = payload WHERE run_id = ? AND msg_id = ?")]
 
 
-@_plant("an answer is taken from the inbox when it is read")
+@_plant("an answer is taken from the inbox when it is read", 1)
 def _() -> Any:
     def find(ask: Any, posed: Any, messages: Any, now: float) -> Any:
         found = real(ask, posed, messages, now)
@@ -308,7 +309,7 @@ def _() -> Any:
 # ---------------------------------------------------------------- the driver
 
 
-@_plant("calls leave before their intent is durable")
+@_plant("calls leave before their intent is durable", 2)
 def _() -> Any:
     def commit(self: Any, is_idle: bool = True) -> Any:
         loop = asyncio.get_running_loop()
@@ -332,7 +333,7 @@ def _quietly(work: Callable[[], Any]) -> Callable[[], None]:
     return call
 
 
-@_plant("the intent of a call is not recorded")
+@_plant("the intent of a call is not recorded", 2)
 def _() -> Any:
     def intend(self: Any, key: str, tool: str | None) -> int:
         return self.last_seq if tool == "WRITE" else real(self, key, tool)
@@ -341,7 +342,7 @@ def _() -> Any:
     return [(RunWriter, "intend", intend)]
 
 
-@_plant("an outcome is recorded only with the event after it")
+@_plant("an outcome is recorded only with the event after it", 2)
 def _() -> Any:
     held: dict[int, Any] = {}
 
@@ -358,7 +359,7 @@ def _() -> Any:
     return [(JournalRecorder, "event", event)]
 
 
-@_plant("a failure is recorded as a success without a value")
+@_plant("a failure is recorded as a success without a value", 2)
 def _() -> Any:
     def note(self: Any, one: Any) -> None:
         real(self, Succeeded(one.key, None) if type(one) is Failed else one)
@@ -367,12 +368,12 @@ def _() -> Any:
     return [(JournalRecorder, "_note", note)]
 
 
-@_plant("calls in doubt are made again on resumption")
+@_plant("calls in doubt are made again on resumption", 31)
 def _() -> Any:
     return [(Folded, "in_doubt", lambda self: {})]
 
 
-@_plant("calls in doubt count as failed on resumption")
+@_plant("calls in doubt count as failed on resumption", 14)
 def _() -> Any:
     def settle(folded_: Any, recorder: Any, verdict: Any) -> None:
         for key in [*folded_.in_doubt()]:
@@ -381,7 +382,7 @@ def _() -> Any:
     return [(runs, "settle_doubts", settle)]
 
 
-@_plant("a probe that says no counts as a yes")
+@_plant("a probe that says no counts as a yes", 31)
 def _() -> Any:
     async def probed(self: Any, route: Any, args: Any, context: Any) -> Any:
         found = await real(self, route, args, context)
@@ -391,7 +392,7 @@ def _() -> Any:
     return [(Gateway, "_probed", probed)]
 
 
-@_plant("a probe is not asked: the call is made again")
+@_plant("a probe is not asked: the call is made again", 31)
 def _() -> Any:
     async def probed(self: Any, route: Any, args: Any, context: Any) -> Any:
         return False
@@ -399,7 +400,7 @@ def _() -> Any:
     return [(Gateway, "_probed", probed)]
 
 
-@_plant("a decision of a person is not committed before the run goes on")
+@_plant("a decision of a person is not committed before the run goes on", 2)
 def _() -> Any:
     def decide(journal: Any, run_id: str, names: Any, verdict: Any, **options: Any) -> Any:
         with replaced((RunWriter, "commit", lambda self: False)):
@@ -409,7 +410,7 @@ def _() -> Any:
     return [(course, "decide_calls", decide)]
 
 
-@_plant("the end of a run is not recorded, only its status")
+@_plant("the end of a run is not recorded, only its status", 1)
 def _() -> Any:
     def append(self: Any, kind: Any, *rest: Any) -> int:
         return self.last_seq if kind == "end" else real(self, kind, *rest)
@@ -418,7 +419,7 @@ def _() -> Any:
     return [(Pending, "append", append)]
 
 
-@_plant("a snapshot says that all calls under way have not left")
+@_plant("a snapshot says that all calls under way have not left", 271)
 def _() -> Any:
     def body_of(machine: Any, side_record: Any, seconds: float) -> Any:
         launched = dict(side_record.launched)
@@ -432,13 +433,13 @@ def _() -> Any:
     return [(recording, "body_of", body_of)]
 
 
-@_plant("a snapshot forgets what the run has used")
+@_plant("a snapshot forgets what the run has used", 20)
 def _() -> Any:
     real = Budget.counts
     return [(Budget, "counts", lambda self: {**real(self), "calls": {}})]
 
 
-@_plant("a resumed run has its budget again")
+@_plant("a resumed run has its budget again", 20)
 def _() -> Any:
     def state(*given: Any, **options: Any) -> Any:
         made = real(*given, **options)
@@ -450,7 +451,7 @@ def _() -> Any:
     return [(runs, "verified_state", state)]
 
 
-@_plant("the remaining commands of a resumed run are sent twice")
+@_plant("the remaining commands of a resumed run are sent twice", 3)
 def _() -> Any:
     async def drive(options: Any, folded_: Any, commands: Any, *rest: Any) -> Any:
         return await real(options, folded_, [*commands, *commands[:1]], *rest)
@@ -459,13 +460,13 @@ def _() -> Any:
     return [(runs, "drive", drive)]
 
 
-@_plant("a resumed run is under no policy")
+@_plant("a resumed run is under no policy", 13)
 def _() -> Any:
     real = Start.from_json
     return [(Start, "from_json", classmethod(lambda _, body: real(body)._replace(policy=None)))]
 
 
-@_plant("results of a resumed run are trusted and public")
+@_plant("results of a resumed run are trusted and public", 233)
 def _() -> Any:
     def from_json(_: Any, body: Any) -> Start:
         found = start_from(body)
@@ -481,7 +482,7 @@ def _() -> Any:
 # ---------------------------------------------------------------- the gateway
 
 
-@_plant("the idempotency key differs with each delivery")
+@_plant("the idempotency key differs with each delivery", 2)
 def _() -> Any:
     def key(self: Any) -> str:
         count[0] += 1
@@ -491,7 +492,7 @@ def _() -> Any:
     return [(CallContext, "idempotency_key", property(key))]
 
 
-@_plant("the idempotency key of a call that is made again has the attempt in it")
+@_plant("the idempotency key of a call that is made again has the attempt in it", 435)
 def _() -> Any:
     def key(self: Any) -> str:
         return sha256(f"{self.run_id}/{self.key}".encode()).hexdigest()
@@ -499,7 +500,7 @@ def _() -> Any:
     return [(CallContext, "idempotency_key", property(key))]
 
 
-@_plant("the idempotency key is the same for all items of a loop")
+@_plant("the idempotency key is the same for all items of a loop", 2)
 def _() -> Any:
     def key(self: Any) -> str:
         command = self._command
@@ -509,7 +510,7 @@ def _() -> Any:
     return [(CallContext, "idempotency_key", property(key))]
 
 
-@_plant("unsafe tools count as idempotent")
+@_plant("unsafe tools count as idempotent", 36)
 def _() -> Any:
     def effect_of(self: Any, command: Any) -> Effect:
         found = real(self, command)
@@ -519,7 +520,7 @@ def _() -> Any:
     return [(Folded, "effect_of", effect_of)]
 
 
-@_plant("a call is sent twice when its answer takes long")
+@_plant("a call is sent twice when its answer takes long", 10)
 def _() -> Any:
     async def carry_out(self: Any, command: Any) -> Any:
         if type(command).__name__ != "CallTool":

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping
+from itertools import count
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 from callsheet.ir import JSON
 from callsheet.ports.calls import CallContext
@@ -43,36 +44,28 @@ class Servers:
 
     def __init__(self, tools: tuple[str, ...], serve: Serve, trouble: Trouble) -> None:
         self._tools, self._serve, self._trouble = tools, serve, trouble
-        config = McpServerConfig("world", StdioServer("world"), timeout=TIMEOUT)
+        command = f"world {next(_NUMBERS)}"
+        _BY_COMMAND[command] = self
+        config = McpServerConfig("world", StdioServer(command), timeout=TIMEOUT)
         self._managed = ManagedServer(config, None, TIMEOUT)
         self._known: dict[str, Tool] = {}
 
     async def call(self, name: str, args: dict[str, JSON], context: CallContext) -> JSON:
         """Call a tool; raises ToolFailed as callsheet's tools of servers do."""
         if name not in self._known:
-            with self._started():
-                await self._managed.open()
+            await self._managed.open()
             self._known = {tool.spec.executor: tool for tool, _ in self._managed.tools()}
-        with self._started():
-            value: Any = await self._known[name].handler(args, context)
+        value: Any = await self._known[name].handler(args, context)
         return value["v"]
-
-    @contextmanager
-    def _started(self) -> Generator[None]:
-        """Begin what callsheet starts as a process from here."""
-        STARTING.append(self)
-        try:
-            yield
-        finally:
-            STARTING.remove(self)
 
     def begin(self) -> ServerProcess:
         """A new process of the server."""
         return ServerProcess(self._tools, self._serve, self._trouble)
 
 
-STARTING: list[Servers] = []
-"""Who may be starting a server now."""
+_NUMBERS = count()
+_BY_COMMAND: WeakValueDictionary[str, Servers] = WeakValueDictionary()
+"""Whose process a command starts."""
 
 
 class _Words:
@@ -96,9 +89,9 @@ class ServerProcess:
         self.tail = _Words()
 
     @classmethod
-    async def start(cls, *_: object) -> ServerProcess:
+    async def start(cls, _: str, server: StdioServer) -> ServerProcess:
         await asyncio.sleep(0.01)
-        return STARTING[-1].begin()
+        return _BY_COMMAND[server.command].begin()
 
     async def read(self) -> bytes:
         return await self._said.get()

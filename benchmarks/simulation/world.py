@@ -145,6 +145,8 @@ class World:
         """Whether answers of the server may be lost."""
         self.has_failed = False
         """Whether a call has failed for a lost answer, which it does not without faults."""
+        self.has_given_up = False
+        """Whether a run has given up a call under way, whose effect is then a matter of time."""
         self._servers: dict[tuple[Process, tuple[str, ...]], Servers] = {}
         self._deliveries: Counter[str] = Counter()
 
@@ -215,6 +217,9 @@ class World:
             self.under_way[process] += 1
             try:
                 return await self._made(name, args, context, process)
+            except asyncio.CancelledError:
+                self.has_given_up = True
+                raise
             finally:
                 self.under_way[process] -= 1
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from benchmarks.simulation import simulation
 from benchmarks.simulation.__main__ import finding
-from benchmarks.simulation.mutations import MUTATIONS
+from benchmarks.simulation.mutations import MUTATIONS, Mutation
 
 _FAILED_ONCE = Path(simulation.__file__).with_name("regressions.txt")
 
@@ -38,16 +38,6 @@ def test_seed_replays_to_the_letter() -> None:
     assert first.trace == again.trace
 
 
-@pytest.mark.parametrize(
-    ("seed", "bug"),
-    [
-        (2, "the tail is cleared before its entries are in the database"),
-        (6, "commits of the database are not synced"),
-        (6, "the end of a run is not recorded, only its status"),
-        (15, "a large value's file is written after the event that names it"),
-        (69, "a group commit answers before it has written"),
-    ],
-)
-def test_planted_bug_is_found(seed: int, bug: str) -> None:
-    (mutation,) = [one for one in MUTATIONS if one.name == bug]
-    assert finding(mutation, [simulation.prepare(seed)])[0] == seed
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda one: one.name.replace(" ", "-"))
+def test_planted_bug_is_found(mutation: Mutation) -> None:
+    assert finding(mutation, [simulation.prepare(mutation.seed)])[0] == mutation.seed

@@ -11,11 +11,12 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests import forked
 
-from callsheet import CallsheetError, Plan, PolicyRefused, Runtime, tool
+from callsheet import CallsheetError, Plan, PolicyRefused, Runtime, TookPlace, ToolFailed, tool
 from callsheet.ir.labels import read_label
 from callsheet.machine import ToolFacts
 from callsheet.policy.model import Policy, ToolRule
@@ -26,7 +27,7 @@ from callsheet.store import Journal
 TOOLS = """
 import json, os, time
 from pathlib import Path
-from callsheet import tool
+from callsheet import TookPlace, tool
 LOG = Path(__file__).parent / "log"
 def note(*what):
     with LOG.open("a") as file:
@@ -36,13 +37,16 @@ def note(*what):
 @tool(effect="read")
 def source(n: int) -> list:
     return list(range(n))
-@tool
+def begun(n: int) -> TookPlace | bool:
+    return TookPlace(f"put {n}") if LOG.exists() and json.dumps(["begin", n]) in LOG.read_text() else False
+@tool({how})
 def put(n: int) -> str:
     note("begin", n)
-    time.sleep(0.02)
+    time.sleep(0.01)
     note("end", n)
     return f"put {n}"
 """
+PROBED, DECIDED = 'effect="probe", probe=begun', ""
 PLAN = """# ltp: 2
 {head}
 PLAN one ($n: int) -> str {{
@@ -59,8 +63,8 @@ PLAN one ($n: int) -> str {{
 EDITS = [
     {"id": "S", "first": "[]", "head": "", "more": ""},
     {"id": "A", "first": "[]", "head": "LET $note = 1", "more": " + 0"},
-    {"id": "T", "first": "[100]", "head": "# moved", "more": ""},
-    {"id": "S", "first": "[100, 101]", "head": "", "more": ""},
+    {"id": "T", "first": "[-1]", "head": "# moved", "more": ""},
+    {"id": "S", "first": "[-1, -2]", "head": "", "more": ""},
 ]
 
 
@@ -77,46 +81,50 @@ def puts(folder: Path) -> Counter[tuple[str, int]]:
     return Counter(map(tuple, map(json.loads, log.read_text().splitlines()))) if log.exists() else Counter()
 
 
+def noted(folder: Path) -> int:
+    log = folder / "log"
+    return log.read_bytes().count(b"\n") if log.exists() else 0
+
+
 def written(folder: Path, number: int, items: int) -> str:
     edit = EDITS[number % len(EDITS)]
     (folder / "plan.ltp").write_text(PLAN.format(items=items, **edit))
     return "plan.ltp"
 
 
-def kill_and_edit(folder: Path, items: int, kills: int, seed: int) -> None:
-    """Start a fan-out, kill it, edit the plan and resume it, as often as asked; then let it end."""
+def kill_and_edit(folder: Path, items: int, kills: int, seed: int, how: str = PROBED) -> None:
+    """Start a fan-out, kill it, edit the plan and resume it, as often as asked; then let it end.
+
+    Calls that were under way at a kill, and may have taken place, are probed, or decided about by an option.
+    """
     chance = random.Random(seed)
-    (folder / "tools.py").write_text(TOOLS)
+    (folder / "tools.py").write_text(TOOLS.replace("{how}", how))
     process = callsheet(folder, "run", written(folder, 0, items), "--tools", "tools.py", "--run-id", "r0")
     for number in range(1, kills + 1):
-        before, deadline = sum(puts(folder).values()), time.monotonic() + 20
-        wanted = chance.randint(3, 9)
-        while process.poll() is None and sum(puts(folder).values()) < before + wanted:
+        most, deadline = max(9, 2 * items // (kills + 1)), time.monotonic() + 60
+        wanted = noted(folder) + chance.randint(3, most)
+        while noted(folder) < wanted:
+            assert process.poll() is None, process.communicate()
             assert time.monotonic() < deadline
             time.sleep(0.005)
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
+        os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-        plan = written(folder, number, items)
-        process = callsheet(
-            folder, "resume", f"r{number - 1}", "--plan", plan, "--yes", "--run-id", f"r{number}"
-        )  # fmt: skip
-    output, errors = process.communicate(timeout=60)
-    if process.returncode == 4:  # calls that were under way at a kill, and may have taken place
-        assert "--in-doubt" in errors
-        process = callsheet(folder, "resume", f"r{kills}", "--in-doubt", 'value="put"')
-        output, errors = process.communicate(timeout=60)
+        arguments = ["--plan", written(folder, number, items), "--yes", "--run-id", f"r{number}"]
+        decided = [] if how == PROBED else ["--in-doubt", 'value="put"']
+        process = callsheet(folder, "resume", f"r{number - 1}", *arguments, *decided)
+    output, errors = process.communicate(timeout=120)
     assert process.returncode == 0, output + errors
 
 
-def test_finished_calls_of_a_fan_out_are_never_repeated_through_kills_and_edits(tmp_path: Path) -> None:
-    kill_and_edit(tmp_path, items=10, kills=2, seed=7)
+@pytest.mark.parametrize("how", [PROBED, DECIDED], ids=["probed", "decided"])
+def test_finished_calls_of_a_fan_out_are_never_repeated_through_kills_and_edits(
+    tmp_path: Path, how: str
+) -> None:
+    kill_and_edit(tmp_path, items=20, kills=2, seed=7, how=how)
 
     made = puts(tmp_path)
-    never = set(range(10)) - {n for what, n in made if what == "begin"}
-    assert (
-        len(never) <= 2 * 4
-    )  # recorded as leaving at a kill, so in doubt, and never sent without a decision
+    never = set(range(20)) - {n for what, n in made if what == "begin"}
+    assert len(never) <= (0 if how == PROBED else 2 * 4)  # decided about, and never sent
     assert [n for (what, n), count in made.items() if what == "begin" and count > 1] == []
 
 
@@ -260,6 +268,39 @@ def test_the_same_call_by_another_statement_is_made(tmp_path: Path) -> None:
     calls.rerun_sync(run.run_id, plan="# ltp: 2\nS1: @PUT (n=1) > $a\nS2: @PUT (n=1) > $b\n", effects=True)
 
     assert made == [1, 1]
+
+
+@pytest.mark.parametrize("verdict", ["retry", "skip", TookPlace("put 1")], ids=["retry", "skip", "value"])
+@pytest.mark.parametrize("decides", ["before", "with the plan", "after"])
+def test_what_is_decided_about_calls_in_doubt_holds_for_edited_plans(
+    tmp_path: Path, verdict: Any, decides: str
+) -> None:
+    made = list[int]()
+
+    @tool
+    def put(n: int) -> str:
+        made.append(n)
+        if len(made) <= 2:
+            raise ToolFailed("the connection was lost", in_doubt=True)
+        return f"put {n}"
+
+    calls = Runtime([put], journal=tmp_path / "j.db")
+    loop = "S1: ?FOREACH ($x IN [1, 1]) TOGETHER {{\n  S2: @PUT (n=$x) > $r\n  YIELD ($r)\n}} > $rows\n"
+    text = f"# ltp: 2\n{{}}{loop}{{}}"
+    run = calls.run_sync(text.format("", 'FAIL ("not yet")\n'))
+    assert (str(run.status), made) == ("in_doubt", [1, 1])
+    if decides == "before":
+        run = calls.resume_sync(run.run_id, in_doubt=verdict)
+    edited = text.format("LET $y = 1\n", "@RESPOND ($rows)\n")
+    given = verdict if decides == "with the plan" else None
+    run = calls.rerun_sync(run.run_id, plan=edited, effects=True, in_doubt=given)
+    if decides == "after":
+        assert (str(run.status), made) == ("in_doubt", [1, 1])
+        run = calls.resume_sync(run.run_id, in_doubt=verdict)
+    last = calls.rerun_sync(run.run_id, plan=edited.replace("$y", "$z"), effects=True)
+
+    assert last.answer == [None if verdict == "skip" else "put 1"] * 2
+    assert made == [1] * (4 if verdict == "retry" else 2)
 
 
 def test_notes_of_a_kept_call_are_there_for_the_rest(tmp_path: Path) -> None:

@@ -148,6 +148,26 @@ def test_declaration_that_says_no_probe_is_refused_with_the_way_to_write_one(
     assert (found.code, why in f"{found.message} {found.help}") == ("CFG105", True), found
 
 
+def test_call_that_its_probe_keeps_missing_waits_for_a_person(tmp_path: Path) -> None:
+    sent = list[int]()
+
+    @tool(effect="probe", probe=lambda n: False)
+    def put(n: int) -> str:
+        sent.append(n)
+        if len(sent) <= 4:
+            raise ToolFailed("the connection is gone", in_doubt=True)
+        return f"put {n}"
+
+    runtime = Runtime([put], journal=tmp_path / "j.db")
+    run = runtime.run_sync("# ltp: 2\nS1: @PUT (n=1) > $x\n@RESPOND ($x)\n")
+    for _ in range(2):
+        (call,) = run.in_doubt
+        assert (str(run.status), call.step, len(sent)) == ("in_doubt", "S1", 4)
+        run = runtime.resume_sync(run.run_id)
+    assert runtime.resume_sync(run.run_id, in_doubt="retry").answer == "put 1"
+    assert len(sent) == 5
+
+
 def test_file_of_a_plan_stands_beside_the_tools(tmp_path: Path) -> None:
     (tmp_path / "appeared.ltp").write_text(APPEARED)
     (tmp_path / "tools.py").write_text(

@@ -23,6 +23,7 @@ from callsheet.ports.calls import ServerQuestion
 from callsheet.ports.timeouts import give_up
 from callsheet.runtime.answers import Answer, PendingAsk, answered, find_answer, misfit, pending
 from callsheet.runtime.concurrent_calls import ConcurrentCalls
+from callsheet.store.errors import Fenced
 from callsheet.store.inbox import Message
 from callsheet.store.snapshots import AskTimes
 
@@ -66,7 +67,8 @@ _ABSENT = Respondents()
 
 @dataclass(slots=True)
 class People:
-    """The questions of a run and when they were asked. `messages` reads its inbox; None if it has none.
+    """The questions of a run and when they were asked. `messages` reads its inbox; None if it has none. It
+    raises Fenced when the run was taken over.
 
     `before` has the times of questions from before the run was changed, so that their time limit continues.
     `policy` is the run's, which may demand a role of who answers.
@@ -234,6 +236,9 @@ class OpenQuestions:
             await asyncio.sleep(pause)
             try:
                 self._deliver()
+            except Fenced as error:
+                self._concurrent.fail(error)
+                return
             except CallsheetError as error:
                 # The journal is unreadable now; the run itself will notice when it writes.
                 _log.warning("%s: the inbox cannot be read: %s", error.diagnostics[0].code, error)

@@ -75,7 +75,7 @@ class ConcurrentCalls:
         self._is_starting = False
         self._workers: set[asyncio.Task[None]] = set()
         self._arrival: asyncio.Future[None] | None = None
-        self._is_cancelled = False
+        self._failure: BaseException | None = None
 
     @property
     def is_idle(self) -> bool:
@@ -116,13 +116,14 @@ class ConcurrentCalls:
     async def arrival(self) -> None:
         """Wait until an event arrives or `wake` is called.
 
-        Raises CancelledError if a call has cancelled the task that it runs in.
+        Raises what `fail` was given, and CancelledError if a call has cancelled the task that it runs in.
         """
-        if self._is_cancelled:
-            raise asyncio.CancelledError
-        self._arrival = asyncio.get_running_loop().create_future()
-        await self._arrival
-        self._arrival = None
+        if self._failure is None:
+            self._arrival = asyncio.get_running_loop().create_future()
+            await self._arrival
+            self._arrival = None
+        if self._failure is not None:
+            raise self._failure
 
     def collect(self) -> list[Event]:
         """Return and clear the events that have arrived."""
@@ -140,6 +141,11 @@ class ConcurrentCalls:
         if arrival is not None and not arrival.done():
             arrival.set_result(None)
         return arrival is not None
+
+    def fail(self, error: BaseException) -> None:
+        """Raise an error for whoever waits for an `arrival`, now or next."""
+        self._failure = error
+        self.wake()
 
     async def dismiss(self) -> None:
         """Cancel the calls under way; one that does not end is abandoned after a while."""
@@ -159,9 +165,7 @@ class ConcurrentCalls:
         is_ours = worker in self._workers
         self._workers.discard(worker)
         if is_ours and worker.cancelled():
-            self._is_cancelled = True
-            if self._arrival is not None:
-                self._arrival.cancel()
+            self.fail(asyncio.CancelledError())
 
     def _hire_more(self) -> None:
         """Hire workers for the queue; they start in a later turn, or each would start inside the previous

@@ -20,6 +20,7 @@ from callsheet.runtime.answers import PendingAsk, pending, readable
 from callsheet.runtime.asking import People, Respondents, role_in
 from callsheet.runtime.cancelling import CancelOnRequest
 from callsheet.runtime.doubt import (
+    Resolution,
     RunOutcome,
     close_run,
     doubtful_calls,
@@ -76,27 +77,29 @@ def gateway_of(
 
 
 class JournalOptions(NamedTuple):
-    """Where a run is recorded."""
+    """Where a run is recorded; `in_doubt` decides about calls that were in doubt in an earlier run."""
 
     journal: Journal
     writer: RunWriter
     plan: Plan
     people: People
     offload: Offload = at_once
+    in_doubt: Resolution | None = None
 
     async def folded_state(self) -> Folded:
         """The state of the run folded from its journal, computed outside the loop."""
         return await to_its_end(self.offload, lambda: verified_state(self.journal, self.writer, self.plan))
 
 
-def people_of(journal: Journal, run_id: str, present: Respondents, folded: Folded) -> People:
-    """Who answers the questions of a run: those `present`, and the inbox of its journal.
+def people_of(journal: Journal, writer: RunWriter, present: Respondents, folded: Folded) -> People:
+    """Who answers the questions of the writer's run: those `present`, and the inbox of its journal.
 
     Questions that are posed in its journal stay open.
     """
     record = folded.side_record
     posed, before = dict(record.posed), dict(record.posed_before)
-    return People(run_id, Opening(journal, run_id), present, posed, before, folded.policy)
+    run_id = writer.run_id
+    return People(run_id, Opening(journal, run_id, writer), present, posed, before, folded.policy)
 
 
 async def drive(
@@ -108,13 +111,13 @@ async def drive(
     on_driver: Callable[[LocalDriver], None] | None,
 ) -> RunOutcome:
     """Carry out commands of a run and what follows until it ends or waits; record how it ended."""
-    journal, writer, _, people, _ = options
+    journal, writer, people = options.journal, options.writer, options.people
     gateway.tasks = dict(folded.side_record.tasks)
     recorder = JournalRecorder(writer, journal.durability, folded=folded, people=people)
     driver = LocalDriver(
         folded.machine, gateway, recorder, journaled.after_batch, seconds=folded.seconds, people=people
     )
-    recorder.seconds = lambda: driver.seconds
+    recorder.seconds, recorder.verdict = lambda: driver.seconds, options.in_doubt
     if on_driver is not None:
         on_driver(driver)
     try:

@@ -30,7 +30,7 @@ from callsheet.runtime.answers import (
 )
 from callsheet.runtime.asking import role_in
 from callsheet.runtime.doubt import DoubtfulCall, doubtful_calls, fold_run
-from callsheet.store import EventType, Journal, JournalError, RunStatus
+from callsheet.store import EventType, Journal, JournalError, RunStatus, RunWriter
 from callsheet.store.events import Event as Row
 from callsheet.store.inbox import Message
 from callsheet.store.listing import INTERRUPTED, check_here, found_runs
@@ -408,15 +408,22 @@ def answer_ahead(journal: Journal, run_id: str, key: str, answer: Answer, msg_id
 
 
 class Opening:
-    """Reads and unseals the messages to a run; warns once about each that cannot be unsealed."""
+    """Reads and unseals the messages to a run; warns once about each that cannot be unsealed.
 
-    def __init__(self, journal: Journal, run_id: str) -> None:
+    For the `owner` of the run it raises Fenced once another process has taken that over: he would otherwise
+    wait for answers that nobody gives him.
+    """
+
+    def __init__(self, journal: Journal, run_id: str, owner: RunWriter | None = None) -> None:
         self._journal = journal
         self._run_id = run_id
+        self._owner = owner
         self._warned: set[str] = set()
 
     def __call__(self) -> list[Message]:
         """The messages as they are now."""
+        if self._owner is not None:
+            self._owner.require_ours()
         return self._journal.mailbox.opened(self._run_id, self._warn)
 
     def _warn(self, error: JournalError) -> None:

@@ -21,6 +21,7 @@ from callsheet.machine import (
     CallTool,
     Cancelled,
     Decided,
+    Decision,
     Doubted,
     Event,
     Failed,
@@ -33,6 +34,7 @@ from callsheet.machine import (
     Succeeded,
 )
 from callsheet.machine.commands import Awaited
+from callsheet.machine.doubt import MOST_REDELIVERIES, may_redeliver, next_about
 from callsheet.machine.machine import Observer
 from callsheet.machine.notes import Note
 from callsheet.runtime.asking import People
@@ -51,6 +53,7 @@ from callsheet.store.snapshots import SideRecord, SnapshotIntervals, body_of
 
 if TYPE_CHECKING:
     from callsheet.machine.monitor.monitor import Monitor
+    from callsheet.runtime.doubt import Resolution
 
 _NONE: Mapping[Path, str] = {}
 _OUTCOME = ("value", "error", "remarks", "reason")
@@ -187,6 +190,8 @@ class JournalRecorder:
         self._settling: asyncio.TimerHandle | None = None
         self.seconds: Callable[[], float] = lambda: 0.0 if folded is None else folded.seconds
         """The seconds that processes have spent on the run, as its driver knows."""
+        self.verdict: Resolution | None = None
+        """The decision on calls that were in doubt in an earlier run, if no probe or policy makes one."""
         self._next_snapshot = NEVER if folded is None else self._intervals.next_after(writer.last_seq, 0)
 
     def intent(self, command: Awaited) -> None:
@@ -235,7 +240,12 @@ class JournalRecorder:
             if type(event) is Succeeded:  # as most are
                 self._note_value(event)
             else:
+                if type(event) is Decided and event.by and event.decision is Decision.RETRY:
+                    event = self._made_once_more(event)
                 self._note(event)
+                if type(event) is Doubted and self.verdict is not None and self._asks_about(event):
+                    event = Decided(event.key, self.verdict)
+                    self._note(event)
         except NotStorable as error:
             if isinstance(event, Succeeded):
                 event = Failed(event.key, f"the result is not JSON data: {error}", spent=event.spent)
@@ -245,6 +255,20 @@ class JournalRecorder:
                 raise
             self._note(event)
         return event
+
+    def _made_once_more(self, event: Decided) -> Event:
+        """That a call is made again for its probe; a doubt for a person if that was done often enough."""
+        attempt = None if self._folded is None else self._folded.machine.call(event.key)
+        if attempt is None or may_redeliver(attempt):
+            return event
+        return Doubted(event.key, f"it was made {MOST_REDELIVERIES + 1} times, and its probe finds nothing")
+
+    def _asks_about(self, event: Doubted) -> bool:
+        """Whether only a person can decide about a call that was in doubt in an earlier run."""
+        from callsheet.store.kept_calls import doubt_in  # noqa: PLC0415 - only for runs that keep calls
+
+        attempt = None if self._folded is None else self._folded.machine.call(event.key)
+        return bool(doubt_in(event.reason)) and attempt is not None and next_about(attempt) is None
 
     def _note_value(self, event: Succeeded) -> None:
         """As `_note`, for the result of a call."""

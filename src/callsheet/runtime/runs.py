@@ -176,7 +176,7 @@ class BegunRun:
         with self:
             journaled.call_after_batch(watch.after_batch)
             commands = folded.machine.feed(Started(folded.start.inputs), SLICE)
-            people = people_of(journal, self.run_id, present, folded)
+            people = people_of(journal, writer, present, folded)
             options = JournalOptions(journal, writer, self._plan, people, offload)
             with gateway_of(journal, self.run_id, folded, ports) as gateway:
                 return await drive(options, folded, commands, gateway, journaled, watch.on_driver)
@@ -323,7 +323,7 @@ async def resume_run(
                 if watch.on_decided is not None:
                     watch.on_decided()
                 return ended(journal, writer, folded, journaled)
-            people = people_of(journal, run_id, present, folded)
+            people = people_of(journal, writer, present, folded)
             is_stuck, has_moved = _is_stuck(folded, people), placed != start
             if is_stuck and not has_moved:
                 return record_waiting(writer, folded, journaled)
@@ -333,7 +333,7 @@ async def resume_run(
                 recorder.moved(amendments.places)
             if is_stuck:
                 return record_waiting(writer, folded, journaled)
-            options = JournalOptions(journal, writer, plan, people, offload)
+            options = JournalOptions(journal, writer, plan, people, offload, amendments.in_doubt)
             return await _go_on(options, folded, ports, journaled, watch)
 
 
@@ -341,7 +341,7 @@ async def _go_on(
     options: JournalOptions, folded: Folded, ports: Ports, journaled: JournaledNotes, watch: Watch
 ) -> RunOutcome:
     """Carry out the open commands of a run, except for calls in doubt, and what follows."""
-    journal, writer, plan, _, offload = options
+    journal, writer, plan, _, offload, _ = options
     doubtful = folded.in_doubt()
     commands = [remaining_command(folded, key) for key in folded.waiting if key not in doubtful]
     writer.know(ports.known)

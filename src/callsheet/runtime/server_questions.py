@@ -21,6 +21,7 @@ from callsheet.machine import Answered, Question, Verdict
 from callsheet.ports.calls import ServerQuestion
 from callsheet.runtime.answers import Answer, answered, answers, misfit
 from callsheet.runtime.asking import reply_of, role_in
+from callsheet.store.errors import Fenced
 from callsheet.store.events import EventType
 from callsheet.store.snapshots import AskTimes
 
@@ -158,6 +159,8 @@ class ServerQuestions:
                     event = answers(message, key, question)
                     if event is not None and message.payload.get("digest") == question.digest:
                         return event
+            except Fenced:
+                break  # the run itself notices it when the call has ended and is recorded
             except CallsheetError as error:
                 _log.warning("%s: the inbox cannot be read: %s", error.diagnostics[0].code, error)
             await asyncio.sleep(people.present.poll)

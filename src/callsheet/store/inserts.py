@@ -57,8 +57,7 @@ def insert_portion(
     """Insert a portion of a run; returns the run's number. Raises Fenced before anything is changed."""
     number = pending.number
     if number and not _is_ours(cursor, pending, portion, clock):
-        row = cursor.execute(_EPOCH, (number,)).fetchone()
-        raise Fenced(pending.run_id, pending.epoch, row and row[0])
+        raise Fenced(pending.run_id, pending.epoch, _epoch_of(cursor, number))
     for plan in portion.plans:
         if not cursor.execute(_HAS_PLAN, (plan.plan_hash,)).fetchall():
             cursor.execute(_INSERT_PLAN, (*plan, clock()))
@@ -149,8 +148,20 @@ def _is_ours(cursor: sqlite3.Cursor, pending: Pending, portion: Portion, clock: 
     """Whether the run is still in our epoch; if so, its row is updated from the portion."""
     if portion.records_head:
         return _update_run(cursor, pending.number, pending.epoch, portion, clock())
-    row = cursor.execute(_EPOCH, (pending.number,)).fetchone()
-    return row is not None and row[0] == pending.epoch
+    return _epoch_of(cursor, pending.number) == pending.epoch
+
+
+def _epoch_of(cursor: sqlite3.Cursor, number: int) -> int | None:
+    """The epoch of a run now; None if it is no longer in the journal."""
+    rows = cursor.execute(_EPOCH, (number,)).fetchall()
+    return rows[0][0] if rows else None
+
+
+def require_ours(cursor: sqlite3.Cursor, pending: Pending) -> None:
+    """Raise Fenced if a run that is in the journal is in another epoch than ours."""
+    epoch = _epoch_of(cursor, pending.number) if pending.number else pending.epoch
+    if epoch != pending.epoch:
+        raise Fenced(pending.run_id, pending.epoch, epoch)
 
 
 def _insert_run(cursor: sqlite3.Cursor, run_id: str, run: RunRow) -> int:

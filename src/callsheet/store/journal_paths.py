@@ -106,7 +106,7 @@ def require_room(place: JournalPaths) -> None:
     path = place.database.with_name(f"{place.database.name}.{os.getpid()}.room")
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        path.unlink()
+        path.unlink(missing_ok=True)  # another thread, or a process with this id in a container, may do it
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(fd, 0, ROOM)
         else:

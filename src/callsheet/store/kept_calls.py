@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from hashlib import sha256
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -17,7 +18,19 @@ from callsheet.ir import JSON, Plan
 from callsheet.ir.tree import Statement, all_statements
 from callsheet.ir.tree_codec import tree_to_json
 from callsheet.ir.tree_edits import without_spans
-from callsheet.machine import AgentTurn, CallModel, CallTool, Doubted, Fact, RunAgent, Succeeded
+from callsheet.machine import (
+    AgentTurn,
+    CallModel,
+    CallTool,
+    Decided,
+    Decision,
+    Doubted,
+    Fact,
+    Probe,
+    RunAgent,
+    Succeeded,
+    TookPlace,
+)
 from callsheet.machine.keys import attempt_key, is_of_tree, item_of, parse_key, place_in_tree, segment
 from callsheet.store.errors import JournalError
 from callsheet.store.events import Event as Row
@@ -39,6 +52,7 @@ _RETRIED = lazy.pattern(r"~\d+(?=/)")
 _PLACE = lazy.pattern(r"event (\d+) of run (\S+)")
 _SEGMENT = lazy.pattern(r"([^\[\]~]+)((?:\[#?\d+\])*)(?:~\d+)?")
 _NUMBER = lazy.pattern(r"\d+")
+_LEFT = "it had left before, and its answer is unknown: "
 
 
 class Finished(NamedTuple):
@@ -61,7 +75,11 @@ class Finished(NamedTuple):
     @property
     def source(self) -> str:
         """Where it is recorded, in words."""
-        return f"event {self.seq} of run {self.run_id}"
+        return f"{f'event {self.seq}' if self.outcome else f'call {self.key}'} of run {self.run_id}"
+
+    def is_used(self, used: Collection[tuple[str, int]], doubted: Collection[str]) -> bool:
+        """Whether a run has asked for it that has used these outcomes, and heard of these calls in doubt."""
+        return self.source in doubted if self.outcome is None else (self.run_id, self.seq) in used
 
 
 def content_of(
@@ -164,11 +182,14 @@ class KeptCalls:
     """Finds the outcomes that a run keeps; `plan` is the plan of that run.
 
     Statements in `again` keep nothing, nor do sub-plans that they call; of a place inside a block, neither
-    does what is behind it.
+    does what is behind it. The run's calls with the keys `doubted` have been told that they are in doubt.
     """
 
-    def __init__(self, plan: Plan, calls: Iterable[Finished], again: Iterable[str] = ()) -> None:
+    def __init__(
+        self, plan: Plan, calls: Iterable[Finished], again: Iterable[str] = (), doubted: Iterable[str] = ()
+    ) -> None:
         self.calls = [*calls]
+        self._doubted = {*doubted}
         self._left: dict[str, list[Finished]] = {}
         for call in self.calls:
             self._left.setdefault(call.content, []).append(call)
@@ -215,8 +236,11 @@ class KeptCalls:
     def outcome_of(self, command: Kept) -> Succeeded | Doubted | None:
         """What the same call of the earlier run gave, which is found once; None if this one has to be made.
 
-        A call that had left before, and of which nothing is known, is in doubt if it may not be repeated.
+        A call that had left before, and of which nothing is known, is in doubt if it may not be repeated; it
+        is told so once.
         """
+        if command.key in self._doubted:
+            return None
         found = self.take(content_of_command(command), command.key)
         if found is None:
             return None
@@ -224,7 +248,8 @@ class KeptCalls:
             return as_kept(found, command.key)
         if not isinstance(command, CallTool | RunAgent):
             return None
-        return Doubted(command.key, f"it had left before, and its answer is unknown: {found.source}")
+        self._doubted.add(command.key)
+        return Doubted(command.key, f"{_LEFT}{found.source}")
 
     def take_talk(self, question: Finished) -> list[Finished]:
         """What an agent has asked and called, from a question of it on, which was taken; found once."""
@@ -263,6 +288,10 @@ def calls_of(journal: Journal, run_id: str) -> list[Finished]:
     Those are its own but for what an ON_FAIL UNDO or an undoing has taken back, and those that it could have
     kept itself and has not asked for. Raises JournalError if a run cannot be read.
     """
+    return _calls_of(journal, run_id, _Undone(journal))
+
+
+def _calls_of(journal: Journal, run_id: str, undone_of: _Undone) -> list[Finished]:
     info = journal.find_run(run_id)
     plan = journal.plan_of(info.plan_hash)
     said = signatures(plan)
@@ -271,34 +300,49 @@ def calls_of(journal: Journal, run_id: str) -> list[Finished]:
     folded = begin_with(plan, first)
     found: list[Finished] = []
     used: set[tuple[str, int]] = set()
+    doubted: set[str] = set()
 
     def noted() -> Iterator[Row]:
         for row in rows:
-            if row.type is EventType.OK and row.key is not None:
-                command = folded.waiting.get(row.key)
-                outcome = recorded_event(row, journal.plan_of)
+            command = folded.waiting.get(row.key or "")
+            command = command.call if isinstance(command, Probe) else command
+            outcome = _outcome_in(row, journal)
+            if outcome is not None:
                 tree = folded.machine.tree
-                undone = None if tree is None else tree.undone.get(row.key.rpartition("/")[0])
+                undone = None if tree is None else tree.undone.get(outcome.key.rpartition("/")[0])
                 if undone is not None:  # nothing is left of the call, nor of its inverse
                     found[:] = [call for call in found if item_of(call.key) != undone]
-                elif isinstance(command, Kept) and isinstance(outcome, Succeeded):
-                    found.append(_finished(run_id, row.seq, row.key, command, outcome, said))
+                elif isinstance(command, Kept):
+                    found.append(_finished(run_id, row.seq, outcome.key, command, outcome, said))
                     used.update(_sources(outcome))
+            doubted.add(_doubt_of(row))
             yield row
 
     fold_on(folded, noted(), journal.plan_of)
     found += _doubtful(run_id, folded, said, info.events)
-    gone = undone_in(journal, info)
+    gone = undone_of.of(info)
     found = [call for call in found if call.seq not in gone]
     if keeps(first.body or {}) and info.parent_run is not None:
-        own = {call.content for call in found}
-        earlier = _offered(first.body or {}, calls_of(journal, info.parent_run), info.parent_run)
-        found += [
-            c
-            for c in earlier
-            if (c.run_id, c.seq) not in used and not (c.outcome is None and c.content in own)
-        ]
+        earlier = _calls_of(journal, info.parent_run, undone_of)
+        for call in _offered(first.body or {}, earlier, info.parent_run):
+            if not call.is_used(used, doubted):
+                found.append(call)
     return found
+
+
+def _outcome_in(row: Row, journal: Journal) -> Succeeded | None:
+    """The result of a call that an event has: its answer, or what a probe or a person says that it gave."""
+    if row.type is not EventType.OK and row.type is not EventType.DECIDED:
+        return None
+    match recorded_event(row, journal.plan_of):
+        case Succeeded() as outcome:
+            return outcome
+        case Decided(key=key, decision=TookPlace(value=value)):
+            return Succeeded(key, value)
+        case Decided(key=key, decision=Decision.SKIP):
+            return Succeeded(key, None)
+        case _:
+            return None
 
 
 def undone_in(journal: Journal, info: RunInfo) -> frozenset[int]:
@@ -307,35 +351,45 @@ def undone_in(journal: Journal, info: RunInfo) -> frozenset[int]:
     Those are undoings of this run, and of those of which it has copies of events or outcomes that it kept.
     Raises JournalError if a run cannot be read.
     """
-    return _undone_in(journal, info, {})
+    return _Undone(journal).of(info)
 
 
-def _undone_in(journal: Journal, info: RunInfo, known: dict[str, frozenset[int]]) -> frozenset[int]:
-    """As `undone_in`; `known` is what undoings of other runs have taken back."""
-    gone = taken_back(journal, info.run_id)
-    if info.parent_run is None:
-        return gone
-    has_parent = journal.parts.reader.runs.has(info.parent_run)
-    parent = journal.find_run(info.parent_run) if has_parent else None
-    lost = frozenset[int]() if parent is None else _undone_in(journal, parent, known)
-    copied = {
-        (row.type, row.key)
-        for row in (journal.events(parent.run_id) if parent is not None and lost else ())
-        if row.seq in lost
-    }
-    found = set(gone)
-    for row in journal.opener(info.run_id).events(journal.events(info.run_id)):
-        if row.key is None:
-            continue
-        if row.ts < info.created and (row.type, row.key) in copied:
-            found.add(row.seq)
-        outcome = recorded_event(row, journal.plan_of) if row.type is EventType.OK else None
-        for run_id, seq in _sources(outcome) if isinstance(outcome, Succeeded) else ():
-            if run_id not in known:
-                known[run_id] = taken_back(journal, run_id)
-            if seq in known[run_id]:
+class _Undone:
+    """What undoings have taken back of runs that branched off one another, each of which is read once."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._by_run = cache(partial(taken_back, journal))
+        self._found: dict[str, frozenset[int]] = {}
+
+    def of(self, info: RunInfo) -> frozenset[int]:
+        """The events of a run that are undone."""
+        if info.run_id not in self._found:
+            self._found[info.run_id] = self._of(info)
+        return self._found[info.run_id]
+
+    def _of(self, info: RunInfo) -> frozenset[int]:
+        journal, found = self._journal, {*self._by_run(info.run_id)}
+        if info.parent_run is None:
+            return frozenset(found)
+        has_parent = journal.parts.reader.runs.has(info.parent_run)
+        parent = journal.find_run(info.parent_run) if has_parent else None
+        lost = frozenset[int]() if parent is None else self.of(parent)
+        copied = {
+            (row.type, row.key)
+            for row in (journal.events(parent.run_id) if parent is not None and lost else ())
+            if row.seq in lost
+        }
+        for row in journal.opener(info.run_id).events(journal.events(info.run_id)):
+            if row.key is None:
+                continue
+            if row.ts < info.created and (row.type, row.key) in copied:
                 found.add(row.seq)
-    return frozenset(found)
+            outcome = recorded_event(row, journal.plan_of) if row.type is EventType.OK else None
+            sources = _sources(outcome) if isinstance(outcome, Succeeded) else ()
+            if any(seq in self._by_run(run_id) for run_id, seq in sources):
+                found.add(row.seq)
+        return frozenset(found)
 
 
 def require_not_undone(journal: Journal, info: RunInfo, at: int | None = None) -> None:
@@ -394,16 +448,18 @@ def kept_by(journal: Journal, run_id: str) -> KeptCalls | None:
     first = next(iter(journal.events(run_id)))
     if not keeps(first.body or {}):
         return None
-    used = {
-        source
-        for row in journal.opener(run_id).events(journal.events(run_id))
-        if row.type is EventType.OK and isinstance(outcome := recorded_event(row, journal.plan_of), Succeeded)
-        for source in _sources(outcome)
-    }
+    used: set[tuple[str, int]] = set()
+    doubted: dict[str, str] = {}
+    for row in journal.opener(run_id).events(journal.events(run_id)):
+        outcome = _outcome_in(row, journal)
+        used.update(() if outcome is None else _sources(outcome))
+        if source := _doubt_of(row):
+            doubted[source] = row.key or ""
     body = first.body or {}
     earlier = _offered(body, calls_of(journal, info.parent_run), info.parent_run)
-    calls = [call for call in earlier if (call.run_id, call.seq) not in used]
-    return KeptCalls(journal.plan_of(info.plan_hash), calls, body["fork"].get("again", ()))
+    calls = [call for call in earlier if not call.is_used(used, doubted)]
+    again = body["fork"].get("again", ())
+    return KeptCalls(journal.plan_of(info.plan_hash), calls, again, doubted.values())
 
 
 def as_kept(call: Finished, key: str) -> Succeeded:
@@ -411,6 +467,15 @@ def as_kept(call: Finished, key: str) -> Succeeded:
     assert call.outcome is not None
     remarks = tuple(one for one in call.outcome.remarks if not (isinstance(one, Fact) and one.name == REMARK))
     return Succeeded(key, call.outcome.value, (*remarks, Fact(REMARK, call.source)), label=call.outcome.label)
+
+
+def doubt_in(reason: str) -> str:
+    """The call of an earlier run that was in doubt already, if that is the reason for a doubt; else empty."""
+    return reason.removeprefix(_LEFT) if reason.startswith(_LEFT) else ""
+
+
+def _doubt_of(row: Row) -> str:
+    return doubt_in(str((row.body or {}).get("reason", ""))) if row.type is EventType.IN_DOUBT else ""
 
 
 def _sources(outcome: Succeeded) -> Iterator[tuple[str, int]]:

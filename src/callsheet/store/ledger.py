@@ -26,7 +26,7 @@ from callsheet.store.errors import (
     reason_of,
     run_exists,
 )
-from callsheet.store.inserts import insert_left, insert_portion, last_of, plain_insert
+from callsheet.store.inserts import insert_left, insert_portion, last_of, plain_insert, require_ours
 from callsheet.store.journal_paths import JournalPaths, place_of, require_room
 from callsheet.store.lock import RunLock
 from callsheet.store.pending import Pending, Portion, Row
@@ -139,6 +139,14 @@ class Ledger:
                 if error is not None:
                     raise error
         return pending.tailed > 0
+
+    def require_ours(self, pending: Pending) -> None:
+        """Raise Fenced if another process has taken over a run, JournalWriteFailed if that cannot be read."""
+        with self._mutex:
+            try:
+                require_ours(self._connection.connected(), pending)
+            except FAILURES as error:
+                raise self._failed(pending, error) from error
 
     def _written_off_place(self, pending: Pending) -> JournalError:
         """Write what a run has pending to the file that lost its place; gives the error that says so."""

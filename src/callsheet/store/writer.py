@@ -205,6 +205,14 @@ class RunWriter:
         if not pending.is_empty:
             await self._group().submit(pending)
 
+    def require_ours(self) -> None:
+        """Raise Fenced if another process has taken over the run, as it can once the lock file is gone.
+
+        For an owner that waits and commits nothing. Raises JournalWriteFailed if that cannot be found out.
+        """
+        if self._lock.is_held and not self._lock.is_named():
+            self._ledger.require_ours(self._pending)
+
     def close(self) -> None:
         """Free the run for other owners; what was not committed is dropped.
 
