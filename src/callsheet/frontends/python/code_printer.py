@@ -101,6 +101,33 @@ class CodePrinter:
         return True
 
 
+def unparsed(node: ast.expr) -> str:
+    """The text of an expression of Python."""
+    try:
+        return ast.unparse(ast.fix_missing_locations(node))
+    except ValueError:  # a backslash in the braces of an f-string, before Python 3.12
+        return ast.unparse(ast.fix_missing_locations(_JoinedTexts().visit(node)))
+
+
+class _JoinedTexts(ast.NodeTransformer):
+    """Writes f-strings as sums of texts."""
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
+        """An f-string."""
+        parts = [self.visit(one) for one in node.values]
+        made = parts[0] if parts else ast.Constant("")
+        for part in parts[1:]:
+            made = ast.BinOp(made, ast.Add(), part)
+        return made
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.expr:
+        """What stands in its braces."""
+        value = self.visit(node.value)
+        if isinstance(node.format_spec, ast.JoinedStr):
+            return call_of("format", value, *node.format_spec.values)
+        return call_of("repr" if node.conversion == ord("r") else "str", value)
+
+
 def links_of(block: tree.Block) -> frozenset[str]:
     """The variables that say which others share objects: Python needs none of them."""
     found: set[str] = set()

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, assert_never
 
 from callsheet.diagnostics import Span
-from callsheet.frontends.python.code_printer import CodePrinter
+from callsheet.frontends.python.code_printer import CodePrinter, unparsed
 from callsheet.frontends.python.program import BINDINGS, Binding
 from callsheet.frontends.python.tree_questions import (
     binds,
@@ -64,7 +64,7 @@ class StatementsPrinter(CodePrinter):
         """The variable that YIELD sets; None where no item is around, or where YIELD returns or appends."""
         self.yields: list[str] = []
         """What stands for YIELD: `return`, or a list to append to."""
-        self.before_next: list[str | None] = []
+        self.before_next: list[tuple[str, ...]] = []
         """What stands before `continue` in the loops around."""
         self.guards = 0
         """How many `try` stand around."""
@@ -98,7 +98,7 @@ class StatementsPrinter(CodePrinter):
             case tree.Act(tool="FORMAT", positional=(value,), named=()) if is_text(value):
                 yield f"{indent}{self._stored(one.into, self.text(value))}"
             case tree.Act() | tree.Invoke():
-                yield f"{indent}{self._stored(one.into, ast.unparse(ast.Await(self.call(one))))}"
+                yield f"{indent}{self._stored(one.into, unparsed(ast.Await(self.call(one))))}"
             case tree.Compute():
                 yield from self._compute(one, after, indent)
             case tree.Let(name=name) | tree.Assign(name=name) if name in self.of.links:
@@ -126,10 +126,17 @@ class StatementsPrinter(CodePrinter):
             case tree.Repeat():
                 yield from self._repeat(one, indent)
             case tree.Try():
+                again, recovery = one.recovery.again, replace(one.recovery, again=None)
+                inner = indent if recovery == tree.Recovery() else indent + _INDENT
                 self.guards += 1
-                body = self.lines(one.body, indent + _INDENT)
+                if again is None:
+                    body = self.lines(one.body, inner)
+                else:
+                    self._check_stays(one.body, one.span)
+                    attempted = self.lines(one.body, inner + _INDENT + _INDENT)
+                    body = list(self._attempts(again, attempted, inner, one.span))
                 self.guards -= 1
-                yield from self._try(one.recovery, body, indent, one.span)
+                yield from body if inner == indent else self._try(recovery, body, indent, one.span)
             case tree.Parallel(members=members):
                 yield from self._parallel(members, indent)
             case _:
@@ -161,16 +168,15 @@ class StatementsPrinter(CodePrinter):
                 return made
         name = one.tool.lower()
         name = f"{name}_" if keyword.iskeyword(name) else name
-        plain = [
-            ast.keyword(key, self.values.value(value))
-            for key, value in one.named
-            if _IDENTIFIER.fullmatch(key) and not keyword.iskeyword(key)
-        ]
-        if len(plain) < len(one.named):
-            odd = next(
-                key for key, _ in one.named if not _IDENTIFIER.fullmatch(key) or keyword.iskeyword(key)
-            )
-            raise NotPython(f"an argument called {odd}", "keep this plan as LTP text", one.span)
+        plain, odd = list[ast.keyword](), ast.Dict([], [])
+        for key, value in one.named:
+            if _IDENTIFIER.fullmatch(key) and not keyword.iskeyword(key):
+                plain.append(ast.keyword(key, self.values.value(value)))
+            else:
+                odd.keys.append(ast.Constant(key))
+                odd.values.append(self.values.value(value))
+        if odd.keys:
+            plain.append(ast.keyword(None, odd))
         positional = [self.values.value(value) for value in one.positional]
         return ast.Call(ast.Name(name, ast.Load()), positional, plain)
 
@@ -218,8 +224,7 @@ class StatementsPrinter(CodePrinter):
             case tree.Word.BREAK:
                 yield f"{indent}break"
             case tree.Word.CONTINUE:
-                if self.before_next and self.before_next[-1]:
-                    yield f"{indent}{self.before_next[-1]}"
+                yield from (f"{indent}{line}" for line in (self.before_next[-1] if self.before_next else ()))
                 yield f"{indent}continue"
             case tree.Word.WAIT:
                 self.of.needs_asyncio = True
@@ -284,14 +289,15 @@ class StatementsPrinter(CodePrinter):
     def _recovered(self, one: tree.Statement, recovery: tree.Recovery, indent: str) -> Iterator[str]:
         bare = replace(one, recovery=None)  # pyright: ignore[reportCallIssue, reportArgumentType]
         again, recovery = recovery.again, replace(recovery, again=None)
-        if isinstance(bare, tree.Foreach) and again is None and recovery == tree.Recovery(remedy=tree.Skip()):
-            yield from self._for(bare, indent, skips=True)
-            return
+        skips = isinstance(bare, tree.Foreach) and isinstance(recovery.remedy, tree.Skip) and again is None
+        recovery = replace(recovery, remedy=None) if skips else recovery
         is_alone = recovery == tree.Recovery()
         inner = indent if is_alone else indent + _INDENT
         self.guards += 1
-        if again is None:
-            body = list(self._statement(bare, (), inner))
+        if skips and isinstance(bare, tree.Foreach):
+            body = list(self._for(bare, inner, skips=True))
+        elif again is None:
+            body = list(self._statement(bare, (), inner)) or [f"{inner}pass"]
         else:
             attempted = list(self._statement(bare, (), inner + _INDENT + _INDENT))
             body = list(self._attempts(again, attempted, inner, one.span))
@@ -316,15 +322,14 @@ class StatementsPrinter(CodePrinter):
             case tree.Leave(values=values) if self.is_main and not self.guards:
                 self.of.remark(LEAVES, one.span)
                 handled = [f"{indent}{_INDENT}raise{f' Exception({self._joined(values)})' if values else ''}"]
+            case tree.Leave(values=values) if self.is_main:
+                self.of.remark(ENDS, one.span)
+                handled = [f"{indent}{_INDENT}return{f' {self._joined(values)}' if values else ''}"]
             case tree.Leave() | tree.Skip():
                 word = "SKIP" if isinstance(recovery.remedy, tree.Skip) else "TERMINATE"
                 raise NotPython(f"ON_FAIL {word} here", "an ON_FAIL block, or ON_FAIL USE (value)", one.span)
             case _:
                 assert_never(recovery.remedy)
-        if isinstance(one, tree.Foreach) and not isinstance(recovery.remedy, tree.Leave):
-            raise NotPython(
-                "ON_FAIL of a loop's items", "handle the failure inside the loop's body", one.span
-            )
         yield f"{indent}try:"
         yield from body
         yield f"{indent}except {caught}:"
@@ -333,23 +338,33 @@ class StatementsPrinter(CodePrinter):
             yield f"{indent}finally:"
             yield from self.lines(recovery.final, indent + _INDENT)
 
+    def _check_stays(self, block: tree.Block, span: Span | None) -> None:
+        """Raise NotPython for a block with BREAK or CONTINUE: the loop of attempts would take them."""
+        if any(
+            isinstance(each, tree.Say) and each.word in (tree.Word.BREAK, tree.Word.CONTINUE)
+            for each in own_statements(block)
+        ):
+            raise NotPython("@RETRY of a block that BREAK or CONTINUE leaves", "retry the call itself", span)
+
     def _attempts(
         self, again: tree.Again, attempted: list[str], indent: str, span: Span | None
     ) -> Iterator[str]:
-        """`@RETRY`, as a loop that is left after the first attempt that succeeds."""
+        """`@RETRY`, as a loop that is left after the first attempt that succeeds, and in no other way."""
         self.of.needs_asyncio = True
         attempt = self.of.helper_name("attempt")
         if again.delay is None or again.backoff is None:
             self.of.remark(WAITS, span)
         delay = 1 if again.delay is None else again.delay
-        growth = f" * {again.backoff} ** {attempt}" if again.backoff not in (None, 1) else ""
+        growth = f" * {again.backoff} ** ({attempt} - 1)" if again.backoff not in (None, 1) else ""
         inner = indent + _INDENT
-        yield f"{indent}for {attempt} in range({again.count + 1}):"
+        yield f"{indent}{attempt} = 0"
+        yield f"{indent}while True:"
         yield f"{inner}try:"
         yield from attempted
         yield f"{inner}{_INDENT}break"
         yield f"{inner}except Exception:"
-        yield f"{inner}{_INDENT}if {attempt} == {again.count}:"
+        yield f"{inner}{_INDENT}{attempt} += 1"
+        yield f"{inner}{_INDENT}if {attempt} > {again.count}:"
         yield f"{inner}{_INDENT}{_INDENT}raise"
         yield f"{inner}{_INDENT}await asyncio.sleep({delay}{growth})"
 
@@ -365,8 +380,6 @@ class StatementsPrinter(CodePrinter):
             yield f"{indent}async with undo({inverses}):"
             yield from body
             return
-        if recovery.again is not None:
-            raise NotPython("@RETRY of a block", "a loop with try in it: for attempt in range(3): …", span)
         yield f"{indent}try:"
         yield from body
         for handler in recovery.handlers:
@@ -403,7 +416,7 @@ class StatementsPrinter(CodePrinter):
         around = indent + _INDENT * skips
         if one.into is None:
             self.yields.append("")
-            self.before_next.append(None)
+            self.before_next.append(())
             body = self.lines(one.body, around + _INDENT)
         else:
             if tree.Word.BREAK in words:
@@ -436,11 +449,11 @@ class StatementsPrinter(CodePrinter):
         """The body of a loop whose items give values, which are appended to a list."""
         if yields_once(block):
             self.yields.append(into)
-            self.before_next.append(None)
+            self.before_next.append(())
             return self.lines(block, indent + _INDENT)
         given = free_name(f"{into}_item", self.names.values())
         self.given = given
-        self.before_next.append(f"{into}.append({given})")
+        self.before_next.append((f"{into}.append({given})",))
         first = [f"{indent}{_INDENT}{given} = None"]
         last = [f"{indent}{_INDENT}{into}.append({given})"]
         return first + self.lines(block, indent + _INDENT) + last
@@ -516,12 +529,12 @@ class StatementsPrinter(CodePrinter):
     def _repeat(self, one: tree.Repeat, indent: str) -> Iterator[str]:
         inner = indent + _INDENT
         condition = "True" if one.while_ is None else self.text(one.while_)
-        has_next = any(
-            isinstance(each, tree.Say) and each.word is tree.Word.CONTINUE
-            for each in own_statements(one.body)
-        )
-        if has_next and (one.until is not None or one.every is not None):
-            raise NotPython("CONTINUE in a REPEAT with UNTIL", "write the rest of the round in ?IF", one.span)
+        last: list[str] = []
+        if one.until is not None:
+            last += [f"if {self.text(one.until)}:", f"{_INDENT}break"]
+        if one.every is not None:
+            self.of.needs_asyncio = True
+            last.append(f"await asyncio.sleep({self._seconds(one.every)})")
         rounds = free_name("rounds", self.names.values())
         if one.most is not None:
             self.of.remark(ROUNDS, one.span)
@@ -530,15 +543,10 @@ class StatementsPrinter(CodePrinter):
         if one.most is not None:
             yield f"{inner}assert {rounds} < {self.text(one.most)}, 'the loop ran out of rounds'"
             yield f"{inner}{rounds} += 1"
-        self.before_next.append(None)
+        self.before_next.append(tuple(last))
         yield from self.lines(one.body, inner)
         self.before_next.pop()
-        if one.until is not None:
-            yield f"{inner}if {self.text(one.until)}:"
-            yield f"{inner}{_INDENT}break"
-        if one.every is not None:
-            self.of.needs_asyncio = True
-            yield f"{inner}await asyncio.sleep({self._seconds(one.every)})"
+        yield from (f"{inner}{line}" for line in last)
 
     def _parallel(self, members: tree.Block, indent: str) -> Iterator[str]:
         self.of.uses.add("gather")
@@ -576,14 +584,6 @@ class StatementsPrinter(CodePrinter):
             yield f"{indent}{targets[0]}, = {waited}"
         else:
             yield f"{indent}{', '.join(targets)} = {waited}"
-
-
-def unparsed(node: ast.expr) -> str:
-    """The text of an expression of Python; raises NotPython where it cannot be written."""
-    try:
-        return ast.unparse(ast.fix_missing_locations(node))
-    except ValueError as error:  # a backslash in the braces of an f-string, before Python 3.12
-        raise NotPython(f"this text: {error}", "LET a variable of what stands in its braces") from None
 
 
 def comments_of(lines: Iterable[str], indent: str) -> list[str]:
