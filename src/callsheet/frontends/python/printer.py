@@ -20,7 +20,7 @@ from callsheet.frontends.python.code_printer import links_of
 from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR, Exceptions, exception_name
 from callsheet.frontends.python.reader import read_python
 from callsheet.frontends.python.statements_printer import StatementsPrinter, comments_of
-from callsheet.frontends.python.tree_questions import all_variables
+from callsheet.frontends.python.tree_questions import all_variables, lenient_variables
 from callsheet.frontends.python.values_printer import (
     NotPython,
     ValuesPrinter,
@@ -85,6 +85,8 @@ class ProgramPrinter:
         blocks = (of.body, *(one.body for one in of.plans))
         self.links = frozenset(name for one in blocks for name in links_of(one))
         """Variables that say which others share objects."""
+        self.texts_of_errors = lenient_variables(blocks)
+        """Variables of which a failure is read as its text alone."""
         self.main = _main_name(of)
         self.helpers = {self.main, *(one.name for one in of.plans)}
         tools = {one.tool.lower() for one in tree.acts(of)}

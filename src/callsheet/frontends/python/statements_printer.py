@@ -90,10 +90,12 @@ class StatementsPrinter(CodePrinter):
 
     def _statement(self, one: tree.Statement, after: tree.Block, indent: str) -> Iterator[str]:  # noqa: PLR0912
         recovery = tree.recovery_of(one)
-        if recovery is not None and not isinstance(one, tree.Try):
+        is_block = isinstance(one, tree.Try)
+        if recovery is not None and (not is_block or recovery.remedy is not None):
             yield from self._recovered(one, recovery, indent)
             return
-        self.values.kept -= {*tree.variables_set(one)}
+        if not isinstance(one, (tree.Let, tree.Assign)):  # whose values may read what they set
+            self.values.kept -= {*tree.variables_set(one)}
         match one:
             case tree.Act(tool="FORMAT", positional=(value,), named=()) if is_text(value):
                 yield f"{indent}{self._stored(one.into, self.text(value))}"
@@ -107,8 +109,10 @@ class StatementsPrinter(CodePrinter):
                 if kind is not None:
                     self.of.remark(CHECKS, one.span)
                 yield f"{indent}{self.names[name]} = {self.text(value)}"
+                self.values.kept.discard(name)
             case tree.Assign(name=name, value=value):
                 yield f"{indent}{self.names[name]} = {self.text(value)}"
+                self.values.kept.discard(name)
             case tree.Require(condition=condition, message=message):
                 said = "" if message is None else f", {self.text(message)}"
                 yield f"{indent}assert {self.text(condition)}{said}"
@@ -126,17 +130,7 @@ class StatementsPrinter(CodePrinter):
             case tree.Repeat():
                 yield from self._repeat(one, indent)
             case tree.Try():
-                again, recovery = one.recovery.again, replace(one.recovery, again=None)
-                inner = indent if recovery == tree.Recovery() else indent + _INDENT
-                self.guards += 1
-                if again is None:
-                    body = self.lines(one.body, inner)
-                else:
-                    self._check_stays(one.body, one.span)
-                    attempted = self.lines(one.body, inner + _INDENT + _INDENT)
-                    body = list(self._attempts(again, attempted, inner, one.span))
-                self.guards -= 1
-                yield from body if inner == indent else self._try(recovery, body, indent, one.span)
+                yield from self._guarded(one, indent)
             case tree.Parallel(members=members):
                 yield from self._parallel(members, indent)
             case _:
@@ -287,7 +281,8 @@ class StatementsPrinter(CodePrinter):
     # ------------------------------------------------------------ failures
 
     def _recovered(self, one: tree.Statement, recovery: tree.Recovery, indent: str) -> Iterator[str]:
-        bare = replace(one, recovery=None)  # pyright: ignore[reportCallIssue, reportArgumentType]
+        none = tree.Recovery() if isinstance(one, tree.Try) else None
+        bare = replace(one, recovery=none)  # pyright: ignore[reportCallIssue, reportArgumentType]
         again, recovery = recovery.again, replace(recovery, again=None)
         skips = isinstance(bare, tree.Foreach) and isinstance(recovery.remedy, tree.Skip) and again is None
         recovery = replace(recovery, remedy=None) if skips else recovery
@@ -306,7 +301,7 @@ class StatementsPrinter(CodePrinter):
             yield from body
             return
         names = tree.variables_set(one)
-        caught = "Exception"
+        caught, handled = "Exception", list[str]()
         match recovery.remedy:
             case None:
                 yield from self._try(recovery, body, indent, one.span)
@@ -315,9 +310,11 @@ class StatementsPrinter(CodePrinter):
                 handled = [f"{indent}{_INDENT}{self.names[name]} = {self.text(value)}" for name in names]
             case tree.GoOn():
                 self.of.remark(GOES_ON, one.span)
-                self.values.kept |= {*names}
+                self.values.kept |= {*names} - self.of.texts_of_errors
                 error = free_name("error", self.names.values())
-                handled = [f"{indent}{_INDENT}{self.names[name]} = {error}" for name in names]
+                for name in names:
+                    kept = f"str({error})" if name in self.of.texts_of_errors else error
+                    handled.append(f"{indent}{_INDENT}{self.names[name]} = {kept}")
                 caught = f"Exception as {error}" if names else caught
             case tree.Leave(values=values) if self.is_main and not self.guards:
                 self.of.remark(LEAVES, one.span)
@@ -337,6 +334,19 @@ class StatementsPrinter(CodePrinter):
         if recovery.final is not None:
             yield f"{indent}finally:"
             yield from self.lines(recovery.final, indent + _INDENT)
+
+    def _guarded(self, one: tree.Try, indent: str) -> Iterator[str]:
+        again, recovery = one.recovery.again, replace(one.recovery, again=None)
+        inner = indent if recovery == tree.Recovery() else indent + _INDENT
+        self.guards += 1
+        if again is None:
+            body = self.lines(one.body, inner)
+        else:
+            self._check_stays(one.body, one.span)
+            attempted = self.lines(one.body, inner + _INDENT + _INDENT)
+            body = list(self._attempts(again, attempted, inner, one.span))
+        self.guards -= 1
+        yield from body if inner == indent else self._try(recovery, body, indent, one.span)
 
     def _check_stays(self, block: tree.Block, span: Span | None) -> None:
         """Raise NotPython for a block with BREAK or CONTINUE: the loop of attempts would take them."""
@@ -369,8 +379,6 @@ class StatementsPrinter(CodePrinter):
         yield f"{inner}{_INDENT}await asyncio.sleep({delay}{growth})"
 
     def _try(self, recovery: tree.Recovery, body: list[str], indent: str, span: Span | None) -> Iterator[str]:
-        if recovery.remedy is not None:
-            raise NotPython("a remedy of a TRY", "an ON_FAIL block", span)
         if recovery.undo is not None:
             self.of.uses.add("undo")
             odd = next((tool for tool, _ in recovery.undo if not _IDENTIFIER.fullmatch(tool)), None)

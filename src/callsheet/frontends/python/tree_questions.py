@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Final
 
-from callsheet.frontends.expressions.names import METHOD_NAMES
+from callsheet.frontends.expressions.names import METHOD_NAMES, VERSION_1
+from callsheet.ir import Cast, tree
 from callsheet.ir import expression as ir
-from callsheet.ir import tree
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Expression, variables_in
 
@@ -146,3 +147,25 @@ def all_variables(of: tree.Tree) -> set[str]:
         if isinstance(one, tree.Invoke):
             found |= {name for name, _ in one.named}
     return found
+
+
+def lenient_variables(blocks: Iterable[tree.Block]) -> frozenset[str]:
+    """The variables that only functions of version 1 read, to which a failure is the text of its error."""
+    leniently, otherwise = set[str](), set[str]()
+    for one in (each for block in blocks for each in tree.statements(block)):
+        nodes = list(tree.operands(one))
+        otherwise |= {*one.names} if isinstance(one, tree.Compute) else set()
+        while nodes:
+            match node := nodes.pop():
+                case ir.Call(function=function, arguments=arguments) if function in _LENIENT:
+                    leniently |= {each.name for each in arguments if isinstance(each, ir.Variable)}
+                    nodes += (each for each in arguments if not isinstance(each, ir.Variable))
+                case ir.Variable(name=name):
+                    otherwise.add(name)
+                case _:
+                    nodes += ir.children(node)
+    return frozenset(leniently - otherwise)
+
+
+_LENIENT: Final = VERSION_1 - {f"v1.{one.value}" for one in Cast}
+"""The functions of version 1 that are no casts, which leave a failure as it is."""

@@ -397,7 +397,13 @@ class ValuesPrinter:
         """A function that only LTP text has."""
         self.imports.setdefault("callsheet", set()).add("ltp")
         function = ast.Attribute(name_of("ltp"), node.function, ast.Load())
-        return ast.Call(function, [self.source(one) for one in node.arguments], self._named(node.named))
+        return ast.Call(function, [self._given(one) for one in node.arguments], self._named(node.named))
+
+    def _given(self, node: Expression) -> ast.expr:
+        if isinstance(node, ir.Variable) and node.name in self.kept:
+            what = f"${node.name}, which may be a failure, as a value"
+            raise NotPython(what, "ON_FAIL USE (value), or an ON_FAIL block", node.span)
+        return self.source(node)
 
     def _duration(self, node: ir.Call) -> ast.expr:
         self.imports.setdefault("datetime", set()).add("timedelta")
