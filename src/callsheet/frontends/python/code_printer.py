@@ -7,7 +7,7 @@ error is the error itself in Python.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -126,6 +126,11 @@ class _JoinedTexts(ast.NodeTransformer):
         if isinstance(node.format_spec, ast.JoinedStr):
             return call_of("format", value, *node.format_spec.values)
         return call_of("repr" if node.conversion == ord("r") else "str", value)
+
+
+def comments_of(lines: Iterable[str], indent: str) -> list[str]:
+    """The comments before a statement."""
+    return [f"{indent}# {line}".rstrip() for line in lines]
 
 
 def links_of(block: tree.Block) -> frozenset[str]:

@@ -16,11 +16,12 @@ from datetime import date, datetime
 from typing import Final, NoReturn, cast
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Span
-from callsheet.frontends.python.code_printer import links_of
+from callsheet.frontends.python.calls_printer import CHECKS
+from callsheet.frontends.python.code_printer import comments_of, links_of
 from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR, Exceptions, exception_name
 from callsheet.frontends.python.reader import read_python
-from callsheet.frontends.python.statements_printer import StatementsPrinter, comments_of
-from callsheet.frontends.python.tree_questions import all_variables, lenient_variables
+from callsheet.frontends.python.statements_printer import StatementsPrinter
+from callsheet.frontends.python.tree_questions import all_variables, is_cast, lenient_variables
 from callsheet.frontends.python.values_printer import (
     NotPython,
     ValuesPrinter,
@@ -36,7 +37,6 @@ _INDENT: Final = "    "
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _NUMBERED: Final = re.compile(r"^(error|item)_\d+$")
 """Names that the reader of Python makes."""
-CHECKS: Final = "Python does not check this type"
 
 
 def print_python(plan: Plan) -> tuple[str, tuple[Diagnostic, ...]]:
@@ -87,6 +87,7 @@ class ProgramPrinter:
         """Variables that say which others share objects."""
         self.texts_of_errors = lenient_variables(blocks)
         """Variables of which a failure is read as its text alone."""
+        self.casts = {is_cast(each) for one in blocks for each in tree.statements(one)}
         self.main = _main_name(of)
         self.helpers = {self.main, *(one.name for one in of.plans)}
         tools = {one.tool.lower() for one in tree.acts(of)}

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import ast
-import keyword
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, assert_never
 
 from callsheet.diagnostics import Span
-from callsheet.frontends.python.code_printer import CodePrinter, unparsed
-from callsheet.frontends.python.program import BINDINGS, Binding
+from callsheet.frontends.python.calls_printer import CHECKS, CallsPrinter
+from callsheet.frontends.python.code_printer import comments_of, unparsed
 from callsheet.frontends.python.tree_questions import (
     binds,
     cannot_fail,
+    is_cast,
     own_statements,
     single_call,
     with_element,
@@ -36,13 +36,11 @@ if TYPE_CHECKING:
     from callsheet.frontends.python.printer import ProgramPrinter
 
 _INDENT: Final = "    "
-_OPERATIONS: Final = {binding.tool: (name, binding) for name, binding in BINDINGS.items()}
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 ITEMS: Final = (
     "a failed item ends Python's loop at once, and items run one after another; in LTP all items run"
 )
 ARGUMENTS: Final = "Python computes the arguments of all calls before the first starts; in LTP each by itself"
-CHECKS: Final = "Python does not check this type"
 WAITS: Final = "how long to wait between attempts is set by the run in LTP, and is written out in Python"
 ROUNDS: Final = (
     "running out of rounds fails as an assertion in Python; in LTP as a failure of the kind ROUNDS"
@@ -54,7 +52,7 @@ ENDS: Final = "the message of TERMINATE is an answer in Python"
 LEAVES: Final = "ON_FAIL TERMINATE is a failure of the kind Exception in Python"
 
 
-class StatementsPrinter(CodePrinter):
+class StatementsPrinter(CallsPrinter):
     """Prints the statements of one function."""
 
     def __init__(self, of: ProgramPrinter, *, is_main: bool, given: str | None = None) -> None:
@@ -66,6 +64,8 @@ class StatementsPrinter(CodePrinter):
         """What stands for YIELD: `return`, or a list to append to."""
         self.before_next: list[tuple[str, ...]] = []
         """What stands before `continue` in the loops around."""
+        self.cast: list[tree.Statement] = []
+        """The casts of version 1 that stand in the `else` of what they cast."""
         self.guards = 0
         """How many `try` stand around."""
 
@@ -92,7 +92,9 @@ class StatementsPrinter(CodePrinter):
         recovery = tree.recovery_of(one)
         is_block = isinstance(one, tree.Try)
         if recovery is not None and (not is_block or recovery.remedy is not None):
-            yield from self._recovered(one, recovery, indent)
+            yield from self._recovered(one, recovery, after, indent)
+            return
+        if one in self.cast:
             return
         if not isinstance(one, (tree.Let, tree.Assign)):  # whose values may read what they set
             self.values.kept -= {*tree.variables_set(one)}
@@ -135,63 +137,6 @@ class StatementsPrinter(CodePrinter):
                 yield from self._parallel(members, indent)
             case _:
                 assert_never(one)
-
-    def text(self, value: Expression) -> str:
-        """An expression as text."""
-        return unparsed(self.values.value(value))
-
-    def _stored(self, into: tree.Into | None, text: str) -> str:
-        if into is None:
-            return text
-        if into.type is not None:
-            self.of.remark(CHECKS, into.span)
-        return f"{self.names[into.name]} = {text}"
-
-    # ------------------------------------------------------------ calls
-
-    def call(self, one: tree.Act | tree.Invoke) -> ast.Call:
-        """A call, without await."""
-        if isinstance(one, tree.Invoke):
-            named = [ast.keyword(self.names[name], self.values.value(value)) for name, value in one.named]
-            return ast.Call(ast.Name(one.plan, ast.Load()), [], named)
-        known = _OPERATIONS.get(one.tool)
-        if known is not None:
-            made = self._operation(one, *known)
-            if made is not None:
-                self.of.uses.add(known[0])
-                return made
-        name = one.tool.lower()
-        name = f"{name}_" if keyword.iskeyword(name) else name
-        plain, odd = list[ast.keyword](), ast.Dict([], [])
-        for key, value in one.named:
-            if _IDENTIFIER.fullmatch(key) and not keyword.iskeyword(key):
-                plain.append(ast.keyword(key, self.values.value(value)))
-            else:
-                odd.keys.append(ast.Constant(key))
-                odd.values.append(self.values.value(value))
-        if odd.keys:
-            plain.append(ast.keyword(None, odd))
-        positional = [self.values.value(value) for value in one.positional]
-        return ast.Call(ast.Name(name, ast.Load()), positional, plain)
-
-    def _operation(self, one: tree.Act, name: str, binding: Binding) -> ast.Call | None:
-        """A call of an operation of callsheet by its name in Python; None if it takes these otherwise."""
-        by_place = [python for python, ltp in binding.parameters if not ltp]
-        by_name = {ltp: python for python, ltp in binding.parameters if ltp}
-        if len(one.positional) > len(by_place) or any(key not in by_name for key, _ in one.named):
-            return None
-        first = [python for python, _ in binding.parameters][: len(one.positional)]
-        if by_place[: len(one.positional)] == first:
-            positional = [self.values.value(value) for value in one.positional]
-            words = list[ast.keyword]()
-        else:
-            positional = []
-            words = [
-                ast.keyword(key, self.values.value(value))
-                for key, value in zip(by_place, one.positional, strict=False)
-            ]
-        words += [ast.keyword(by_name[key], self.values.value(value)) for key, value in one.named]
-        return ast.Call(ast.Name(name, ast.Load()), positional, words)
 
     # ------------------------------------------------------------ words
 
@@ -280,7 +225,9 @@ class StatementsPrinter(CodePrinter):
 
     # ------------------------------------------------------------ failures
 
-    def _recovered(self, one: tree.Statement, recovery: tree.Recovery, indent: str) -> Iterator[str]:
+    def _recovered(
+        self, one: tree.Statement, recovery: tree.Recovery, after: tree.Block, indent: str
+    ) -> Iterator[str]:
         none = tree.Recovery() if isinstance(one, tree.Try) else None
         bare = replace(one, recovery=none)  # pyright: ignore[reportCallIssue, reportArgumentType]
         again, recovery = recovery.again, replace(recovery, again=None)
@@ -300,20 +247,37 @@ class StatementsPrinter(CodePrinter):
         if is_alone:
             yield from body
             return
-        names = tree.variables_set(one)
-        caught, handled = "Exception", list[str]()
-        match recovery.remedy:
-            case None:
-                yield from self._try(recovery, body, indent, one.span)
-                return
+        if recovery.remedy is None:
+            yield from self._try(recovery, body, indent, one.span)
+            return
+        caught, handled = self._remedy(one, recovery.remedy, after, indent)
+        yield f"{indent}try:"
+        yield from body
+        yield f"{indent}except {caught}:"
+        yield from handled or [f"{indent}{_INDENT}pass"]
+        if isinstance(recovery.remedy, tree.GoOn) and after and is_cast(after[0]) in tree.variables_set(one):
+            yield f"{indent}else:"
+            yield from self._statement(after[0], (), indent + _INDENT)
+            self.cast.append(after[0])
+        if recovery.final is not None:
+            yield f"{indent}finally:"
+            yield from self.lines(recovery.final, indent + _INDENT)
+
+    def _remedy(
+        self, one: tree.Statement, remedy: tree.Remedy, after: tree.Block, indent: str
+    ) -> tuple[str, list[str]]:
+        """What is caught where a remedy stands, and the lines that handle it."""
+        caught, handled, names = "Exception", list[str](), tree.variables_set(one)
+        match remedy:
             case tree.Use(value=value):
                 handled = [f"{indent}{_INDENT}{self.names[name]} = {self.text(value)}" for name in names]
             case tree.GoOn():
                 self.of.remark(GOES_ON, one.span)
-                self.values.kept |= {*names} - self.of.texts_of_errors
+                texts = self.of.texts_of_errors - self.of.casts | {is_cast(one) for one in after[:1]}
+                self.values.kept |= {*names} - texts
                 error = free_name("error", self.names.values())
                 for name in names:
-                    kept = f"str({error})" if name in self.of.texts_of_errors else error
+                    kept = f"str({error})" if name in texts else error
                     handled.append(f"{indent}{_INDENT}{self.names[name]} = {kept}")
                 caught = f"Exception as {error}" if names else caught
             case tree.Leave(values=values) if self.is_main and not self.guards:
@@ -323,17 +287,11 @@ class StatementsPrinter(CodePrinter):
                 self.of.remark(ENDS, one.span)
                 handled = [f"{indent}{_INDENT}return{f' {self._joined(values)}' if values else ''}"]
             case tree.Leave() | tree.Skip():
-                word = "SKIP" if isinstance(recovery.remedy, tree.Skip) else "TERMINATE"
+                word = "SKIP" if isinstance(remedy, tree.Skip) else "TERMINATE"
                 raise NotPython(f"ON_FAIL {word} here", "an ON_FAIL block, or ON_FAIL USE (value)", one.span)
             case _:
-                assert_never(recovery.remedy)
-        yield f"{indent}try:"
-        yield from body
-        yield f"{indent}except {caught}:"
-        yield from handled or [f"{indent}{_INDENT}pass"]
-        if recovery.final is not None:
-            yield f"{indent}finally:"
-            yield from self.lines(recovery.final, indent + _INDENT)
+                assert_never(remedy)
+        return caught, handled
 
     def _guarded(self, one: tree.Try, indent: str) -> Iterator[str]:
         again, recovery = one.recovery.again, replace(one.recovery, again=None)
@@ -592,8 +550,3 @@ class StatementsPrinter(CodePrinter):
             yield f"{indent}{targets[0]}, = {waited}"
         else:
             yield f"{indent}{', '.join(targets)} = {waited}"
-
-
-def comments_of(lines: Iterable[str], indent: str) -> list[str]:
-    """The comments before a statement."""
-    return [f"{indent}# {line}".rstrip() for line in lines]
