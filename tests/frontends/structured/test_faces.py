@@ -125,6 +125,8 @@ def test_the_published_schema_is_that_of_the_table() -> None:
         ('{"tool": "a", "type": "number", "result": "x"}', "DAG022", '"number"'),
         ('{"foo": 1}', "DAG016", "{"),
         ('{"if": "1", "then": [], "els": []}', "DAG012", '"els"'),
+        ('{"tool": "pay", "when": "$x > 1"}', "DAG012", '"when"'),
+        ('{"tool": "pay", "respond": 1}', "DAG012", '"respond"'),
         ('{"repeat": 3, "do": []}', "DAG010", "{"),
         ('{"tool": "a", "on_fail": {"use": 1, "skip": true}}', "DAG018", '{"use": 1, "skip": true}'),
         ('{"let": "1x", "value": 1}', "DAG017", '"1x"'),
