@@ -38,7 +38,9 @@ def names_left_alone(one: Statement, report: Report, is_known: Callable[[str], b
             if after is not None and hole is not None:
                 name = spelled(hole.expression)
                 index = after[0] if after[0].endswith("]") else "[…]"
-                help_ = f"write ${{{name[1:]}{index}}} for the part of the value, ${{{name[1:]}}} for the whole"
+                help_ = (
+                    f"write ${{{name[1:]}{index}}} for the part of the value, ${{{name[1:]}}} for the whole"
+                )
                 message = f"{name} ends before {after[0][:1]}, which is literal text"
                 report.add("CHK034", message, one, span=part.span, help=help_)
 
