@@ -341,7 +341,7 @@ BAD: dict[str, tuple[str, tuple[Statement, ...]]] = {
     ),
     "a list of which no item gives a value": (
         "CHK122",
-        (each("x", "$all", call("SEND", to="'a'"), into="l"), respond("[x for x in $l]")),
+        (each("x", "$all", call("SEND", to="$x.title"), into="l"), respond("[x for x in $l]")),
     ),
     "a classification that is not": (
         "CHK121",

@@ -190,7 +190,7 @@ class Fields:
         return self._entries.get(name)
 
     def check_names(self, also: Many[str] = (), *, is_strict: bool = False) -> None:
-        """Report each unknown field: as an error where a known one may be meant or `is_strict`, else a warning."""
+        """Report each unknown field: an error if a known one may be meant or `is_strict`, else a warning."""
         for name, entry in self._entries.items():
             if name in self._known or name in also:
                 continue
