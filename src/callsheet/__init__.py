@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from callsheet.api.functions import (
         Denied,
         PlanFunction,
+        Secret,
         ToolError,
         agent,
         ask_human,
@@ -143,6 +144,7 @@ _PLACES = {
     "callsheet.api.functions": (
         "Denied",
         "PlanFunction",
+        "Secret",
         "ToolError",
         "agent",
         "ask_human",
@@ -336,6 +338,7 @@ __all__ = [
     "Runtime",
     "ScriptedModel",
     "SearchMatch",
+    "Secret",
     "SharedBudget",
     "StepDiverted",
     "StepFailed",

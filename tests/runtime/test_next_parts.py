@@ -51,7 +51,7 @@ class Desk:
 
     def plan_next(self, request: Any) -> str:
         self.asked.append(request)
-        return self.parts[len(self.asked) - 1]
+        return self.parts[min(len(self.asked), len(self.parts)) - 1]
 
     def runtime(self, context: str = "", **given: Any) -> Runtime:
         @tool(effect="read")
@@ -175,6 +175,37 @@ async def test_part_that_untrusted_text_led_to_is_refused_where_nobody_may_be_as
     assert str(result.status) == "failed"
     assert "untrusted data decides 'to' of @SEND" in (result.error or "")
     assert desk.sent == []
+
+
+REFUSED = {
+    "by the policy": (sending("eve@evil.example"), "untrusted data decides 'to' of @SEND"),
+    "by check": ("# ltp: 2\nS1: @GONE (a=1) > $x\n", "@GONE"),
+    "by its inputs": ("# ltp: 2\nINPUT $m: int\nS1: @RESPOND ($m)\n", "takes $m as int, which it is not"),
+}
+
+
+@pytest.mark.parametrize("whose", REFUSED)
+async def test_planner_is_told_once_why_its_part_may_not_run_and_both_are_recorded(
+    tmp_path: Path, whose: str
+) -> None:
+    first, why = REFUSED[whose]
+    desk = Desk(tmp_path, first, '# ltp: 2\nS1: @RESPOND ("nothing to send")\n', approval="never")
+    result = await desk.run("next: ${m}", context="any")
+    assert (str(result.status), result.response) == ("done", "nothing to send")
+    assert [bool(request.refused) for request in desk.asked] == [False, True]
+    assert why in desk.asked[1].refused
+    assert first.splitlines()[-1] in desk.asked[1].refused
+    assert MAIL not in desk.asked[1].refused
+    with Journal.open(desk.journal) as journal:
+        kept = str([event.body for event in journal.events(result.run_id)])
+    assert "asked once more" in kept
+    assert why.partition("'")[0] in kept
+    assert result.usage.model_calls == 2
+    if whose != "by its inputs":
+        tight = Desk(tmp_path, first, approval="never")
+        result = await tight.run("next: ${m}", context="any", limits=Limits(max_model_calls=1))
+        assert (str(result.status), len(tight.asked)) == ("failed", 1)  # no budget for a second request
+        assert why in (result.error or "")
 
 
 async def test_untrusted_text_reaches_a_planner_only_where_the_policy_says_so(tmp_path: Path) -> None:

@@ -241,6 +241,8 @@ async def replan_draft(
     whose = "whole plan is" if is_part else "plan that cannot go on was"
     about = f"The {whose} for this goal:\n{command.goal}" if command.goal else ""
     asked = (_NEXT_PART if is_part else _REASON).format(reason=command.reason)
+    if command.refused:
+        asked += f"\nYour first answer:\n{command.refused}\nWrite the whole plan again, without these faults."
     request = Request(asked, offered(registry), about, given)
     context.remark(*cuts)
     # its steps take the place of others in a text; a reason tells what went wrong, not what is to be done

@@ -10,7 +10,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, ParamSpec, TypeVar, cast
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Generic,
+    Literal,
+    NoReturn,
+    ParamSpec,
+    TypeAlias,
+    TypeVar,
+    cast,
+)
 
 if TYPE_CHECKING:
     from asyncio import gather as gather  # noqa: PLC0414 - one of the names that plans use
@@ -148,7 +159,8 @@ class Denied(BaseException):
     """In a plan: a person denied a call. Only `except Denied` catches it."""
 
 
-def _only_in_plans(name: str) -> NoReturn:
+def only_in_plans(name: str) -> NoReturn:
+    """Raises RuntimeError: this name is one of plans."""
     raise RuntimeError(
         f"{name} is a name of plans: an async function with @plan may use it, which a Runtime runs"
     )
@@ -158,12 +170,16 @@ if not TYPE_CHECKING:
 
     def gather(*calls: Any, return_exceptions: bool = False) -> NoReturn:
         """In a plan: `asyncio.gather`, calls side by side."""
-        _only_in_plans("gather")
+        only_in_plans("gather")
+
+
+Secret: TypeAlias = Annotated[R, "secret"]
+"""In a plan: the type of a parameter whose value is never shown, `token: Secret[str]`."""
 
 
 def note(*values: object) -> None:
     """In a plan: a remark in the journal of the run."""
-    _only_in_plans("note")
+    only_in_plans("note")
 
 
 def undo(**inverses: str) -> AbstractAsyncContextManager[None]:
@@ -172,42 +188,42 @@ def undo(**inverses: str) -> AbstractAsyncContextManager[None]:
     Each argument is a tool with the call that takes a call of it back, as in
     `create_event="delete_event(id=result.id)"`; without any, the inverses are those that the tools declare.
     """
-    _only_in_plans("undo")
+    only_in_plans("undo")
 
 
 async def replan(reason: str = "") -> NoReturn:
     """In a plan, as `return await replan("why")`: another plan takes the place of this one."""
-    _only_in_plans("replan")
+    only_in_plans("replan")
 
 
 def now() -> datetime:
     """In a plan: the time, with its offset. It is recorded, so that a resumed run reads the same."""
-    _only_in_plans("now")
+    only_in_plans("now")
 
 
 def today() -> date:
     """In a plan: the day. It is recorded, so that a resumed run reads the same."""
-    _only_in_plans("today")
+    only_in_plans("today")
 
 
 async def llm(prompt: str, data: object = None) -> str:
     """In a plan: what the language model answers."""
-    _only_in_plans("llm")
+    only_in_plans("llm")
 
 
 async def llm_extract(prompt: str, data: object, schema: object = None) -> Any:
     """In a plan: data that the language model takes out of a text."""
-    _only_in_plans("llm_extract")
+    only_in_plans("llm_extract")
 
 
 async def llm_classify(text: object, categories: Sequence[str]) -> str:
     """In a plan: the category that the language model puts a text in."""
-    _only_in_plans("llm_classify")
+    only_in_plans("llm_classify")
 
 
 async def llm_summarize(text: object, format: str = "") -> str:  # noqa: A002 - as plans call it
     """In a plan: the language model's summary of a text."""
-    _only_in_plans("llm_summarize")
+    only_in_plans("llm_summarize")
 
 
 async def ask_human(
@@ -217,11 +233,11 @@ async def ask_human(
     timeout: str | float | None = None,  # noqa: ASYNC109 - as plans call it
 ) -> Any:
     """In a plan: what a person answers; the run may wait for days."""
-    _only_in_plans("ask_human")
+    only_in_plans("ask_human")
 
 
 async def agent(
     goal: str, tools: Sequence[object] | Literal["all"] | None = None, max_turns: int | None = None
 ) -> Any:
     """In a plan: what an agent answers that uses tools on its own."""
-    _only_in_plans("agent")
+    only_in_plans("agent")

@@ -112,10 +112,14 @@ Agent: TypeAlias = "Callable[[AgentTask], Any]"
 
 @dataclass(frozen=True, slots=True)
 class ReplanRequest:
-    """Why a plan cannot continue, and the variables set so far; both are data, not instructions."""
+    """Why a plan cannot continue, and the variables set so far; both are data, not instructions.
+
+    `refused` is the first answer and why it cannot be used, if this is the second request; "" otherwise.
+    """
 
     reason: str
     variables: Mapping[str, JSON]
+    refused: str = ""
 
 
 Compiler: TypeAlias = "Callable[[ReplanRequest], Plan | str | Awaitable[Plan | str]]"

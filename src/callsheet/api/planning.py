@@ -274,7 +274,7 @@ def going_on(command: Compile, plan: Steps) -> tuple[Steps, Mapping[str, JSON]]:
 
 def _by_compiler(compiler: Compiler) -> Replan:
     async def compile_again(command: Compile, _context: CallContext, _registry: Registry) -> Steps:
-        given = await called(compiler, ReplanRequest(command.reason, command.variables))
+        given = await called(compiler, ReplanRequest(command.reason, command.variables, command.refused))
         if isinstance(given, Plan):
             return given.ir
         if command.has_blocks and isinstance(given, str) and spelling.is_python(given):

@@ -25,12 +25,13 @@ from callsheet.api.handle import Observers
 from callsheet.api.plan import Plan
 from callsheet.api.planning import going_on, no_planner, refused
 from callsheet.api.requirements import absent_tools, asks_for_all_tools, facts_of, take_in_all, with_inverses
-from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
 from callsheet.ir import JSON, Order
 from callsheet.ir import Plan as Steps
 from callsheet.ir.labels import Label
 from callsheet.lazy import deferred
 from callsheet.machine import Compile, ToolFacts
+from callsheet.machine.replanning import check_inputs
 from callsheet.policy.model import Policy
 from callsheet.ports.builtin import BuiltinSettings, builtin_tools
 from callsheet.ports.calls import CallContext, ToolFailed
@@ -321,9 +322,14 @@ class PlanMaking:
         ) -> tuple[Steps, Mapping[str, ToolFacts]]:
             plan, given = going_on(command, await self._new_plan(command, context))
             plan = with_inverses(plan, self._tools.registry)
-            errors = (await self._checks.examine(Plan(plan), given)).errors
-            if errors:
-                raise CallsheetError(errors)
+            try:
+                errors = (await self._checks.examine(Plan(plan), given)).errors
+                if errors:
+                    raise CallsheetError(errors)
+                if command.has_blocks and plan.tree is not None:
+                    check_inputs(command.variables, plan.tree)
+            except CallsheetError as error:
+                raise CallsheetError(error.diagnostics, Source("<plan>", str(Plan(plan)))) from None
             observers.compiled(command, plan)
             return plan, facts_of(plan, self._tools.registry, self._config.on_in_doubt, self._config.agents)
 

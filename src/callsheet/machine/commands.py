@@ -91,7 +91,7 @@ class Compile(NamedTuple):
     states, "" if none. Under a policy `labels` are the labels of the variables, and `context` is the label of
     the reason and of what decided that a plan is needed. `repairs` says whether the planner may be asked once
     more if its plan is invalid: the budget has room for that question. `has_blocks` says that it is the next
-    part of a plan of version 2, and such a one itself.
+    part of a plan of version 2, and such a one itself. `refused` is a first answer, and why it may not run.
     """
 
     key: str
@@ -104,6 +104,7 @@ class Compile(NamedTuple):
     context: Label = LITERAL
     repairs: bool = True
     has_blocks: bool = False
+    refused: str = ""
 
 
 class Probe(NamedTuple):

@@ -51,7 +51,7 @@ from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.order import advance, catch_up, settle
 from callsheet.machine.program import Program
 from callsheet.machine.questions import Approval
-from callsheet.machine.replanning import check_inputs, go_on_with_part, planned
+from callsheet.machine.replanning import carried_by, check_inputs, go_on_with_part, planned
 from callsheet.machine.result import PolicyRefusal, RefusedByPolicy, Status
 from callsheet.machine.run import ALL, Observer, Run
 from callsheet.machine.usage import Usage
@@ -102,7 +102,7 @@ def _compiled(run: Run, event: PlanCompiled, out: list[Command]) -> None:
         return
     try:
         if event.plan.tree is not None:
-            check_inputs(run, event.plan.tree)
+            check_inputs(carried_by(run), event.plan.tree)
         context = None if run.monitor is None else run.monitor.context_of(event.key, event.context)
         attempt.frame.control = NewPlan(compile_plan(event.plan, event.facts), context)
     except CallsheetError as error:

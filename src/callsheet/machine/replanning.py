@@ -6,6 +6,7 @@ If the new steps fail, they are not planned anew: the run has failed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
 from callsheet.diagnostics import CallsheetError
@@ -96,7 +97,7 @@ def go_on_with_part(run: Run, attempt: Attempt, event: PlanCompiled) -> None:
             "the next part of a plan of version 2 is of version 1",
             help="begin it with `# ltp: 2`, or write it in Python",
         )
-    check_inputs(run, tree)
+    check_inputs(carried_by(run), tree)
     if run.monitor is not None:
         monitor = cast("TreeMonitor", run.monitor)
         run.monitor = monitor.goes_on(tree, attempt, monitor.context_of(event.key, event.context))
@@ -104,12 +105,11 @@ def go_on_with_part(run: Run, attempt: Attempt, event: PlanCompiled) -> None:
     replace_plan(run, attempt.frame.name, program)
 
 
-def check_inputs(run: Run, tree: Tree) -> None:
+def check_inputs(carried: Mapping[str, JSON], tree: Tree) -> None:
     """Raise CallsheetError (RUN038) for a plan whose inputs are not among the variables that are set."""
     from callsheet.ir.types import type_text  # noqa: PLC0415 - only for version 2
     from callsheet.machine.tree.values import conformed  # noqa: PLC0415 - as above
 
-    carried = _carried(run)
     for one in tree.inputs:
         if one.name not in carried and one.is_required:
             raise CallsheetError.single("RUN038", f"the next part needs ${one.name}, which is not set")
@@ -135,7 +135,7 @@ def go_on_with_plan(run: Run, code: StepCode, program: Program, context: Label |
 
 def replace_plan(run: Run, step: str, program: Program) -> None:
     """Continue with the steps of another plan, which was made for `step`; variables keep their values."""
-    carried = _carried(run)
+    carried = carried_by(run)
     run.budget.replans += 1
     run.generation = f"r{run.budget.replans}/"
     run.load(program)
@@ -147,7 +147,7 @@ def replace_plan(run: Run, step: str, program: Program) -> None:
     run.notify(NoteKind.REPLANNED, step, f"{count} new step{'' if count == 1 else 's'}")
 
 
-def _carried(run: Run) -> dict[str, JSON]:
+def carried_by(run: Run) -> dict[str, JSON]:
     """The variables that are set, as JSON data."""
     values = run.scope.to_dict()
     if run.tree is None:

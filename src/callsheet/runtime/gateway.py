@@ -31,6 +31,7 @@ from callsheet.machine import (
     Probe,
     RunAgent,
     Sleep,
+    Spent,
     Succeeded,
     TimerFired,
     ToolFacts,
@@ -434,15 +435,43 @@ class Gateway:
             case Probe():
                 return await self._probe(command)
             case Compile():
-                if ports.compiler is None:
-                    raise ToolFailed("RE-PLAN needs a language model, and this run has none")
-                own = command._replace(variables=own_copy(command.variables))
-                plan, facts = await ports.compiler(own, context)
-                if own.progress is not None:
-                    plan = with_own_ids(plan, own.progress.plan, own.progress.number)
-                if self._facts is not None:
-                    self._facts.update(facts)
-                return PlanCompiled(key, plan, facts, context.remarks, context.spent, context.shown)
+                return await self._planned(command, context)
+
+    async def _planned(self, command: Compile, context: CallContext) -> Outcome:
+        """A new plan that may run; the planner of a RE-PLAN is told once why its first one may not."""
+        try:
+            made = await self._new_plan(command, context)
+            wrong, text = self.objection_to(command, made), made.plan
+            if wrong is None:
+                return made
+        except CallsheetError as error:
+            wrong, text = str(error), error.source
+        is_repaired = context.spent is not None and context.spent.repairs
+        if not command.repairs or command.progress is not None or is_repaired:
+            return Failed(command.key, wrong, context.remarks, context.spent)
+        from callsheet.runtime.recording import text_of  # noqa: PLC0415 - only for a refused plan
+
+        written = text_of(text) if isinstance(text, Plan) else "" if text is None else text.text
+        context.remark(Fact("asked once more", f"{wrong}; the first plan was\n{written}".rstrip()))
+        context.charge(Spent(repairs=1))
+        told = f"{written.rstrip()}\nWhy it cannot be used: {wrong}".lstrip()
+        return await self._planned(command._replace(refused=told, repairs=False), context)
+
+    async def _new_plan(self, command: Compile, context: CallContext) -> PlanCompiled:
+        if self._ports.compiler is None:
+            raise ToolFailed("RE-PLAN needs a language model, and this run has none")
+        own = command._replace(variables=own_copy(command.variables))
+        plan, facts = await self._ports.compiler(own, context)
+        if own.progress is not None:
+            plan = with_own_ids(plan, own.progress.plan, own.progress.number)
+        if self._facts is not None:
+            self._facts.update(facts)
+        return PlanCompiled(command.key, plan, facts, context.remarks, context.spent, context.shown)
+
+    def objection_to(self, command: Compile, made: PlanCompiled) -> str | None:
+        """Why a new plan may not run; None if it may."""
+        del command, made
+        return None
 
 
 _INTERRUPTED = (

@@ -124,6 +124,11 @@ def by_proof(
     return CallsheetError.single("RUN051", summary, help="make a plan that the policy allows")
 
 
+def _shown(command: Compile, made: PlanCompiled) -> Label:
+    """The label of what the planner of a plan was shown: of everything, where that is not known."""
+    return join((command.labels or {}).values()) if made.context is None else made.context
+
+
 def _violation_text(violation: Violation) -> str:
     """The rule, message and data flow of a violation; a flow begins at a variable of the run, not at an
     input.
@@ -192,7 +197,12 @@ class GuardedGateway(Gateway):
                     command.key, "under a policy an agent needs a runtime that checks each of its calls"
                 )
             case Compile():
-                return self._verified(command, await super().carry_out(command))
+                made = await super().carry_out(command)
+                return (
+                    made
+                    if not isinstance(made, PlanCompiled)
+                    else made._replace(context=_shown(command, made))
+                )
             case _:
                 return await super().carry_out(command)
 
@@ -226,22 +236,16 @@ class GuardedGateway(Gateway):
 
     # ------------------------------------------------------------ new plans
 
-    def _verified(self, command: Compile, outcome: Outcome) -> Outcome:
-        if not isinstance(outcome, PlanCompiled):
-            return outcome
-        shown = outcome.context
-        if shown is None:  # unknown, so assume that the planner was shown everything
-            shown = join((command.labels or {}).values())
-        context = shown.join(command.context)
+    def objection_to(self, command: Compile, made: PlanCompiled) -> str | None:
+        """Why the policy refuses a new plan; None if it may run."""
+        context = _shown(command, made).join(command.context)
         try:
             left = left_in(self._guard.labels, self._root, self._run_id)
         except UNAVAILABLE as error:
-            return Failed(command.key, f"the labels of files and facts cannot be read: {error}")
+            raise ToolFailed(f"the labels of files and facts cannot be read: {error}") from None
         policy, labels, unmet = self._guard.policy, command.labels or {}, self._ports.unmet
-        wrong = self._guard.reverify(outcome, policy, labels, context, left, unmet)
-        if wrong is not None:
-            return Failed(command.key, f"the policy refuses the new plan: {wrong}", spent=outcome.spent)
-        return outcome._replace(context=shown)
+        wrong = self._guard.reverify(made, policy, labels, context, left, unmet)
+        return None if wrong is None else f"the policy refuses the new plan: {wrong}"
 
     # ------------------------------------------------------------ agents
 

@@ -183,6 +183,26 @@ def test_what_differs_is_said_once_with_its_place() -> None:
             'TRY {\n@KEEP (1) > $x\n} ON_FAIL UNDO (keep="read(x=call.x)")\n@RESPOND ($x)',
             "    async with undo(keep='read(x=call.x)'):\n        x = await keep(1)",
         ),
+        (
+            '@RESPOND ([find_all("[a-z]", "a1b"), v1.text({"a": None}, "a"), str($r.k)])',
+            "ltp.find_all('[a-z]', 'a1b'), ltp.v1.text({'a': None}, 'a'), ltp.str(r.k)",
+        ),
+        (
+            "TRY {\n@READ (1) > $x\n@KEEP ($x) > $y\n} ON_FAIL @RETRY(2, delay=0)\n@RESPOND ($y)",
+            "        if attempt > 2:\n                raise",
+        ),
+        (
+            "?FOREACH ($i IN [1]) {\n@READ ($i) > $x\nYIELD ($x.none)\n} > $all ON_FAIL USE ([])\n"
+            "@RESPOND ($all)",
+            "    except Exception:\n        all_ = []",
+        ),
+        (
+            "LET $n = 0\n?REPEAT (max=5) {\nSET $n = $n + 1\n?IF ($n < 3) {\nCONTINUE\n}\n@READ ($n)\n"
+            "} UNTIL ($n > 3)\n@RESPOND ($n)",
+            "            if n > 3:\n                break\n            continue",
+        ),
+        ("""@RESPOND ("${'\\n'.join(['a', 'b'])}!")""", "return "),
+        ('@READ ("in-order"=1) > $x\n@RESPOND (1)', "await read(**{'in-order': 1})"),
     ],
 )
 def test_what_python_has_no_word_for_is_said_in_others(body: str, printed: str) -> None:
@@ -219,10 +239,31 @@ def test_inputs_and_waits_about_time_are_values_of_their_types() -> None:
     assert again.tree.inputs == plan.tree.inputs
 
 
+def test_records_and_secret_inputs_return() -> None:
+    text = (
+        "# ltp: 2\nTYPE Person = {name: str, mail: str?}\nTYPE Ticket = {id: int, by: Person?}\n"
+        "INPUT SECRET $token: str\nINPUT $tickets: list[Ticket]\n@RESPOND ([$token, $tickets])\n"
+    )
+    plan = read_structured(text).require()
+    printed, remarks = print_python(plan)
+    assert "class Ticket(TypedDict):\n    id: int\n    by: NotRequired[Person | None]" in printed
+    assert "token: Secret[str], tickets: list[Ticket]" in printed
+    assert not remarks
+    again = read_python(printed).require()
+    assert again.tree == plan.tree
+
+
+def test_functions_of_ltp_text_stand_in_expressions_alone() -> None:
+    head = "from callsheet import ltp\nasync def main(x: str):\n    return "
+    for code, line in (("PYT008", "ltp.findall('a', x)"), ("PYT026", "ltp.match('a', x) % '%s' % x")):
+        assert [one.code for one in read_python(f"{head}{line}\n").diagnostics] == [code]
+
+
 def test_a_failure_that_ends_the_run_is_raised_where_nothing_else_catches_it() -> None:
     text = '# ltp: 2\n@FAULTY (1) > $x ON_FAIL TERMINATE ("no")\n@RESPOND ($x)\n'
     printed, remarks = print_python(read_structured(text).require())
     assert "    except Exception:\n        raise Exception('no')" in printed
     assert [one.code for one in remarks] == ["PYT071"]
     inside = '# ltp: 2\nTRY {\n@FAULTY (1) ON_FAIL TERMINATE ("no")\n} ON_FAIL {\nNOTE ("x")\n}\n'
-    assert printed_or_refused(read_structured(inside).require()) == (None, ())
+    printed, _ = print_python(read_structured(inside).require())
+    assert "        except Exception:\n            return 'no'" in printed

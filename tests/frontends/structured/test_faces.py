@@ -55,6 +55,9 @@ def test_fences_and_prose_around_a_plan_are_left_out_with_a_hint() -> None:
     reading = read_plan_text(f"Here is the plan:\n```ltp\n{TEXT}```\nIt reads a file.\n")
     assert str(Plan(reading.result.require())) == TEXT
     assert [d.code for d in reading.result.diagnostics] == ["LTP103", "LTP103"]
+    assert read_plan_text("# LTP: 2\nLET $x = 1\n@RESPOND ($x)\n").result.require().tree is not None
+    early = read_plan_text('@PAY (to="a")\n# ltp: 2\n@RESPOND (1)\n').result
+    assert [d.code for d in early.diagnostics if d.is_error] == ["LTP003"]  # it is not left out in silence
 
 
 @pytest.mark.parametrize(
@@ -125,6 +128,8 @@ def test_the_published_schema_is_that_of_the_table() -> None:
         ('{"tool": "a", "type": "number", "result": "x"}', "DAG022", '"number"'),
         ('{"foo": 1}', "DAG016", "{"),
         ('{"if": "1", "then": [], "els": []}', "DAG012", '"els"'),
+        ('{"tool": "pay", "when": "$x > 1"}', "DAG012", '"when"'),
+        ('{"tool": "pay", "respond": 1}', "DAG012", '"respond"'),
         ('{"repeat": 3, "do": []}', "DAG010", "{"),
         ('{"tool": "a", "on_fail": {"use": 1, "skip": true}}', "DAG018", '{"use": 1, "skip": true}'),
         ('{"let": "1x", "value": 1}', "DAG017", '"1x"'),

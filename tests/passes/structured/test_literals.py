@@ -13,7 +13,10 @@ from callsheet.passes import check
         ('"Hello {{ n.a }}"', ["write ${n.a} for the value"]),
         (
             '"$l[0] $l[$n]"',
-            ["write ${l[0]} for the part of the value", "write ${l[…]} for the part of the value"],
+            [
+                "write ${l[0]} for the part of the value, ${l} for the whole",
+                "write ${l[…]} for the part of the value, ${l} for the whole",
+            ],
         ),
         ('["{n}", "${l[0]} ${l}[0] {other} {n: 1} $l. $n5 {}"]', ["write ${n} for the value"]),
     ],
@@ -23,6 +26,7 @@ def test_each_is_told_with_its_spelling(text: str, helps: list[str]) -> None:
     found = check(read, tools={})
     assert [str(one.help) for one in found] == helps
     assert {one.code for one in found} == {"CHK034"}
+    assert [one.is_error for one in found] == ["for the whole" in one for one in helps]
 
 
 def test_code_has_braces_of_its_own() -> None:

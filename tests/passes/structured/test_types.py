@@ -339,6 +339,10 @@ BAD: dict[str, tuple[str, tuple[Statement, ...]]] = {
         "CHK122",
         (each("x", "$all", when("$x.id > 1", give("$x.id")), into="l"), respond("[x + 1 for x in $l]")),
     ),
+    "a list of which no item gives a value": (
+        "CHK122",
+        (each("x", "$all", call("SEND", to="$x.title"), into="l"), respond("[x for x in $l]")),
+    ),
     "a classification that is not": (
         "CHK121",
         (

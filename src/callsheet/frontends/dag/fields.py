@@ -189,8 +189,8 @@ class Fields:
         """The entry of a field, unchecked; None if there is none."""
         return self._entries.get(name)
 
-    def check_names(self, also: Many[str] = ()) -> None:
-        """Report each unknown field: as an error if a known one may be meant, else as a warning."""
+    def check_names(self, also: Many[str] = (), *, is_strict: bool = False) -> None:
+        """Report each unknown field: an error if a known one may be meant or `is_strict`, else a warning."""
         for name, entry in self._entries.items():
             if name in self._known or name in also:
                 continue
@@ -200,6 +200,9 @@ class Fields:
                 fix = Fix(f"write {suggestions[0]}", (Edit(entry.key_span, f'"{suggestions[0]}"'),))
                 help_ = "did you mean " + " or ".join(suggestions) + "?"
                 self._report.error("DAG012", message, entry.key_span, help_, fix=fix, step=self.step)
+            elif is_strict:
+                help_ = "leave it out; the fields are " + ", ".join(self._known)
+                self._report.error("DAG012", message, entry.key_span, help_, step=self.step)
             else:
                 help_ = "it is ignored; the fields are " + ", ".join(self._known)
                 self._report.warning("DAG012", message, entry.key_span, help_, step=self.step)

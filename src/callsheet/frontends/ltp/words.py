@@ -202,13 +202,13 @@ def _cover(reader: Reader, error: Diagnostic, known_errors: int) -> None:
 VERSION_2 = 2
 """The version of the language that is a tree of blocks (`frontends.structured`)."""
 
-_HEADER = lazy.pattern(rf"^\ufeff?[ \t]*#[ \t]*ltp:[ \t]*{VERSION_2}[ \t\r]*$", re.MULTILINE)
+_HEADER = lazy.pattern(rf"^\ufeff?[ \t]*#[ \t]*(?i:ltp):[ \t]*{VERSION_2}[ \t\r]*$", re.MULTILINE)
 _BEGINNING = lazy.pattern(r"^[ \t]*PLAN_START\b", re.MULTILINE)
 
 
 def header_of(text: str) -> re.Match[str] | None:
     """The line `# ltp: 2`, if it opens the plan of the text; what precedes it is no part of a plan."""
-    found = _HEADER.search(text) if "ltp:" in text else None
+    found = _HEADER.search(text) if "ltp:" in text or "LTP:" in text else None
     if found is None:
         return None
     before = STEP_LINE.search(text, 0, found.start()) or _BEGINNING.search(text, 0, found.start())

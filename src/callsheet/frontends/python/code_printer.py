@@ -7,7 +7,7 @@ error is the error itself in Python.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -99,6 +99,38 @@ class CodePrinter:
         for name in names:
             known[name] = text
         return True
+
+
+def unparsed(node: ast.expr) -> str:
+    """The text of an expression of Python."""
+    try:
+        return ast.unparse(ast.fix_missing_locations(node))
+    except ValueError:  # a backslash in the braces of an f-string, before Python 3.12
+        return ast.unparse(ast.fix_missing_locations(_JoinedTexts().visit(node)))
+
+
+class _JoinedTexts(ast.NodeTransformer):
+    """Writes f-strings as sums of texts."""
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
+        """An f-string."""
+        parts = [self.visit(one) for one in node.values]
+        made = parts[0] if parts else ast.Constant("")
+        for part in parts[1:]:
+            made = ast.BinOp(made, ast.Add(), part)
+        return made
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.expr:
+        """What stands in its braces."""
+        value = self.visit(node.value)
+        if isinstance(node.format_spec, ast.JoinedStr):
+            return call_of("format", value, *node.format_spec.values)
+        return call_of("repr" if node.conversion == ord("r") else "str", value)
+
+
+def comments_of(lines: Iterable[str], indent: str) -> list[str]:
+    """The comments before a statement."""
+    return [f"{indent}# {line}".rstrip() for line in lines]
 
 
 def links_of(block: tree.Block) -> frozenset[str]:

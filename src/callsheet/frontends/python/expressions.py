@@ -14,6 +14,7 @@ from typing import Final
 from callsheet.diagnostics import Span
 from callsheet.frontends.expressions.names import FUNCTIONS, METHOD_NAMES
 from callsheet.frontends.python.kinds import ANY, DATA, NUMBERS, OPAQUE, Kinds
+from callsheet.frontends.python.program import ltp_function
 from callsheet.frontends.python.source import dotted, walk
 from callsheet.ir import expression as ir
 from callsheet.ir.expr import Literal
@@ -403,6 +404,8 @@ class Lowering:
             raise NotSimple
         if name == "str" and len(node.args) == 1 and not node.keywords:
             return ir.Call("pystr", (self.lower(node.args[0]),), (), span)
+        if name in {"now", "today"} and not node.args and not node.keywords:
+            return ir.Call(name, (), (), span)
         if name == "repr" and len(node.args) == 1:
             return ir.Call("pyrepr", (self.lower(node.args[0]),), (), span)
         if name not in _SAME or (name in _LAZY and not taken):
@@ -441,6 +444,10 @@ class Lowering:
         return ir.Lambda((parameter,), body, self.span(value))
 
     def _of_module(self, node: ast.Call, name: str, span: Span | None) -> Expression:
+        if (function := ltp_function(name)) is not None:
+            arguments = tuple(self.lower(one, taken=True) for one in node.args)
+            named = tuple((word.arg or "", self.lower(word.value)) for word in node.keywords)
+            return ir.Call(function, arguments, named, span)
         if name == "datetime.timedelta" and node.keywords and not node.args:
             known = {"days", "hours", "minutes", "seconds", "weeks"}
             if all(word.arg in known for word in node.keywords):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from callsheet.frontends.python import core
+from callsheet.frontends.python.program import OF_LTP
 from callsheet.frontends.python.source import dotted, own_nodes, parameters_of, walk
 
 ANY, OPAQUE, DATA = "any", "opaque", "data"
@@ -34,6 +35,7 @@ _BY_FUNCTION: Final[Mapping[str, str]] = {
     "format": "str", "min": ANY, "max": ANY, "next": ANY, "divmod": "tuple", "pow": "number", "hash": "int",
     "json.loads": DATA, "json.dumps": "str", "re.findall": "list", "re.split": "list", "re.sub": "str",
     "re.escape": "str", "math.ceil": "int", "math.floor": "int", "math.sqrt": "float", "math.isnan": "bool",
+    "now": "date", "today": "date",
     "datetime.datetime.now": "date", "datetime.datetime.fromisoformat": "date", "datetime.date.today": "date",
     "datetime.date.fromisoformat": "date", "datetime.timedelta": "date", "datetime.datetime": "date",
     "datetime.date": "date", "datetime.datetime.strptime": "date", "datetime.datetime.today": "date",
@@ -65,6 +67,9 @@ _OF_OPAQUE: Final = frozenset(
 )  # fmt: skip
 """Methods of opaque objects whose results are plain values."""
 
+
+_OF_LTP: Final = {"str": "str", "match": "bool", "date": "date", "datetime": "date"}
+"""The functions of LTP text whose results are of one kind."""
 
 _PUTS: Final = frozenset({"append", "add", "insert", "extend", "appendleft", "update", "setdefault"})
 """Methods that put their arguments into a container."""
@@ -436,7 +441,7 @@ class Kinds:
             kind = _BY_METHOD.get(method, OPAQUE)
             is_data = kind == ANY and holder == DATA and {self.of(one) for one in node.args} <= _OF_JSON
             return DATA if is_data else kind
-        return OPAQUE
+        return _OF_LTP.get(name.rpartition(".")[2], ANY) if name.startswith(f"{OF_LTP}.") else OPAQUE
 
     def _function(self, name: str) -> str:
         """What a pure function of the program returns, its arguments being any values."""

@@ -116,7 +116,7 @@ class Loops(Values):
         stack: list[tuple[ast.AST, bool]] = [(one, False) for one in node.body]
         while stack:
             one, inner = stack.pop()
-            if isinstance(one, (ast.Return, ast.Raise, ast.Yield, ast.YieldFrom)) or (
+            if isinstance(one, (ast.Return, ast.Raise, ast.Assert, ast.Yield, ast.YieldFrom)) or (
                 isinstance(one, ast.Break) and not inner
             ):
                 return

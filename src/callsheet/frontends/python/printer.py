@@ -16,11 +16,12 @@ from datetime import date, datetime
 from typing import Final, NoReturn, cast
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Span
-from callsheet.frontends.python.code_printer import links_of
+from callsheet.frontends.python.calls_printer import CHECKS
+from callsheet.frontends.python.code_printer import comments_of, links_of
 from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR, Exceptions, exception_name
 from callsheet.frontends.python.reader import read_python
-from callsheet.frontends.python.statements_printer import StatementsPrinter, comments_of
-from callsheet.frontends.python.tree_questions import all_variables
+from callsheet.frontends.python.statements_printer import StatementsPrinter
+from callsheet.frontends.python.tree_questions import all_variables, is_cast, lenient_variables
 from callsheet.frontends.python.values_printer import (
     NotPython,
     ValuesPrinter,
@@ -36,7 +37,6 @@ _INDENT: Final = "    "
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _NUMBERED: Final = re.compile(r"^(error|item)_\d+$")
 """Names that the reader of Python makes."""
-CHECKS: Final = "Python does not check this type"
 
 
 def print_python(plan: Plan) -> tuple[str, tuple[Diagnostic, ...]]:
@@ -85,6 +85,9 @@ class ProgramPrinter:
         blocks = (of.body, *(one.body for one in of.plans))
         self.links = frozenset(name for one in blocks for name in links_of(one))
         """Variables that say which others share objects."""
+        self.texts_of_errors = lenient_variables(blocks)
+        """Variables of which a failure is read as its text alone."""
+        self.casts = {is_cast(each) for one in blocks for each in tree.statements(one)}
         self.main = _main_name(of)
         self.helpers = {self.main, *(one.name for one in of.plans)}
         tools = {one.tool.lower() for one in tree.acts(of)}
@@ -148,8 +151,6 @@ class ProgramPrinter:
         return [*lines, f"async def {one.name}({head}):", *self._body(one.body, is_main=False)]
 
     def _about_input(self, one: tree.Input) -> Iterator[str]:
-        if one.is_secret:
-            raise NotPython(f"that the input ${one.name} is secret", "give its value with --secret", one.span)
         if self.names[one.name] != one.name:
             raise NotPython(f"an input called {one.name}", "give the input another name", one.span)
         yield from comments_of(one.comments, "")
@@ -158,6 +159,9 @@ class ProgramPrinter:
 
     def _input(self, one: tree.Input) -> str:
         kind = "" if one.type is types.Basic.JSON else f": {self._type(one.type)}"
+        if one.is_secret:
+            self.uses.add("Secret")
+            kind = f": Secret[{kind[2:]}]" if kind else ": Secret"
         if one.is_required:
             return f"{self.names[one.name]}{kind}"
         return f"{self.names[one.name]}{kind}{' = ' if kind else '='}{self._default(one)}"
@@ -196,11 +200,33 @@ class ProgramPrinter:
                 return "dict" if value is types.Basic.JSON else f"dict[str, {self._type(value)}]"
             case types.Maybe(of=inner):
                 return f"{self._type(inner)} | None"
+            case types.Named(name=name):
+                found = self.tree.named_types.get(name)
+                if found is None:
+                    raise NotPython(f"the type {name}", "declare it: TYPE … = {…}")
+                return self._record(name, found)
+            case types.Record():
+                return self._record(self.helper_name("Record"), of)
             case types.OneOf(values=values):
                 self.values.imports.setdefault("typing", set()).add("Literal")
                 return f"Literal[{', '.join(map(repr, values))}]"
-            case _:
-                raise NotPython(f"the type {types.type_text(of)}", "write dict, or keep the plan as LTP text")
+
+    def _record(self, name: str, of: types.Record) -> str:
+        """The name of the class that a record is."""
+        if name in self.definitions:
+            return name
+        may_lack = any(isinstance(kind, types.Maybe) for _, kind in of.fields)
+        self.values.imports.setdefault("typing", set()).update(("TypedDict", "NotRequired")[: 1 + may_lack])
+        lines = [f"class {name}(TypedDict):"]
+        for field, kind in of.fields:
+            if not _IDENTIFIER.fullmatch(field) or keyword.iskeyword(field):
+                raise NotPython(f"a record with the field {field}", "write dict")
+            written = self._type(kind)
+            lines.append(
+                f"{_INDENT}{field}: {f'NotRequired[{written}]' if isinstance(kind, types.Maybe) else written}"
+            )
+        self.definitions[name] = "\n".join(lines if of.fields else [*lines, f"{_INDENT}pass"])
+        return name
 
     # ------------------------------------------------------------ blocks
 

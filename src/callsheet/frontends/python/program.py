@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from callsheet.diagnostics import did_you_mean
+from callsheet.frontends.expressions.names import FUNCTIONS, VERSION_1
 from callsheet.frontends.python.definitions import name_factories
 from callsheet.frontends.python.error_values import GROUP, error_fields, raised_with_cause, uses_errors
 from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR, Exceptions, kind_of
@@ -92,6 +93,8 @@ FORBIDDEN: Final[Mapping[str, str]] = {
 """Built-in names that a plan may not use, and the way out."""
 
 _BUILT_IN: Final = frozenset(dir(builtins)) | {"__name__", "__file__"}
+OF_LTP: Final = "callsheet.ltp"
+"""The module whose functions are those of LTP text, with its meaning: `ltp.match(pattern, text)`."""
 IN_SCOPE: Final = frozenset({TOOL_ERROR, DENIED, "now", "today", "note", "undo", "replan"})
 """Names that a plan has without an import, and that are no tools."""
 
@@ -131,6 +134,16 @@ BINDINGS: Final[Mapping[str, Binding]] = {
     "agent": Binding("AGENT_SOLVE", (("goal", "goal"), ("tools", "tools"), ("max_turns", "max_turns"))),
 }
 """The operations of callsheet as async functions, unless a tool of that name is in the catalogue."""
+
+
+def ltp_function(name: str) -> str | None:
+    """The function of LTP text that an imported name is; None for all others.
+
+    >>> ltp_function("callsheet.ltp.v1.path"), ltp_function("callsheet.ltp.search")
+    ('v1.path', None)
+    """
+    module, dot, function = name.partition(f"{OF_LTP}.")
+    return function if dot and not module and function in FUNCTIONS | VERSION_1 else None
 
 
 def said(meant: Sequence[str]) -> str:
@@ -411,6 +424,9 @@ class _Reader:
                         f"`from {module} import *` says no names",
                         "remove it: tools are in scope without an import",
                     )
+                if (module, each.name) == ("callsheet", "ltp"):
+                    self.modules[each.asname or each.name] = OF_LTP
+                    continue
                 if each.asname and each.asname != each.name:
                     raise Refused(
                         "PYT010",

@@ -9,13 +9,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import date, datetime, timedelta
 from functools import cached_property
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, cast
 
 from callsheet.diagnostics import Severity, Span
 from callsheet.frontends.pure_code.refusals import judged
 from callsheet.frontends.python import core
+from callsheet.frontends.python.annotations import Annotations, is_moment, moment
 from callsheet.frontends.python.blocks import Blocks
 from callsheet.frontends.python.changed_constants import ConstantChanged, moved_into_main
 from callsheet.frontends.python.changes import (
@@ -49,11 +49,18 @@ from callsheet.frontends.python.mixed_calls import mixed_calls_as_one, spread_ca
 from callsheet.frontends.python.module import Within, hoist_imports, needed_part
 from callsheet.frontends.python.parameters import semaphores_of_objects, settle_parameters
 from callsheet.frontends.python.products import guard_functions
-from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signature, read_program
+from callsheet.frontends.python.program import (
+    BINDINGS,
+    Binding,
+    Program,
+    Signature,
+    ltp_function,
+    read_program,
+)
 from callsheet.frontends.python.recursion import Copies, depth_of
 from callsheet.frontends.python.scope import Names, Scope
 from callsheet.frontends.python.setters import setters_as_methods
-from callsheet.frontends.python.source import Refused, Text, dotted, walk
+from callsheet.frontends.python.source import Refused, Text, walk
 from callsheet.frontends.python.started_in_loops import collect_tasks
 from callsheet.frontends.python.statements import Translator
 from callsheet.frontends.python.timeouts import loop_times_as_moments
@@ -62,7 +69,6 @@ from callsheet.frontends.unseen import hidden_characters
 from callsheet.frontends.values.reader import ParseResult
 from callsheet.ir import tree, types
 from callsheet.ir.expr import JSON
-from callsheet.ir.inputs import duration_text
 from callsheet.ir.plan import Order, Plan
 from callsheet.ir.tree_edits import plan_of_tree, with_ids
 
@@ -211,6 +217,7 @@ class _Compiler:
 
     def __init__(self, program: Program, source: Text, names: Names, nodes: Sequence[ast.AST]) -> None:
         self.program, self.source, self.names, self.nodes = program, source, names, nodes
+        self.annotations = Annotations(program.definitions, program.resolved)
         self.ids = Ids()
         self.plan_names: dict[int, str] = {}
         self.done: dict[int, tuple[core.Function, Translator]] = {}
@@ -235,7 +242,13 @@ class _Compiler:
         body = self._blocks(main, translator, is_main=True)
         self._check_pure_code()
         made = with_ids(
-            tree.Tree(body, inputs, plans=plans, result=_type(main.node.returns, self.program.resolved))
+            tree.Tree(
+                body,
+                inputs,
+                plans=plans,
+                result=self.annotations.type(main.node.returns),
+                types=tuple(self.annotations.records.items()),
+            )
         )
         goal = " ".join((program.about or "").split()) or None
         return replace(plan_of_tree(made, goal=goal), in_python=True)
@@ -262,6 +275,14 @@ class _Compiler:
         if not program.computed:
             return
         definitions = list(dict.fromkeys(program.computed_definitions.values()))
+        for one in (node for each in (*definitions, *program.computed) for node in walk(each)):
+            if isinstance(one, ast.Attribute) and ltp_function(program.resolved(one) or "") is not None:
+                raise Refused(
+                    "PYT026",
+                    one,
+                    f"{ast.unparse(one)} stands in code that only Python's own functions may compute",
+                    "give its result a name in a line of its own, and compute with that",
+                )
         names = [name for _, made in self.done.values() for name in made.bound]
         found = judged(ast.Module([*definitions, *program.computed], []), names)
         if found:
@@ -406,21 +427,22 @@ class _Compiler:
         )
 
     def _input(self, name: str, main: core.Function) -> tree.Input:
-        kind = _type(main.annotations.get(name), self.program.resolved) or types.Basic.JSON
+        annotation, is_secret = self.annotations.revealed(main.annotations.get(name))
+        kind = self.annotations.type(annotation) or types.Basic.JSON
         place = next(
             (one for one in walk(main.node.args) if isinstance(one, ast.arg) and one.arg == name), None
         )
         span = self.source.span(place)
         if name not in main.defaults:
-            return tree.Input(name, kind, span=span)
+            return tree.Input(name, kind, is_secret=is_secret, span=span)
         default = main.defaults[name]
         try:
             value: Any = ast.literal_eval(with_constants(default, self.program.definitions))
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             value = ...
             bare = kind.of if isinstance(kind, types.Maybe) else kind
-            if isinstance(bare, types.Basic) and bare in _MOMENTS.values():
-                value = _moment(default, bare, self.program.resolved)
+            if isinstance(bare, types.Basic) and is_moment(bare):
+                value = moment(default, bare, self.program.resolved)
         if not _is_json(value):
             raise Refused(
                 "PYT019",
@@ -432,7 +454,7 @@ class _Compiler:
             )
         if value is None and not isinstance(kind, types.Maybe) and kind is not types.Basic.JSON:
             kind = types.Maybe(kind)
-        return tree.Input(name, kind, cast("JSON", value), is_required=False, span=span)
+        return tree.Input(name, kind, cast("JSON", value), is_required=False, is_secret=is_secret, span=span)
 
 
 def _is_json(value: object) -> bool:
@@ -444,84 +466,3 @@ def _is_json(value: object) -> bool:
         pairs = cast("dict[object, object]", value)
         return all(isinstance(key, str) for key in pairs) and all(map(_is_json, pairs.values()))
     return False
-
-
-_BASIC = {
-    "str": types.Basic.STR,
-    "int": types.Basic.INT,
-    "float": types.Basic.FLOAT,
-    "bool": types.Basic.BOOL,
-}
-
-
-_MOMENTS = {
-    "datetime.date": types.Basic.DATE,
-    "datetime.datetime": types.Basic.DATETIME,
-    "datetime.timedelta": types.Basic.DURATION,
-}
-
-_Resolved: TypeAlias = Callable[[ast.AST], "str | None"]
-"""Gives the full name of what was imported."""
-
-
-def _moment(node: ast.expr, kind: types.Basic, resolved: _Resolved) -> str | None:
-    """The text of a constant date, datetime or duration of this type; None for all else."""
-    if not isinstance(node, ast.Call):
-        return None
-    try:
-        given = [ast.literal_eval(one) for one in node.args]
-        named = {word.arg or "": ast.literal_eval(word.value) for word in node.keywords}
-        called = resolved(node.func) or ""
-        made = _CONSTANT_MOMENTS[called](*given, **named)
-    except (KeyError, ValueError, TypeError, SyntaxError, OverflowError, MemoryError, RecursionError):
-        return None
-    if _MOMENTS[called.removesuffix(".fromisoformat")] is not kind:
-        return None
-    return duration_text(made) if isinstance(made, timedelta) else made.isoformat()
-
-
-_CONSTANT_MOMENTS: Mapping[str, Callable[..., date | timedelta]] = {
-    "datetime.date": date,
-    "datetime.datetime": datetime,
-    "datetime.timedelta": timedelta,
-    "datetime.date.fromisoformat": date.fromisoformat,
-    "datetime.datetime.fromisoformat": datetime.fromisoformat,
-}
-
-
-def _type(node: ast.expr | None, resolved: _Resolved) -> types.Type | None:  # noqa: PLR0911
-    """The type that an annotation says, as far as a plan's types go; None if it says another one."""
-    match node:
-        case ast.Name(id=name) if name in _BASIC:
-            return _BASIC[name]
-        case ast.Name() | ast.Attribute() if resolved(node) in _MOMENTS:
-            return _MOMENTS[resolved(node) or ""]
-        case ast.Name(id="list") | ast.Attribute(attr="List") | ast.Name(id="List"):
-            return types.ListOf(types.Basic.JSON)
-        case ast.Name(id="dict") | ast.Name(id="Dict"):
-            return types.DictOf(types.Basic.JSON)
-        case ast.Constant(value=str() as text):
-            try:
-                return _type(ast.parse(text, mode="eval").body, resolved)
-            except SyntaxError:
-                return None
-        case ast.Subscript(value=value, slice=inner):
-            name = (dotted(value) or "").split(".")[-1]
-            if name in {"list", "List", "Sequence", "Iterable"}:
-                return types.ListOf(_type(inner, resolved) or types.Basic.JSON)
-            if name in {"dict", "Dict", "Mapping"} and isinstance(inner, ast.Tuple) and len(inner.elts) == 2:
-                return types.DictOf(_type(inner.elts[1], resolved) or types.Basic.JSON)
-            if name == "Optional":
-                made = _type(inner, resolved)
-                return None if made is None else types.Maybe(made)
-            if name == "Literal":
-                parts = inner.elts if isinstance(inner, ast.Tuple) else [inner]
-                values = [one.value for one in parts if isinstance(one, ast.Constant)]
-                if len(values) == len(parts) and all(isinstance(one, (str, int, bool)) for one in values):
-                    return types.OneOf(tuple(cast("list[str | int | bool]", values)))
-            return None
-        case ast.BinOp(left=left, op=ast.BitOr(), right=ast.Constant(value=None)):
-            made = _type(left, resolved)
-            return None if made is None else types.Maybe(made)
-        case _:
-            return None

@@ -9,12 +9,21 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, cast
 
+from callsheet.diagnostics import did_you_mean
+from callsheet.frontends.expressions.names import FUNCTIONS, VERSION_1
 from callsheet.frontends.python import core
 from callsheet.frontends.python.atomicity import methods_of
 from callsheet.frontends.python.definitions import is_built_in
 from callsheet.frontends.python.error_values import collections_of_errors
 from callsheet.frontends.python.failures import Failures
-from callsheet.frontends.python.program import FORBIDDEN, Program, says_look_alone
+from callsheet.frontends.python.program import (
+    FORBIDDEN,
+    OF_LTP,
+    Program,
+    ltp_function,
+    said,
+    says_look_alone,
+)
 from callsheet.frontends.python.source import (
     Refused,
     dotted,
@@ -480,6 +489,12 @@ class Scope:
                 node,
                 f"{held} holds functions that call tools, and what it gives is called without await",
                 "write await before the call",
+            )
+        if (resolved or "").startswith(f"{OF_LTP}.") and ltp_function(resolved or "") is None:
+            name, known = ast.unparse(node.func), [f"ltp.{one}" for one in sorted(FUNCTIONS | VERSION_1)]
+            meant = said(did_you_mean(name, known))
+            raise Refused(
+                "PYT008", node, f"LTP text has no function {name}", meant or f"it has {', '.join(known)}"
             )
         if isinstance(node.func, ast.Name):
             self._check_called(node, node.func.id)

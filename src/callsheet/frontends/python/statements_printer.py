@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import ast
-import keyword
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, assert_never
 
 from callsheet.diagnostics import Span
-from callsheet.frontends.python.code_printer import CodePrinter
-from callsheet.frontends.python.program import BINDINGS, Binding
+from callsheet.frontends.python.calls_printer import CHECKS, CallsPrinter
+from callsheet.frontends.python.code_printer import comments_of, unparsed
 from callsheet.frontends.python.tree_questions import (
     binds,
     cannot_fail,
+    is_cast,
     own_statements,
     single_call,
     with_element,
@@ -36,13 +36,11 @@ if TYPE_CHECKING:
     from callsheet.frontends.python.printer import ProgramPrinter
 
 _INDENT: Final = "    "
-_OPERATIONS: Final = {binding.tool: (name, binding) for name, binding in BINDINGS.items()}
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 ITEMS: Final = (
     "a failed item ends Python's loop at once, and items run one after another; in LTP all items run"
 )
 ARGUMENTS: Final = "Python computes the arguments of all calls before the first starts; in LTP each by itself"
-CHECKS: Final = "Python does not check this type"
 WAITS: Final = "how long to wait between attempts is set by the run in LTP, and is written out in Python"
 ROUNDS: Final = (
     "running out of rounds fails as an assertion in Python; in LTP as a failure of the kind ROUNDS"
@@ -54,7 +52,7 @@ ENDS: Final = "the message of TERMINATE is an answer in Python"
 LEAVES: Final = "ON_FAIL TERMINATE is a failure of the kind Exception in Python"
 
 
-class StatementsPrinter(CodePrinter):
+class StatementsPrinter(CallsPrinter):
     """Prints the statements of one function."""
 
     def __init__(self, of: ProgramPrinter, *, is_main: bool, given: str | None = None) -> None:
@@ -64,8 +62,10 @@ class StatementsPrinter(CodePrinter):
         """The variable that YIELD sets; None where no item is around, or where YIELD returns or appends."""
         self.yields: list[str] = []
         """What stands for YIELD: `return`, or a list to append to."""
-        self.before_next: list[str | None] = []
+        self.before_next: list[tuple[str, ...]] = []
         """What stands before `continue` in the loops around."""
+        self.cast: list[tree.Statement] = []
+        """The casts of version 1 that stand in the `else` of what they cast."""
         self.guards = 0
         """How many `try` stand around."""
 
@@ -90,15 +90,19 @@ class StatementsPrinter(CodePrinter):
 
     def _statement(self, one: tree.Statement, after: tree.Block, indent: str) -> Iterator[str]:  # noqa: PLR0912
         recovery = tree.recovery_of(one)
-        if recovery is not None and not isinstance(one, tree.Try):
-            yield from self._recovered(one, recovery, indent)
+        is_block = isinstance(one, tree.Try)
+        if recovery is not None and (not is_block or recovery.remedy is not None):
+            yield from self._recovered(one, recovery, after, indent)
             return
-        self.values.kept -= {*tree.variables_set(one)}
+        if one in self.cast:
+            return
+        if not isinstance(one, (tree.Let, tree.Assign)):  # whose values may read what they set
+            self.values.kept -= {*tree.variables_set(one)}
         match one:
             case tree.Act(tool="FORMAT", positional=(value,), named=()) if is_text(value):
                 yield f"{indent}{self._stored(one.into, self.text(value))}"
             case tree.Act() | tree.Invoke():
-                yield f"{indent}{self._stored(one.into, ast.unparse(ast.Await(self.call(one))))}"
+                yield f"{indent}{self._stored(one.into, unparsed(ast.Await(self.call(one))))}"
             case tree.Compute():
                 yield from self._compute(one, after, indent)
             case tree.Let(name=name) | tree.Assign(name=name) if name in self.of.links:
@@ -107,8 +111,10 @@ class StatementsPrinter(CodePrinter):
                 if kind is not None:
                     self.of.remark(CHECKS, one.span)
                 yield f"{indent}{self.names[name]} = {self.text(value)}"
+                self.values.kept.discard(name)
             case tree.Assign(name=name, value=value):
                 yield f"{indent}{self.names[name]} = {self.text(value)}"
+                self.values.kept.discard(name)
             case tree.Require(condition=condition, message=message):
                 said = "" if message is None else f", {self.text(message)}"
                 yield f"{indent}assert {self.text(condition)}{said}"
@@ -126,72 +132,11 @@ class StatementsPrinter(CodePrinter):
             case tree.Repeat():
                 yield from self._repeat(one, indent)
             case tree.Try():
-                self.guards += 1
-                body = self.lines(one.body, indent + _INDENT)
-                self.guards -= 1
-                yield from self._try(one.recovery, body, indent, one.span)
+                yield from self._guarded(one, indent)
             case tree.Parallel(members=members):
                 yield from self._parallel(members, indent)
             case _:
                 assert_never(one)
-
-    def text(self, value: Expression) -> str:
-        """An expression as text."""
-        return unparsed(self.values.value(value))
-
-    def _stored(self, into: tree.Into | None, text: str) -> str:
-        if into is None:
-            return text
-        if into.type is not None:
-            self.of.remark(CHECKS, into.span)
-        return f"{self.names[into.name]} = {text}"
-
-    # ------------------------------------------------------------ calls
-
-    def call(self, one: tree.Act | tree.Invoke) -> ast.Call:
-        """A call, without await."""
-        if isinstance(one, tree.Invoke):
-            named = [ast.keyword(self.names[name], self.values.value(value)) for name, value in one.named]
-            return ast.Call(ast.Name(one.plan, ast.Load()), [], named)
-        known = _OPERATIONS.get(one.tool)
-        if known is not None:
-            made = self._operation(one, *known)
-            if made is not None:
-                self.of.uses.add(known[0])
-                return made
-        name = one.tool.lower()
-        name = f"{name}_" if keyword.iskeyword(name) else name
-        plain = [
-            ast.keyword(key, self.values.value(value))
-            for key, value in one.named
-            if _IDENTIFIER.fullmatch(key) and not keyword.iskeyword(key)
-        ]
-        if len(plain) < len(one.named):
-            odd = next(
-                key for key, _ in one.named if not _IDENTIFIER.fullmatch(key) or keyword.iskeyword(key)
-            )
-            raise NotPython(f"an argument called {odd}", "keep this plan as LTP text", one.span)
-        positional = [self.values.value(value) for value in one.positional]
-        return ast.Call(ast.Name(name, ast.Load()), positional, plain)
-
-    def _operation(self, one: tree.Act, name: str, binding: Binding) -> ast.Call | None:
-        """A call of an operation of callsheet by its name in Python; None if it takes these otherwise."""
-        by_place = [python for python, ltp in binding.parameters if not ltp]
-        by_name = {ltp: python for python, ltp in binding.parameters if ltp}
-        if len(one.positional) > len(by_place) or any(key not in by_name for key, _ in one.named):
-            return None
-        first = [python for python, _ in binding.parameters][: len(one.positional)]
-        if by_place[: len(one.positional)] == first:
-            positional = [self.values.value(value) for value in one.positional]
-            words = list[ast.keyword]()
-        else:
-            positional = []
-            words = [
-                ast.keyword(key, self.values.value(value))
-                for key, value in zip(by_place, one.positional, strict=False)
-            ]
-        words += [ast.keyword(by_name[key], self.values.value(value)) for key, value in one.named]
-        return ast.Call(ast.Name(name, ast.Load()), positional, words)
 
     # ------------------------------------------------------------ words
 
@@ -218,8 +163,7 @@ class StatementsPrinter(CodePrinter):
             case tree.Word.BREAK:
                 yield f"{indent}break"
             case tree.Word.CONTINUE:
-                if self.before_next and self.before_next[-1]:
-                    yield f"{indent}{self.before_next[-1]}"
+                yield from (f"{indent}{line}" for line in (self.before_next[-1] if self.before_next else ()))
                 yield f"{indent}continue"
             case tree.Word.WAIT:
                 self.of.needs_asyncio = True
@@ -281,17 +225,21 @@ class StatementsPrinter(CodePrinter):
 
     # ------------------------------------------------------------ failures
 
-    def _recovered(self, one: tree.Statement, recovery: tree.Recovery, indent: str) -> Iterator[str]:
-        bare = replace(one, recovery=None)  # pyright: ignore[reportCallIssue, reportArgumentType]
+    def _recovered(
+        self, one: tree.Statement, recovery: tree.Recovery, after: tree.Block, indent: str
+    ) -> Iterator[str]:
+        none = tree.Recovery() if isinstance(one, tree.Try) else None
+        bare = replace(one, recovery=none)  # pyright: ignore[reportCallIssue, reportArgumentType]
         again, recovery = recovery.again, replace(recovery, again=None)
-        if isinstance(bare, tree.Foreach) and again is None and recovery == tree.Recovery(remedy=tree.Skip()):
-            yield from self._for(bare, indent, skips=True)
-            return
+        skips = isinstance(bare, tree.Foreach) and isinstance(recovery.remedy, tree.Skip) and again is None
+        recovery = replace(recovery, remedy=None) if skips else recovery
         is_alone = recovery == tree.Recovery()
         inner = indent if is_alone else indent + _INDENT
         self.guards += 1
-        if again is None:
-            body = list(self._statement(bare, (), inner))
+        if skips and isinstance(bare, tree.Foreach):
+            body = list(self._for(bare, inner, skips=True))
+        elif again is None:
+            body = list(self._statement(bare, (), inner)) or [f"{inner}pass"]
         else:
             attempted = list(self._statement(bare, (), inner + _INDENT + _INDENT))
             body = list(self._attempts(again, attempted, inner, one.span))
@@ -299,63 +247,96 @@ class StatementsPrinter(CodePrinter):
         if is_alone:
             yield from body
             return
-        names = tree.variables_set(one)
-        caught = "Exception"
-        match recovery.remedy:
-            case None:
-                yield from self._try(recovery, body, indent, one.span)
-                return
-            case tree.Use(value=value):
-                handled = [f"{indent}{_INDENT}{self.names[name]} = {self.text(value)}" for name in names]
-            case tree.GoOn():
-                self.of.remark(GOES_ON, one.span)
-                self.values.kept |= {*names}
-                error = free_name("error", self.names.values())
-                handled = [f"{indent}{_INDENT}{self.names[name]} = {error}" for name in names]
-                caught = f"Exception as {error}" if names else caught
-            case tree.Leave(values=values) if self.is_main and not self.guards:
-                self.of.remark(LEAVES, one.span)
-                handled = [f"{indent}{_INDENT}raise{f' Exception({self._joined(values)})' if values else ''}"]
-            case tree.Leave() | tree.Skip():
-                word = "SKIP" if isinstance(recovery.remedy, tree.Skip) else "TERMINATE"
-                raise NotPython(f"ON_FAIL {word} here", "an ON_FAIL block, or ON_FAIL USE (value)", one.span)
-            case _:
-                assert_never(recovery.remedy)
-        if isinstance(one, tree.Foreach) and not isinstance(recovery.remedy, tree.Leave):
-            raise NotPython(
-                "ON_FAIL of a loop's items", "handle the failure inside the loop's body", one.span
-            )
+        if recovery.remedy is None:
+            yield from self._try(recovery, body, indent, one.span)
+            return
+        caught, handled = self._remedy(one, recovery.remedy, after, indent)
         yield f"{indent}try:"
         yield from body
         yield f"{indent}except {caught}:"
         yield from handled or [f"{indent}{_INDENT}pass"]
+        if isinstance(recovery.remedy, tree.GoOn) and after and is_cast(after[0]) in tree.variables_set(one):
+            yield f"{indent}else:"
+            yield from self._statement(after[0], (), indent + _INDENT)
+            self.cast.append(after[0])
         if recovery.final is not None:
             yield f"{indent}finally:"
             yield from self.lines(recovery.final, indent + _INDENT)
 
+    def _remedy(
+        self, one: tree.Statement, remedy: tree.Remedy, after: tree.Block, indent: str
+    ) -> tuple[str, list[str]]:
+        """What is caught where a remedy stands, and the lines that handle it."""
+        caught, handled, names = "Exception", list[str](), tree.variables_set(one)
+        match remedy:
+            case tree.Use(value=value):
+                handled = [f"{indent}{_INDENT}{self.names[name]} = {self.text(value)}" for name in names]
+            case tree.GoOn():
+                self.of.remark(GOES_ON, one.span)
+                texts = self.of.texts_of_errors - self.of.casts | {is_cast(one) for one in after[:1]}
+                self.values.kept |= {*names} - texts
+                error = free_name("error", self.names.values())
+                for name in names:
+                    kept = f"str({error})" if name in texts else error
+                    handled.append(f"{indent}{_INDENT}{self.names[name]} = {kept}")
+                caught = f"Exception as {error}" if names else caught
+            case tree.Leave(values=values) if self.is_main and not self.guards:
+                self.of.remark(LEAVES, one.span)
+                handled = [f"{indent}{_INDENT}raise{f' Exception({self._joined(values)})' if values else ''}"]
+            case tree.Leave(values=values) if self.is_main:
+                self.of.remark(ENDS, one.span)
+                handled = [f"{indent}{_INDENT}return{f' {self._joined(values)}' if values else ''}"]
+            case tree.Leave() | tree.Skip():
+                word = "SKIP" if isinstance(remedy, tree.Skip) else "TERMINATE"
+                raise NotPython(f"ON_FAIL {word} here", "an ON_FAIL block, or ON_FAIL USE (value)", one.span)
+            case _:
+                assert_never(remedy)
+        return caught, handled
+
+    def _guarded(self, one: tree.Try, indent: str) -> Iterator[str]:
+        again, recovery = one.recovery.again, replace(one.recovery, again=None)
+        inner = indent if recovery == tree.Recovery() else indent + _INDENT
+        self.guards += 1
+        if again is None:
+            body = self.lines(one.body, inner)
+        else:
+            self._check_stays(one.body, one.span)
+            attempted = self.lines(one.body, inner + _INDENT + _INDENT)
+            body = list(self._attempts(again, attempted, inner, one.span))
+        self.guards -= 1
+        yield from body if inner == indent else self._try(recovery, body, indent, one.span)
+
+    def _check_stays(self, block: tree.Block, span: Span | None) -> None:
+        """Raise NotPython for a block with BREAK or CONTINUE: the loop of attempts would take them."""
+        if any(
+            isinstance(each, tree.Say) and each.word in (tree.Word.BREAK, tree.Word.CONTINUE)
+            for each in own_statements(block)
+        ):
+            raise NotPython("@RETRY of a block that BREAK or CONTINUE leaves", "retry the call itself", span)
+
     def _attempts(
         self, again: tree.Again, attempted: list[str], indent: str, span: Span | None
     ) -> Iterator[str]:
-        """`@RETRY`, as a loop that is left after the first attempt that succeeds."""
+        """`@RETRY`, as a loop that is left after the first attempt that succeeds, and in no other way."""
         self.of.needs_asyncio = True
         attempt = self.of.helper_name("attempt")
         if again.delay is None or again.backoff is None:
             self.of.remark(WAITS, span)
         delay = 1 if again.delay is None else again.delay
-        growth = f" * {again.backoff} ** {attempt}" if again.backoff not in (None, 1) else ""
+        growth = f" * {again.backoff} ** ({attempt} - 1)" if again.backoff not in (None, 1) else ""
         inner = indent + _INDENT
-        yield f"{indent}for {attempt} in range({again.count + 1}):"
+        yield f"{indent}{attempt} = 0"
+        yield f"{indent}while True:"
         yield f"{inner}try:"
         yield from attempted
         yield f"{inner}{_INDENT}break"
         yield f"{inner}except Exception:"
-        yield f"{inner}{_INDENT}if {attempt} == {again.count}:"
+        yield f"{inner}{_INDENT}{attempt} += 1"
+        yield f"{inner}{_INDENT}if {attempt} > {again.count}:"
         yield f"{inner}{_INDENT}{_INDENT}raise"
         yield f"{inner}{_INDENT}await asyncio.sleep({delay}{growth})"
 
     def _try(self, recovery: tree.Recovery, body: list[str], indent: str, span: Span | None) -> Iterator[str]:
-        if recovery.remedy is not None:
-            raise NotPython("a remedy of a TRY", "an ON_FAIL block", span)
         if recovery.undo is not None:
             self.of.uses.add("undo")
             odd = next((tool for tool, _ in recovery.undo if not _IDENTIFIER.fullmatch(tool)), None)
@@ -365,8 +346,6 @@ class StatementsPrinter(CodePrinter):
             yield f"{indent}async with undo({inverses}):"
             yield from body
             return
-        if recovery.again is not None:
-            raise NotPython("@RETRY of a block", "a loop with try in it: for attempt in range(3): …", span)
         yield f"{indent}try:"
         yield from body
         for handler in recovery.handlers:
@@ -403,7 +382,7 @@ class StatementsPrinter(CodePrinter):
         around = indent + _INDENT * skips
         if one.into is None:
             self.yields.append("")
-            self.before_next.append(None)
+            self.before_next.append(())
             body = self.lines(one.body, around + _INDENT)
         else:
             if tree.Word.BREAK in words:
@@ -436,11 +415,11 @@ class StatementsPrinter(CodePrinter):
         """The body of a loop whose items give values, which are appended to a list."""
         if yields_once(block):
             self.yields.append(into)
-            self.before_next.append(None)
+            self.before_next.append(())
             return self.lines(block, indent + _INDENT)
         given = free_name(f"{into}_item", self.names.values())
         self.given = given
-        self.before_next.append(f"{into}.append({given})")
+        self.before_next.append((f"{into}.append({given})",))
         first = [f"{indent}{_INDENT}{given} = None"]
         last = [f"{indent}{_INDENT}{into}.append({given})"]
         return first + self.lines(block, indent + _INDENT) + last
@@ -516,12 +495,12 @@ class StatementsPrinter(CodePrinter):
     def _repeat(self, one: tree.Repeat, indent: str) -> Iterator[str]:
         inner = indent + _INDENT
         condition = "True" if one.while_ is None else self.text(one.while_)
-        has_next = any(
-            isinstance(each, tree.Say) and each.word is tree.Word.CONTINUE
-            for each in own_statements(one.body)
-        )
-        if has_next and (one.until is not None or one.every is not None):
-            raise NotPython("CONTINUE in a REPEAT with UNTIL", "write the rest of the round in ?IF", one.span)
+        last: list[str] = []
+        if one.until is not None:
+            last += [f"if {self.text(one.until)}:", f"{_INDENT}break"]
+        if one.every is not None:
+            self.of.needs_asyncio = True
+            last.append(f"await asyncio.sleep({self._seconds(one.every)})")
         rounds = free_name("rounds", self.names.values())
         if one.most is not None:
             self.of.remark(ROUNDS, one.span)
@@ -530,15 +509,10 @@ class StatementsPrinter(CodePrinter):
         if one.most is not None:
             yield f"{inner}assert {rounds} < {self.text(one.most)}, 'the loop ran out of rounds'"
             yield f"{inner}{rounds} += 1"
-        self.before_next.append(None)
+        self.before_next.append(tuple(last))
         yield from self.lines(one.body, inner)
         self.before_next.pop()
-        if one.until is not None:
-            yield f"{inner}if {self.text(one.until)}:"
-            yield f"{inner}{_INDENT}break"
-        if one.every is not None:
-            self.of.needs_asyncio = True
-            yield f"{inner}await asyncio.sleep({self._seconds(one.every)})"
+        yield from (f"{inner}{line}" for line in last)
 
     def _parallel(self, members: tree.Block, indent: str) -> Iterator[str]:
         self.of.uses.add("gather")
@@ -576,16 +550,3 @@ class StatementsPrinter(CodePrinter):
             yield f"{indent}{targets[0]}, = {waited}"
         else:
             yield f"{indent}{', '.join(targets)} = {waited}"
-
-
-def unparsed(node: ast.expr) -> str:
-    """The text of an expression of Python; raises NotPython where it cannot be written."""
-    try:
-        return ast.unparse(ast.fix_missing_locations(node))
-    except ValueError as error:  # a backslash in the braces of an f-string, before Python 3.12
-        raise NotPython(f"this text: {error}", "LET a variable of what stands in its braces") from None
-
-
-def comments_of(lines: Iterable[str], indent: str) -> list[str]:
-    """The comments before a statement."""
-    return [f"{indent}# {line}".rstrip() for line in lines]

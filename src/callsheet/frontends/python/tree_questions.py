@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Final
 
-from callsheet.frontends.expressions.names import METHOD_NAMES
+from callsheet.frontends.expressions.names import METHOD_NAMES, VERSION_1
+from callsheet.ir import Cast, tree
 from callsheet.ir import expression as ir
-from callsheet.ir import tree
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Expression, variables_in
 
@@ -146,3 +147,49 @@ def all_variables(of: tree.Tree) -> set[str]:
         if isinstance(one, tree.Invoke):
             found |= {name for name, _ in one.named}
     return found
+
+
+def lenient_variables(blocks: Iterable[tree.Block]) -> frozenset[str]:
+    """The variables of which a failure counts as the text of its error wherever they are read.
+
+    Functions of version 1 read it so, and `LET $x = v1.value($x)` makes it one.
+    """
+    leniently, settled, asked, otherwise = set[str](), set[str](), set[str](), set[str]()
+    for one in (each for block in blocks for each in tree.statements(block)):
+        nodes = list(tree.operands(one))
+        otherwise |= {*one.names} if isinstance(one, tree.Compute) else set()
+        match one:
+            case tree.Let(name=name, value=ir.Call(function=function, arguments=(ir.Variable(name=of),))) if (
+                name == of and function in VERSION_1
+            ):
+                settled.add(name)
+            case _:
+                pass
+        while nodes:
+            match node := nodes.pop():
+                case ir.Call(function=function, arguments=arguments) if function in VERSION_1:
+                    leniently |= {each.name for each in arguments if isinstance(each, ir.Variable)}
+                    nodes += (each for each in arguments if not isinstance(each, ir.Variable))
+                case (
+                    ir.Call(function="FAILED", arguments=(ir.Variable(name=name), *_))
+                    | ir.Field(target=ir.Variable(name=name))
+                ):
+                    asked.add(name)
+                case ir.Variable(name=name):
+                    otherwise.add(name)
+                case _:
+                    nodes += ir.children(node)
+    return frozenset((leniently - (otherwise - settled)) - asked)
+
+
+def is_cast(one: tree.Statement) -> str | None:
+    """The variable of `LET $x = v1.int($x)`, which leaves a failure as it is; None for all else."""
+    match one:
+        case tree.Let(name=name, value=ir.Call(function=function, arguments=(ir.Variable(name=of),))):
+            return name if name == of and function in _CASTS else None
+        case _:
+            return None
+
+
+_CASTS: Final = frozenset(f"v1.{one.value}" for one in Cast)
+"""The casts of version 1, which leave a failure as it is."""

@@ -32,7 +32,11 @@ _SAME: Final = FUNCTIONS - {
 _LISTED: Final = frozenset({"zip", "enumerate", "range", "reversed"})
 _VIEWS: Final = frozenset({"keys", "values", "items"})
 _TAKEN: Final = (
-    frozenset(dir(builtins)) | FUNCTIONS | set(BINDINGS) | IN_SCOPE | {"plan", "gather", "asyncio"}
+    frozenset(dir(builtins))
+    | FUNCTIONS
+    | set(BINDINGS)
+    | IN_SCOPE
+    | {"plan", "gather", "asyncio", "ltp", "Secret"}
 )
 """Names that no variable of a printed plan may have: they would hide what the plan calls."""
 
@@ -182,7 +186,7 @@ class ValuesPrinter:
         if known is None:
             return None
         name, field = known
-        if field == "message" or (field == "error" and name in self.kept):
+        if field in {"message", "error"}:
             return call_of("str", name_of(self.names[name]))
         if field == "kind":
             self.remark(KINDS, node.span)
@@ -371,14 +375,12 @@ class ValuesPrinter:
                 return call_of("str", *map(self._said, node.arguments))
             case "pyrepr":
                 return call_of("repr", *map(self.value, node.arguments))
-            case "str":
-                if not is_text(node.arguments[0]):
-                    self.remark(TEXTS, node.span)
+            case "str" if len(node.arguments) == 1 and is_text(node.arguments[0]):
                 return call_of("str", *map(self.value, node.arguments))
             case "now" | "today":
                 self.imports.setdefault("callsheet", set()).add(name)
                 return call_of(name)
-            case "date" | "datetime" if len(node.arguments) == 1 and not node.named:
+            case "date" | "datetime" if len(node.arguments) == 1 and is_text(node.arguments[0]):
                 self.imports.setdefault("datetime", set()).add(name)
                 function = ast.Attribute(name_of(name), "fromisoformat", ast.Load())
                 return ast.Call(function, [self.value(node.arguments[0])], [])
@@ -389,9 +391,19 @@ class ValuesPrinter:
             case "IS_EMPTY" if len(node.arguments) == 1:
                 return ast.UnaryOp(ast.Not(), self.value(node.arguments[0]))
             case _:
-                raise NotPython(
-                    f"the function {name}", "compute it in COMPUTE, or keep the plan as LTP text", node.span
-                )
+                return self._of_ltp(node)
+
+    def _of_ltp(self, node: ir.Call) -> ast.expr:
+        """A function that only LTP text has."""
+        self.imports.setdefault("callsheet", set()).add("ltp")
+        function = ast.Attribute(name_of("ltp"), node.function, ast.Load())
+        return ast.Call(function, [self._given(one) for one in node.arguments], self._named(node.named))
+
+    def _given(self, node: Expression) -> ast.expr:
+        if isinstance(node, ir.Variable) and node.name in self.kept:
+            what = f"${node.name}, which may be a failure, as a value"
+            raise NotPython(what, "ON_FAIL USE (value), or an ON_FAIL block", node.span)
+        return self.source(node)
 
     def _duration(self, node: ir.Call) -> ast.expr:
         self.imports.setdefault("datetime", set()).add("timedelta")
@@ -404,7 +416,7 @@ class ValuesPrinter:
                 except ValueError as error:
                     raise NotPython(f"this duration: {error}", "write 2d, 1h30m or 90s", node.span) from None
             case _:
-                raise NotPython("a duration that is read from a text", "duration(hours=…)", node.span)
+                return self._of_ltp(node)
 
 
 def timedelta_of(value: timedelta) -> ast.Call:

@@ -23,7 +23,12 @@ from callsheet.ir.tree import Input, Origin, Statement, SubPlan, Tree, all_state
 from callsheet.ir.tree_edits import plan_of_tree, with_ids
 from callsheet.ir.types import Record, Type
 
-_META = lazy.pattern(r"(ltp|id|title|goal):(?: |$)(.*)", re.DOTALL)
+_STATEMENT = lazy.pattern(
+    r"^[ \t]*(@[A-Za-z]\w*[ \t]*\(|\?(?:IF|FOREACH|REPEAT)\b|(?:LET|SET|INPUT)[ \t]+\$\w+|@PARALLEL[ \t]*\{)",
+    re.MULTILINE,
+)
+"""What only statements begin with."""
+_META = lazy.pattern(r"((?i:ltp)|id|title|goal):(?: |$)(.*)", re.DOTALL)
 _FENCE = lazy.pattern(r"^[ \t]*(?:```|~~~)[^\n`]*$", re.MULTILINE)
 _MARKER = lazy.pattern(r"^[ \t]*PLAN_(?:START|END)\b[ \t\r]*(?=$|#)", re.MULTILINE)
 _LARGE = 20_000
@@ -106,6 +111,10 @@ class Document(BlockReader):
         fence = _FENCE.search(text, 0, start)
         if any(not line.lstrip().startswith("#") for line in before):
             at = self.pos
+            lost = _STATEMENT.search(text, at, start)
+            if lost is not None:
+                message = f"a statement stands before # ltp: {VERSION_2}, and would be left out"
+                self.error("LTP003", message, lost.start(1), lost.end(1), help="put the header first")
             self.loose("LTP103", "this is not part of the plan and is ignored", at, start, "")
             self.pos = start
         if fence is not None:
@@ -130,7 +139,7 @@ class Document(BlockReader):
                 comments.append(line.rstrip())
                 continue
             name, content = found.groups()
-            if name == "ltp":
+            if name.lower() == "ltp":
                 if content.strip() != str(VERSION_2):
                     message = f"version {shown(content)!r} of the language is unknown"
                     self.error("LTP003", message, start, self.pos, help=f"write # ltp: {VERSION_2} once")

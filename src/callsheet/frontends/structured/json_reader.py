@@ -98,7 +98,7 @@ class _Reader:
     def fields(self, node: Mapping, table: dict[str, Field], what: str) -> Fields:
         """The fields of an object, whose names are checked."""
         found = Fields(node, table, self.report, what)
-        found.check_names(also=("depends_on",))
+        found.check_names(also=("depends_on",), is_strict=True)
         found.require(*(name for name, field in table.items() if field.is_required))
         waits = found.entry("depends_on")
         if waits is not None:
