@@ -12,14 +12,17 @@ from typing import cast
 
 from callsheet.authoring.compiler.answer_doubts import answers_sometimes, told_without_call
 from callsheet.authoring.compiler.answers import (
+    Lookup,
     nodes_of,
     program_in,
     with_imports,
+    with_lookups,
     with_own_names,
     with_results_awaited,
 )
 from callsheet.authoring.compiler.asking import NAME, Reading
 from callsheet.authoring.compiler.catalogue import by_fit
+from callsheet.authoring.compiler.origins import Origins
 from callsheet.authoring.compiler.program_prompt import EXAMPLES
 from callsheet.authoring.compiler.prompt import finding_line
 from callsheet.authoring.compiler.request import Check, Request
@@ -28,6 +31,7 @@ from callsheet.diagnostics import Diagnostic, Severity, Source, Span
 from callsheet.frontends.python import Signature, read_python
 from callsheet.ir import CallKind, Plan, call_kind
 from callsheet.ir.tree import Tree, acts
+from callsheet.ports.models.prompts import one_line
 from callsheet.ports.tools import ToolSpec
 from callsheet.views.python_types import docstring
 from callsheet.views.stubs import function_name
@@ -46,10 +50,11 @@ def asks(question: str) -> Diagnostic:
     )
 
 
-def read_program_answer(answer: str, request: Request, check: Check) -> Reading:
+def read_program_answer(answer: str, request: Request, check: Check, *, mends: bool = False) -> Reading:
     """The checked plan of the program in an answer; errors have their places in what the model wrote.
 
-    A program without a docstring gets the goal as that of its file, and is otherwise taken as it is.
+    A program without a docstring gets the goal as that of its file, and is otherwise taken as it is, unless
+    it `mends` what small models often write: see `_mended`.
     """
     tools = [function_name(spec.name) for spec in request.tools]
     program = with_results_awaited(with_own_names(program_in(answer), tools), tools)
@@ -57,10 +62,50 @@ def read_program_answer(answer: str, request: Request, check: Check) -> Reading:
     hidden = tuple(_hidden_tools(program, request))
     if hidden:
         return Reading(None, hidden, Source(NAME, program))
+    if mends:
+        mended, hints = _mended(program, request)
+        reading = _with_goal(mended, request, check) if hints else None
+        if reading is not None and reading.plan is not None:
+            return reading._replace(diagnostics=(*reading.diagnostics, *hints))
+    return _with_goal(program, request, check)
+
+
+def _with_goal(program: str, request: Request, check: Check) -> Reading:
+    """The checked plan of a program with the goal as its docstring, if it has none."""
     reading = _checked(program, request, check)
     if reading.plan is None or _has_docstring(program):
         return reading
     return _checked(f"{docstring(_header(request.goal), '')}\n\n{program.lstrip()}", request, check)
+
+
+def _mended(program: str, request: Request) -> tuple[str, tuple[Diagnostic, ...]]:
+    """A program with each word spelled as in the goal, and with lookups of what has a name in place of an id.
+
+    A hint says so for each. Small models write `living_room` for the living room, and `to="Tom"` where one
+    tool finds the address of Tom.
+    """
+    result = read_python(program, NAME)
+    if result.plan is None or result.plan.tree is None:
+        return program, ()
+    origins, specs = Origins(request.tools), {spec.name: spec for spec in request.tools}
+    sought: dict[tuple[str, str, str], Lookup] = {}
+    hints: dict[str, Diagnostic] = {}
+    for one in doubtful(result.plan.tree, _told(request), request.tools, EXAMPLES):
+        found = origins.by_name(specs[one.act.tool], one.argument) if one.named else None
+        if one.spellings is not None:
+            word, told = one.spellings
+            for quote in "\"'":
+                program = program.replace(f"{quote}{word}{quote}", f"{quote}{told}{quote}")
+            message = f"{word!r} is written as in the goal, {told!r}"
+        elif found is not None:
+            origin, argument = found
+            lookup = Lookup(origin.tool, argument, one.named, origin.field)
+            sought[function_name(one.act.tool), one.argument, one.phrase] = lookup
+            message = f"{one.argument}={one_line(one.phrase)[:60]!r} is looked up by {origin.tool}"
+        else:
+            continue
+        hints[message] = Diagnostic("CMP010", Severity.HINT, message, help=None)
+    return with_lookups(program, sought), tuple(hints.values())
 
 
 def _names_of(request: Request) -> frozenset[str]:
@@ -184,36 +229,10 @@ _DOUBTS = (
 
 def with_doubts(reading: Reading) -> Reading:
     """The reading with its findings about what the plan does as doubts, each with its line."""
-    if reading.plan is None:
-        return reading
     found = (one for one in reading.diagnostics if one.code in _DOUBTS and one.severity is not Severity.HINT)
     return reading._replace(
         doubts=tuple(dict.fromkeys(finding_line(one) for one in placed(found, reading.source)))
     )
-
-
-def as_told(reading: Reading, request: Request, check: Check) -> Reading:
-    """The reading with each word spelled as the goal spells it, where neither goal nor tool has it as it is.
-
-    A hint says so for each. Small models write `living_room` for the living room.
-    """
-    plan, program = reading.plan, reading.source.text
-    if plan is None or plan.tree is None:
-        return reading
-    found = [one.spellings for one in doubtful(plan.tree, _told(request), request.tools, EXAMPLES)]
-    hints: list[Diagnostic] = []
-    for word, told in dict.fromkeys(one for one in found if one is not None):
-        for quote in "\"'":
-            program = program.replace(f"{quote}{word}{quote}", f"{quote}{told}{quote}")
-        hints.append(
-            Diagnostic("CMP010", Severity.HINT, f"{word!r} is written as in the goal, {told!r}", help=None)
-        )
-    if not hints:
-        return reading
-    mended = _checked(program, request, check)
-    if mended.plan is None:
-        return reading
-    return mended._replace(diagnostics=(*mended.diagnostics, *hints))
 
 
 def lookups(plan: Plan, request: Request) -> dict[tuple[str, str], dict[str, str]]:

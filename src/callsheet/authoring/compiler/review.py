@@ -94,6 +94,9 @@ class Doubtful(NamedTuple):
     origins: tuple[Origin, ...] = ()
     spellings: tuple[str, str] | None = None
     """The word, and how the goal spells it."""
+    phrase: str = ""
+    """The text that stands where an id or an address belongs, and `named` how the goal spells it."""
+    named: str = ""
 
 
 def doubtful(
@@ -129,22 +132,32 @@ def doubtful(
                     message = f"{where}: nothing that the model was told has {shown}"
                     help_ = "check it, or say it in the goal; what is not known has to be looked up by a tool"
                     yield Doubtful(act, name, message, help_, found)
+            if is_id and isinstance(value, Literal) and _is_no_thing(value.value, numbers):
+                message = f"{name}={value.value} is not an id that was told"
+                first = " or ".join(map(str, found)) or "call a tool that finds it"
+                yield Doubtful(act, name, message, f"find it: {first}", found)
             if is_unknown or text is None or spec is None:
                 continue
             wanted = ""
             if kind is not None and text and not kind.has.search(text):
                 wanted = kind.about
-            elif is_id and (not _stands(text, texts) or (found and text.isalpha() and text.islower())):
+            elif is_id and (not _stands(text, texts) or (found and text.isalpha() and not text.isupper())):
                 wanted = "an id"
             if wanted:
                 first = " or ".join(map(str, found)) or "call a tool that finds it"
                 message = f"{name}={one_line(text)[:60]!r} is not {wanted}"
-                yield Doubtful(act, name, message, f"find it: {first}", found)
+                named = _as_told(text, own) or ""
+                yield Doubtful(act, name, message, f"find it: {first}", found, None, text, named)
             elif _is_several(text, own):
                 message = f"{name}={one_line(text)[:60]!r} is several things in one text"
                 yield Doubtful(act, name, message, "make a call for each, in a loop over a list of them")
             elif _WORD.fullmatch(text) and not _begins_a_word(text, f"{own} {said}"):
                 yield from _spelled_otherwise(act, name, text, own, is_filter=spec.effect.only_reads)
+
+
+def _is_no_thing(value: object, numbers: Collection[int]) -> bool:
+    """Whether a value in the place of an id is a small number that was not told."""
+    return type(value) is int and value < _SMALL and value not in numbers
 
 
 def _is_several(text: str, told: str) -> bool:
@@ -173,14 +186,20 @@ def _spelled_otherwise(act: Act, name: str, text: str, told: str, *, is_filter: 
     So is one of several words that are joined, such as `room_name`, wherever it stands.
     """
     shown = f"{name}={text!r}"
-    letters = r"[\s_-]*".join(map(re.escape, plain(text)))
-    as_told = re.search(rf"(?<!\w){letters}(?!\w)", told, re.IGNORECASE)
+    as_told = _as_told(text, told)
     if as_told is not None:
-        message = f"{shown}, but the goal says {as_told[0]!r}"
-        yield Doubtful(act, name, message, "write it as the goal does", spellings=(text, as_told[0]))
+        message = f"{shown}, but the goal says {as_told!r}"
+        yield Doubtful(act, name, message, "write it as the goal does", spellings=(text, as_told))
     elif is_filter or "_" in text or text.count("-") > 1:
         help_ = "use what the goal says or a tool has found; leave it out if it may be left out"
         yield Doubtful(act, name, f"{shown}: the goal does not say that", help_)
+
+
+def _as_told(text: str, told: str) -> str | None:
+    """A text as it was told, where its letters are the same; None if it was not."""
+    letters = r"[\s_-]*".join(map(re.escape, plain(text)))
+    found = re.search(rf"(?<!\w){letters}(?!\w)", told, re.IGNORECASE) if letters else None
+    return None if found is None else found[0]
 
 
 def _stands(text: str, told: str) -> bool:
