@@ -26,6 +26,7 @@ from callsheet.ir import Effect, Plan
 from callsheet.machine import Cut
 from callsheet.passes import ToolSignature, check
 from callsheet.ports.models.model import Completion, Stop, Strength, Syntax
+from callsheet.ports.tools import ToolSpec
 from compiled_goals import CANCEL, CONDITIONAL, FORECAST, GOALS, TEXT, TOOLS, spec
 from scripted_models import Scripted
 
@@ -542,6 +543,30 @@ def test_values_are_compared_as_they_are_written(call: str, said: str, codes: li
     assert tree is not None
     tools = [replace(FORECAST, effect=Effect.READ), *TOOLS[1:]]
     assert [one.message for one in unstated(tree, [said], tools, 'call("Kim")')] == codes
+
+
+def test_small_model_writes_names_and_ids_are_looked_up_without_asking_again() -> None:
+    found = {"type": "object", "properties": {"id": TEXT, "phone": TEXT}}
+    by_name = {"type": "object", "properties": {"name": TEXT}, "required": ["name"]}
+    find = ToolSpec("FIND_PERSON", "find_person", "A person.", by_name, effect=Effect.READ, result=found)
+    call, fire = spec("call", "Call somebody.", phone=TEXT), spec("fire", "Fire.", person_id=TEXT)
+    program = (
+        'async def main():\n    kim = await find_person(name="Kim Lee")\n'
+        '    await fire(person_id=kim)\n    await call(phone="ann_ray")\n'
+    )
+    request = Request("Fire Kim Lee and call Ann Ray.", (find, call, fire))
+    small = Scripted([program], strength=Strength.SMALL)
+    draft = asyncio.run(compile_goal(request, small, lambda _: ()))
+    assert draft.source.text.splitlines()[3:] == [
+        "    kim = await find_person(name='Kim Lee')",
+        "    await fire(person_id=kim['id'])",
+        "    person = await find_person(name='Ann Ray')",
+        "    await call(phone=person['phone'])",
+    ]
+    assert [(one.code, one.severity) for one in draft.diagnostics] == [("CMP010", Severity.HINT)] * 2
+    assert draft.accounting.calls == 1
+    as_it_is = asyncio.run(compile_goal(request, Scripted([program]), lambda _: ()))
+    assert as_it_is.source.text.endswith(program)
 
 
 def test_plan_that_calls_nothing_is_told() -> None:

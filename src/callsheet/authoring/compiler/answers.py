@@ -245,6 +245,30 @@ def with_lookups(program: str, sought: Mapping[tuple[str, str, str], Lookup]) ->
     return f"{ast.unparse(ast.fix_missing_locations(tree))}\n"
 
 
+def with_fields(program: str, taken: Mapping[tuple[str, str, str], str]) -> str:
+    """A program that passes on a field where it passed on the whole record; models forget it.
+
+    `taken` has the tool, the argument and the variable, each with the field.
+
+    >>> program = "async def main(pet): await feed(pet_id=pet)"
+    >>> print(with_fields(program, {("feed", "pet_id", "pet"): "id"}), end="")
+    async def main(pet):
+        await feed(pet_id=pet['id'])
+    """
+    tree = next(nodes_of(program), None)
+    if not isinstance(tree, ast.Module) or not taken:
+        return program
+    for call in (one for one in ast.walk(tree) if isinstance(one, ast.Call)):
+        for given in call.keywords:
+            match call.func, given:
+                case ast.Name(id=tool), ast.keyword(arg=str(argument), value=ast.Name(id=name)):
+                    if (field := taken.get((tool, argument, name))) is not None:
+                        given.value = ast.Subscript(given.value, ast.Constant(field))
+                case _:
+                    pass
+    return f"{ast.unparse(ast.fix_missing_locations(tree))}\n"
+
+
 def _constants(tree: ast.Module) -> dict[str, str]:
     """The variables that are set once, to a text."""
     times = Counter(

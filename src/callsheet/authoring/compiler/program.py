@@ -6,15 +6,17 @@ Pure. In: an answer, the request it answers. Out: the plan with its findings, or
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import cast
 
-from callsheet.authoring.compiler.answer_doubts import answers_sometimes, told_without_call
+from callsheet.authoring.compiler.answer_doubts import answers_alike, answers_sometimes, told_without_call
 from callsheet.authoring.compiler.answers import (
     Lookup,
     nodes_of,
     program_in,
+    with_fields,
     with_imports,
     with_lookups,
     with_own_names,
@@ -30,7 +32,8 @@ from callsheet.authoring.compiler.review import doubtful, unstated
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span
 from callsheet.frontends.python import Signature, read_python
 from callsheet.ir import CallKind, Plan, call_kind
-from callsheet.ir.tree import Tree, acts
+from callsheet.ir.expression import Variable
+from callsheet.ir.tree import Act, Tree, acts, all_statements, variables_set
 from callsheet.ports.models.prompts import one_line
 from callsheet.ports.tools import ToolSpec
 from callsheet.views.python_types import docstring
@@ -79,10 +82,10 @@ def _with_goal(program: str, request: Request, check: Check) -> Reading:
 
 
 def _mended(program: str, request: Request) -> tuple[str, tuple[Diagnostic, ...]]:
-    """A program with each word spelled as in the goal, and with lookups of what has a name in place of an id.
+    """A program with each word spelled as in the goal, and with ids that are looked up.
 
-    A hint says so for each. Small models write `living_room` for the living room, and `to="Tom"` where one
-    tool finds the address of Tom.
+    A hint says so for each. Small models write `living_room` for the living room, `to="Tom"` where one tool
+    finds the address of Tom, and `pet_id=pet` for the id of the pet that was found.
     """
     result = read_python(program, NAME)
     if result.plan is None or result.plan.tree is None:
@@ -105,7 +108,34 @@ def _mended(program: str, request: Request) -> tuple[str, tuple[Diagnostic, ...]
         else:
             continue
         hints[message] = Diagnostic("CMP010", Severity.HINT, message, help=None)
-    return with_lookups(program, sought), tuple(hints.values())
+    taken = {
+        (tool, argument, name): field for tool, argument, name, field in _whole(result.plan.tree, request)
+    }
+    for (_, argument, name), field in taken.items():
+        message = f"{argument}={name} takes the field {field} of {name}"
+        hints[message] = Diagnostic("CMP010", Severity.HINT, message, help=None)
+    return with_fields(with_lookups(program, sought), taken), tuple(hints.values())
+
+
+def _whole(tree: Tree, request: Request) -> Iterator[tuple[str, str, str, str]]:
+    """The records that are passed on whole where a tool takes an id or an address, and the field that has it.
+
+    Each with the tool, the argument and the variable, by the names that programs know.
+    """
+    origins, specs = Origins(request.tools), {spec.name: spec for spec in request.tools}
+    every = [*all_statements(tree)]
+    times = Counter(name for one in every for name in variables_set(one))
+    results = {
+        one.into.name: function_name(one.tool)
+        for one in every
+        if isinstance(one, Act) and one.into is not None and times[one.into.name] == 1
+    }
+    for act in acts(tree):
+        for argument, value in act.named if act.tool in specs else ():
+            if isinstance(value, Variable) and value.name in results:
+                for origin in origins.of(specs[act.tool], argument):
+                    if origin.field and origin.tool == results[value.name]:
+                        yield function_name(act.tool), argument, value.name, origin.field
 
 
 def _names_of(request: Request) -> frozenset[str]:
@@ -215,6 +245,7 @@ def _checked(program: str, request: Request, check: Check) -> Reading:
             *unstated(result.plan.tree, _told(request), request.tools, EXAMPLES),
             *told_without_call(result.plan.tree, request.goal),
             *answers_sometimes(result.plan.tree, _reading(request)),
+            *answers_alike(result.plan.tree, _reading(request)),
             *_without_calls(result.plan.tree, request),
         )
     wrong = any(one.is_error for one in found)
