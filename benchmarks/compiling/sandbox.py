@@ -23,8 +23,8 @@ from callsheet.views.stubs import function_name, stub_of
 
 _ASKED = """\
 You are given a Python module of async functions. Write one more, `async def main():`, which does what the \
-user asks by awaiting them, and returns the answer for the user. Answer with `main` alone; the functions exist \
-already."""
+user asks by awaiting them, and returns the answer for the user. Answer with `main` alone; the functions \
+exist already."""
 _MODULES = ("asyncio", "collections", "datetime", "json", "math", "re", "typing")
 _HIDDEN = ("open", "input", "exec", "eval", "compile", "breakpoint", "exit", "quit", "__import__")
 _LONGEST = 20
