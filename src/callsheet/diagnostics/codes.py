@@ -288,6 +288,7 @@ CODES: dict[str, Code] = _table(
     CMP013="an answer that speaks of what no call does",
     CMP014="a plan that changes nothing and has no answer in some case",
     CMP015="an answer that is the same whether or not a change is made",
+    CMP016="a number or an id of the goal that the plan does not have",
     DIF001="a difference between two plans",
     GRM001="an answer that is not a flat plan",
     GRM002="an invalid argument in a flat plan",

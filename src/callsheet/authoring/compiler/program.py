@@ -28,7 +28,7 @@ from callsheet.authoring.compiler.origins import Origins
 from callsheet.authoring.compiler.program_prompt import EXAMPLES
 from callsheet.authoring.compiler.prompt import finding_line
 from callsheet.authoring.compiler.request import Check, Request
-from callsheet.authoring.compiler.review import doubtful, unstated
+from callsheet.authoring.compiler.review import doubtful, left_out, unstated
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span
 from callsheet.frontends.python import Signature, read_python
 from callsheet.ir import CallKind, Plan, call_kind
@@ -247,6 +247,7 @@ def _checked(program: str, request: Request, check: Check) -> Reading:
             *answers_sometimes(result.plan.tree, _reading(request)),
             *answers_alike(result.plan.tree, _reading(request)),
             *_without_calls(result.plan.tree, request),
+            *_left_out(result.plan.tree, request),
         )
     wrong = any(one.is_error for one in found)
     return Reading(None if wrong else result.plan, found, result.source)
@@ -299,6 +300,12 @@ def _told(request: Request) -> Iterator[str]:
     yield request.context
     yield from (text for answer in request.answers.items() for text in answer)
     yield from request.given.values()
+
+
+def _left_out(tree: Tree, request: Request) -> Iterator[Diagnostic]:
+    """CMP016 for a plan that calls something, and is given nothing in which a number may stand."""
+    if not request.given and next(acts(tree), None) is not None:
+        yield from left_out(tree, request.goal)
 
 
 def _without_calls(tree: Tree, request: Request) -> Iterator[Diagnostic]:

@@ -38,13 +38,15 @@ from callsheet.ir import (
     Value,
 )
 from callsheet.ir.expr import names_in
-from callsheet.ir.expression import Display, Expression, Mapping, Text, Variable
-from callsheet.ir.tree import Act, Let, Tree, acts, all_statements, variables_set
+from callsheet.ir.expression import Display, Expression, Mapping, Text, Variable, nodes
+from callsheet.ir.tree import Act, Let, Say, Tree, acts, all_statements, operands, variables_set
 from callsheet.ports.models.prompts import one_line
 from callsheet.ports.tools import ToolSpec
 
 PART = lazy.pattern(r"[^\s,;()\[\]{}<>\"']+")
 _DIGITS = lazy.pattern(r"\d{1,9}", re.ASCII)
+_NUMBERS = lazy.pattern(r"\d+(?:\.\d+)?", re.ASCII)
+_THOUSANDS = lazy.pattern(r"(?<=\d),(?=\d{3})", re.ASCII)
 _TIMES = lazy.pattern(r"(?:\d{4}-\d\d-\d\d)?(?:(?:^|T)\d\d?:\d\d(?::\d\d)?)?", re.ASCII)
 """A date, a time of day, or both."""
 _QUOTED = lazy.pattern(r'"([^"\n{}]+)"')
@@ -153,6 +155,42 @@ def doubtful(
                 yield Doubtful(act, name, message, "make a call for each, in a loop over a list of them")
             elif _WORD.fullmatch(text) and not _begins_a_word(text, f"{own} {said}"):
                 yield from _spelled_otherwise(act, name, text, own, is_filter=spec.effect.only_reads)
+
+
+def left_out(tree: Tree, goal: str) -> Iterator[Diagnostic]:
+    """CMP016 for each part of a goal with a digit that no call, condition or value of the plan has.
+
+    Answers do not count. A number may have become a part of a date, an hour of the afternoon or a factor.
+
+    >>> from callsheet.frontends.python import read_python
+    >>> plan = read_python('async def main(): await pay(to="R-7", amount=3 * 1.1, at="15:00")').plan
+    >>> list(left_out(plan.tree, "Pay R-7 3 plus 10 percent at 3pm."))
+    []
+    >>> [one.message for one in left_out(plan.tree, "Pay R-7 for 25 days.")]
+    ['the goal says 25, and no call or condition of the plan has it']
+    """
+    every = [*all_statements(tree)]
+    answers = {id(value) for one in every if isinstance(one, Say) for value in one.values}
+    wholes = [whole for one in every for whole in operands(one) if id(whole) not in answers]
+    found = [node.value for whole in wholes for node in nodes(whole) if isinstance(node, Literal)]
+    texts = plain(" ".join(map(str, found)))
+    numbers = {float(each) for one in found for each in _NUMBERS.findall(str(one))}
+    for part in dict.fromkeys(PART.findall(_THOUSANDS.sub("", goal))):
+        shown = part.strip(".:!?")
+        stated = [float(each) for each in _NUMBERS.findall(shown)]
+        if stated and plain(shown) not in texts and not all(map(numbers.intersection, map(_ways, stated))):
+            yield Diagnostic(
+                "CMP016",
+                Severity.WARNING,
+                f"the goal says {one_line(shown)[:60]}, and no call or condition of the plan has it",
+                help="use it where the goal means it to be used",
+            )
+
+
+def _ways(number: float) -> Iterator[float]:
+    """What a number of a goal may have become: itself, an hour of the afternoon, a share, a factor."""
+    yield from (number, number + 12, number / 100)
+    yield from (round(1 + number / 100, 6), round(1 - number / 100, 6))
 
 
 def _is_no_thing(value: object, numbers: Collection[int]) -> bool:
