@@ -248,24 +248,29 @@ def with_lookups(program: str, sought: Mapping[tuple[str, str, str], Lookup]) ->
 def with_fields(program: str, taken: Mapping[tuple[str, str, str], str]) -> str:
     """A program that passes on a field where it passed on the whole record; models forget it.
 
-    `taken` has the tool, the argument and the variable, each with the field.
+    `taken` has the tool, the argument and the variable, or the tool that is awaited there, with `()`, each
+    with the field.
 
-    >>> program = "async def main(pet): await feed(pet_id=pet)"
-    >>> print(with_fields(program, {("feed", "pet_id", "pet"): "id"}), end="")
+    >>> program = "async def main(pet): await feed(pet_id=pet, by=await find())"
+    >>> print(with_fields(program, {("feed", "pet_id", "pet"): "id", ("feed", "by", "find()"): "no"}), end="")
     async def main(pet):
-        await feed(pet_id=pet['id'])
+        await feed(pet_id=pet['id'], by=(await find())['no'])
     """
     tree = next(nodes_of(program), None)
     if not isinstance(tree, ast.Module) or not taken:
         return program
     for call in (one for one in ast.walk(tree) if isinstance(one, ast.Call)):
         for given in call.keywords:
-            match call.func, given:
-                case ast.Name(id=tool), ast.keyword(arg=str(argument), value=ast.Name(id=name)):
-                    if (field := taken.get((tool, argument, name))) is not None:
-                        given.value = ast.Subscript(given.value, ast.Constant(field))
+            match given.value:
+                case ast.Name(id=name):
+                    passed = name
+                case ast.Await(value=ast.Call(func=ast.Name(id=name))):
+                    passed = f"{name}()"
                 case _:
-                    pass
+                    continue
+            tool = call.func.id if isinstance(call.func, ast.Name) else ""
+            if (field := taken.get((tool, given.arg or "", passed))) is not None:
+                given.value = ast.Subscript(given.value, ast.Constant(field))
     return f"{ast.unparse(ast.fix_missing_locations(tree))}\n"
 
 

@@ -108,21 +108,20 @@ def _mended(program: str, request: Request) -> tuple[str, tuple[Diagnostic, ...]
         else:
             continue
         hints[message] = Diagnostic("CMP010", Severity.HINT, message, help=None)
-    taken = {
-        (tool, argument, name): field for tool, argument, name, field in _whole(result.plan.tree, request)
-    }
-    for (_, argument, name), field in taken.items():
-        message = f"{argument}={name} takes the field {field} of {name}"
+    taken = dict(_whole(result.plan.tree, request, origins))
+    for (_, argument, _), field in taken.items():
+        message = f"{argument} takes the field {field} of what is found, and not the whole"
         hints[message] = Diagnostic("CMP010", Severity.HINT, message, help=None)
     return with_fields(with_lookups(program, sought), taken), tuple(hints.values())
 
 
-def _whole(tree: Tree, request: Request) -> Iterator[tuple[str, str, str, str]]:
+def _whole(tree: Tree, request: Request, origins: Origins) -> Iterator[tuple[tuple[str, str, str], str]]:
     """The records that are passed on whole where a tool takes an id or an address, and the field that has it.
 
-    Each with the tool, the argument and the variable, by the names that programs know.
+    Each with the tool, the argument and what is passed, by the names that programs know: the variable, or the
+    tool that is awaited there.
     """
-    origins, specs = Origins(request.tools), {spec.name: spec for spec in request.tools}
+    specs = {spec.name: spec for spec in request.tools}
     every = [*all_statements(tree)]
     times = Counter(name for one in every for name in variables_set(one))
     results = {
@@ -135,7 +134,8 @@ def _whole(tree: Tree, request: Request) -> Iterator[tuple[str, str, str, str]]:
             if isinstance(value, Variable) and value.name in results:
                 for origin in origins.of(specs[act.tool], argument):
                     if origin.field and origin.tool == results[value.name]:
-                        yield function_name(act.tool), argument, value.name, origin.field
+                        for passed in (value.name, f"{origin.tool}()"):
+                            yield (function_name(act.tool), argument, passed), origin.field
 
 
 def _names_of(request: Request) -> frozenset[str]:
