@@ -16,20 +16,15 @@ from typing import Any
 from benchmarks.compiling.worlds import Declared, World
 
 from callsheet.authoring.compiler.answers import program_in
-from callsheet.authoring.compiler.program_prompt import stubs_for
-from callsheet.ports.models.model import Strength
 from callsheet.ports.models.prompts import Messages
 from callsheet.ports.tools import ToolSpec
-from callsheet.views.stubs import function_name
+from callsheet.views.python_types import Types
+from callsheet.views.stubs import function_name, stub_of
 
 _ASKED = """\
-Write an async Python function `async def main():` that does what the user asks. It awaits the functions \
-below, which exist already and are not repeated, and returns the answer for the user. Answer with `main` \
-alone, such as
-async def main():
-    found = await search_songs(query="moon")
-    await play_song(song_id=found[0]["id"])
-    return "The song plays." """
+You are given a Python module of async functions. Write one more, `async def main():`, which does what the \
+user asks by awaiting them, and returns the answer for the user. Answer with `main` alone; the functions \
+exist already."""
 _MODULES = ("asyncio", "collections", "datetime", "json", "math", "re", "typing")
 _HIDDEN = ("open", "input", "exec", "eval", "compile", "breakpoint", "exit", "quit", "__import__")
 _LONGEST = 20
@@ -37,11 +32,20 @@ _LONGEST = 20
 
 def sandbox_question(goal: str, tools: Iterable[ToolSpec]) -> Messages:
     """The conversation that asks for a program: all tools first, the goal last."""
-    stubs = stubs_for(goal, tools, Strength.STRONG)
     return [
-        {"role": "system", "content": f"{_ASKED}\n\n{stubs.text}"},
+        {"role": "system", "content": f"{_ASKED}\n\n```python\n{_module(tools)}\n```"},
         {"role": "user", "content": goal},
     ]
+
+
+def _module(tools: Iterable[ToolSpec]) -> str:
+    """The tools as a module of typed functions with docstrings, the records of their results first."""
+    types = Types()
+    functions = [
+        f'{stub_of(one.name, one, types).head}:\n    """{one.description}"""\n    ...' for one in tools
+    ]
+    records = ["\n".join(one.lines(tuple(types.records))) for one in types.records.values()]
+    return "\n\n".join((*records, *functions))
 
 
 async def run_in_sandbox(answer: str, world: World) -> str:

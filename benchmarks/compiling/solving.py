@@ -35,6 +35,7 @@ from benchmarks.compiling.jobs import job_tasks
 from benchmarks.compiling.places import place_tasks
 from benchmarks.compiling.sandbox import run_in_sandbox, sandbox_question
 from benchmarks.compiling.suites import rest_tasks, suite_tasks
+from benchmarks.compiling.trades import trade_tasks
 from benchmarks.compiling.worlds import Declared, Task, World, bfcl_tasks
 
 from callsheet import Plan, Runtime
@@ -241,6 +242,7 @@ _GOALS: Mapping[str, Callable[[], Iterable[Task]]] = {
     "bfcl": bfcl_tasks,
     "jobs": job_tasks,
     "places": place_tasks,
+    "trades": trade_tasks,
     "suites": suite_tasks,
     "rest": rest_tasks,
 }

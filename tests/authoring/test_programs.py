@@ -26,6 +26,7 @@ from callsheet.ir import Effect, Plan
 from callsheet.machine import Cut
 from callsheet.passes import ToolSignature, check
 from callsheet.ports.models.model import Completion, Stop, Strength, Syntax
+from callsheet.ports.tools import ToolSpec
 from compiled_goals import CANCEL, CONDITIONAL, FORECAST, GOALS, TEXT, TOOLS, spec
 from scripted_models import Scripted
 
@@ -84,7 +85,7 @@ def test_findings_are_not_sent_to_strong_models_nor_without_second_look(strength
     options = Options(second_look=strength is Strength.STRONG)
     model = Scripted([DOUBTED], accepts=[Syntax.GBNF], strength=strength)
     draft = drafted(model, options=options)
-    assert (draft.accounting.calls, [one.code for one in draft.diagnostics]) == (1, ["CMP010"])
+    assert (draft.accounting.calls, [one.code for one in draft.diagnostics]) == (1, ["CMP010", "CMP016"])
 
 
 def test_condition_in_any_words_stays_in_plan() -> None:
@@ -105,9 +106,9 @@ def test_rules_and_stubs_are_the_same_for_all_goals_and_goal_is_last() -> None:
 
 
 def test_result_shapes_and_nested_keys_are_told() -> None:
-    prompt = prompt_for(Request(GOALS[0], TOOLS), Strength.SMALL).messages[0]["content"]
-    assert "rain: bool, celsius: float" in prompt
-    assert "oldText: str, newText: str" in prompt
+    prompt = prompt_for(Request(GOALS[0], TOOLS), Strength.SMALL).messages[-1]["content"]
+    assert "rain: bool\n    celsius: float" in prompt
+    assert "oldText: str\n    newText: str" in prompt
 
 
 @pytest.mark.parametrize(
@@ -477,7 +478,8 @@ def test_effects_are_told_with_their_conditions(body: str, told: list[str]) -> N
     assert list(made.effects) == [f'calls cancel_event(event_id="e-5") {one}' for one in told]
     codes = {d.code for d in made.findings.diagnostics}
     doubts = {"whether or not": "CHK130", "for each": "CHK132"}
-    assert codes == {code for words, code in doubts.items() if words in "".join(told)}
+    expected = {code for words, code in doubts.items() if words in "".join(told)}
+    assert codes == (expected if told else {"CMP016"})
 
 
 def test_lookup_that_decides_nothing_and_made_up_values_are_told() -> None:
@@ -490,12 +492,12 @@ def test_lookup_that_decides_nothing_and_made_up_values_are_told() -> None:
     request = Request(GOALS[0], tools)
     draft = asyncio.run(compile_goal(request, Scripted([program]), lambda plan: check(plan, tools=known)))
     assert draft.plan is not None
-    assert [d.code for d in draft.diagnostics] == ["CHK131", "CMP010"]
+    assert [d.code for d in draft.diagnostics] == ["CHK131", "CMP010", "CMP016"]
     assert draft.accounting.calls == 1
     told = asyncio.run(
         compile_goal(replace(request, context="Its id is E-77."), Scripted([program]), lambda _: ())
     )
-    assert told.diagnostics == ()
+    assert [d.code for d in told.diagnostics] == ["CMP016"]
 
 
 @pytest.mark.parametrize(
@@ -542,6 +544,30 @@ def test_values_are_compared_as_they_are_written(call: str, said: str, codes: li
     assert tree is not None
     tools = [replace(FORECAST, effect=Effect.READ), *TOOLS[1:]]
     assert [one.message for one in unstated(tree, [said], tools, 'call("Kim")')] == codes
+
+
+def test_small_model_writes_names_and_ids_are_looked_up_without_asking_again() -> None:
+    found = {"type": "object", "properties": {"id": TEXT, "phone": TEXT}}
+    by_name = {"type": "object", "properties": {"name": TEXT}, "required": ["name"]}
+    find = ToolSpec("FIND_PERSON", "find_person", "A person.", by_name, effect=Effect.READ, result=found)
+    call, fire = spec("call", "Call somebody.", phone=TEXT), spec("fire", "Fire.", person_id=TEXT)
+    program = (
+        'async def main():\n    kim = await find_person(name="Kim Lee")\n'
+        '    await fire(person_id=kim)\n    await call(phone="ann_ray")\n'
+    )
+    request = Request("Fire Kim Lee and call Ann Ray.", (find, call, fire))
+    small = Scripted([program], strength=Strength.SMALL)
+    draft = asyncio.run(compile_goal(request, small, lambda _: ()))
+    assert draft.source.text.splitlines()[3:] == [
+        "    kim = await find_person(name='Kim Lee')",
+        "    await fire(person_id=kim['id'])",
+        "    person = await find_person(name='Ann Ray')",
+        "    await call(phone=person['phone'])",
+    ]
+    assert [(one.code, one.severity) for one in draft.diagnostics] == [("CMP010", Severity.HINT)] * 2
+    assert draft.accounting.calls == 1
+    as_it_is = asyncio.run(compile_goal(request, Scripted([program]), lambda _: ()))
+    assert as_it_is.source.text.endswith(program)
 
 
 def test_plan_that_calls_nothing_is_told() -> None:

@@ -118,6 +118,8 @@ class Record:
 class Types:
     """The named types of one module, in the order of their first use."""
 
+    shares: bool = False
+    """Whether a record with the same fields is used again, whatever its name would be."""
     records: dict[str, Record] = field(default_factory=dict[str, Record])
     _names: set[str] = field(default_factory=lambda: set(_TAKEN))
 
@@ -140,9 +142,8 @@ class Types:
     def add(self, record: Record) -> str:
         """Define a record and return its name; one with the same fields and a similar name is used again."""
         for other in self.records.values():
-            if other.fields == record.fields and other.name.rstrip("0123456789") == record.name.rstrip(
-                "0123456789"
-            ):
+            is_called_so = other.name.rstrip("0123456789") == record.name.rstrip("0123456789")
+            if other.fields == record.fields and (self.shares or is_called_so):
                 return other.name
         self.records[record.name] = record
         return record.name

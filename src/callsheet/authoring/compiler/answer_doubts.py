@@ -11,12 +11,13 @@ from callsheet import lazy
 from callsheet.authoring.compiler.review import PART, plain
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import CallKind, Literal
-from callsheet.ir.expression import Expression, Text, nodes
+from callsheet.ir.expression import Expression, Text, nodes, variables_in
 from callsheet.ir.tree import (
     Act,
     Block,
     If,
     Invoke,
+    Let,
     Parallel,
     Recovery,
     Repeat,
@@ -27,6 +28,7 @@ from callsheet.ir.tree import (
     acts,
     all_statements,
     operands,
+    statements,
 )
 from callsheet.ports.models.prompts import one_line
 
@@ -158,13 +160,52 @@ def answers_sometimes(tree: Tree, reading: Collection[str] = ()) -> Iterator[Dia
         )
 
 
+def answers_alike(tree: Tree, reading: Collection[str] = ()) -> Iterator[Diagnostic]:
+    """CMP015 for a change under a condition behind which there is one and the same answer in each case.
+
+    None where another change is made in any case, and for conditions within loops. `reading` are the tools
+    that change nothing.
+
+    >>> from callsheet.frontends.python import read_python
+    >>> text = "async def main():\\n    if await f():\\n        await g()\\n    return 'Done.'"
+    >>> [one.message for one in answers_alike(read_python(text).plan.tree, ["F"])]
+    ["the answer is the same whether or not @G is called: 'Done.'"]
+    >>> list(answers_alike(read_python(text.replace("'Done.'", "await h()")).plan.tree, ["F", "H"]))
+    []
+    """
+    *before, last = tree.body or (None,)
+    if not isinstance(last, Say) or last.word is not Word.RESPOND:
+        return
+    constants = {one.name for one in before if isinstance(one, Let) and isinstance(one.value, Literal)}
+    if not all(constants.issuperset(variables_in(value)) for value in last.values):
+        return
+    changing: list[Act] = []
+    for one in before:
+        inside = [*_changes((one,), reading)]
+        if inside and (not isinstance(one, If) or any(_changes(one.otherwise or (), reading))):
+            return
+        if any(isinstance(each, Say) for each in statements((one,))):
+            return
+        changing += inside
+    text = " ".join(part for value in last.values for part in _texts_of(value))
+    if changing:
+        yield Diagnostic(
+            "CMP015",
+            Severity.WARNING,
+            f"the answer is the same whether or not @{changing[0].tool} is called: {one_line(text)[:60]!r}",
+            last.span,
+            "look whether the condition is meant as it stands, and answer in each branch what was done",
+            step=last.id,
+        )
+
+
 def _always_tells(block: Block, reading: Collection[str]) -> bool:
     """Whether a block ends the plan or makes a change, whatever its conditions come to."""
     for one in block:
         match one:
             case Say(word=Word.RESPOND | Word.TERMINATE | Word.FAIL | Word.RETURN | Word.REPLAN):
                 return True
-            case Act(kind=CallKind.TOOL, tool=tool) if tool not in reading:
+            case Act() if _may_change(one, reading):
                 return True
             case If(branches=branches, otherwise=last) if last is not None:
                 if all(_always_tells(each, reading) for each in (*(one.body for one in branches), last)):
@@ -177,6 +218,14 @@ def _always_tells(block: Block, reading: Collection[str]) -> bool:
             case _:
                 pass
     return False
+
+
+def _may_change(one: Act, reading: Collection[str]) -> bool:
+    return one.kind is CallKind.TOOL and one.tool not in reading
+
+
+def _changes(block: Block, reading: Collection[str]) -> Iterator[Act]:
+    return (one for one in statements(block) if isinstance(one, Act) and _may_change(one, reading))
 
 
 def _handled(recovery: Recovery) -> Iterator[Block]:

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from keyword import iskeyword
+from typing import NamedTuple, cast
 
 from callsheet import lazy
 from callsheet.ports.models.prompts import one_line
@@ -206,6 +209,124 @@ class _Awaited(ast.NodeTransformer):
         above.value = ast.Await(value=inner)
         self.is_changed = True
         return node.value
+
+
+class Lookup(NamedTuple):
+    """How what a call needs is found by a name: a tool, its argument, and the field of its result."""
+
+    tool: str
+    argument: str
+    name: str
+    field: str
+
+
+def with_lookups(program: str, sought: Mapping[tuple[str, str, str], Lookup]) -> str:
+    """A program that looks up what a call needs in place of a name, once in front of each statement.
+
+    `sought` has the tool, the argument and the name, a text or a variable that is one.
+
+    >>> text = "async def main(): await mail(to='Tom')"
+    >>> found = Lookup("find_contact", "name", "Tom", "email")
+    >>> print(with_lookups(text, {("mail", "to", "Tom"): found}), end="")
+    async def main():
+        contact = await find_contact(name='Tom')
+        await mail(to=contact['email'])
+    """
+    tree = next(nodes_of(program), None)
+    if not isinstance(tree, ast.Module) or not sought:
+        return program
+    names = {one.id for one in ast.walk(tree) if isinstance(one, ast.Name)}
+    constants = _constants(tree)
+    for owner in [*ast.walk(tree)]:
+        for part in ("body", "orelse", "finalbody"):
+            block = getattr(owner, part, None)
+            if isinstance(block, list):
+                setattr(owner, part, [*_looked_up(cast("list[ast.stmt]", block), sought, constants, names)])
+    return f"{ast.unparse(ast.fix_missing_locations(tree))}\n"
+
+
+def with_fields(program: str, taken: Mapping[tuple[str, str, str], str]) -> str:
+    """A program that passes on a field where it passed on the whole record; models forget it.
+
+    `taken` has the tool, the argument and the variable, or the tool that is awaited there, with `()`, each
+    with the field.
+
+    >>> program = "async def main(pet): await feed(pet_id=pet, by=await find())"
+    >>> print(with_fields(program, {("feed", "pet_id", "pet"): "id", ("feed", "by", "find()"): "no"}), end="")
+    async def main(pet):
+        await feed(pet_id=pet['id'], by=(await find())['no'])
+    """
+    tree = next(nodes_of(program), None)
+    if not isinstance(tree, ast.Module) or not taken:
+        return program
+    for call in (one for one in ast.walk(tree) if isinstance(one, ast.Call)):
+        for given in call.keywords:
+            match given.value:
+                case ast.Name(id=name):
+                    passed = name
+                case ast.Await(value=ast.Call(func=ast.Name(id=name))):
+                    passed = f"{name}()"
+                case _:
+                    continue
+            tool = call.func.id if isinstance(call.func, ast.Name) else ""
+            if (field := taken.get((tool, given.arg or "", passed))) is not None:
+                given.value = ast.Subscript(given.value, ast.Constant(field))
+    return f"{ast.unparse(ast.fix_missing_locations(tree))}\n"
+
+
+def _constants(tree: ast.Module) -> dict[str, str]:
+    """The variables that are set once, to a text."""
+    times = Counter(
+        one.id for one in ast.walk(tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+    )
+    found: dict[str, str] = {}
+    for one in ast.walk(tree):
+        match one:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str() as text)):
+                if times[name] == 1:
+                    found[name] = text
+            case _:
+                pass
+    return found
+
+
+def _looked_up(
+    block: list[ast.stmt],
+    sought: Mapping[tuple[str, str, str], Lookup],
+    constants: Mapping[str, str],
+    names: set[str],
+) -> Iterator[ast.stmt]:
+    """The statements of a block with the lookups that their own expressions need."""
+    known: dict[tuple[str, str, str], str] = {}
+    for statement in block:
+        parts = [one for one in ast.iter_child_nodes(statement) if isinstance(one, ast.expr | ast.withitem)]
+        for call in (one for part in parts for one in ast.walk(part) if isinstance(one, ast.Call)):
+            tool = call.func.id if isinstance(call.func, ast.Name) else ""
+            for given in call.keywords:
+                text = ""
+                match given.value:
+                    case ast.Constant(value=str() as said):
+                        text = said
+                    case ast.Name(id=name):
+                        text = constants.get(name, "")
+                    case _:
+                        pass
+                lookup = sought.get((tool, given.arg or "", text))
+                if lookup is None:
+                    continue
+                found = (lookup.tool, lookup.argument, lookup.name)
+                if found not in known:
+                    noun = lookup.tool.partition("_")[2] or "found"
+                    variable = noun if noun.isidentifier() and not iskeyword(noun) else "found"
+                    while variable in names:
+                        variable = f"{variable}_found"
+                    names.add(variable)
+                    known[found] = variable
+                    by = ast.keyword(lookup.argument, ast.Constant(lookup.name))
+                    value = ast.Await(ast.Call(ast.Name(lookup.tool), [], [by]))
+                    yield ast.Assign([ast.Name(variable, ast.Store())], value)
+                given.value = ast.Subscript(ast.Name(known[found]), ast.Constant(lookup.field))
+        yield statement
 
 
 def nodes_of(program: str) -> Iterator[ast.AST]:

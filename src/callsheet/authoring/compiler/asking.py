@@ -33,7 +33,8 @@ NAME = "<model>"
 class Reading(NamedTuple):
     """A parsed answer: its plan, if valid, and the diagnostics.
 
-    `doubts` are reasons to doubt a valid plan: findings that are no errors, with their places.
+    `doubts` are findings that are no errors, with their places: reasons to doubt a valid plan, and what else
+    is to be mended in a wrong one.
     """
 
     plan: Plan | None
@@ -93,7 +94,8 @@ async def ask_model(ask: Ask, model: LanguageModel) -> Draft:
     elif ask.narrowed is not None and ask.constraint is not None:
         ask = replace(ask, constraint=ask.narrowed(first))
     told = first.errors if ask.placed is None else ask.placed(first.errors, first.source)
-    second = await _answered(ask, model, repair(ask.messages, first.answer, map(finding_line, told)))
+    wrong = (*map(finding_line, told), *first.doubts)
+    second = await _answered(ask, model, repair(ask.messages, first.answer, wrong))
     second = replace(second, diagnostics=(*_about_server(first), *second.diagnostics))
     if not second.answer and first.answer:  # keep the first answer
         return replace(first, accounting=second.accounting, failure=second.failure)

@@ -19,7 +19,6 @@ from callsheet.authoring.compiler.catalogue import FEW_TOOLS, Catalogue, catalog
 from callsheet.authoring.compiler.goal_parts import is_empty_word, is_side_by_side, mentions_all, parts_of
 from callsheet.authoring.compiler.program import (
     MOST_OF_SMALL,
-    as_told,
     asks,
     changes_something,
     fields_of,
@@ -100,9 +99,7 @@ async def _program(request: Request, model: LanguageModel, check: Check, chosen:
             return Reading(None, (asks(question),), Source(NAME, text), question=question)
         if not looks_like_program(text):
             return _in_another_syntax(text, request, check)
-        reading = read_program_answer(text, request, check)
-        if is_small:
-            reading = as_told(reading, request, check)
+        reading = read_program_answer(text, request, check, mends=is_small)
         return with_doubts(reading) if is_small and chosen.second_look else reading
 
     is_small = strength is Strength.SMALL

@@ -16,14 +16,17 @@ from typing import Any, NamedTuple
 from callsheet import lazy
 from callsheet.authoring.compiler.goal_parts import words_of
 from callsheet.ports.tools import ToolSpec
-from callsheet.views.python_types import table
+from callsheet.views.python_types import required_of, table
 from callsheet.views.stubs import function_name
 
 _ID = lazy.pattern(r"(?:^|_)id_?$|[a-z]Id$")
+_NUMBER = lazy.pattern(r"(?:^|_)(?:sku|uuid)$|_no$")
+"""Arguments that take what identifies a thing beside its id."""
 _FIRST = lazy.pattern(r"\{\W{0,3}(\w+)\W")
 """The first field of what a description shows."""
 _SHOWN = lazy.pattern(r"\{([\w, ]+)\}")
 """The fields that a description shows in braces."""
+_IN_RECORD = lazy.pattern(r"""(?: as "|\[")([^"]+)"\]?""")
 _MOST = 2
 
 
@@ -65,6 +68,12 @@ class Origin(NamedTuple):
     place: str = ""
     takes_nothing: bool = False
 
+    @property
+    def field(self) -> str:
+        """The field of the result that has the value; empty if it is not known, and of a list."""
+        shown = _IN_RECORD.fullmatch(self.place)
+        return shown[1] if shown is not None else ""
+
     def __str__(self) -> str:
         called = f"await {self.tool}({'' if self.takes_nothing else '...'})"
         if self.place.startswith("["):
@@ -88,6 +97,11 @@ class Origins:
         self._keys = _keys(tools)
         self._words = {spec.name: set(words_of(spec.name.lower())) for spec in tools}
         self._reading = [spec for spec in tools if spec.effect.only_reads]
+        self._texts = {
+            function_name(spec.name): name
+            for spec in self._reading
+            if (name := _only_text(spec)) and not self.identifies(name)
+        }
         self._takers: dict[str, list[set[str]]] = {}
         for spec in tools:
             for name in spec.parameter_names:
@@ -97,10 +111,11 @@ class Origins:
     def identifies(self, argument: str) -> bool:
         """Whether an argument says which thing is meant.
 
-        These are arguments called `id` or `..._id`, and those that tools take under the name of a field by
-        which another one begins what it tells of a thing.
+        These are arguments called `id`, `..._id`, `sku` or `..._no`, and those that tools take under the
+        name of a field by which another one begins what it tells of a thing.
         """
-        return argument in self._keys or _ID.search(argument) is not None
+        is_named = _ID.search(argument) is not None or _NUMBER.search(argument) is not None
+        return is_named or argument in self._keys
 
     def of(self, called: ToolSpec, argument: str) -> list[Origin]:
         """The tools that read and do not take this argument themselves, nearest by the words of their names.
@@ -124,6 +139,18 @@ class Origins:
             if near:
                 found.append((-near, origin.takes_nothing, origin))
         return [origin for _, _, origin in nsmallest(_MOST, found)]
+
+    def by_name(self, called: ToolSpec, argument: str) -> tuple[Origin, str] | None:
+        """The only tool that finds one thing for this argument by one text, and the name of that text.
+
+        None if there are several, and if the place in the result is not known.
+        """
+        found = [
+            (origin, name)
+            for origin in self.of(called, argument)
+            if origin.field and (name := self._texts.get(origin.tool)) is not None
+        ]
+        return found[0] if len(found) == 1 else None
 
     def _addresses(self, noun: str) -> Iterator[Origin]:
         for spec in self._reading:
@@ -194,6 +221,16 @@ def _place(spec: ToolSpec, argument: str) -> _Place:
         return _Place(None)
     place = f'{"[0]" if inner else ""}["{own[0]}"]' if is_declared else f' as "{own[0]}"'
     return _Place(place, bool(named))
+
+
+def _only_text(spec: ToolSpec) -> str:
+    """The argument of a tool that needs one text and nothing else; empty if it takes something else."""
+    match [*required_of(spec.parameters)]:
+        case [name]:
+            schema = table(table(spec.parameters.get("properties")).get(name))
+            return name if schema.get("type", "string") == "string" and "enum" not in schema else ""
+        case _:
+            return ""
 
 
 def _is_scalar(schema: Mapping[str, Any]) -> bool:

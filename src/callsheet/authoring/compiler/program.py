@@ -6,28 +6,35 @@ Pure. In: an answer, the request it answers. Out: the plan with its findings, or
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import cast
 
-from callsheet.authoring.compiler.answer_doubts import answers_sometimes, told_without_call
+from callsheet.authoring.compiler.answer_doubts import answers_alike, answers_sometimes, told_without_call
 from callsheet.authoring.compiler.answers import (
+    Lookup,
     nodes_of,
     program_in,
+    with_fields,
     with_imports,
+    with_lookups,
     with_own_names,
     with_results_awaited,
 )
 from callsheet.authoring.compiler.asking import NAME, Reading
 from callsheet.authoring.compiler.catalogue import by_fit
+from callsheet.authoring.compiler.origins import Origins
 from callsheet.authoring.compiler.program_prompt import EXAMPLES
 from callsheet.authoring.compiler.prompt import finding_line
 from callsheet.authoring.compiler.request import Check, Request
-from callsheet.authoring.compiler.review import doubtful, unstated
+from callsheet.authoring.compiler.review import doubtful, left_out, unstated
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span
 from callsheet.frontends.python import Signature, read_python
 from callsheet.ir import CallKind, Plan, call_kind
-from callsheet.ir.tree import Tree, acts
+from callsheet.ir.expression import Variable
+from callsheet.ir.tree import Act, Tree, acts, all_statements, variables_set
+from callsheet.ports.models.prompts import one_line
 from callsheet.ports.tools import ToolSpec
 from callsheet.views.python_types import docstring
 from callsheet.views.stubs import function_name
@@ -46,10 +53,11 @@ def asks(question: str) -> Diagnostic:
     )
 
 
-def read_program_answer(answer: str, request: Request, check: Check) -> Reading:
+def read_program_answer(answer: str, request: Request, check: Check, *, mends: bool = False) -> Reading:
     """The checked plan of the program in an answer; errors have their places in what the model wrote.
 
-    A program without a docstring gets the goal as that of its file, and is otherwise taken as it is.
+    A program without a docstring gets the goal as that of its file, and is otherwise taken as it is, unless
+    it `mends` what small models often write: see `_mended`.
     """
     tools = [function_name(spec.name) for spec in request.tools]
     program = with_results_awaited(with_own_names(program_in(answer), tools), tools)
@@ -57,10 +65,77 @@ def read_program_answer(answer: str, request: Request, check: Check) -> Reading:
     hidden = tuple(_hidden_tools(program, request))
     if hidden:
         return Reading(None, hidden, Source(NAME, program))
+    if mends:
+        mended, hints = _mended(program, request)
+        reading = _with_goal(mended, request, check) if hints else None
+        if reading is not None and reading.plan is not None:
+            return reading._replace(diagnostics=(*reading.diagnostics, *hints))
+    return _with_goal(program, request, check)
+
+
+def _with_goal(program: str, request: Request, check: Check) -> Reading:
+    """The checked plan of a program with the goal as its docstring, if it has none."""
     reading = _checked(program, request, check)
     if reading.plan is None or _has_docstring(program):
         return reading
     return _checked(f"{docstring(_header(request.goal), '')}\n\n{program.lstrip()}", request, check)
+
+
+def _mended(program: str, request: Request) -> tuple[str, tuple[Diagnostic, ...]]:
+    """A program with each word spelled as in the goal, and with ids that are looked up.
+
+    A hint says so for each. Small models write `living_room` for the living room, `to="Tom"` where one tool
+    finds the address of Tom, and `pet_id=pet` for the id of the pet that was found.
+    """
+    result = read_python(program, NAME)
+    if result.plan is None or result.plan.tree is None:
+        return program, ()
+    origins, specs = Origins(request.tools), {spec.name: spec for spec in request.tools}
+    sought: dict[tuple[str, str, str], Lookup] = {}
+    hints: dict[str, Diagnostic] = {}
+    for one in doubtful(result.plan.tree, _told(request), request.tools, EXAMPLES):
+        found = origins.by_name(specs[one.act.tool], one.argument) if one.named else None
+        if one.spellings is not None:
+            word, told = one.spellings
+            for quote in "\"'":
+                program = program.replace(f"{quote}{word}{quote}", f"{quote}{told}{quote}")
+            message = f"{word!r} is written as in the goal, {told!r}"
+        elif found is not None:
+            origin, argument = found
+            lookup = Lookup(origin.tool, argument, one.named, origin.field)
+            sought[function_name(one.act.tool), one.argument, one.phrase] = lookup
+            message = f"{one.argument}={one_line(one.phrase)[:60]!r} is looked up by {origin.tool}"
+        else:
+            continue
+        hints[message] = Diagnostic("CMP010", Severity.HINT, message, help=None)
+    taken = dict(_whole(result.plan.tree, request, origins))
+    for (_, argument, _), field in taken.items():
+        message = f"{argument} takes the field {field} of what is found, and not the whole"
+        hints[message] = Diagnostic("CMP010", Severity.HINT, message, help=None)
+    return with_fields(with_lookups(program, sought), taken), tuple(hints.values())
+
+
+def _whole(tree: Tree, request: Request, origins: Origins) -> Iterator[tuple[tuple[str, str, str], str]]:
+    """The records that are passed on whole where a tool takes an id or an address, and the field that has it.
+
+    Each with the tool, the argument and what is passed, by the names that programs know: the variable, or the
+    tool that is awaited there.
+    """
+    specs = {spec.name: spec for spec in request.tools}
+    every = [*all_statements(tree)]
+    times = Counter(name for one in every for name in variables_set(one))
+    results = {
+        one.into.name: function_name(one.tool)
+        for one in every
+        if isinstance(one, Act) and one.into is not None and times[one.into.name] == 1
+    }
+    for act in acts(tree):
+        for argument, value in act.named if act.tool in specs else ():
+            if isinstance(value, Variable) and value.name in results:
+                for origin in origins.of(specs[act.tool], argument):
+                    if origin.field and origin.tool == results[value.name]:
+                        for passed in (value.name, f"{origin.tool}()"):
+                            yield (function_name(act.tool), argument, passed), origin.field
 
 
 def _names_of(request: Request) -> frozenset[str]:
@@ -170,7 +245,9 @@ def _checked(program: str, request: Request, check: Check) -> Reading:
             *unstated(result.plan.tree, _told(request), request.tools, EXAMPLES),
             *told_without_call(result.plan.tree, request.goal),
             *answers_sometimes(result.plan.tree, _reading(request)),
+            *answers_alike(result.plan.tree, _reading(request)),
             *_without_calls(result.plan.tree, request),
+            *_left_out(result.plan.tree, request),
         )
     wrong = any(one.is_error for one in found)
     return Reading(None if wrong else result.plan, found, result.source)
@@ -184,36 +261,10 @@ _DOUBTS = (
 
 def with_doubts(reading: Reading) -> Reading:
     """The reading with its findings about what the plan does as doubts, each with its line."""
-    if reading.plan is None:
-        return reading
     found = (one for one in reading.diagnostics if one.code in _DOUBTS and one.severity is not Severity.HINT)
     return reading._replace(
         doubts=tuple(dict.fromkeys(finding_line(one) for one in placed(found, reading.source)))
     )
-
-
-def as_told(reading: Reading, request: Request, check: Check) -> Reading:
-    """The reading with each word spelled as the goal spells it, where neither goal nor tool has it as it is.
-
-    A hint says so for each. Small models write `living_room` for the living room.
-    """
-    plan, program = reading.plan, reading.source.text
-    if plan is None or plan.tree is None:
-        return reading
-    found = [one.spellings for one in doubtful(plan.tree, _told(request), request.tools, EXAMPLES)]
-    hints: list[Diagnostic] = []
-    for word, told in dict.fromkeys(one for one in found if one is not None):
-        for quote in "\"'":
-            program = program.replace(f"{quote}{word}{quote}", f"{quote}{told}{quote}")
-        hints.append(
-            Diagnostic("CMP010", Severity.HINT, f"{word!r} is written as in the goal, {told!r}", help=None)
-        )
-    if not hints:
-        return reading
-    mended = _checked(program, request, check)
-    if mended.plan is None:
-        return reading
-    return mended._replace(diagnostics=(*mended.diagnostics, *hints))
 
 
 def lookups(plan: Plan, request: Request) -> dict[tuple[str, str], dict[str, str]]:
@@ -249,6 +300,12 @@ def _told(request: Request) -> Iterator[str]:
     yield request.context
     yield from (text for answer in request.answers.items() for text in answer)
     yield from request.given.values()
+
+
+def _left_out(tree: Tree, request: Request) -> Iterator[Diagnostic]:
+    """CMP016 for a plan that calls something, and is given nothing in which a number may stand."""
+    if not request.given and next(acts(tree), None) is not None:
+        yield from left_out(tree, request.goal)
 
 
 def _without_calls(tree: Tree, request: Request) -> Iterator[Diagnostic]:

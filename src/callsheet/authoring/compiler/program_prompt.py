@@ -1,19 +1,17 @@
-"""The prompt that asks for a plan as a Python program: rules, examples, typed stubs of the tools, the goal.
+"""The prompt that asks for a plan as a Python program: rules, examples, the tools as a module, the goal.
 
-Pure. In: a goal and the available tools. Out: a conversation whose beginning (rules, examples, stubs) does
+Pure. In: a goal and the available tools. Out: a conversation whose beginning (rules, examples, module) does
 not depend on the goal while all tools fit. Which tools are told is a matter of room, not of words: all of
 them where they fit, else those that rank first for the whole goal.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from callsheet.authoring.compiler.catalogue import by_fit
-from callsheet.authoring.compiler.origins import Origins, address_kind
 from callsheet.authoring.compiler.prompt import Question, asked_for
 from callsheet.authoring.compiler.request import Request
 from callsheet.authoring.compiler.tool_lines import estimate_tokens
@@ -22,10 +20,10 @@ from callsheet.machine import Cut, Remark
 from callsheet.ports.models.model import Strength
 from callsheet.ports.models.prompts import one_line
 from callsheet.ports.tools import ToolSpec
-from callsheet.views.python_types import Record, Types
-from callsheet.views.stubs import OMITTED, function_name, stub_of
+from callsheet.views.python_types import Record, Types, docstring
+from callsheet.views.stubs import OMITTED, stub_of
 
-PROGRAM_VERSION = 4
+PROGRAM_VERSION = 5
 """Incremented whenever a text of the prompt changes, so that a journal tells which prompt gave a plan."""
 
 RULES = """\
@@ -45,6 +43,15 @@ finds it by what is known, such as a name, and take it from the result.
 8. A call that fails raises ToolError and ends the plan. Catch it only where the goal says what to do then.
 9. `a, b = await asyncio.gather(f(), g())` makes calls side by side that do not need each other.
 10. End with `return` and the answer for the user."""
+
+SHORT_RULES = """\
+You are given a Python module of async functions. Write `async def main():` that does what the user asks, \
+and nothing else, by awaiting these functions with arguments by name. An id or an address that the user \
+does not give is looked up with a function that finds it. What depends on a condition stands in an `if`, \
+what is done to each of several things in a `for`. \
+`await llm("task", data)` writes, translates or summarizes a text. \
+End with `return` and the answer for the user. Answer with `main` alone."""
+"""For small models, which follow few rules, and know Python."""
 
 EXAMPLES = '''\
 Goal: If the lamp in the hall is red, paint every wooden wall of the flat white. How many are there?
@@ -110,8 +117,8 @@ def stubs_for(goal: str, tools: Iterable[ToolSpec], strength: Strength, most: in
     same for every goal. Operations of callsheet have no stub: the rules tell of them.
 
     >>> specs = [ToolSpec("SEND", "send", "Mail a text."), ToolSpec("READ_FILE", "read_file", "Read a file.")]
-    >>> print(stubs_for("Read the file", specs, Strength.STRONG, most=1).text)
-    async def read_file() -> Any:  # Read a file.
+    >>> stubs_for("Read the file", specs, Strength.STRONG, most=1).text.splitlines()[0]
+    'async def read_file() -> Any:'
     """
     offered = sorted((s for s in tools if call_kind(s.name) is CallKind.TOOL), key=lambda spec: spec.name)
     room = ROOM[strength]
@@ -136,57 +143,31 @@ def stubs_for(goal: str, tools: Iterable[ToolSpec], strength: Strength, most: in
 
 
 def _text(tools: Iterable[ToolSpec], detail: Detail) -> str:
-    """The stubs of tools: the records that their types need, then a line for each."""
-    told = tuple(tools)
-    types, origins = Types(), Origins(told)
-    lines = [line for spec in told for line in _stub(spec, types, detail)]
-    records = (line for record in types.records.values() for line in _record(record))
-    return "\n".join((*records, *lines, *_finders(told, origins)))
+    """The stubs of tools as a module: the records that their types need, then the functions."""
+    types = Types(shares=True)
+    functions = [_stub(spec, types, detail) for spec in tools]
+    return "\n\n".join((*(_record(one) for one in types.records.values()), *functions))
 
 
-def _record(record: Record) -> Iterator[str]:
+def _record(record: Record) -> str:
     is_stated = any(one.is_required for one in record.fields)
-    fields = ", ".join(
-        f"{one.name}{'?' if is_stated and not one.is_required else ''}: {one.type}" for one in record.fields
+    fields = (
+        one_line(
+            f"{one.name}: {one.type if one.is_required or not is_stated else f'NotRequired[{one.type}]'}"
+        )
+        for one in record.fields
     )
-    yield one_line(f"class {record.name}(TypedDict): {fields}")
+    return "\n    ".join((f"class {record.name}(TypedDict):", *fields))
 
 
-def _stub(spec: ToolSpec, types: Types, detail: Detail) -> Iterator[str]:
+def _stub(spec: ToolSpec, types: Types, detail: Detail) -> str:
     stub = stub_of(spec.name, spec, types)
-    head = stub.head.replace(f" = {OMITTED}", " = ...")
-    about = _short(" ".join(spec.description.split()), detail.characters)
-    yield one_line(f"{head}:" + (f"  # {about}" if about else ""))
+    about = [one_line(_short(" ".join(spec.description.split()), detail.characters))]
     for one in (*stub.positional, *stub.named, *stub.others) if detail.arguments else ():
         if said := _short(one.about, detail.characters):
-            yield one_line(f"    # {one.name}: {said}")
-
-
-def _finders(tools: Iterable[ToolSpec], origins: Origins) -> Iterator[str]:
-    """A line for each argument that takes an id or an address, once for all tools whose own is found alike.
-
-    >>> from callsheet.ir import Effect
-    >>> feed = ToolSpec("FEED", "feed", "", {"properties": {"pet_id": {}}})
-    >>> found = ToolSpec("FIND_PET", "f", "", effect=Effect.READ, result={"properties": {"id": {}}})
-    >>> list(_finders([feed, found], Origins([feed, found])))
-    ['# Ids and addresses are found like this:', '#   pet_id: (await find_pet())["id"]']
-    """
-    takers: dict[str, dict[frozenset[str], list[tuple[str, list[str]]]]] = {}
-    for spec in tools:
-        for name in spec.parameter_names:
-            is_sought = origins.identifies(name) or address_kind(spec, name) is not None
-            found = [str(one) for one in origins.of(spec, name)] if is_sought else []
-            if found:
-                alike = takers.setdefault(name, {}).setdefault(frozenset(found), [])
-                alike.append((function_name(spec.name), found))
-    if takers:
-        yield "# Ids and addresses are found like this:"
-    for name, ways in takers.items():
-        for alike in ways.values():
-            first = Counter(found[0] for _, found in alike)
-            best = sorted(alike[0][1], key=lambda one: -first[one])
-            of = f" of {', '.join(called for called, _ in alike)}" if len(ways) > 1 else ""
-            yield one_line(f"#   {name}{of}: {' or '.join(best)}")
+            about.append(one_line(f"{one.name}: {said}"))
+    head = one_line(stub.head.replace(f" = {OMITTED}", " = ..."))
+    return f"{head}:\n    {docstring(chr(10).join(filter(None, about))) if any(about) else '...'}"
 
 
 def _short(text: str, most: int) -> str:
@@ -195,7 +176,6 @@ def _short(text: str, most: int) -> str:
 
 def program_question(request: Request, stubs: Stubs, strength: Strength = Strength.SMALL) -> Question:
     """The conversation that asks for a program: rules and stubs first, the goal last."""
-    rules = f"{RULES}\n{QUESTION_RULE}" if strength is Strength.STRONG else RULES
     goal = "\n\n".join(
         (request.goal, *(f"(You asked: {q}\nAnswer: {a})" for q, a in request.answers.items()))
     )
@@ -203,8 +183,12 @@ def program_question(request: Request, stubs: Stubs, strength: Strength = Streng
     lines = "\n".join(f"{name}: {about}" for name, about in request.given.items())
     given = f"The function is `async def main({names}):`; its arguments are\n{lines}" if names else ""
     asked = asked_for(goal, request.context, given)
-    messages = [
-        {"role": "system", "content": f"{rules}\n\n{EXAMPLES}\n\nTools:\n{stubs.text or 'none'}"},
-        {"role": "user", "content": asked.text},
-    ]
+    if strength is Strength.STRONG:
+        rules = f"{RULES}\n{QUESTION_RULE}\n\n{EXAMPLES}\n\nTools:\n{stubs.text or 'none'}"
+        said = asked.text
+    else:
+        rules = f"{SHORT_RULES}\n\nExamples over other functions:\n\n{EXAMPLES}"
+        about = asked.text if given or request.context else f"Goal: {goal}"
+        said = f"```python\n{stubs.text or '# no functions'}\n```\n\n{about}"
+    messages = [{"role": "system", "content": rules}, {"role": "user", "content": said}]
     return Question(messages, (*stubs.remarks, *asked.remarks), f"program/{PROGRAM_VERSION}")

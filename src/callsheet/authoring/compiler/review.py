@@ -38,13 +38,15 @@ from callsheet.ir import (
     Value,
 )
 from callsheet.ir.expr import names_in
-from callsheet.ir.expression import Display, Expression, Mapping, Text, Variable
-from callsheet.ir.tree import Act, Let, Tree, acts, all_statements, variables_set
+from callsheet.ir.expression import Display, Expression, Mapping, Text, Variable, nodes
+from callsheet.ir.tree import Act, Let, Say, Tree, acts, all_statements, operands, variables_set
 from callsheet.ports.models.prompts import one_line
 from callsheet.ports.tools import ToolSpec
 
 PART = lazy.pattern(r"[^\s,;()\[\]{}<>\"']+")
 _DIGITS = lazy.pattern(r"\d{1,9}", re.ASCII)
+_NUMBERS = lazy.pattern(r"\d+(?:\.\d+)?", re.ASCII)
+_THOUSANDS = lazy.pattern(r"(?<=\d),(?=\d{3})", re.ASCII)
 _TIMES = lazy.pattern(r"(?:\d{4}-\d\d-\d\d)?(?:(?:^|T)\d\d?:\d\d(?::\d\d)?)?", re.ASCII)
 """A date, a time of day, or both."""
 _QUOTED = lazy.pattern(r'"([^"\n{}]+)"')
@@ -94,6 +96,9 @@ class Doubtful(NamedTuple):
     origins: tuple[Origin, ...] = ()
     spellings: tuple[str, str] | None = None
     """The word, and how the goal spells it."""
+    phrase: str = ""
+    """The text that stands where an id or an address belongs, and `named` how the goal spells it."""
+    named: str = ""
 
 
 def doubtful(
@@ -129,22 +134,68 @@ def doubtful(
                     message = f"{where}: nothing that the model was told has {shown}"
                     help_ = "check it, or say it in the goal; what is not known has to be looked up by a tool"
                     yield Doubtful(act, name, message, help_, found)
+            if is_id and isinstance(value, Literal) and _is_no_thing(value.value, numbers):
+                message = f"{name}={value.value} is not an id that was told"
+                first = " or ".join(map(str, found)) or "call a tool that finds it"
+                yield Doubtful(act, name, message, f"find it: {first}", found)
             if is_unknown or text is None or spec is None:
                 continue
             wanted = ""
             if kind is not None and text and not kind.has.search(text):
                 wanted = kind.about
-            elif is_id and (not _stands(text, texts) or (found and text.isalpha() and text.islower())):
+            elif is_id and (not _stands(text, texts) or (found and text.isalpha() and not text.isupper())):
                 wanted = "an id"
             if wanted:
                 first = " or ".join(map(str, found)) or "call a tool that finds it"
                 message = f"{name}={one_line(text)[:60]!r} is not {wanted}"
-                yield Doubtful(act, name, message, f"find it: {first}", found)
+                named = _as_told(text, own) or ""
+                yield Doubtful(act, name, message, f"find it: {first}", found, None, text, named)
             elif _is_several(text, own):
                 message = f"{name}={one_line(text)[:60]!r} is several things in one text"
                 yield Doubtful(act, name, message, "make a call for each, in a loop over a list of them")
             elif _WORD.fullmatch(text) and not _begins_a_word(text, f"{own} {said}"):
                 yield from _spelled_otherwise(act, name, text, own, is_filter=spec.effect.only_reads)
+
+
+def left_out(tree: Tree, goal: str) -> Iterator[Diagnostic]:
+    """CMP016 for each part of a goal with a digit that no call, condition or value of the plan has.
+
+    Answers do not count. A number may have become a part of a date, an hour of the afternoon or a factor.
+
+    >>> from callsheet.frontends.python import read_python
+    >>> plan = read_python('async def main(): await pay(to="R-7", amount=3 * 1.1, at="15:00")').plan
+    >>> list(left_out(plan.tree, "Pay R-7 3 plus 10 percent at 3pm."))
+    []
+    >>> [one.message for one in left_out(plan.tree, "Pay R-7 for 25 days.")]
+    ['the goal says 25, and no call or condition of the plan has it']
+    """
+    every = [*all_statements(tree)]
+    answers = {id(value) for one in every if isinstance(one, Say) for value in one.values}
+    wholes = [whole for one in every for whole in operands(one) if id(whole) not in answers]
+    found = [node.value for whole in wholes for node in nodes(whole) if isinstance(node, Literal)]
+    texts = plain(" ".join(map(str, found)))
+    numbers = {float(each) for one in found for each in _NUMBERS.findall(str(one))}
+    for part in dict.fromkeys(PART.findall(_THOUSANDS.sub("", goal))):
+        shown = part.strip(".:!?")
+        stated = [float(each) for each in _NUMBERS.findall(shown)]
+        if stated and plain(shown) not in texts and not all(map(numbers.intersection, map(_ways, stated))):
+            yield Diagnostic(
+                "CMP016",
+                Severity.WARNING,
+                f"the goal says {one_line(shown)[:60]}, and no call or condition of the plan has it",
+                help="use it where the goal means it to be used",
+            )
+
+
+def _ways(number: float) -> Iterator[float]:
+    """What a number of a goal may have become: itself, an hour of the afternoon, a share, a factor."""
+    yield from (number, number + 12, number / 100)
+    yield from (round(1 + number / 100, 6), round(1 - number / 100, 6))
+
+
+def _is_no_thing(value: object, numbers: Collection[int]) -> bool:
+    """Whether a value in the place of an id is a small number that was not told."""
+    return type(value) is int and value < _SMALL and value not in numbers
 
 
 def _is_several(text: str, told: str) -> bool:
@@ -173,14 +224,20 @@ def _spelled_otherwise(act: Act, name: str, text: str, told: str, *, is_filter: 
     So is one of several words that are joined, such as `room_name`, wherever it stands.
     """
     shown = f"{name}={text!r}"
-    letters = r"[\s_-]*".join(map(re.escape, plain(text)))
-    as_told = re.search(rf"(?<!\w){letters}(?!\w)", told, re.IGNORECASE)
+    as_told = _as_told(text, told)
     if as_told is not None:
-        message = f"{shown}, but the goal says {as_told[0]!r}"
-        yield Doubtful(act, name, message, "write it as the goal does", spellings=(text, as_told[0]))
+        message = f"{shown}, but the goal says {as_told!r}"
+        yield Doubtful(act, name, message, "write it as the goal does", spellings=(text, as_told))
     elif is_filter or "_" in text or text.count("-") > 1:
         help_ = "use what the goal says or a tool has found; leave it out if it may be left out"
         yield Doubtful(act, name, f"{shown}: the goal does not say that", help_)
+
+
+def _as_told(text: str, told: str) -> str | None:
+    """A text as it was told, where its letters are the same; None if it was not."""
+    letters = r"[\s_-]*".join(map(re.escape, plain(text)))
+    found = re.search(rf"(?<!\w){letters}(?!\w)", told, re.IGNORECASE) if letters else None
+    return None if found is None else found[0]
 
 
 def _stands(text: str, told: str) -> bool:
