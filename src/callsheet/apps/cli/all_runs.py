@@ -8,9 +8,10 @@ from __future__ import annotations
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 from callsheet.apps.operations.runs import RunRow, run_row
+from callsheet.apps.operations.watching import OpenRun
 from callsheet.apps.rendering.values import format_seconds, preview
 from callsheet.machine.keys import step_of
 from callsheet.store.events import EventType
@@ -26,17 +27,6 @@ _OPEN = ("running", "waiting", "in_doubt", "interrupted")
 _MOST = 50
 _PAUSE = 0.5
 _STYLES = {"running": "cyan", "waiting": "yellow", "in_doubt": "red", "interrupted": "red"}
-
-
-class OpenRun(TypedDict):
-    """A run that has not ended."""
-
-    run_id: str
-    status: str
-    plan: str
-    seconds: float
-    calls: int
-    under_way: str
 
 
 @dataclass(slots=True)

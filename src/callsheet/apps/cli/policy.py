@@ -17,12 +17,12 @@ from callsheet.apps.cli.group import CommandEntry, LazyCommands
 from callsheet.apps.cli.output import (
     format_diagnostics,
     is_terminal,
-    json_rows,
     print_diagnostics,
     print_json,
     print_text,
     to_stderr,
 )
+from callsheet.apps.operations.schema import DiagnosticRow, diagnostic_rows
 from callsheet.apps.rendering.values import preview, without_controls
 from callsheet.diagnostics import CallsheetError, Source, Span, to_json
 from callsheet.policy.calls import CODES
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 @options.as_json
 def check(policies: tuple[str, ...], as_json: bool) -> int:
     """Report errors in each POLICY, a file or a built-in policy; the exit status is 2 if there is one."""
-    rows: list[dict[str, object]] = []
+    rows: list[DiagnosticRow] = []
     is_wrong = False
     for policy in policies:
         try:
             _validate(policy)
         except CallsheetError as error:
             is_wrong = True
-            rows.extend(json_rows(error.diagnostics, error.source or Source(policy, "")))
+            rows.extend(diagnostic_rows(error.diagnostics, error.source or Source(policy, ""), named=True))
             if not as_json:
                 click.echo(format_diagnostics(error.diagnostics, error.source))
         else:

@@ -15,7 +15,8 @@ from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import can_redraw, ignoring_broken_pipe, is_terminal, print_text, to_stderr
 from callsheet.apps.operations.runs import INTERRUPTED, shown_outcome, shown_status
-from callsheet.apps.rendering.runs import event_json, event_line
+from callsheet.apps.operations.watching import event_row
+from callsheet.apps.rendering.runs import event_line
 from callsheet.machine import Outcome
 from callsheet.store.events import Event
 from callsheet.store.journal import Journal
@@ -112,7 +113,7 @@ def tail(run: str, follows: bool, start: int, journal: Path | None, is_strict: b
                 following.events(start - 1) if follows else opened.events(run_id, start - 1, lenient=True)
             )
             for event in events:
-                print_text(json.dumps(event_json(event)) if as_json else event_line(event))
+                print_text(json.dumps(event_row(event)) if as_json else event_line(event))
             if not follows:
                 return Exit.OK
     if not as_json:

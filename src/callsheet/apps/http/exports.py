@@ -21,8 +21,8 @@ from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint, Query, Res
 from callsheet.apps.http.problems import Problem, json_bytes, problem_json, status_of
 from callsheet.apps.http.state import State
 from callsheet.apps.operations.runs import OutcomeWord, StatusWord, shown_outcome
-from callsheet.apps.operations.schema import Count, Ordinal, ProblemRow, Schema, Time
-from callsheet.apps.rendering.runs import event_json
+from callsheet.apps.operations.schema import Count, ProblemRow, Schema
+from callsheet.apps.operations.watching import CallProgressRow, EventRow, ProgressRow, event_row
 from callsheet.apps.rendering.values import finite
 from callsheet.apps.table.arguments import RunId
 from callsheet.diagnostics import CallsheetError
@@ -131,7 +131,7 @@ async def _stream_lines(state: State, run_id: str, after: int, mark: object) -> 
 
 
 def _messages(events: Sequence[Event]) -> bytes:
-    return b"".join(_message(event_json(event), number=event.seq) for event in events)
+    return b"".join(_message(event_row(event), number=event.seq) for event in events)
 
 
 async def _with_heartbeats(events: AsyncGenerator[Followed], state: State) -> AsyncIterator[Followed | None]:
@@ -198,7 +198,7 @@ def _events(state: State, run_id: str, after: int, most: int) -> list[Event]:
 
 async def _lines(state: State, run_id: str, left: int, page: list[Event]) -> AsyncGenerator[bytes]:
     while page:
-        yield b"".join(json_bytes(event_json(event)) + b"\n" for event in page)
+        yield b"".join(json_bytes(event_row(event)) + b"\n" for event in page)
         left -= len(page)
         if left <= 0:
             return
@@ -261,42 +261,12 @@ def _get(path: str, summary: str, handler: Any, query: Any, *responses: Response
     )
 
 
-class EventRow(TypedDict):
-    """An event of the journal of a run."""
-
-    seq: Ordinal
-    time: Time
-    type: str
-    key: str | None
-    step: str | None
-    epoch: Count
-    body: Any
-    hash: str
-
-
 class StreamState(TypedDict):
     """The status of a run and the number of its events."""
 
     status: StatusWord
     outcome: NotRequired[OutcomeWord]
     events: Count
-
-
-class CallProgressRow(TypedDict):
-    """How far an open call is, as its tool says; it is not recorded."""
-
-    key: str
-    done: Annotated[float | None, "in a unit of the tool's choice; null if it only writes to its log"]
-    total: float | None
-    message: str
-    waits: Annotated[bool, "whether the call has not left yet; the message is what it waits for"]
-    lines: Annotated[list[str], "the last messages of the tool, the newest last"]
-
-
-class ProgressRow(TypedDict):
-    """What tools report about the open calls of a run; it replaces what they reported before."""
-
-    calls: list[CallProgressRow]
 
 
 RESULTS = (EventRow, StreamState, ProgressRow)

@@ -416,7 +416,7 @@ class FailedCall(TypedDict):
     """Where a run failed."""
 
     step: str
-    visit: int
+    visit: int | None
     event: int
     call: str | None
     preview: str | None

@@ -63,7 +63,7 @@ def action_of(note: Note, action: str) -> str:
     return action if note.at is None else f"{action}, {note.at.describe()}"
 
 
-def place_data(note: Note) -> dict[str, object]:
+def place_data(note: Note) -> dict[str, int]:
     """Which call of its step a note is about, as JSON data, the item from 0; empty if there is only one."""
     at = note.at
     if at is None:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 from callsheet.apps.cli.options import ProgressMode
 from callsheet.apps.cli.output import can_redraw, print_text, to_stderr
@@ -25,6 +25,7 @@ from callsheet.ports.calls import CallProgress
 from callsheet.store.events import EventType
 
 if TYPE_CHECKING:
+    from callsheet.apps.operations.watching import NoteRow
     from callsheet.ir import Plan
     from callsheet.machine.notes import Note
     from callsheet.trace.replay import Moment, PlayedNote
@@ -280,11 +281,11 @@ def _ended(moment: Moment) -> str:
     return f"ended: {note.detail}" + (f" at {note.step}" if note.step else "")
 
 
-def _json(moment: Moment, played: PlayedNote, at: float) -> dict[str, Any]:
+def _json(moment: Moment, played: PlayedNote, at: float) -> NoteRow:
     from callsheet.apps.cli.progress.lines import place_data  # noqa: PLC0415 - not for --help
 
     note, took = played
-    row: dict[str, Any] = {
+    row: NoteRow = {
         "seq": moment.event.seq,
         "time": iso(moment.event.ts),
         "at": round(at, 6),
@@ -293,11 +294,11 @@ def _json(moment: Moment, played: PlayedNote, at: float) -> dict[str, Any]:
     }
     if note.detail:
         row["detail"] = note.detail
-    row |= place_data(note)
+    row |= cast("NoteRow", place_data(note))
     if note.kind == "finished":
         row["outcome"] = note.outcome
     if note.var is not None or note.kind == "finished":
-        row |= {"var": note.var, "preview": preview(note.value, 200)}
+        row["var"], row["preview"] = note.var, preview(note.value, 200)
     if took is not None:
         row["seconds"] = round(took, 6)
     return row
