@@ -72,6 +72,7 @@ class CaseResultRow(TypedDict):
     plan: str
     name: str
     passed: bool
+    policy: Annotated[str | None, "the policy that it was under"]
     seconds: float
     differences: list[DifferenceRow]
 
