@@ -130,8 +130,8 @@ def init(setup: Setup, base: str, output: Path, force: bool, as_json: bool) -> i
     """Write a policy for the available tools: a line for each class, such as those that only read.
 
     What nobody has declared is assumed from the names of tools and arguments, and marked; in a terminal you
-    are asked where they do not tell. All configured servers are started to list their tools; the exit status
-    is 1 if one could not be started.
+    are asked where they do not tell. All configured servers are started to list their tools. If one cannot
+    be started, the first lines of the file say so, and the exit status is 1.
 
     \b
     Example:
@@ -149,7 +149,9 @@ def init(setup: Setup, base: str, output: Path, force: bool, as_json: bool) -> i
     toolbox = run_async(open_tools(setup))
     specs = {name: tool.spec for name, tool in zip(toolbox.registry.names(), toolbox.registry, strict=True)}
     draft = draft_of(specs) if as_json or not is_terminal(sys.stdin) else draft_of(specs, _ask)
-    text = draft_text(draft, base, "policy.toml" if to_screen else output.name)
+    failures = [d.message for d in toolbox.diagnostics if d.is_error]
+    text = draft_text(draft, base, "policy.toml" if to_screen else output.name, failures)
+    print_diagnostics(() if as_json else toolbox.diagnostics, None)
     if not to_screen:
         _write(output, text, force=force)
     if as_json:
@@ -169,9 +171,10 @@ def init(setup: Setup, base: str, output: Path, force: bool, as_json: bool) -> i
         lines = text.count("\n")
         to_stderr(f"wrote {output}: {lines} lines, extends {base}, {draft.count} tools to review")
         if draft.unknown:
-            to_stderr(f"refused until a class names them: {', '.join(draft.unknown)}")
-    print_diagnostics(() if as_json else toolbox.diagnostics, None)
-    return Exit.FAILED if any(d.is_error for d in toolbox.diagnostics) else Exit.OK
+            to_stderr(f"in no class yet: {', '.join(draft.unknown)}")
+        if failures:
+            to_stderr("it lacks the tools of what could not be opened: repair that, and repeat with --force")
+    return Exit.FAILED if failures else Exit.OK
 
 
 def _ask(asked: Asked) -> str | None:
