@@ -323,6 +323,7 @@ def execute_resume(  # noqa: PLR0913 - an argument for each option
             accepts_changed_policy=accept_changed_policy,
             engine=engine,
         )
+        _restore(job, info, plan)
         reopens, hint = plan.order is Order.DAG, journals.journal_hint(journal)
         otel = _collector_of(opened, info.run_id, otlp)
         target = otel.target() if otlp else live_export.target_or_warning(otel)
@@ -335,6 +336,27 @@ def execute_resume(  # noqa: PLR0913 - an argument for each option
             items = "--failed-items: only the items of loops that failed"
             to_stderr(f"run it again, as a new run: {again}{hint} ({items})")
     return status
+
+
+_MOST_RESTORED = 50_000
+"""Events of a longer run are not read again for the display, which then knows only which steps have ended."""
+
+
+def _restore(job: ResumeJob, info: RunInfo, plan: Plan) -> None:
+    """Let the display begin with what the journal knows of a run that goes on."""
+    from callsheet.trace.replay import Moment, PlayedNote, play  # noqa: PLC0415 - not for --help
+
+    if info.events > _MOST_RESTORED or info.status.is_final:
+        return
+    journal, mask = job.journal, job.masker.note
+
+    def moments(take: Callable[[Moment], bool]) -> None:
+        def masked(moment: Moment) -> bool:
+            return take(moment._replace(notes=tuple(PlayedNote(mask(n.note), n.took) for n in moment.notes)))
+
+        play(plan, journal.events(info.run_id, lenient=True), journal.plan_of, masked)
+
+    job.progress.restore(moments)
 
 
 def _from_where(journal: Path | None, info: RunInfo) -> str:

@@ -140,6 +140,9 @@ class PlainLines:
         if note.kind is NoteKind.REPLANNED:
             self._forget()
 
+    def restart(self) -> None:
+        """Do nothing: lines are not drawn again."""
+
     def call(self, news: CallNews) -> None:
         """Print the news if they are worth a line."""
         if self._throttle.passes(news):
@@ -196,6 +199,9 @@ class JsonLines:
         if took is not None:
             row["seconds"] = round(took, 6)
         self._print(row)
+
+    def restart(self) -> None:
+        """Do nothing: lines are not drawn again."""
 
     def call(self, news: CallNews) -> None:
         """Print the news if they are worth a line."""

@@ -10,7 +10,7 @@ import json
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from time import monotonic
+from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 from callsheet.apps.cli.options import ProgressMode
@@ -46,8 +46,23 @@ class Display(Protocol):
     def call(self, news: CallNews) -> None:
         """Display news about a call under way."""
 
+    def restart(self) -> None:
+        """What was shown so far happened in another process."""
+
     def end(self) -> None:
         """End the display."""
+
+
+def _display_moment(display: Display, calls: CallTracker, moment: Moment, ago: float) -> None:
+    """Display what a recorded event, `ago` seconds old, has brought about."""
+    event = moment.event
+    if event.key is not None and event.type.answers:
+        calls.ended(event.key, succeeded=event.type is EventType.OK, ago=ago)
+    for played in moment.notes:
+        calls.note(played.note)
+        display.show(played.note, played.took, ago)
+    if event.key is not None and event.type.opens:
+        calls.began(event.key, ago)
 
 
 class Progress:
@@ -57,8 +72,9 @@ class Progress:
     message. As a context manager it ends the display.
     """
 
-    def __init__(self, display: Display, plan: Plan) -> None:
+    def __init__(self, display: Display, plan: Plan, *, draws: bool = False) -> None:
         self._display = display
+        self._draws = draws
         self._calls = CallTracker(plan, display.call)
         self._before: dict[str, Note] = {}
         from callsheet.trace.visits import Visits  # noqa: PLC0415 - brings the store
@@ -66,6 +82,7 @@ class Progress:
         self._visits = Visits()
         self._is_live = False
         self._is_lost = False
+        self._is_restored = False
 
     def __enter__(self) -> Self:
         return self
@@ -84,6 +101,26 @@ class Progress:
         if note.is_of_item and note.kind.ends_visit:
             took = item_took
         self._draw(lambda: self._display.show(note, took))
+
+    def restore(self, moments: Callable[[Callable[[Moment], bool]], object]) -> None:
+        """Display what the journal knows of a run that is resumed; `moments` passes on each of its moments.
+
+        Only a display that draws the state of the whole run asks for them.
+        """
+        if not self._draws:
+            return
+
+        def take(moment: Moment) -> bool:
+            _display_moment(self._display, self._calls, moment, max(0.0, time() - moment.event.ts))
+            return True
+
+        self._is_restored = True
+
+        def draw() -> None:
+            moments(take)
+            self._display.restart()
+
+        self._draw(draw)
 
     @property
     def listener(self) -> Self | None:
@@ -114,7 +151,7 @@ class Progress:
             self._is_live = True
             self._visits.at(monotonic())
             self._visits.begin_anew()
-            self._draw(lambda: self._display.begin(self._before))
+            self._draw(lambda: self._display.begin({} if self._is_restored else self._before))
 
     def end(self) -> None:
         """End the display and release the terminal."""
@@ -141,7 +178,7 @@ def choose_progress(stage: ProgressMode, plan: Plan, *, as_json: bool) -> Progre
             if can_redraw(sys.stderr)
             else ProgressMode.PLAIN
         )
-    return Progress(display_for(stage, plan), plan)
+    return Progress(display_for(stage, plan), plan, draws=stage is ProgressMode.LIVE)
 
 
 def display_for(stage: ProgressMode, plan: Plan, run: str = "") -> Display:
@@ -182,6 +219,9 @@ class NoDisplay:
     def call(self, news: CallNews) -> None:
         """Do nothing."""
 
+    def restart(self) -> None:
+        """Do nothing."""
+
     def end(self) -> None:
         """Do nothing."""
 
@@ -210,16 +250,9 @@ class LivePlayback:
 
     def show(self, moment: Moment, _at: float, ago: float = 0.0) -> None:
         """Display a moment that is `ago` seconds old."""
-        event = moment.event
-        if event.key is not None and event.type.answers:
-            self._calls.ended(event.key, succeeded=event.type is EventType.OK, ago=ago)
-        for played in moment.notes:
-            self._calls.note(played.note)
-            self._display.show(played.note, played.took, ago)
-            if played.note.kind == "ended":
-                self._answer = _ended(moment)
-        if event.key is not None and event.type.opens:
-            self._calls.began(event.key, ago)
+        _display_moment(self._display, self._calls, moment, ago)
+        if any(played.note.kind == "ended" for played in moment.notes):
+            self._answer = _ended(moment)
 
     def end(self) -> None:
         """Release the terminal, and print how the run ended."""
