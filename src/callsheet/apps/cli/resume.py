@@ -434,9 +434,12 @@ async def _resume(job: ResumeJob, hint: str) -> RunOutcome:
     from callsheet.api.run_service import Conduct, Opened, ResumeTerms, resume  # noqa: PLC0415 - as above
     from callsheet.apps.cli.outcome import question_printer  # noqa: PLC0415
     from callsheet.apps.equipment import equip, needs_of_recorded  # noqa: PLC0415
+    from callsheet.apps.operations.live_calls import BothListeners, LiveCalls, shared  # noqa: PLC0415
     from callsheet.apps.toolbox import open_toolbox  # noqa: PLC0415
     from callsheet.runtime.asking import Respondents  # noqa: PLC0415
     from callsheet.runtime.launch import Watch  # noqa: PLC0415
+
+    shows, calls = job.progress.listener, LiveCalls()
 
     def hear(diagnostic: Diagnostic) -> None:
         if not job.quiet:
@@ -449,7 +452,7 @@ async def _resume(job: ResumeJob, hint: str) -> RunOutcome:
             job.masker.add_secrets(toolbox.known)
             if not job.quiet and not absent_tools(plan, toolbox.registry, needs.agents):
                 print_diagnostics(toolbox.diagnostics, None)
-            listener = job.masker.masked_listener(job.progress.listener)
+            listener = job.masker.masked_listener(calls if shows is None else BothListeners(shows, calls))
             equipment, ports, _ = equip(needs, toolbox, job.journal.path, listener=listener)
             yield Opened(equipment, ports)
 
@@ -475,7 +478,8 @@ async def _resume(job: ResumeJob, hint: str) -> RunOutcome:
         places=job.moved.to_note(),
     )
     tell = None if job.quiet else _print_policy_change
-    return await resume(job.journal, job.run_id, terms, opened, Conduct(watch, respondents, tell=tell))
+    with shared(calls, job.journal.path, job.run_id):
+        return await resume(job.journal, job.run_id, terms, opened, Conduct(watch, respondents, tell=tell))
 
 
 def _print_policy_change(difference: str) -> None:

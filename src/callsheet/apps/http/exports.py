@@ -15,15 +15,14 @@ from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
 from callsheet.apps.hosting import RunState
-from callsheet.apps.hosting.live_calls import CallReport
 from callsheet.apps.hosting.recorded import CallReports, Followed
 from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint, Query, ResponseSpec, reference
 from callsheet.apps.http.problems import Problem, json_bytes, problem_json, status_of
 from callsheet.apps.http.state import State
+from callsheet.apps.operations.live_calls import progress_row
 from callsheet.apps.operations.runs import OutcomeWord, StatusWord, shown_outcome
 from callsheet.apps.operations.schema import Count, ProblemRow, Schema
-from callsheet.apps.operations.watching import CallProgressRow, EventRow, ProgressRow, event_row
-from callsheet.apps.rendering.values import finite
+from callsheet.apps.operations.watching import EventRow, ProgressRow, event_row
 from callsheet.apps.table.arguments import RunId
 from callsheet.diagnostics import CallsheetError
 from callsheet.runtime.reporting import MADE_BY, lctl_of, report_document, report_page
@@ -114,7 +113,7 @@ async def _stream_lines(state: State, run_id: str, after: int, mark: object) -> 
             elif isinstance(event, RunState):
                 yield _message({"status": event.status, "events": event.events}, name="standing")
             elif isinstance(event, CallReports):
-                yield _message({"calls": [_report(call) for call in event.calls]}, name="progress")
+                yield _message({"calls": [progress_row(call) for call in event.calls]}, name="progress")
             else:
                 yield event.made(_messages)
         if state.stopping.is_set():
@@ -160,18 +159,6 @@ async def _with_heartbeats(events: AsyncGenerator[Followed], state: State) -> As
         if following is not None:
             following.cancel()
             await asyncio.wait({following})
-
-
-def _report(call: CallReport) -> CallProgressRow:
-    done, total, message, waits = call.progress
-    return {
-        "key": call.key,
-        "done": finite(done),
-        "total": finite(total),
-        "message": message,
-        "waits": waits,
-        "lines": list(call.lines),
-    }
 
 
 def _message(data: Any, *, name: str = "", number: int | None = None) -> bytes:

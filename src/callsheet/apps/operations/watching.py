@@ -55,6 +55,10 @@ class NoteRow(TypedDict):
     var: NotRequired[str | None]
     preview: NotRequired[Annotated[str, "the beginning of its value"]]
     seconds: NotRequired[Annotated[float, "how long the step took"]]
+    done: NotRequired[Annotated[float | None, "of progress: in a unit of the tool's choice"]]
+    total: NotRequired[float | None]
+    message: NotRequired[str]
+    waits: NotRequired[Annotated[str, "what a call waits for that has not left yet"]]
 
 
 class OpenRun(TypedDict):

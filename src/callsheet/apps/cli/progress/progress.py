@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 from callsheet.apps.cli.options import ProgressMode
 from callsheet.apps.cli.output import can_redraw, print_text, to_stderr
-from callsheet.apps.cli.progress.call_news import CallNews, CallTracker
+from callsheet.apps.cli.progress.call_news import (
+    CallNews,
+    CallTracker,
+    LineThrottle,
+    NewsKind,
+    line_text,
+    news_data,
+)
 from callsheet.apps.cli.progress.lines import record_note
 from callsheet.apps.rendering.values import format_seconds, iso, preview
 from callsheet.ir import Order, Plan
@@ -254,6 +261,10 @@ class LivePlayback:
         if any(played.note.kind == "ended" for played in moment.notes):
             self._answer = _ended(moment)
 
+    def progressed(self, key: str, progress: CallProgress, _at: float) -> None:
+        """Display what a tool reports about an open call."""
+        self._calls.progressed(key, progress)
+
     def end(self) -> None:
         """Release the terminal, and print how the run ended."""
         self._display.end()
@@ -271,6 +282,9 @@ class LinePlayback:
         self._as_json = as_json
         self._actions = ActionTexts(plan)
         self._is_graph = plan.order is Order.DAG
+        self._calls = CallTracker(plan, self._call)
+        self._throttle = LineThrottle()
+        self._at, self._seq = 0.0, 0
 
     def before(self, moment: Moment) -> None:
         """Earlier moments are not shown."""
@@ -280,7 +294,12 @@ class LinePlayback:
 
     def show(self, moment: Moment, at: float, _ago: float = 0.0) -> None:
         """Print a moment, `at` seconds after the start of the run."""
+        event = moment.event
+        self._at, self._seq = at, event.seq
+        if event.key is not None and event.type.answers:
+            self._calls.ended(event.key, succeeded=event.type is EventType.OK)
         for played in moment.notes:
+            self._calls.note(played.note)
             if self._as_json:
                 print_text(json.dumps(_json(moment, played, at), ensure_ascii=True))
                 continue
@@ -289,6 +308,26 @@ class LinePlayback:
                 self._actions.forget()
             if line:
                 print_text(f"{moment.event.seq:>6}  +{format_seconds(max(0.0, at)):<9}  {line}")
+
+        if event.key is not None and event.type.opens:
+            self._calls.began(event.key)
+
+    def progressed(self, key: str, progress: CallProgress, at: float) -> None:
+        """Print what a tool reports about an open call, now and then."""
+        self._at = at
+        self._calls.progressed(key, progress)
+
+    def _call(self, news: CallNews) -> None:
+        if news.kind is not NewsKind.PROGRESS:
+            return
+        if self._as_json:
+            row = {"seq": self._seq, "time": iso(time()), "at": round(self._at, 6), **news_data(news)}
+            print_text(json.dumps(row, ensure_ascii=True))
+            return
+        if not self._throttle.passes(news):
+            return
+        word, text = line_text(news)
+        print_text(f"{'':>6}  +{format_seconds(max(0.0, self._at)):<9}  {news.step:<5} {word:<8} {text}")
 
     def end(self) -> None:
         """Nothing to do."""
