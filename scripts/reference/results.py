@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, get_args, is_typeddict
+from types import UnionType
+from typing import Annotated, Any, get_args, get_origin, is_typeddict
 
 from scripts.reference.tables import code, table
 
@@ -53,6 +54,10 @@ def _all() -> Iterator[Any]:
 def _word(kind: Any) -> str:
     if is_typeddict(kind):
         return _link(kind)
+    if get_origin(kind) is Annotated:
+        return kind.__metadata__[0]
+    if isinstance(kind, UnionType):
+        return " or ".join(map(_link, get_args(kind)))
     (item,) = get_args(kind)
     return f"list of {' or '.join(map(_link, get_args(item) or (item,)))}"
 

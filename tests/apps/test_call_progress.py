@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import re
+import subprocess
 import time
 import types
 from pathlib import Path
@@ -17,6 +18,9 @@ from tests import forked
 from callsheet.api.policies import load_policy
 from callsheet.apps.cli.progress.live import Heading, LiveDisplay, LiveGraph
 from callsheet.apps.cli.progress.progress import Display, Progress
+from callsheet.apps.operations.live_calls import shared_reports
+from callsheet.apps.operations.schema import schema_of
+from callsheet.apps.operations.watching import NoteRow
 from callsheet.frontends.dag import parse_dag
 from callsheet.frontends.ltp import parse
 from callsheet.frontends.structured import read_structured
@@ -29,6 +33,7 @@ from callsheet.ports.timeouts import Slots
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.guard import Guard, GuardedGateway
 from callsheet.store.labels import LabelStore
+from json_forms import holds
 
 SERVER = Path(__file__).parent / "servers" / "slowpoke.py"
 LOOP = "S1: ?FOREACH ($i IN [1, 2, 3]) THEN @FAIL (text=$i) > $a"
@@ -183,11 +188,28 @@ def crunch(context: CallContext) -> str:
     assert lines(result.stderr)[1] == "S1    working  75%, of the rows"
 
 
-@pytest.mark.parametrize("option", [("--json",), ("--progress", "none")])
-def test_server_is_not_asked_for_progress_if_nobody_looks(with_slowpoke, option):
-    result = with_slowpoke("run", with_slowpoke.plan("S1: @CRAWL (pages=1) > $a"), *option)
-    assert result.exit_code == 0
+def test_server_is_not_asked_for_progress_if_nobody_can_look(with_slowpoke):
+    plan = with_slowpoke.plan("S1: @CRAWL (pages=1) > $a")
+    assert with_slowpoke("run", plan, "--json", "--no-journal").exit_code == 0
     assert (with_slowpoke.folder / "notes").read_text() == "not asked\n"
+
+
+def test_server_progress_is_seen_in_other_processes(with_slowpoke):
+    plan = with_slowpoke.plan("S1: @CRAWL (pages=900, seconds=0.1) > $a")
+    with with_slowpoke.spawn("run", plan, "--run-id", "r1", "--progress", "none") as run:
+        while not (reports := shared_reports(with_slowpoke.journal, "r1")):
+            assert run.poll() is None
+            time.sleep(0.05)
+        assert reports[0].progress.total == 900
+        (row,) = map(json.loads, with_slowpoke("top", "--all", "--json").stdout.splitlines())
+        assert re.search(r"S1 .* \(\d+ of 900, pages", row["under_way"])
+        with with_slowpoke.spawn("top", "r1", "--json", stdout=subprocess.PIPE) as top:
+            assert top.stdout is not None
+            told = next(row for row in map(json.loads, top.stdout) if row["event"] == "progress")
+            holds(told, schema_of(NoteRow))
+            assert (told["step"], told["total"]) == ("S1", 900)
+            top.kill()
+        run.kill()
 
 
 def test_resume_shows_server_progress(with_slowpoke):

@@ -37,7 +37,7 @@ def test_init_writes_line_for_each_class_and_leaves_out_what_no_name_tells(with_
     assert not tools["ADD"].destructive, "its author declared that it only reads"
     assert "READ_FILE" not in tools, "the shipped policies know the built-in tools"
     assert "hall__greet" in text.partition("# Refused")[2], "nobody knows what greeting does"
-    assert "refused until a class names them: " in result.stderr
+    assert "in no class yet: " in result.stderr
 
 
 MAIL = """
@@ -165,9 +165,14 @@ def test_init_does_not_overwrite(machine: Machine) -> None:
     assert load_policy("policy.toml").implicit == "strict"
 
 
-def test_init_prints_to_standard_output(machine: Machine) -> None:
-    result = machine("policy", "init", "-o", "-")
-    assert tomllib.loads(result.stdout)["extends"] == "workspace"
+def test_init_prints_to_standard_output_and_says_what_it_lacks(machine: Machine) -> None:
+    machine.write("mcp.json", '{"mcpServers": {"desk": {"command": "no-such-program"}}}')
+    result = machine("policy", "init", "-o", "-", "--mcp-config", "mcp.json", "--base", "open")
+    assert result.exit_code == 1
+    assert tomllib.loads(result.stdout)["extends"] == "open"
+    assert "# NOT IN HERE: the MCP server 'desk' cannot be started" in result.stdout
+    assert "no line has are asked about" in result.stdout
+    assert "error TOL010: the MCP server 'desk'" in result.stderr
     assert not (machine.folder / "policy.toml").exists()
 
 

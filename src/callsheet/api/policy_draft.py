@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from textwrap import wrap
 from typing import NamedTuple, cast
 
+from callsheet.api.policies import load_policy
 from callsheet.ir import ToolClass, canonical_tool_name
 from callsheet.policy.builtins import BUILTINS, fold
 from callsheet.policy.tool_facts import facts_of
@@ -199,11 +200,16 @@ def is_optional(spec: ToolSpec, told: str | None) -> bool:
     return not (isinstance(schema, Mapping) and cast("Mapping[str, object]", schema).get("default"))
 
 
-def draft_text(draft: Draft, base: str, file: str) -> str:
-    """The text of the policy, which extends `base`; `file` is the name used in its comments."""
+def draft_text(draft: Draft, base: str, file: str, missing: Sequence[str] = ()) -> str:
+    """The text of the policy, which extends `base`; `file` is the name used in its comments.
+
+    `missing` says why tools are not in it, a sentence for each place that could not be asked for them.
+    """
+    rest = "refused" if load_policy(base).refuse_unknown_tools else "asked about before each call"
     lines = [
         "# What plans may do here, by `callsheet policy init`. What is assumed follows from names: read it.",
-        f"# Tools that no line has are refused. `callsheet verify PLAN --policy {file}` proves a plan.",
+        f"# Tools that no line has are {rest}. `callsheet verify PLAN --policy {file}` proves a plan.",
+        *_missing(missing),
         "schema = 1",
         f"extends = {json.dumps(base)}",
         "",
@@ -230,17 +236,27 @@ def draft_text(draft: Draft, base: str, file: str) -> str:
         lines += ["", "[tools]"]
         lines += ["# assumed: a call that names nobody tells nobody"] if draft.optional else []
         lines += [f"{json.dumps(name)} = {{ {', '.join(said)} }}" for name, said in singles.items()]
-    lines += _unknown(draft.unknown)
+    lines += _unknown(draft.unknown, rest)
     return "\n".join(lines) + "\n"
 
 
-def _unknown(names: Sequence[str]) -> list[str]:
+def _missing(reasons: Sequence[str]) -> list[str]:
+    """What to say of the tools that nobody could be asked for."""
+    lines: list[str] = []
+    for reason in reasons:
+        lines += wrap(f"NOT IN HERE: {_cut(_on_one_line(reason), 2 * _WIDEST)}", _WIDEST - 2)
+    if lines:
+        lines += wrap("Repair that, and write this file again with --force.", _WIDEST - 2)
+    return [f"# {line}" for line in lines]
+
+
+def _unknown(names: Sequence[str], rest: str) -> list[str]:
     """What to say of the tools that no class has."""
     if not names:
         return []
     shown = ", ".join(_cut(_on_one_line(name), _WIDEST // 2) for name in names[:_MOST_UNKNOWN])
     more = f" and {len(names) - _MOST_UNKNOWN} more" if len(names) > _MOST_UNKNOWN else ""
-    words = wrap(f"Refused, since no name tells what they do: {shown}{more}", _WIDEST - 2)
+    words = wrap(f"{rest.capitalize()}, since no name tells what they do: {shown}{more}", _WIDEST - 2)
     return ["", *(f"# {line}" for line in words)]
 
 

@@ -231,6 +231,14 @@ def is_owned(place: JournalPaths, run_id: str) -> bool:
     return False
 
 
+def progress_of(journal: Path, run_id: str) -> Path:
+    """The file in which the process that executes a run tells others how far its calls are.
+
+    Raises JournalError (JRN001) for an invalid id.
+    """
+    return place_of(journal).run_locks / f"{check_run_id(run_id)}.progress"
+
+
 def attempts_of(place: JournalPaths, run_id: str) -> Path:
     """The file in which servers count how often they resumed the run by themselves; deleted with the run.
 

@@ -21,7 +21,7 @@ from callsheet.store.blobs import DROPPED, BlobMissing, blob_path, read_blob
 from callsheet.store.errors import JournalError
 from callsheet.store.events import decode_body
 from callsheet.store.journal import Parts
-from callsheet.store.journal_paths import attempts_of, is_owned
+from callsheet.store.journal_paths import attempts_of, is_owned, progress_of
 from callsheet.store.lock import RunLock
 from callsheet.store.reader import Reader
 from callsheet.store.runs import RunInfo
@@ -195,8 +195,12 @@ def _remove(
 
         gone = parts.ledger.maintain(work)
         for run in gone:
-            with suppress(OSError):
-                attempts_of(parts.place, run.run_id).unlink()
+            for file in (
+                attempts_of(parts.place, run.run_id),
+                progress_of(parts.place.database, run.run_id),
+            ):
+                with suppress(OSError):
+                    file.unlink()
     return gone
 
 

@@ -22,8 +22,9 @@ from callsheet.api.policies import policy_of
 from callsheet.api.proving import PolicyRefused
 from callsheet.diagnostics import CallsheetError, did_you_mean
 from callsheet.ir import JSON
+from callsheet.policy.model import Policy
 from callsheet.ports.tools import ToolSpec
-from callsheet.testing.case import ENDING, UNSAID, Case, CaseFile, ExpectedCall, Order
+from callsheet.testing.case import ENDING, UNSAID, Case, CaseFile, ExpectedCall, Order, Rules
 from callsheet.testing.coverage import Coverage, Mark, coverage_of, own_id
 from callsheet.testing.fakes import same
 from callsheet.testing.rehearsal import MadeCall, Rehearsal, Rehearsals, Stage, call_text
@@ -205,12 +206,16 @@ def _shown(value: JSON | Mapping[str, JSON]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """How a case went: its differences, None of them if it passed. `seconds` are those of a clock."""
+    """How a case went: its differences, None of them if it passed. `seconds` are those of a clock.
+
+    `policy` names the policy that it was under, if any.
+    """
 
     case: Case
     differences: tuple[Difference, ...]
     seconds: float
     rehearsal: Rehearsal | None = None
+    policy: str | None = None
 
     @property
     def passed(self) -> bool:
@@ -258,31 +263,31 @@ def run_file(
     *,
     only: str | None = None,
     tell: Callable[[CaseResult], None] = lambda _: None,
+    policy: Policy | None = None,
+    default: Policy | None = None,
 ) -> FileResult:
     """Run the cases of a file, those whose name contains `only`; `tell` hears of each as it ends.
 
+    A case is under `policy`, else under that of its file, of the run that it was recorded of, or `default`.
     Raises PlanError if the plan cannot be read, CallsheetError for tools or a policy that cannot be used.
     """
     plan = Plan.load(file.plan)
     done = FileResult(file, plan)
-    stage = Stage(
-        tools=file.tools,
-        declared=declared(plan),
-        policy=policy_of(file.policy),
-        approve=file.approve,
-    )
-    has_rules = stage.policy is not None or bool(stage.approve)
+    stage = Stage(tools=file.tools, declared=declared(plan))
+    chosen = policy or policy_of(file.policy)
+    has_rules = file.policy is not None or bool(file.approve)
     with ExitStack() as opened:
         stages: dict[int, Rehearsals] = {}
         for case in file.cases:
             if only is None or only in case.name:
                 rules = None if has_rules else case.rules
+                recorded = rules or Rules(None, tuple(file.approve))
+                its = replace(stage, policy=chosen or recorded.policy or default, approve=recorded.approve)
                 if id(rules) not in stages:
-                    its = (
-                        stage if rules is None else replace(stage, policy=rules.policy, approve=rules.approve)
-                    )
                     stages[id(rules)] = opened.enter_context(Rehearsals(its))
+                under = policy_of(its.policy)
                 result = _run(stages[id(rules)], plan, case)
+                result = replace(result, policy=None if under is None else under.name)
                 done.results.append(result)
                 tell(result)
     return done

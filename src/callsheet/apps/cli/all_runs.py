@@ -8,9 +8,12 @@ from __future__ import annotations
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
+from callsheet.apps.cli.progress.call_news import progress_text
+from callsheet.apps.operations.live_calls import CallReport, shared_reports
 from callsheet.apps.operations.runs import RunRow, run_row
+from callsheet.apps.operations.watching import OpenRun
 from callsheet.apps.rendering.values import format_seconds, preview
 from callsheet.machine.keys import step_of
 from callsheet.store.events import EventType
@@ -26,17 +29,6 @@ _OPEN = ("running", "waiting", "in_doubt", "interrupted")
 _MOST = 50
 _PAUSE = 0.5
 _STYLES = {"running": "cyan", "waiting": "yellow", "in_doubt": "red", "interrupted": "red"}
-
-
-class OpenRun(TypedDict):
-    """A run that has not ended."""
-
-    run_id: str
-    status: str
-    plan: str
-    seconds: float
-    calls: int
-    under_way: str
 
 
 @dataclass(slots=True)
@@ -59,12 +51,14 @@ class _Followed:
             elif event.type.answers or event.type is EventType.FIRED:
                 self.open.pop(event.key, None)
 
-    def text(self, now: float) -> str:
-        """The steps whose calls are under way, each with their number and the time of the oldest."""
+    def text(self, now: float, reports: list[CallReport]) -> str:
+        """The steps whose calls are under way, with their number, the time of the oldest, and its report."""
         steps = Counter(step_of(key) for key in self.open)
         since = {step_of(key): ts for key, ts in reversed(self.open.items())}
+        told = {step_of(each.key): progress_text(each.progress) for each in reversed(reports)}
         return ", ".join(
             f"{step}{f' ×{count}' if count > 1 else ''} {format_seconds(max(0.0, now - since[step]))}"
+            + (f" ({told[step]})" if told.get(step) else "")
             for step, count in steps.items()
         )
 
@@ -99,14 +93,16 @@ class OpenRuns:
         run_id = row["run_id"]
         followed = self._followed.setdefault(run_id, _Followed())
         followed.read(self._journal, run_id)
-        waits = row["waits_for"] or ""
+        under_way = row["waits_for"] or ""
+        if row["outcome"] == "running":
+            under_way = followed.text(now, shared_reports(self._journal.path, run_id))
         return {
             "run_id": run_id,
             "status": row["outcome"],
             "plan": row["plan"],
             "seconds": round(took, 3),
             "calls": followed.calls,
-            "under_way": followed.text(now) if row["outcome"] == "running" else waits,
+            "under_way": under_way,
         }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import output_format, print_json, print_report, print_text, to_stderr
 from callsheet.apps.rendering.annotations import Checked, Finding, Format, rendered
+from callsheet.apps.rendering.values import without_controls
 from callsheet.diagnostics import CallsheetError, Severity
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ _MOST_MISSED = 20
     metavar="PERCENT",
     help="Fail if less of a plan is covered; implies --cover.",
 )
+@options.policy_option
 @options.checked_tools
 @output_format
 def test(
@@ -48,14 +51,16 @@ def test(
     only: str | None,
     cover: bool,
     min_cover: float | None,
+    policy: str,
     setup: Setup,
     shape: Format,
 ) -> int:
     """Run the cases in files NAME.test.toml beside plans: at PATH, a file or folder, else below this folder.
 
     A case runs in memory and in virtual time: fakes answer all calls, and no server is started. The
-    declarations of tools come from --tools, callsheet.lock and the project. The exit status is 1 if a case
-    fails or too little is covered, and 2 if there is no case at a PATH or a file cannot be used.
+    declarations of tools come from --tools, callsheet.lock and the project. A case is under --policy, else
+    that of its file or of its recorded run, else that of the project, as `run` is. The exit status
+    is 1 if a case fails or too little is covered, and 2 if there is no case at a PATH or a file is unusable.
 
     \b
     Examples:
@@ -79,6 +84,8 @@ def test(
         found |= dict.fromkeys(there)
     files = [read_cases(path) for path in found]
     declared, shows = DeclaredTools(setup), shape is Format.TEXT
+    named = options.resolve_policy(policy, setup)
+    ways = {"policy": named} if policy else {"default": named}
     results: list[FileResult] = []
     for file in files:
         head = [f"{os.path.relpath(file.path)} "] if shows else []
@@ -90,7 +97,7 @@ def test(
         def known(plan: Plan) -> Sequence[ToolSpec]:
             return _declarations(plan, declared)
 
-        results.append(run_file(file, known, only=only, tell=tell))
+        results.append(run_file(file, known, only=only, tell=tell, **ways))
         if shows and not head:
             click.echo()
     count = sum(len(each.results) for each in results)
@@ -108,12 +115,22 @@ def test(
                 click.echo(f"{_name(one)}: {one.percent:.0f} % is less than {min_cover:g} %")
             took = time.monotonic() - began
             passed = f"{count - failed} passed" + (f", {failed} failed" if failed else "")
-            click.echo(f"{count} case{'' if count == 1 else 's'}: {passed} in {took:.2f} s")
+            click.echo(f"{count} case{'' if count == 1 else 's'}: {passed} in {took:.2f} s{_under(results)}")
         case Format.JSON:
             print_json(_json(results, coverages, ok=not failed and not low))
         case Format.GITHUB | Format.GITLAB | Format.SARIF | Format.JUNIT:
             print_report(rendered(shape, [*_checked(results), *map(_as_checked, low)]))
     return Exit.FAILED if failed or low else Exit.OK
+
+
+def _under(results: Sequence[FileResult]) -> str:
+    """Under which policies the cases were, in words; empty if under none."""
+    counts = Counter(one.policy for each in results for one in each.results)
+    without = counts.pop(None, 0)
+    if not counts:
+        return ""
+    names = ", ".join(without_controls(str(name)) for name in counts)
+    return f", under {names}" + (f" ({without} under none)" if without else "")
 
 
 def _declarations(plan: Plan, declared: DeclaredTools) -> list[ToolSpec]:
@@ -206,6 +223,7 @@ def _json(results: Sequence[FileResult], coverages: Sequence[Coverage], *, ok: b
             "plan": str(each.file.plan),
             "name": one.case.name,
             "passed": one.passed,
+            "policy": one.policy,
             "seconds": round(one.seconds, 4),
             "differences": [
                 {"text": d.text, "step": d.step or None, "line": each.line(d) or None}

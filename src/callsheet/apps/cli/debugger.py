@@ -53,6 +53,7 @@ from callsheet.views.report.visits import Times, facts_of, times_of
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from callsheet.apps.operations.printed_rows import Debugged, DebuggedStep
     from callsheet.views.debugger import Line
 
 _COLUMNS = 120
@@ -97,8 +98,8 @@ def debug(run: str, journal: Path | None, as_json: bool) -> int:
     return Exit.OK
 
 
-def _json(run: RunView) -> dict[str, object]:
-    steps = [
+def _json(run: RunView) -> Debugged:
+    steps: list[DebuggedStep] = [
         {
             "step": row.label,
             "mark": row.mark,

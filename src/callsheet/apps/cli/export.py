@@ -18,6 +18,7 @@ from callsheet.apps.cli.runs import shown_status
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
+    from callsheet.apps.operations.printed_service_rows import ExportedTrace
     from callsheet.runtime.telemetry.sending import Sent
     from callsheet.runtime.telemetry.target import Target
     from callsheet.views.otel.model import Telemetry
@@ -301,7 +302,7 @@ def _reason(why: str) -> str:
     return f" ({why!a})" if why else ""
 
 
-def _json(outcome: ExportOutcome) -> dict[str, Any]:
+def _json(outcome: ExportOutcome) -> ExportedTrace:
     sent = outcome.sent
     return {
         "run_id": outcome.run_id,

@@ -34,6 +34,7 @@ from callsheet.trace.visits import account_of
 
 if TYPE_CHECKING:
     from callsheet.api.explaining import Explanation, FailureReport, FaultyValue, RunMoment
+    from callsheet.apps.operations.printed_rows import Blamed, FailedCall
     from callsheet.store.folded import Folded
     from callsheet.store.journal import Journal
     from callsheet.store.runs import RunInfo
@@ -240,20 +241,21 @@ def _print_traceback(text: str | None) -> None:
         print_text(f"              {line}")
 
 
-def _json(report: FailureReport) -> dict[str, Any]:
+def _json(report: FailureReport) -> Blamed:
     causes = [_cause_json(cause) for cause in report.causes]
-    return {
-        "run_id": report.run_id,
-        "failed": None
-        if report.step is None
-        else {
+    failed: FailedCall | None = None
+    if report.step is not None:
+        failed = {
             "step": report.step,
             "visit": report.visit,
             "event": report.event,
             "call": report.call,
             "preview": preview(report.arguments, 200) if report.call else None,
             "traceback": report.traceback,
-        },
+        }
+    return {
+        "run_id": report.run_id,
+        "failed": failed,
         "error": report.error,
         "likely_cause": causes[0] if causes else None,
         "method": "backward slice: the first error, else odd cast, else what is not set, else empty",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -16,6 +16,7 @@ from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_te
 from callsheet.diagnostics import CallsheetError, did_you_mean
 
 if TYPE_CHECKING:
+    from callsheet.apps.operations.printed_rows import LabelRow
     from callsheet.ir.labels import Label
     from callsheet.store.labels import LabelStore, Noted
 
@@ -194,7 +195,7 @@ def _with_labels(
         raise CallsheetError.single("JRN070", f"the labels beside {path} cannot be used: {error}") from error
 
 
-def _json(noted: Noted) -> dict[str, Any]:
+def _json(noted: Noted) -> LabelRow:
     from callsheet.store.labels import EVERYWHERE, NOTES  # noqa: PLC0415 - as above
 
     is_note = noted.root.startswith(NOTES)

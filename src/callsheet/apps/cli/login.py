@@ -14,6 +14,7 @@ from callsheet.apps.cli.output import print_json, to_stderr
 from callsheet.apps.rendering.values import without_controls
 
 if TYPE_CHECKING:
+    from callsheet.apps.operations.printed_service_rows import LoginRow
     from callsheet.ports.mcp.oauth.authorize import PendingLogin
     from callsheet.ports.mcp.oauth.file import Login
 
@@ -124,7 +125,7 @@ def _expiry(login: Login) -> str:
     return f", until {datetime.fromtimestamp(login.tokens.ends, UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def _json(login: Login) -> dict[str, Any]:
+def _json(login: Login) -> LoginRow:
     tokens = login.tokens
     return {
         "server": login.server,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +13,8 @@ from callsheet.apps.cli.group import CommandEntry, LazyCommands
 from callsheet.apps.cli.output import is_terminal, print_json, to_stderr
 
 if TYPE_CHECKING:
+    from callsheet.apps.operations.printed_rows import ModelRow
+    from callsheet.apps.operations.printed_service_rows import FetchedModel
     from callsheet.ports.models.local.catalogue import LocalFile
     from callsheet.ports.models.local.fetching import Progress
 
@@ -52,7 +54,7 @@ def get(names: tuple[str, ...], as_json: bool) -> int:
     from callsheet.ports.models.local.fetching import fetch  # noqa: PLC0415 - as above
     from callsheet.ports.models.local.server import detect  # noqa: PLC0415 - not for --help
 
-    results: list[dict[str, Any]] = []
+    results: list[FetchedModel] = []
     for model in [model_named(name) for name in names]:
         to_stderr(f"{model.name}: {model.about}")
         to_stderr(f"licence of the weights: {model.licence}")
@@ -119,7 +121,7 @@ class _FetchProgress:
             to_stderr(f"{self._model.name}: {share}{package}")
 
 
-def _json(model: LocalFile, is_here: bool) -> dict[str, Any]:
+def _json(model: LocalFile, is_here: bool) -> ModelRow:
     return {
         "name": model.name,
         "spec": f"local:{model.name}",

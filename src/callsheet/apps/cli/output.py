@@ -181,8 +181,3 @@ def count_by_severity(diagnostics: Sequence[Diagnostic]) -> str:
     counts = [(severity, sum(d.severity is severity for d in diagnostics)) for severity in Severity]
     parts = [f"{n} {severity}{'s' if n != 1 else ''}" for severity, n in counts if n]
     return ", ".join(parts)
-
-
-def json_rows(diagnostics: Sequence[Diagnostic], source: Source) -> list[dict[str, Any]]:
-    """The diagnostics as JSON objects, each with the name of its source."""
-    return [{"source": source.name, **row} for row in to_json(diagnostics, source)]

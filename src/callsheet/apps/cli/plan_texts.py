@@ -19,7 +19,6 @@ from callsheet.apps.cli.output import (
     count_by_severity,
     format_diagnostics,
     is_coloured,
-    json_rows,
     output_format,
     print_diagnostics,
     print_json,
@@ -28,6 +27,7 @@ from callsheet.apps.cli.output import (
     to_stderr,
 )
 from callsheet.apps.operations.reading import PlanText
+from callsheet.apps.operations.schema import DiagnosticRow, diagnostic_rows
 from callsheet.apps.operations.texts import (
     DrawingFormat,
     Formatted,
@@ -113,13 +113,13 @@ def _rewrite(
     A plan that version 2 cannot say (LTP072) is a failure; any other text that stays as it is, is wrong.
     """
     status, changed = Exit.OK, list[str]()
-    rows: list[dict[str, object]] = []
+    rows: list[DiagnosticRow] = []
     for result in results:
         text, formatted = result.text, result.formatted
         if formatted is None:
             is_whole = all(one.code == "LTP072" for one in result.diagnostics)
             status = max(status, Exit.FAILED if is_whole else Exit.WRONG)
-            rows += json_rows(result.diagnostics, text.source)
+            rows += diagnostic_rows(result.diagnostics, text.source, named=True)
             if not as_json:
                 print_diagnostics(result.diagnostics, text.source)
             continue
@@ -448,7 +448,11 @@ def _verdict(checked: Checked) -> str:
 
 def _print_json(results: list[Checked]) -> None:
     plans = [{"plan": checked.text.source.name, **checked.row()} for checked in results]
-    rows = [row for checked in results for row in json_rows(checked.diagnostics, checked.text.source)]
+    rows = [
+        row
+        for checked in results
+        for row in diagnostic_rows(checked.diagnostics, checked.text.source, named=True)
+    ]
     ok = all(checked.ok for checked in results)
     print_json({"ok": ok, "plans": plans, "diagnostics": rows})
 

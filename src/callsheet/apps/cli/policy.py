@@ -17,12 +17,12 @@ from callsheet.apps.cli.group import CommandEntry, LazyCommands
 from callsheet.apps.cli.output import (
     format_diagnostics,
     is_terminal,
-    json_rows,
     print_diagnostics,
     print_json,
     print_text,
     to_stderr,
 )
+from callsheet.apps.operations.schema import DiagnosticRow, diagnostic_rows
 from callsheet.apps.rendering.values import preview, without_controls
 from callsheet.diagnostics import CallsheetError, Source, Span, to_json
 from callsheet.policy.calls import CODES
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 @options.as_json
 def check(policies: tuple[str, ...], as_json: bool) -> int:
     """Report errors in each POLICY, a file or a built-in policy; the exit status is 2 if there is one."""
-    rows: list[dict[str, object]] = []
+    rows: list[DiagnosticRow] = []
     is_wrong = False
     for policy in policies:
         try:
             _validate(policy)
         except CallsheetError as error:
             is_wrong = True
-            rows.extend(json_rows(error.diagnostics, error.source or Source(policy, "")))
+            rows.extend(diagnostic_rows(error.diagnostics, error.source or Source(policy, ""), named=True))
             if not as_json:
                 click.echo(format_diagnostics(error.diagnostics, error.source))
         else:
@@ -130,8 +130,8 @@ def init(setup: Setup, base: str, output: Path, force: bool, as_json: bool) -> i
     """Write a policy for the available tools: a line for each class, such as those that only read.
 
     What nobody has declared is assumed from the names of tools and arguments, and marked; in a terminal you
-    are asked where they do not tell. All configured servers are started to list their tools; the exit status
-    is 1 if one could not be started.
+    are asked where they do not tell. All configured servers are started to list their tools. If one cannot
+    be started, the first lines of the file say so, and the exit status is 1.
 
     \b
     Example:
@@ -149,7 +149,9 @@ def init(setup: Setup, base: str, output: Path, force: bool, as_json: bool) -> i
     toolbox = run_async(open_tools(setup))
     specs = {name: tool.spec for name, tool in zip(toolbox.registry.names(), toolbox.registry, strict=True)}
     draft = draft_of(specs) if as_json or not is_terminal(sys.stdin) else draft_of(specs, _ask)
-    text = draft_text(draft, base, "policy.toml" if to_screen else output.name)
+    failures = [d.message for d in toolbox.diagnostics if d.is_error]
+    text = draft_text(draft, base, "policy.toml" if to_screen else output.name, failures)
+    print_diagnostics(() if as_json else toolbox.diagnostics, None)
     if not to_screen:
         _write(output, text, force=force)
     if as_json:
@@ -169,9 +171,10 @@ def init(setup: Setup, base: str, output: Path, force: bool, as_json: bool) -> i
         lines = text.count("\n")
         to_stderr(f"wrote {output}: {lines} lines, extends {base}, {draft.count} tools to review")
         if draft.unknown:
-            to_stderr(f"refused until a class names them: {', '.join(draft.unknown)}")
-    print_diagnostics(() if as_json else toolbox.diagnostics, None)
-    return Exit.FAILED if any(d.is_error for d in toolbox.diagnostics) else Exit.OK
+            to_stderr(f"in no class yet: {', '.join(draft.unknown)}")
+        if failures:
+            to_stderr("it lacks the tools of what could not be opened: repair that, and repeat with --force")
+    return Exit.FAILED if failures else Exit.OK
 
 
 def _ask(asked: Asked) -> str | None:

@@ -323,6 +323,7 @@ def execute_resume(  # noqa: PLR0913 - an argument for each option
             accepts_changed_policy=accept_changed_policy,
             engine=engine,
         )
+        _restore(job, info, plan)
         reopens, hint = plan.order is Order.DAG, journals.journal_hint(journal)
         otel = _collector_of(opened, info.run_id, otlp)
         target = otel.target() if otlp else live_export.target_or_warning(otel)
@@ -335,6 +336,27 @@ def execute_resume(  # noqa: PLR0913 - an argument for each option
             items = "--failed-items: only the items of loops that failed"
             to_stderr(f"run it again, as a new run: {again}{hint} ({items})")
     return status
+
+
+_MOST_RESTORED = 50_000
+"""Events of a longer run are not read again for the display, which then knows only which steps have ended."""
+
+
+def _restore(job: ResumeJob, info: RunInfo, plan: Plan) -> None:
+    """Let the display begin with what the journal knows of a run that goes on."""
+    from callsheet.trace.replay import Moment, PlayedNote, play  # noqa: PLC0415 - not for --help
+
+    if info.events > _MOST_RESTORED or info.status.is_final:
+        return
+    journal, mask = job.journal, job.masker.note
+
+    def moments(take: Callable[[Moment], bool]) -> None:
+        def masked(moment: Moment) -> bool:
+            return take(moment._replace(notes=tuple(PlayedNote(mask(n.note), n.took) for n in moment.notes)))
+
+        play(plan, journal.events(info.run_id, lenient=True), journal.plan_of, masked)
+
+    job.progress.restore(moments)
 
 
 def _from_where(journal: Path | None, info: RunInfo) -> str:
@@ -412,9 +434,12 @@ async def _resume(job: ResumeJob, hint: str) -> RunOutcome:
     from callsheet.api.run_service import Conduct, Opened, ResumeTerms, resume  # noqa: PLC0415 - as above
     from callsheet.apps.cli.outcome import question_printer  # noqa: PLC0415
     from callsheet.apps.equipment import equip, needs_of_recorded  # noqa: PLC0415
+    from callsheet.apps.operations.live_calls import BothListeners, LiveCalls, shared  # noqa: PLC0415
     from callsheet.apps.toolbox import open_toolbox  # noqa: PLC0415
     from callsheet.runtime.asking import Respondents  # noqa: PLC0415
     from callsheet.runtime.launch import Watch  # noqa: PLC0415
+
+    shows, calls = job.progress.listener, LiveCalls()
 
     def hear(diagnostic: Diagnostic) -> None:
         if not job.quiet:
@@ -427,7 +452,7 @@ async def _resume(job: ResumeJob, hint: str) -> RunOutcome:
             job.masker.add_secrets(toolbox.known)
             if not job.quiet and not absent_tools(plan, toolbox.registry, needs.agents):
                 print_diagnostics(toolbox.diagnostics, None)
-            listener = job.masker.masked_listener(job.progress.listener)
+            listener = job.masker.masked_listener(calls if shows is None else BothListeners(shows, calls))
             equipment, ports, _ = equip(needs, toolbox, job.journal.path, listener=listener)
             yield Opened(equipment, ports)
 
@@ -453,7 +478,8 @@ async def _resume(job: ResumeJob, hint: str) -> RunOutcome:
         places=job.moved.to_note(),
     )
     tell = None if job.quiet else _print_policy_change
-    return await resume(job.journal, job.run_id, terms, opened, Conduct(watch, respondents, tell=tell))
+    with shared(calls, job.journal.path, job.run_id):
+        return await resume(job.journal, job.run_id, terms, opened, Conduct(watch, respondents, tell=tell))
 
 
 def _print_policy_change(difference: str) -> None:

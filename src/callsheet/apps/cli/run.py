@@ -7,7 +7,7 @@ with the run, so that `resume` needs no options.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -132,6 +132,7 @@ async def _run(job: Job, hint: str) -> tuple[RunOutcome | None, tuple[Diagnostic
     from callsheet.api.run_service import run_prepared  # noqa: PLC0415
     from callsheet.apps.cli.outcome import question_printer  # noqa: PLC0415
     from callsheet.apps.equipment import equip, needs_of  # noqa: PLC0415
+    from callsheet.apps.operations.live_calls import BothListeners, LiveCalls, shared  # noqa: PLC0415
     from callsheet.apps.toolbox import open_toolbox  # noqa: PLC0415
     from callsheet.runtime.asking import Respondents  # noqa: PLC0415
     from callsheet.runtime.launch import Watch  # noqa: PLC0415
@@ -150,6 +151,9 @@ async def _run(job: Job, hint: str) -> tuple[RunOutcome | None, tuple[Diagnostic
     def hear(diagnostic: Diagnostic) -> None:
         tell((diagnostic,))
 
+    shows, calls = job.progress.listener, LiveCalls()
+    if job.recording.records:
+        shows = calls if shows is None else BothListeners(shows, calls)
     async with open_toolbox(needs.setup, needs.plan, needs.agents, tell=hear) as toolbox:
         job.masker.add_secrets(toolbox.known)
         equipment, ports, setup = equip(
@@ -158,7 +162,7 @@ async def _run(job: Job, hint: str) -> tuple[RunOutcome | None, tuple[Diagnostic
             place,
             on_in_doubt=job.on_in_doubt,
             keeps_labels=job.recording.records,
-            listener=job.masker.masked_listener(job.progress.listener),
+            listener=job.masker.masked_listener(shows),
         )
         try:
             prepared = prepare(_request(job, setup, equipment.registry), equipment, tell=tell)
@@ -189,9 +193,10 @@ async def _run(job: Job, hint: str) -> tuple[RunOutcome | None, tuple[Diagnostic
                 observer=None if job.detaches else watch.observer,
             )
         else:
-            outcome = await run_prepared(
-                prepared, ports, journal, job.run_id, watch, respondents, labels=place
-            )
+            with nullcontext() if journal is None else shared(calls, journal.path, job.run_id):
+                outcome = await run_prepared(
+                    prepared, ports, journal, job.run_id, watch, respondents, labels=place
+                )
         job.progress.end()
     return outcome, prepared.diagnostics
 

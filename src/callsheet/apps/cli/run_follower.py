@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +14,10 @@ import click
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import can_redraw, ignoring_broken_pipe, is_terminal, print_text, to_stderr
+from callsheet.apps.operations.live_calls import CallReport, shared_reports
 from callsheet.apps.operations.runs import INTERRUPTED, shown_outcome, shown_status
-from callsheet.apps.rendering.runs import event_json, event_line
+from callsheet.apps.operations.watching import event_row
+from callsheet.apps.rendering.runs import event_line
 from callsheet.machine import Outcome
 from callsheet.store.events import Event
 from callsheet.store.journal import Journal
@@ -44,9 +46,13 @@ _EXITS = {
 class RunFollower:
     """Iterates over the events of a run as they are recorded; `status` is set at the end, to its outcome."""
 
-    def __init__(self, journal: Journal, run_id: str) -> None:
+    def __init__(
+        self, journal: Journal, run_id: str, hear: Callable[[list[CallReport]], None] | None = None
+    ) -> None:
         self._journal = journal
         self._run_id = run_id
+        self._hear = hear
+        """Is told what the tools report about the open calls, while a process executes the run."""
         self.status = ""
 
     def events(self, after: int = 0) -> Iterator[Event]:
@@ -62,6 +68,8 @@ class RunFollower:
             if after >= info.events and (info.status.is_final or not was_owned):
                 self.status = shown_outcome(info, shown_status(self._journal, info))
                 return
+            if self._hear is not None:
+                self._hear(shared_reports(self._journal.path, self._run_id) if was_owned else [])
             time.sleep(_PAUSE)
 
 
@@ -112,7 +120,7 @@ def tail(run: str, follows: bool, start: int, journal: Path | None, is_strict: b
                 following.events(start - 1) if follows else opened.events(run_id, start - 1, lenient=True)
             )
             for event in events:
-                print_text(json.dumps(event_json(event)) if as_json else event_line(event))
+                print_text(json.dumps(event_row(event)) if as_json else event_line(event))
             if not follows:
                 return Exit.OK
     if not as_json:
@@ -146,10 +154,11 @@ def top(run: str, is_all: bool, journal: Path | None, is_strict: bool, as_json: 
         info = opened.find_run(run)
         plan = opened.plan_of(info.plan_hash)
         display = LivePlayback(plan, info.run_id) if is_live else LinePlayback(plan, as_json=as_json)
-        following = RunFollower(opened, info.run_id)
+        watcher = _Watcher(display)
+        following = RunFollower(opened, info.run_id, watcher.on_reports)
         display.begin()
         try:
-            play(plan, following.events(), opened.plan_of, _Watcher(display).on_moment)
+            play(plan, following.events(), opened.plan_of, watcher.on_moment)
         except KeyboardInterrupt:
             hint = journals.journal_hint(journal)
             display.end()
@@ -185,6 +194,7 @@ class _Watcher:
     def __init__(self, shown: LivePlayback | LinePlayback) -> None:
         self._shown = shown
         self._begun: float | None = None
+        self._reports: dict[str, CallReport] = {}
 
     def on_moment(self, moment: Moment) -> bool:
         """Display a moment; returns True, since more may follow."""
@@ -192,3 +202,11 @@ class _Watcher:
         self._begun = ts if self._begun is None else self._begun
         self._shown.show(moment, ts - self._begun, max(0.0, time.time() - ts))
         return True
+
+    def on_reports(self, reports: list[CallReport]) -> None:
+        """Display what tools have reported anew about open calls."""
+        at = 0.0 if self._begun is None else time.time() - self._begun
+        for report in reports:
+            if self._reports.get(report.key) != report:
+                self._shown.progressed(report.key, report.progress, at)
+        self._reports = {report.key: report for report in reports}

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from callsheet.apps.http.clients import Network
     from callsheet.apps.http.serving import ServeOptions, Serving
     from callsheet.apps.http.state import OpenWebhook
+    from callsheet.apps.operations.printed_service_rows import ScheduleRow
     from callsheet.apps.scheduling.notices import Audience
     from callsheet.apps.scheduling.scheduler import ScheduledProject
     from callsheet.apps.setup import Setup
@@ -425,7 +426,7 @@ def schedule(ctx: click.Context, journal: Path | None, as_json: bool) -> None:
     schedules = settings.schedules
     runs = recorded(journal or default_journal_path(), list(schedules))
     now = datetime.now(UTC)
-    rows = [
+    rows: list[ScheduleRow] = [
         {
             "schedule": name,
             "plan": each.plan,

@@ -17,7 +17,8 @@ from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import ignoring_broken_pipe, is_terminal, print_json, print_text, to_stderr
 from callsheet.apps.operations.run_text import chain_in_words, run_detail_lines
 from callsheet.apps.operations.runs import run_details, run_details_json
-from callsheet.apps.rendering.runs import event_json, event_line
+from callsheet.apps.operations.watching import event_row
+from callsheet.apps.rendering.runs import event_line
 from callsheet.apps.rendering.values import preview
 from callsheet.views.columns import cut, pad, printable, width
 from callsheet.views.describe import describe_action
@@ -171,7 +172,7 @@ def _spans_of(account: Account) -> list[Span]:
 def _show_events(journal: Journal, info: RunInfo, *, as_json: bool) -> None:
     events = journal.events(info.run_id, lenient=True)
     if as_json:
-        print_json([event_json(event) for event in events])
+        print_json([event_row(event) for event in events])
         return
     for event in events:
         click.echo(event_line(event))

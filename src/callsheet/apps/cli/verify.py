@@ -12,17 +12,18 @@ from callsheet.apps.cli.exit_status import Exit, exit_for_diagnostics
 from callsheet.apps.cli.output import (
     count_by_severity,
     format_diagnostics,
-    json_rows,
     output_format,
     print_diagnostics,
     print_json,
     print_report,
 )
+from callsheet.apps.operations.schema import diagnostic_rows
 from callsheet.apps.rendering.annotations import Format, rendered, texts_checked
 from callsheet.apps.rendering.values import preview
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
+    from callsheet.apps.operations.printed_rows import ProvedPlan, ProvedPlans
     from callsheet.apps.operations.proofs import Proved
     from callsheet.apps.setup import Setup
 
@@ -143,9 +144,9 @@ def _s(count: int) -> str:
     return "" if count == 1 else "s"
 
 
-def _json(proved: list[Proved]) -> dict[str, Any]:
-    plans = [{"plan": each.text.source.name, **each.row()} for each in proved]
-    rows = [row for each in proved for row in json_rows(each.diagnostics, each.text.source)]
+def _json(proved: list[Proved]) -> ProvedPlans:
+    plans: list[ProvedPlan] = [{"plan": each.text.source.name, **each.row()} for each in proved]
+    rows = [row for each in proved for row in diagnostic_rows(each.diagnostics, each.text.source, named=True)]
     return {"ok": all(each.ok for each in proved), "plans": plans, "diagnostics": rows}
 
 
@@ -195,7 +196,7 @@ def explain_policy(
             refused.setdefault(diagnostic.step, []).append(f"{diagnostic.code}: {diagnostic.message}")
     if as_json:
         data = {**proved.row(), "plan": text.source.name, "steps": labels_json(proof.steps)}
-        print_json({**data, "diagnostics": json_rows(diagnostics, text.source)})
+        print_json({**data, "diagnostics": diagnostic_rows(diagnostics, text.source, named=True)})
     else:
         print_diagnostics([d for d in diagnostics if d.is_error and d.step is None], text.source)
         approvals: dict[str, list[str]] = {}

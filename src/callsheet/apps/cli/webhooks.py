@@ -14,6 +14,7 @@ from callsheet.apps.cli.servers import project_with
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
+    from callsheet.apps.operations.printed_service_rows import LastRun, NamedWebhook
     from callsheet.apps.scheduling.webhooks import Webhook
 
 _ADDRESS = "http://127.0.0.1:8420"
@@ -42,7 +43,7 @@ def webhooks(ctx: click.Context, journal: Path | None, as_json: bool) -> None:
 
     _, settings = project_with("webhooks")
     place = journal or default_journal_path()
-    rows = [
+    rows: list[NamedWebhook] = [
         {
             "webhook": name,
             "path": f"/v1/webhooks/{name}",
@@ -79,7 +80,7 @@ def _problem(webhook: Webhook) -> str | None:
     return None
 
 
-def _last(journal: Path, name: str) -> dict[str, str] | None:
+def _last(journal: Path, name: str) -> LastRun | None:
     from contextlib import closing  # noqa: PLC0415 - not for --help
 
     from callsheet.store.journal import Journal  # noqa: PLC0415 - as above

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
-from callsheet.apps.hosting.live_calls import CallReport
 from callsheet.apps.hosting.run_queue import HostedRun
+from callsheet.apps.operations.live_calls import CallReport, shared_reports
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir.labels import UNKNOWN, Label, join
 from callsheet.runtime.doubt import RunOutcome, doubtful_calls, fold_run, unanswered_calls, unfinished
 from callsheet.runtime.event_loop import Offload
 from callsheet.runtime.inbox import asks_of
-from callsheet.store import Journal, retention
+from callsheet.store import Journal, RunStatus, retention
 from callsheet.store.events import Event
 from callsheet.store.journal_paths import is_owned, place_of
 from callsheet.store.label_transfer import forget_notes
@@ -165,6 +165,12 @@ class SharedReadings:
         name = after, state.events
         return await self._read(run_id, change, name, lambda: EventPage(_page(self.journal, run_id, after)))
 
+    async def reports(self, run_id: str, state: RunState) -> list[CallReport]:
+        """What the tools of a run report that another process executes."""
+        if state.status != RunStatus.RUNNING:
+            return []
+        return await self._read(run_id, None, "reports", lambda: shared_reports(self.journal.path, run_id))
+
     async def _read(
         self, run_id: str, change: asyncio.Event | None, name: object, read: Callable[[], _T]
     ) -> _T:
@@ -194,12 +200,13 @@ async def follow(source: RunSource, run_id: str, after: int = 0) -> AsyncGenerat
     """The events of a run after the number `after`, then new ones, until the run has ended.
 
     `run_id` is the complete id. The state of the run comes first, and again after the events that changed it.
-    What its tools report comes as it changes, if the run is here.
+    What its tools report comes as it changes, here or in another process.
     A run that has stopped (waiting for people, interrupted) is still followed, because any process may resume
     it. Raises JournalError as `Journal.events` does.
     """
     last_status: str | None = None
     told = 0
+    elsewhere: list[CallReport] = []
     readings = source.readings
     with readings.of(run_id) as followers:
         while True:
@@ -222,6 +229,9 @@ async def follow(source: RunSource, run_id: str, after: int = 0) -> AsyncGenerat
             if run is not None and run.calls.version != told:
                 told = run.calls.version
                 yield CallReports(run.calls.reports())
+            elif run is None and (found := await readings.reports(run_id, state)) != elsewhere:
+                elsewhere = found
+                yield CallReports(found)
             await _wait(change, followers())
 
 

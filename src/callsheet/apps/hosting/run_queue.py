@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from callsheet.apps.hosting.collector import CollectorControl, CollectorHold
-from callsheet.apps.hosting.live_calls import LiveCalls
 from callsheet.apps.hosting.requests import AS_RECORDED, ResumeOptions
 from callsheet.apps.hosting.service import HostConfig, resume_in_host
 from callsheet.apps.masking import Masker
+from callsheet.apps.operations.live_calls import LiveCalls, shared
 from callsheet.diagnostics import CallsheetError
 from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.doubt import RunOutcome
@@ -418,12 +418,13 @@ class RunQueue:
             listener = self._masker.masked_listener(calls)
             if is_revived:
                 self._attempts.begin(run_id)
-            if here is not None:
-                ports = replace(here.ports, listener=listener)
-                return await here.begun.drive(ports, watch, terms.listeners.present, self._config.beside)
-            return await resume_in_host(
-                self._journal, run_id, terms, self._masker, watch, self._config, hold, listener
-            )
+            with shared(calls, self._journal.path, run_id):
+                if here is not None:
+                    ports = replace(here.ports, listener=listener)
+                    return await here.begun.drive(ports, watch, terms.listeners.present, self._config.beside)
+                return await resume_in_host(
+                    self._journal, run_id, terms, self._masker, watch, self._config, hold, listener
+                )
 
         run = HostedRun(run_id, self._slots, work)
         self._runs[run_id] = run

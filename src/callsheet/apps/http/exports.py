@@ -15,15 +15,14 @@ from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
 from callsheet.apps.hosting import RunState
-from callsheet.apps.hosting.live_calls import CallReport
 from callsheet.apps.hosting.recorded import CallReports, Followed
 from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint, Query, ResponseSpec, reference
 from callsheet.apps.http.problems import Problem, json_bytes, problem_json, status_of
 from callsheet.apps.http.state import State
+from callsheet.apps.operations.live_calls import progress_row
 from callsheet.apps.operations.runs import OutcomeWord, StatusWord, shown_outcome
-from callsheet.apps.operations.schema import Count, Ordinal, ProblemRow, Schema, Time
-from callsheet.apps.rendering.runs import event_json
-from callsheet.apps.rendering.values import finite
+from callsheet.apps.operations.schema import Count, ProblemRow, Schema
+from callsheet.apps.operations.watching import EventRow, ProgressRow, event_row
 from callsheet.apps.table.arguments import RunId
 from callsheet.diagnostics import CallsheetError
 from callsheet.runtime.reporting import MADE_BY, lctl_of, report_document, report_page
@@ -114,7 +113,7 @@ async def _stream_lines(state: State, run_id: str, after: int, mark: object) -> 
             elif isinstance(event, RunState):
                 yield _message({"status": event.status, "events": event.events}, name="standing")
             elif isinstance(event, CallReports):
-                yield _message({"calls": [_report(call) for call in event.calls]}, name="progress")
+                yield _message({"calls": [progress_row(call) for call in event.calls]}, name="progress")
             else:
                 yield event.made(_messages)
         if state.stopping.is_set():
@@ -131,7 +130,7 @@ async def _stream_lines(state: State, run_id: str, after: int, mark: object) -> 
 
 
 def _messages(events: Sequence[Event]) -> bytes:
-    return b"".join(_message(event_json(event), number=event.seq) for event in events)
+    return b"".join(_message(event_row(event), number=event.seq) for event in events)
 
 
 async def _with_heartbeats(events: AsyncGenerator[Followed], state: State) -> AsyncIterator[Followed | None]:
@@ -162,18 +161,6 @@ async def _with_heartbeats(events: AsyncGenerator[Followed], state: State) -> As
             await asyncio.wait({following})
 
 
-def _report(call: CallReport) -> CallProgressRow:
-    done, total, message, waits = call.progress
-    return {
-        "key": call.key,
-        "done": finite(done),
-        "total": finite(total),
-        "message": message,
-        "waits": waits,
-        "lines": list(call.lines),
-    }
-
-
 def _message(data: Any, *, name: str = "", number: int | None = None) -> bytes:
     """A server-sent event; `json_bytes` writes no line breaks."""
     head = b"" if number is None else b"id: %d\n" % number
@@ -198,7 +185,7 @@ def _events(state: State, run_id: str, after: int, most: int) -> list[Event]:
 
 async def _lines(state: State, run_id: str, left: int, page: list[Event]) -> AsyncGenerator[bytes]:
     while page:
-        yield b"".join(json_bytes(event_json(event)) + b"\n" for event in page)
+        yield b"".join(json_bytes(event_row(event)) + b"\n" for event in page)
         left -= len(page)
         if left <= 0:
             return
@@ -261,42 +248,12 @@ def _get(path: str, summary: str, handler: Any, query: Any, *responses: Response
     )
 
 
-class EventRow(TypedDict):
-    """An event of the journal of a run."""
-
-    seq: Ordinal
-    time: Time
-    type: str
-    key: str | None
-    step: str | None
-    epoch: Count
-    body: Any
-    hash: str
-
-
 class StreamState(TypedDict):
     """The status of a run and the number of its events."""
 
     status: StatusWord
     outcome: NotRequired[OutcomeWord]
     events: Count
-
-
-class CallProgressRow(TypedDict):
-    """How far an open call is, as its tool says; it is not recorded."""
-
-    key: str
-    done: Annotated[float | None, "in a unit of the tool's choice; null if it only writes to its log"]
-    total: float | None
-    message: str
-    waits: Annotated[bool, "whether the call has not left yet; the message is what it waits for"]
-    lines: Annotated[list[str], "the last messages of the tool, the newest last"]
-
-
-class ProgressRow(TypedDict):
-    """What tools report about the open calls of a run; it replaces what they reported before."""
-
-    calls: list[CallProgressRow]
 
 
 RESULTS = (EventRow, StreamState, ProgressRow)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import replace
-from typing import Annotated, Any, TypedDict
+from typing import Any, TypedDict
 
 from starlette.responses import Response
 
@@ -32,8 +32,8 @@ from callsheet.apps.http.problems import Problem
 from callsheet.apps.http.reading import body_bytes
 from callsheet.apps.http.state import OpenWebhook, State
 from callsheet.apps.operations.library import text_of_stored
+from callsheet.apps.operations.printed_service_rows import LastRun, WebhookFacts, WebhookRun
 from callsheet.apps.operations.reading import PlanText, text_of
-from callsheet.apps.operations.runs import StatusWord
 from callsheet.apps.scheduling.webhooks import (
     Delivery,
     Refused,
@@ -52,33 +52,10 @@ _TAG = "webhooks"
 PATH = "/v1/webhooks/{name}"
 
 
-class WebhookRun(TypedDict):
-    """What a delivery has come to."""
-
-    run_id: Annotated[str | None, "the run; null if nothing starts for such a body"]
-    status: Annotated[StatusWord | None, "the state of the run"]
-    is_new: Annotated[bool, "false for a delivery that has come before"]
-    reason: Annotated[str | None, "why nothing starts for such a body"]
-
-
-class LastRun(TypedDict):
-    """The newest run of a webhook."""
-
-    run_id: str
-    status: StatusWord
-
-
-class WebhookRow(TypedDict):
-    """A webhook of the project."""
+class WebhookRow(WebhookFacts):
+    """A webhook of the project, with its name."""
 
     name: str
-    path: Annotated[str, "the path to which deliveries are posted"]
-    plan: str
-    signature: Annotated[str, "standard or github"]
-    takes: Annotated[dict[str, str], "the paths in the body, by input; empty: its members are the inputs"]
-    gives: Annotated[list[str], "the inputs that the project gives"]
-    last: Annotated[LastRun | None, "the newest run"]
-    problem: Annotated[str | None, "why its plan cannot be used now"]
 
 
 class WebhookList(TypedDict):

@@ -44,11 +44,55 @@ class ConfidenceRow(TypedDict):
     lost: list[Object]
 
 
-class LctlResult(ConfidenceRow):
-    """The documents of a chain with their findings."""
+class ChainRow(ConfidenceRow):
+    """The documents of a chain, with what of their facts is left."""
 
     ok: Annotated[bool, "whether no rule of level error is violated"]
     documents: list[Object]
+
+
+class HandOffRow(ConfidenceRow):
+    """What the last document of a chain hands on, or, of a post-mortem, what failed."""
+
+    document: Annotated[Object | None, "the document as data"]
+    failed_step: NotRequired[str | None]
+    root_cause: NotRequired[Annotated[Object | None, "the likely cause: step, by, because"]]
+
+
+class ChainGraphRow(TypedDict):
+    """The agents of a chain, and the facts passed between them."""
+
+    format: str
+    graph: Annotated[str, "the drawing"]
+    nodes: Annotated[list[Object], "the agents: agent, step, failed, root_cause"]
+    edges: Annotated[list[Object], "from, to, and facts with their confidence"]
+
+
+class DocumentDifference(TypedDict):
+    """The differences between two LCTL documents."""
+
+    equal: bool
+    first_divergence_step: int | None
+    steps_added: list[Object]
+    steps_removed: list[Object]
+    steps_changed: list[Object]
+    facts_added: list[str]
+    facts_removed: list[str]
+    facts_changed: Annotated[Object, "by fact: old and new of each changed field"]
+    rest_changed: Annotated[Object, "old and new of each further changed field"]
+
+
+class AckRow(TypedDict):
+    """An acknowledgement, and the facts that a person has to look at."""
+
+    ack: Annotated[Object, "the acknowledgement as data"]
+    human_review: list[str]
+    blocked: Annotated[list[str], "the facts that must not be handed on before a person has decided"]
+
+
+class LctlResult(ChainRow):
+    """The documents of a chain with their findings."""
+
     findings: list[FindingRow]
 
 

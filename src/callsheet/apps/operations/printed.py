@@ -6,10 +6,17 @@ Within a minor version fields are added, not renamed or removed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from callsheet.apps.operations.compiling import CompileResult
-from callsheet.apps.operations.lctl import LctlResult
+from callsheet.apps.operations.lctl import (
+    AckRow,
+    ChainGraphRow,
+    ChainRow,
+    DocumentDifference,
+    HandOffRow,
+    LctlResult,
+)
 from callsheet.apps.operations.library import ListedPlan, StoredResult
 from callsheet.apps.operations.lineage import DifferenceResult, LineageResult
 from callsheet.apps.operations.printed_rows import (
@@ -61,6 +68,28 @@ from callsheet.apps.operations.printed_rows import (
     VerifiedRuns,
     WrittenStubs,
 )
+from callsheet.apps.operations.printed_service_rows import (
+    AcceptedDelivery,
+    BranchedNothing,
+    ComparedWays,
+    CreatedPlan,
+    ExportedTrace,
+    FetchedModel,
+    ImportedPlans,
+    LoginRow,
+    Logins,
+    NamedWebhook,
+    PrunedRuns,
+    PrunedValues,
+    RefusedDelivery,
+    ReportPreview,
+    ScheduleRow,
+    ServedAddresses,
+    ServedQueue,
+    TrustedServers,
+    UndoneNothing,
+    WrittenReport,
+)
 from callsheet.apps.operations.proofs import PredictionResult
 from callsheet.apps.operations.runs import (
     AskRow,
@@ -71,18 +100,23 @@ from callsheet.apps.operations.runs import (
     RunDoubtRow,
     RunRow,
 )
-from callsheet.apps.operations.schema import Schema, schema_of
+from callsheet.apps.operations.schema import Object, Schema, schema_of
 from callsheet.apps.operations.texts import CodePage
 from callsheet.apps.operations.tools import ToolList
+from callsheet.apps.operations.watching import EventRow, NoteRow, OpenRun
 from callsheet.version import VERSION
+
+_DOCUMENT = Annotated[Object, "an LCTL document"]
 
 PRINTED: Mapping[str, Any] = {
     "approve": AnsweredAsk,
     "at": MomentResult,
     "blame": Blamed,
+    "blobs prune": PrunedValues,
     "call": OutcomeResult,
     "cancel": CallsInDoubt,
     "check": CheckedPlans,
+    "compare-react": ComparedWays,
     "compile": CompileResult,
     "debug": Debugged,
     "decide": CallsInDoubt,
@@ -93,30 +127,42 @@ PRINTED: Mapping[str, Any] = {
     "explain-policy": LabelledPlan,
     "explain-schedule": ScheduledPlan,
     "fmt": FormattedPlans,
-    "fork": OutcomeResult,
+    "fork": OutcomeResult | BranchedNothing,
     "graph": DrawnPlan,
     "inbox": list[AskRow | RunDoubtRow],
     "labels forget": ForgottenLabel,
     "labels list": list[LabelRow],
     "labels set": SetLabel,
+    "lctl ack": AckRow,
+    "lctl chain": ChainRow,
     "lctl check": LctlResult,
+    "lctl diff": DocumentDifference,
+    "lctl emit": _DOCUMENT,
+    "lctl graph": ChainGraphRow,
+    "lctl merge": _DOCUMENT,
     "lctl rules": list[RuleRow],
+    "lctl show": HandOffRow,
     "lock": LockedServers,
+    "login": LoginRow | Logins,
     "logout": ForgottenLogin,
+    "models get": list[FetchedModel],
     "models list": list[ModelRow],
     "models path": ModelFolder,
     "models remove": RemovedModels,
     "new": NewPlan,
     "people add": NewPerson,
     "people list": list[PersonRow],
+    "plan create": CreatedPlan,
     "plan delete": DeletedPlans,
     "plan diff": PlanDifferences,
+    "plan import": ImportedPlans,
     "plan list": list[ListedPlan],
     "plan rename": PlanPlace,
     "plan resume": OutcomeResult,
     "plan run": OutcomeResult,
     "plan save": StoredResult,
     "plan show": StoredResult,
+    "playback": NoteRow,
     "policy check": CheckedPolicy,
     "policy explain": ExplainedPolicy,
     "policy init": DraftedPolicy,
@@ -124,9 +170,11 @@ PRINTED: Mapping[str, Any] = {
     "policy share": PolicyPlace,
     "policy show": PolicyText,
     "record": RecordedCase,
-    "rerun": OutcomeResult,
+    "report": WrittenReport | ReportPreview,
+    "rerun": OutcomeResult | BranchedNothing,
     "resume": OutcomeResult,
     "run": OutcomeResult,
+    "runs": list[RunRow],
     "runs backup": BackedUp,
     "runs cancel": BulkDone,
     "runs delete": BulkDone,
@@ -134,31 +182,44 @@ PRINTED: Mapping[str, Any] = {
     "runs export": ExportedRuns,
     "runs heads": list[HeadRow],
     "runs import": list[ImportedRun],
+    "runs prune": PrunedRuns,
     "runs rerun": BulkDone,
     "runs restore": Restored,
     "runs salvage": Salvaged,
     "runs verify": VerifiedRuns,
-    "runs": list[RunRow],
     "save": StoredResult,
+    "schedule": list[ScheduleRow],
     "search": Matches,
+    "serve": ServedAddresses,
     "show": RunDetailsResult,
     "stubs": WrittenStubs,
+    "tail": EventRow,
     "test": TestedCases,
     "tools": ToolList,
+    "top": NoteRow | OpenRun,
+    "trace export": ExportedTrace,
     "trust approve": ApprovedTools,
     "trust diff": ComparedServers,
+    "trust list": TrustedServers,
     "trust project": TrustedFiles,
     "trust revoke": RevokedTools,
+    "undo": OutcomeResult | UndoneNothing,
     "upgrade": FormattedPlans,
     "verify": ProvedPlans,
+    "webhooks": list[NamedWebhook],
+    "webhooks send": AcceptedDelivery | RefusedDelivery,
     "why": LineageResult,
+    "worker": ServedQueue,
 }
-"""What `--json` of a command prints."""
+"""What `--json` of a command prints; of those that follow a run, each line."""
 
 
 def printed_schema(command: str) -> Schema:
     """The JSON Schema of what a command prints with `--json`; raises KeyError for one that is not known."""
-    said = "callsheet {} --json, as of {}: within a minor version fields are added, not renamed or removed"
+    said = (
+        "callsheet {} --json, as of {}: within a minor version fields are added, not renamed or removed."
+        " An error that ends the command is an object with ok, which is false, and diagnostics"
+    )
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"callsheet {command} --json",

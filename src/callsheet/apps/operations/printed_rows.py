@@ -72,6 +72,7 @@ class CaseResultRow(TypedDict):
     plan: str
     name: str
     passed: bool
+    policy: Annotated[str | None, "the policy that it was under"]
     seconds: float
     differences: list[DifferenceRow]
 
@@ -416,7 +417,7 @@ class FailedCall(TypedDict):
     """Where a run failed."""
 
     step: str
-    visit: int
+    visit: int | None
     event: int
     call: str | None
     preview: str | None

@@ -44,20 +44,6 @@ def count_events(count: int) -> str:
     return f"{count} event{'' if count == 1 else 's'}"
 
 
-def event_json(event: Event) -> dict[str, Any]:
-    """An event as an object, with its whole body."""
-    return {
-        "seq": event.seq,
-        "time": iso(event.ts),
-        "type": str(event.type),
-        "key": event.key,
-        "step": event.step,
-        "epoch": event.epoch,
-        "body": shown(event.body),
-        "hash": event.hash.hex(),
-    }
-
-
 _NAMED = 5
 """How many of the steps are named."""
 

@@ -136,12 +136,18 @@ class FolderFiles:
         return locked(self.folder)
 
     def steady(self) -> AbstractContextManager[None]:
-        """Keep writers out while several files are read; readers do not exclude each other."""
+        """Keep writers out while several files are read; readers do not exclude each other.
+
+        Where there are no locks, nobody can write either: a writer needs one.
+        """
         try:
             fd = _opened(self.folder)
         except (FileNotFoundError, NotADirectoryError):
             return nullcontext()  # there is nothing yet
-        return _held(fd, fcntl.LOCK_SH)
+        try:
+            return _held(fd, fcntl.LOCK_SH)
+        except OSError:
+            return nullcontext()
 
     def _make(self, folder: Path) -> None:
         missing = [each for each in (folder, *folder.parents) if not each.exists()]
@@ -162,11 +168,19 @@ def _opened(folder: Path) -> int:
     return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
-@contextmanager
-def _held(fd: int, how: int) -> Generator[None]:
-    """Lock an open folder, and close it at the end."""
+def _held(fd: int, how: int) -> AbstractContextManager[None]:
+    """The lock of an open folder, taken now and given up at the end; raises OSError."""
     try:
         fcntl.flock(fd, how)
+    except BaseException:
+        os.close(fd)
+        raise
+    return _closing(fd)
+
+
+@contextmanager
+def _closing(fd: int) -> Generator[None]:
+    try:
         yield
     finally:
         os.close(fd)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -38,6 +38,10 @@ from callsheet.trace.lctl.rules.table import RULES, Level
 from callsheet.trace.lctl.write import to_data, write
 from callsheet.trace.lctl.yaml_text import MOST_BYTES
 from callsheet.views.lctl import changes_text, hops_text, mermaid_chain, terminal_chain, terminal_document
+
+if TYPE_CHECKING:
+    from callsheet.apps.operations.lctl import DocumentDifference
+
 
 STDIN = "-"
 
@@ -288,7 +292,7 @@ def _body(name: str) -> Body:
     return reading.document
 
 
-def _as_json(difference: Diff) -> dict[str, Any]:
+def _as_json(difference: Diff) -> DocumentDifference:
     return {
         "equal": difference.is_equal,
         "first_divergence_step": difference.first_divergence_step,

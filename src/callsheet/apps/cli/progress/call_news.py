@@ -190,6 +190,12 @@ class OpenCalls:
             call = self._calls[key]
             call.at, call.text = at, preview(note.detail, 100)
 
+    def restart(self) -> None:
+        """Another process goes on: its calls are made anew."""
+        self._calls = {}
+        if self._loop is not None:
+            self._loop.restart(monotonic())
+
     def text(self, otherwise: str = "") -> str:
         """How far the loop is, then the oldest open call with how many others there are, or `otherwise`."""
         loop = "" if self._loop is None else self._loop.text(monotonic())

@@ -63,7 +63,7 @@ def action_of(note: Note, action: str) -> str:
     return action if note.at is None else f"{action}, {note.at.describe()}"
 
 
-def place_data(note: Note) -> dict[str, object]:
+def place_data(note: Note) -> dict[str, int]:
     """Which call of its step a note is about, as JSON data, the item from 0; empty if there is only one."""
     at = note.at
     if at is None:
@@ -140,6 +140,9 @@ class PlainLines:
         if note.kind is NoteKind.REPLANNED:
             self._forget()
 
+    def restart(self) -> None:
+        """Do nothing: lines are not drawn again."""
+
     def call(self, news: CallNews) -> None:
         """Print the news if they are worth a line."""
         if self._throttle.passes(news):
@@ -196,6 +199,9 @@ class JsonLines:
         if took is not None:
             row["seconds"] = round(took, 6)
         self._print(row)
+
+    def restart(self) -> None:
+        """Do nothing: lines are not drawn again."""
 
     def call(self, news: CallNews) -> None:
         """Print the news if they are worth a line."""

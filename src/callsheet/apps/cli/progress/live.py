@@ -208,6 +208,13 @@ class LiveDisplay:
                 self._steps[self._place[note.step]] = (note.step, "")
         self._live.start()
 
+    def restart(self) -> None:
+        """What was applied happened in another process: no call is under way."""
+        if self._loops is not None:
+            self._loops.restart(monotonic())
+        for row in self._rows.values():
+            row.calls.restart()
+
     def show(self, note: Note, took: float | None, ago: float = 0.0) -> None:
         """Apply a note; the next refresh draws it."""
         self._apply(note, took, ago)
@@ -404,6 +411,12 @@ class LiveGraph:
         for note in done.values():
             self._apply(note, None)
         self._drawing.start()
+
+    def restart(self) -> None:
+        """What was applied happened in another process: no call is under way."""
+        with self._lock:
+            for state in self._states:
+                state.calls.restart()
 
     def show(self, note: Note, took: float | None, ago: float = 0.0) -> None:
         """Apply a note; the next refresh draws it."""

@@ -52,11 +52,16 @@ class LoopCount:
 
     def __init__(self, items: int, since: float) -> None:
         self._items = items
-        self._since = since
         self._open: dict[int, int] = {}
         self._ended: dict[int, float] = {}
         """When each item ended that is not under way, in this order."""
         self._failed: set[int] = set()
+        self._restarted = since
+
+    def restart(self, at: float) -> None:
+        """Another process goes on: the rate is that of the items that end from now on."""
+        self._open.clear()
+        self._restarted = at
 
     def begin(self, item: int) -> None:
         """Something of an item begins."""
@@ -89,8 +94,8 @@ class LoopCount:
         parts = [f"{done:,} of {self._items:,}" if self._items else f"{done:,}"]
         if self._failed:
             parts.append(f"{len(self._failed):,} with failures")
-        last = list(self._ended.values())[-_WINDOW - 1 :]  # a copy: another thread draws
-        since = last[0] if len(last) > _WINDOW else self._since
+        last = [at for at in [*self._ended.values()][-_WINDOW - 1 :] if at >= self._restarted]  # a copy
+        since = last[0] if len(last) > _WINDOW else self._restarted
         counted = min(len(last), _WINDOW)
         if counted > 1 and now > since:
             rate = counted / (now - since)
@@ -125,6 +130,11 @@ class Loops:
             for loop, item in items_around(path):
                 if loop in self._by_path:
                     self._by_path[loop].end(item, at, failed=failed)
+
+    def restart(self, at: float) -> None:
+        """Another process goes on with them."""
+        for loop in self._by_path.values():
+            loop.restart(at)
 
     def text(self, path: str, now: float) -> str:
         """How far the loop with this path is; "" if there is none."""

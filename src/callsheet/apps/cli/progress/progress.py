@@ -10,12 +10,19 @@ import json
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from time import monotonic
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from time import monotonic, time
+from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 from callsheet.apps.cli.options import ProgressMode
 from callsheet.apps.cli.output import can_redraw, print_text, to_stderr
-from callsheet.apps.cli.progress.call_news import CallNews, CallTracker
+from callsheet.apps.cli.progress.call_news import (
+    CallNews,
+    CallTracker,
+    LineThrottle,
+    NewsKind,
+    line_text,
+    news_data,
+)
 from callsheet.apps.cli.progress.lines import record_note
 from callsheet.apps.rendering.values import format_seconds, iso, preview
 from callsheet.ir import Order, Plan
@@ -25,6 +32,7 @@ from callsheet.ports.calls import CallProgress
 from callsheet.store.events import EventType
 
 if TYPE_CHECKING:
+    from callsheet.apps.operations.watching import NoteRow
     from callsheet.ir import Plan
     from callsheet.machine.notes import Note
     from callsheet.trace.replay import Moment, PlayedNote
@@ -45,8 +53,23 @@ class Display(Protocol):
     def call(self, news: CallNews) -> None:
         """Display news about a call under way."""
 
+    def restart(self) -> None:
+        """What was shown so far happened in another process."""
+
     def end(self) -> None:
         """End the display."""
+
+
+def _display_moment(display: Display, calls: CallTracker, moment: Moment, ago: float) -> None:
+    """Display what a recorded event, `ago` seconds old, has brought about."""
+    event = moment.event
+    if event.key is not None and event.type.answers:
+        calls.ended(event.key, succeeded=event.type is EventType.OK, ago=ago)
+    for played in moment.notes:
+        calls.note(played.note)
+        display.show(played.note, played.took, ago)
+    if event.key is not None and event.type.opens:
+        calls.began(event.key, ago)
 
 
 class Progress:
@@ -56,8 +79,9 @@ class Progress:
     message. As a context manager it ends the display.
     """
 
-    def __init__(self, display: Display, plan: Plan) -> None:
+    def __init__(self, display: Display, plan: Plan, *, draws: bool = False) -> None:
         self._display = display
+        self._draws = draws
         self._calls = CallTracker(plan, display.call)
         self._before: dict[str, Note] = {}
         from callsheet.trace.visits import Visits  # noqa: PLC0415 - brings the store
@@ -65,6 +89,7 @@ class Progress:
         self._visits = Visits()
         self._is_live = False
         self._is_lost = False
+        self._is_restored = False
 
     def __enter__(self) -> Self:
         return self
@@ -83,6 +108,26 @@ class Progress:
         if note.is_of_item and note.kind.ends_visit:
             took = item_took
         self._draw(lambda: self._display.show(note, took))
+
+    def restore(self, moments: Callable[[Callable[[Moment], bool]], object]) -> None:
+        """Display what the journal knows of a run that is resumed; `moments` passes on each of its moments.
+
+        Only a display that draws the state of the whole run asks for them.
+        """
+        if not self._draws:
+            return
+
+        def take(moment: Moment) -> bool:
+            _display_moment(self._display, self._calls, moment, max(0.0, time() - moment.event.ts))
+            return True
+
+        self._is_restored = True
+
+        def draw() -> None:
+            moments(take)
+            self._display.restart()
+
+        self._draw(draw)
 
     @property
     def listener(self) -> Self | None:
@@ -113,7 +158,7 @@ class Progress:
             self._is_live = True
             self._visits.at(monotonic())
             self._visits.begin_anew()
-            self._draw(lambda: self._display.begin(self._before))
+            self._draw(lambda: self._display.begin({} if self._is_restored else self._before))
 
     def end(self) -> None:
         """End the display and release the terminal."""
@@ -140,7 +185,7 @@ def choose_progress(stage: ProgressMode, plan: Plan, *, as_json: bool) -> Progre
             if can_redraw(sys.stderr)
             else ProgressMode.PLAIN
         )
-    return Progress(display_for(stage, plan), plan)
+    return Progress(display_for(stage, plan), plan, draws=stage is ProgressMode.LIVE)
 
 
 def display_for(stage: ProgressMode, plan: Plan, run: str = "") -> Display:
@@ -181,6 +226,9 @@ class NoDisplay:
     def call(self, news: CallNews) -> None:
         """Do nothing."""
 
+    def restart(self) -> None:
+        """Do nothing."""
+
     def end(self) -> None:
         """Do nothing."""
 
@@ -209,16 +257,13 @@ class LivePlayback:
 
     def show(self, moment: Moment, _at: float, ago: float = 0.0) -> None:
         """Display a moment that is `ago` seconds old."""
-        event = moment.event
-        if event.key is not None and event.type.answers:
-            self._calls.ended(event.key, succeeded=event.type is EventType.OK, ago=ago)
-        for played in moment.notes:
-            self._calls.note(played.note)
-            self._display.show(played.note, played.took, ago)
-            if played.note.kind == "ended":
-                self._answer = _ended(moment)
-        if event.key is not None and event.type.opens:
-            self._calls.began(event.key, ago)
+        _display_moment(self._display, self._calls, moment, ago)
+        if any(played.note.kind == "ended" for played in moment.notes):
+            self._answer = _ended(moment)
+
+    def progressed(self, key: str, progress: CallProgress, _at: float) -> None:
+        """Display what a tool reports about an open call."""
+        self._calls.progressed(key, progress)
 
     def end(self) -> None:
         """Release the terminal, and print how the run ended."""
@@ -237,6 +282,9 @@ class LinePlayback:
         self._as_json = as_json
         self._actions = ActionTexts(plan)
         self._is_graph = plan.order is Order.DAG
+        self._calls = CallTracker(plan, self._call)
+        self._throttle = LineThrottle()
+        self._at, self._seq = 0.0, 0
 
     def before(self, moment: Moment) -> None:
         """Earlier moments are not shown."""
@@ -246,7 +294,12 @@ class LinePlayback:
 
     def show(self, moment: Moment, at: float, _ago: float = 0.0) -> None:
         """Print a moment, `at` seconds after the start of the run."""
+        event = moment.event
+        self._at, self._seq = at, event.seq
+        if event.key is not None and event.type.answers:
+            self._calls.ended(event.key, succeeded=event.type is EventType.OK)
         for played in moment.notes:
+            self._calls.note(played.note)
             if self._as_json:
                 print_text(json.dumps(_json(moment, played, at), ensure_ascii=True))
                 continue
@@ -255,6 +308,26 @@ class LinePlayback:
                 self._actions.forget()
             if line:
                 print_text(f"{moment.event.seq:>6}  +{format_seconds(max(0.0, at)):<9}  {line}")
+
+        if event.key is not None and event.type.opens:
+            self._calls.began(event.key)
+
+    def progressed(self, key: str, progress: CallProgress, at: float) -> None:
+        """Print what a tool reports about an open call, now and then."""
+        self._at = at
+        self._calls.progressed(key, progress)
+
+    def _call(self, news: CallNews) -> None:
+        if news.kind is not NewsKind.PROGRESS:
+            return
+        if self._as_json:
+            row = {"seq": self._seq, "time": iso(time()), "at": round(self._at, 6), **news_data(news)}
+            print_text(json.dumps(row, ensure_ascii=True))
+            return
+        if not self._throttle.passes(news):
+            return
+        word, text = line_text(news)
+        print_text(f"{'':>6}  +{format_seconds(max(0.0, self._at)):<9}  {news.step:<5} {word:<8} {text}")
 
     def end(self) -> None:
         """Nothing to do."""
@@ -280,11 +353,11 @@ def _ended(moment: Moment) -> str:
     return f"ended: {note.detail}" + (f" at {note.step}" if note.step else "")
 
 
-def _json(moment: Moment, played: PlayedNote, at: float) -> dict[str, Any]:
+def _json(moment: Moment, played: PlayedNote, at: float) -> NoteRow:
     from callsheet.apps.cli.progress.lines import place_data  # noqa: PLC0415 - not for --help
 
     note, took = played
-    row: dict[str, Any] = {
+    row: NoteRow = {
         "seq": moment.event.seq,
         "time": iso(moment.event.ts),
         "at": round(at, 6),
@@ -293,11 +366,11 @@ def _json(moment: Moment, played: PlayedNote, at: float) -> dict[str, Any]:
     }
     if note.detail:
         row["detail"] = note.detail
-    row |= place_data(note)
+    row |= cast("NoteRow", place_data(note))
     if note.kind == "finished":
         row["outcome"] = note.outcome
     if note.var is not None or note.kind == "finished":
-        row |= {"var": note.var, "preview": preview(note.value, 200)}
+        row["var"], row["preview"] = note.var, preview(note.value, 200)
     if took is not None:
         row["seconds"] = round(took, 6)
     return row

@@ -1,0 +1,221 @@
+"""What the tools of a run report about their open calls, here and in other processes. Nothing is recorded.
+
+In: news of calls, from any thread. Out: the latest reports by call, a number that changes with them, and a
+file with them beside the lock of the run, which goes when the process has done with the run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import deque
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Lock, Timer
+from time import monotonic
+from typing import NamedTuple
+
+from callsheet.apps.operations.watching import CallProgressRow
+from callsheet.apps.rendering.values import finite
+from callsheet.ports.calls import CallListener, CallProgress
+from callsheet.store.journal_paths import progress_of
+
+_MOST_CALLS = 50
+_MOST_LINES = 10
+_BETWEEN_WRITES = 0.5
+_MOST_TEXT = 2_000
+"""The characters of a message that other processes see."""
+
+
+class CallReport(NamedTuple):
+    """How far an open call is, and the last messages of its tool, the newest last."""
+
+    key: str
+    progress: CallProgress
+    lines: tuple[str, ...] = ()
+
+
+class LiveCalls:
+    """A `CallListener` that keeps the latest report of each open call; `version` counts the changes."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.changed: Callable[[], None] = lambda: None
+        """Called after each change, from any thread."""
+        self._mutex = Lock()
+        self._open: set[str] = set()
+        self._latest: dict[str, CallProgress] = {}
+        self._lines: dict[str, deque[str]] = {}
+
+    def began(self, key: str) -> None:
+        """A call is sent; what it waited for is over."""
+        self._open.add(key)
+        if key in self._latest:
+            self._forget(key)
+
+    def queued(self, key: str) -> None:
+        """A call waits for others of its tool."""
+        self.progressed(key, CallProgress(0, None, "waiting for other calls of its tool", waits=True))
+
+    def ended(self, key: str, *, succeeded: bool) -> None:
+        """A call has an outcome."""
+        self._open.discard(key)
+        if key in self._latest:
+            self._forget(key)
+
+    def progressed(self, key: str, progress: CallProgress) -> None:
+        """The tool has reported progress; a report that comes after the outcome is dropped."""
+        with self._mutex:
+            if key not in self._open or (key not in self._latest and len(self._latest) >= _MOST_CALLS):
+                return
+            before = self._latest.get(key)
+            if progress.done is None and before is not None and not before.waits:
+                self._latest[key] = before._replace(message=progress.message)
+            else:
+                self._latest[key] = progress
+            lines = self._lines.setdefault(key, deque(maxlen=_MOST_LINES))
+            if progress.message and not progress.waits and (not lines or lines[-1] != progress.message):
+                lines.append(progress.message)
+            self.version += 1
+        self.changed()
+
+    def reports(self) -> list[CallReport]:
+        """The latest reports, of the calls that reported first."""
+        with self._mutex:
+            return [CallReport(key, each, tuple(self._lines[key])) for key, each in self._latest.items()]
+
+    def _forget(self, key: str) -> None:
+        with self._mutex:
+            self._latest.pop(key, None)
+            self._lines.pop(key, None)
+            self.version += 1
+        self.changed()
+
+
+class BothListeners:
+    """A `CallListener` that tells two others."""
+
+    def __init__(self, first: CallListener, second: CallListener) -> None:
+        self._both = first, second
+
+    def began(self, key: str) -> None:
+        """A call is sent."""
+        for each in self._both:
+            each.began(key)
+
+    def queued(self, key: str) -> None:
+        """A call waits for others of its tool."""
+        for each in self._both:
+            each.queued(key)
+
+    def ended(self, key: str, *, succeeded: bool) -> None:
+        """A call has an outcome."""
+        for each in self._both:
+            each.ended(key, succeeded=succeeded)
+
+    def progressed(self, key: str, progress: CallProgress) -> None:
+        """The tool has reported progress."""
+        for each in self._both:
+            each.progressed(key, progress)
+
+
+def progress_row(call: CallReport) -> CallProgressRow:
+    """A report as data."""
+    done, total, message, waits = call.progress
+    return {
+        "key": call.key,
+        "done": finite(done),
+        "total": finite(total),
+        "message": message,
+        "waits": waits,
+        "lines": list(call.lines),
+    }
+
+
+@contextmanager
+def shared(calls: LiveCalls, journal: Path, run_id: str) -> Generator[None]:
+    """Let other processes read the reports of a run during the context.
+
+    What cannot be written is not shown there: nothing in the run depends on it.
+    """
+    file = _ReportFile(progress_of(journal, run_id), calls)
+    calls.changed = file.changed
+    try:
+        yield
+    finally:
+        calls.changed = lambda: None
+        file.close()
+
+
+class _ReportFile:
+    """The file of the reports of a run, written when they have changed, and not too often."""
+
+    def __init__(self, path: Path, calls: LiveCalls) -> None:
+        self._path = path
+        self._calls = calls
+        self._mutex = Lock()
+        self._written = float("-inf")
+        self._timer: Timer | None = None
+        self._is_closed = False
+
+    def changed(self) -> None:
+        """Write the reports, now or soon."""
+        with self._mutex:
+            if self._timer is not None or self._is_closed:
+                return
+            wait = self._written + _BETWEEN_WRITES - monotonic()
+            if wait > 0:
+                self._timer = Timer(wait, self._late)
+                self._timer.daemon = True
+                self._timer.start()
+                return
+            self._write()
+
+    def close(self) -> None:
+        """Remove the file."""
+        with self._mutex:
+            self._is_closed = True
+            if self._timer is not None:
+                self._timer.cancel()
+            with suppress(OSError):
+                self._path.unlink()
+
+    def _late(self) -> None:
+        with self._mutex:
+            self._timer = None
+            if not self._is_closed:
+                self._write()
+
+    def _write(self) -> None:
+        rows = [progress_row(_cut(call)) for call in self._calls.reports()]
+        place = self._path.with_name(f"{self._path.name}.{os.getpid()}")
+        with suppress(OSError):
+            fd = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            with os.fdopen(fd, "w", encoding="utf-8", errors="backslashreplace") as file:
+                json.dump(rows, file)
+            place.replace(self._path)
+        self._written = monotonic()
+
+
+def _cut(call: CallReport) -> CallReport:
+    message = call.progress.message[:_MOST_TEXT]
+    return CallReport(
+        call.key, call.progress._replace(message=message), tuple(line[:_MOST_TEXT] for line in call.lines)
+    )
+
+
+def shared_reports(journal: Path, run_id: str) -> list[CallReport]:
+    """What the tools of a run report that a living process executes; [] if they report nothing."""
+    try:
+        rows: list[CallProgressRow] = json.loads(progress_of(journal, run_id).read_bytes())
+        return [
+            CallReport(
+                row["key"],
+                CallProgress(row["done"], row["total"], row["message"], row["waits"]),
+                tuple(row["lines"]),
+            )
+            for row in rows
+        ]
+    except (OSError, ValueError, TypeError, KeyError):
+        return []
