@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -162,17 +161,6 @@ def _register_synchronization(server: LanguageServer, state: ServerState) -> Non
 
 LOOPBACK = "127.0.0.1"
 """The address to listen on; other machines must not reach an editor's texts."""
-
-
-def reserve_stdout() -> BinaryIO:
-    """Return standard output as a stream for the protocol, and redirect it for all other code.
-
-    Other output, such as that of a Python file of tools, goes to standard error.
-    """
-    sys.stdout.flush()
-    out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    return out
 
 
 def serve_stdio(server: LanguageServer, out: BinaryIO) -> None:
