@@ -11,7 +11,6 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-
 from tests.apps.test_debugger import Terminal
 
 BLOCKS = """\

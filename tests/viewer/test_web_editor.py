@@ -95,7 +95,7 @@ async def test_python_is_checked_drawn_and_run(web: Web):
     await web.page.keyboard.press("Control+z")
     await web.page.locator(".cm-line", has_text="await add(").wait_for()
     await web.page.click(".head-line button:has-text('Graph')")
-    await web.page.locator(".outline", has_text="@ADD (a=$first, b=2)").wait_for()
+    await web.page.locator(".sketch .node", has_text="main.add").wait_for()
     await web.page.click("text=Format")
     assert await written(web) == text
     await web.page.click("text=► Run")

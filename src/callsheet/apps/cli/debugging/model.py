@@ -107,7 +107,6 @@ class Places:
     def __init__(self, plan: Plan, source: Source) -> None:
         self.source = source
         self._spans: dict[str, Span] = {}
-        self._with_blocks: set[str] = set()
         spanned = plan.steps if plan.tree is None else _own_statements(plan)
         for one in spanned:
             if one.span is not None and one.id not in self._spans:
