@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from threading import Event
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from lsprotocol import types as lsp
 from pygls.io_ import run_async
@@ -129,6 +129,12 @@ def make_server(context: AnalysisContext, *, pause: float = PAUSE) -> LanguageSe
 
 
 def _register_synchronization(server: LanguageServer, state: ServerState) -> None:
+    @server.feature(lsp.INITIALIZE)
+    def _(params: lsp.InitializeParams) -> None:
+        options: object = params.initialization_options
+        given = cast("dict[str, object]", options) if isinstance(options, dict) else {}
+        state.documents.has_lenses = given.get("lenses") is True
+
     @server.feature(lsp.INITIALIZED)
     def _(params: lsp.InitializedParams) -> None:
         agreed = server.server_capabilities.position_encoding
