@@ -220,7 +220,10 @@ def _register_lenses(on: _Requests) -> None:
         if snapshot.path.with_name(f"{snapshot.path.stem}.test.toml").is_file():
             words.append(("Test", TEST))
         at = convert.range_of(snapshot.places, Span(start := lens_at(plan), start))
-        return [lsp.CodeLens(at, lsp.Command(word, name, [snapshot.uri])) for word, name in words]
+        return [
+            lsp.CodeLens(at, lsp.Command(title=word, command=name, arguments=[snapshot.uri]))
+            for word, name in words
+        ]
 
     @on.server.command(GRAPH)
     def _(uri: str) -> str:
