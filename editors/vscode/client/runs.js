@@ -33,11 +33,13 @@ class Runs {
   getTreeItem(run) {
     if (run.problem) return new vscode.TreeItem(run.problem.split("\n")[0]);
     const status = run.outcome || run.status;
-    const item = new vscode.TreeItem(run.name || run.plan || run.run_id);
+    const item = new vscode.TreeItem((run.plan || run.run_id).split(/[\\/]/).pop());
     item.id = run.run_id;
     item.description = `${status.replaceAll("_", " ")} · ${run.run_id}`;
     item.iconPath = new vscode.ThemeIcon(ICONS[status] || "circle-outline");
-    item.tooltip = [run.goal, run.error, run.created].filter(Boolean).join("\n");
+    const failed = run.failed_step && `failed at ${run.failed_step}`;
+    const waits = run.waits_for && `waits for ${run.waits_for}`;
+    item.tooltip = [run.plan, run.goal, failed, waits, run.created].filter(Boolean).join("\n");
     item.contextValue = ["waiting", "in_doubt", "interrupted", "running"].includes(status) ? "open" : "ended";
     item.command = { command: "callsheet.showRun", title: "Show the report", arguments: [run] };
     return item;

@@ -422,7 +422,7 @@ def dap() -> int:
     status: object = Exit.OK
     with (
         redirect_stdout(output_stream(channel, "stdout")),
-        redirect_stderr(output_stream(channel, "stderr")),
+        redirect_stderr(output_stream(channel, "console")),
     ):
         os.environ.update(wanted.environment)
         try:

@@ -137,6 +137,6 @@ class _Output(RawIOBase):
 
 
 def output_stream(channel: Channel, category: str) -> TextIOWrapper:
-    """A text stream that an editor shows: of the category `stdout` or `stderr`."""
+    """A text stream that an editor shows: of the category `stdout`, or `console` for messages about a run."""
     raw = cast("Any", _Output(channel, category))
     return TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", write_through=True)
