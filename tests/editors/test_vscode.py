@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from callsheet.apps.lsp import features
 from callsheet.apps.lsp.documents import LANGUAGES, syntax_of
 
 FOLDER = Path(__file__).parents[2] / "editors" / "vscode"
@@ -64,9 +65,36 @@ def test_untrusted_workspace_starts_no_program() -> None:
     assert PACKAGE["capabilities"]["untrustedWorkspaces"]["restrictedConfigurations"] == [*settings]
 
 
+def test_contributed_commands_are_those_of_client_and_lenses() -> None:
+    sources = "".join(path.read_text("utf-8") for path in sorted((FOLDER / "client").glob("*.js")))
+    contributes = PACKAGE["contributes"]
+    commands = {one["command"] for one in contributes["commands"]}
+    assert commands == {*re.findall(r'(?:registerCommand|command)\("(callsheet\.\w+)"', sources)}
+    assert commands >= {features.RUN, features.DRY_RUN, features.DEBUG, features.TEST}
+    menus = [row["command"] for rows in contributes["menus"].values() for row in rows]
+    assert commands >= {*menus}
+    (view,) = contributes["views"]["callsheet"]
+    assert f'registerTreeDataProvider("{view["id"]}"' in sources
+    (debugger,) = contributes["debuggers"]
+    assert {*debugger["languages"]} < {one["language"] for one in contributes["breakpoints"]}
+    assert (FOLDER / PACKAGE["icon"]).read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    assert f"## {PACKAGE['version']}" in (FOLDER / "CHANGELOG.md").read_text("utf-8")
+
+
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_client_is_valid_program() -> None:
-    done = subprocess.run(
-        ["node", "--check", "client/extension.js"], cwd=FOLDER, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    for source in sorted((FOLDER / "client").glob("*.js")):
+        done = subprocess.run(
+            ["node", "--check", source], cwd=FOLDER, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(
+    not (FOLDER / "node_modules").is_dir(), reason="run npm install in editors/vscode to build the extension"
+)
+def test_package_is_small() -> None:
+    done = subprocess.run(["npm", "run", "package"], cwd=FOLDER, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (package,) = FOLDER.glob("*.vsix")
+    assert package.stat().st_size < 300_000

@@ -1,8 +1,13 @@
-// Starts `callsheet lsp` and lets it answer for plans and policies. All it knows of plans is in that program.
+// Starts `callsheet lsp`, `callsheet dap` and commands of plans. All it knows of plans is in that program.
 "use strict";
 
 const vscode = require("vscode");
 const { LanguageClient, TransportKind } = require("vscode-languageclient/node");
+const debug = require("./debug");
+const plans = require("./plans");
+const preview = require("./preview");
+const { commandLine, folderOf, settings } = require("./program");
+const runs = require("./runs");
 
 const LANGUAGES = ["ltp", "callsheet-micro", "callsheet-dag", "callsheet-policy"];
 const SELECTOR = [
@@ -18,23 +23,16 @@ const SELECTOR = [
 /** @type {LanguageClient | undefined} */
 let client;
 
-function settings() {
-  const given = vscode.workspace.getConfiguration("callsheet");
-  const [command, ...before] = given.get("command", ["callsheet"]);
-  return { command, args: [...before, "lsp", ...given.get("arguments", [])] };
-}
-
 async function start() {
-  const { command, args } = settings();
-  const folder = vscode.workspace.workspaceFolders?.[0]?.uri.fsPath;
-  const server = { command, args, transport: TransportKind.stdio, options: { cwd: folder } };
-  client = new LanguageClient("callsheet", "callsheet", server, { documentSelector: SELECTOR });
+  const [command, ...args] = commandLine("lsp", ...settings().get("arguments", []));
+  const server = { command, args, transport: TransportKind.stdio, options: { cwd: folderOf() } };
+  const options = { documentSelector: SELECTOR, initializationOptions: { lenses: true } };
+  client = new LanguageClient("callsheet", "callsheet", server, options);
   try {
     await client.start();
   } catch (error) {
-    const line = [command, ...args].join(" ");
     vscode.window.showErrorMessage(
-      `callsheet could not be started (${line}): ${error}. Install it with pip install 'callsheet[lsp]', or set callsheet.command.`,
+      `callsheet could not be started (${[command, ...args].join(" ")}): ${error}. Install it with pip install 'callsheet[lsp]', or set callsheet.command.`,
     );
   }
 }
@@ -53,6 +51,10 @@ async function activate(context) {
   context.subscriptions.push(
     vscode.commands.registerCommand("callsheet.restart", again),
     vscode.workspace.onDidChangeConfiguration((event) => (event.affectsConfiguration("callsheet") ? again() : undefined)),
+    ...debug.register(),
+    ...plans.register(),
+    ...preview.register((uri) => client?.sendRequest("workspace/executeCommand", { command: "callsheet.planGraph", arguments: [uri] })),
+    ...runs.register(),
   );
   await start();
 }

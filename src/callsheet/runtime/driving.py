@@ -31,6 +31,7 @@ from callsheet.runtime.doubt import (
 from callsheet.runtime.event_loop import Offload, at_once, to_its_end
 from callsheet.runtime.gateway import NOTES, Gateway, Ports
 from callsheet.runtime.inbox import Opening
+from callsheet.runtime.launch import Watch
 from callsheet.runtime.local import LocalDriver
 from callsheet.runtime.recording import JournaledNotes, JournalRecorder
 from callsheet.store import RunStatus, RunWriter
@@ -108,18 +109,24 @@ async def drive(
     commands: list[Command],
     gateway: Gateway,
     journaled: JournaledNotes,
-    on_driver: Callable[[LocalDriver], None] | None,
+    watch: Watch,
 ) -> RunOutcome:
     """Carry out commands of a run and what follows until it ends or waits; record how it ended."""
     journal, writer, people = options.journal, options.writer, options.people
     gateway.tasks = dict(folded.side_record.tasks)
     recorder = JournalRecorder(writer, journal.durability, folded=folded, people=people)
     driver = LocalDriver(
-        folded.machine, gateway, recorder, journaled.after_batch, seconds=folded.seconds, people=people
+        folded.machine,
+        gateway,
+        recorder,
+        journaled.after_batch,
+        seconds=folded.seconds,
+        people=people,
+        pace=watch.pace,
     )
     recorder.seconds, recorder.verdict = lambda: driver.seconds, options.in_doubt
-    if on_driver is not None:
-        on_driver(driver)
+    if watch.on_driver is not None:
+        watch.on_driver(driver)
     try:
         with CancelOnRequest(journal, writer.run_id, driver):
             result = await driver.run(commands)

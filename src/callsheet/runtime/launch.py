@@ -15,7 +15,7 @@ from callsheet.machine.machine import Observer
 from callsheet.machine.program import compile_graph
 from callsheet.machine.schedule import ranks_of
 from callsheet.policy.model import Policy
-from callsheet.runtime.local import LocalDriver
+from callsheet.runtime.local import LocalDriver, Pace
 from callsheet.sealing.known import Known
 from callsheet.sealing.sealer import DECLARED, LABEL, Path, inputs_at
 from callsheet.store import Journal, JournalError
@@ -123,6 +123,8 @@ class Watch:
     """Called instead if decisions on resumption end the run, before the observer hears of it."""
     on_declared: Callable[[Known], None] | None = None
     """On resumption, receives the secrets that the run was given, before any other notification."""
+    pace: Pace | None = None
+    """Decides when the machine goes on; it is then executed statement by statement."""
     hears_all: bool = True
     """Whether the observer of a resumed run hears of everything that has happened; the run is then folded
     from its start instead of its last snapshot.

@@ -105,11 +105,29 @@ class Recorder(Protocol):
         ...
 
 
+class Pace(Protocol):
+    """Decides when a machine goes on, statement by statement: a debugger."""
+
+    def stops(self, machine: Machine) -> bool:
+        """Whether the run stops here, before the next statement or at the end of a batch."""
+        ...
+
+    async def stopped(self) -> None:
+        """Wait until the run goes on."""
+        ...
+
+
+def slice_of(pace: Pace | None) -> int:
+    """How many steps and items a machine processes before its driver looks at it."""
+    return SLICE if pace is None else 0
+
+
 class LocalDriver:
     """Drives one machine to its end.
 
     `after_batch` is awaited after each batch of events, for progress to be forwarded. `seconds` is the time
-    spent on the run before, which counts against its limit.
+    spent on the run before, which counts against its limit. With a `pace` the machine goes on statement by
+    statement: it is fed for `slice_of` it at the start, and while it is stopped the clock of the run is, too.
     """
 
     def __init__(
@@ -120,8 +138,11 @@ class LocalDriver:
         after_batch: Callable[[], Awaitable[None]] | None = None,
         seconds: float = 0.0,
         people: People | None = None,
+        pace: Pace | None = None,
     ) -> None:
         self._machine = machine
+        self._pace = pace
+        self._slice = slice_of(pace)
         self._gateway = gateway
         self._recorder = recorder
         self._after_batch = after_batch
@@ -306,8 +327,8 @@ class LocalDriver:
                 if self._ending is not None:
                     concurrent.arrived.append(event)
                     raise asyncio.CancelledError
-                commands = machine.feed(event if recorder is None else recorder.event(event), SLICE)
-                if machine.is_paused:
+                commands = machine.feed(event if recorder is None else recorder.event(event), self._slice)
+                if machine.is_paused or self._pace is not None:
                     commands += await self._caught_up()
                 if is_watched:
                     unsettled = self._settle(commands)
@@ -368,10 +389,10 @@ class LocalDriver:
         try:
             for event in batch:
                 taken += 1
-                following = feed(event if recorder is None else recorder.event(event), SLICE)
+                following = feed(event if recorder is None else recorder.event(event), self._slice)
                 if following:
                     commands += following
-                if machine.is_paused:
+                if machine.is_paused or self._pace is not None:
                     commands += await self._caught_up()
         finally:
             if taken < len(batch):
@@ -381,10 +402,26 @@ class LocalDriver:
     async def _caught_up(self) -> list[Command]:
         """The remaining commands of a paused machine, obtained slice by slice."""
         commands: list[Command] = []
+        pace = self._pace
         while self._machine.is_paused:
-            await asyncio.sleep(0)
-            commands += self._machine.go_on(SLICE)
+            if pace is None:
+                await asyncio.sleep(0)
+            else:
+                await self._look(pace)
+            commands += self._machine.go_on(SLICE if pace is None else 1)
+        if pace is not None:
+            await self._look(pace)
         return commands
+
+    async def _look(self, pace: Pace) -> None:
+        """Stop where the pace says so, with all that has happened in the journal."""
+        if not pace.stops(self._machine):
+            await asyncio.sleep(0)
+            return
+        await self._settled(())
+        self._stop_time()
+        await pace.stopped()
+        self._watch_time()
 
     def _apply(self, batch: Sequence[Event]) -> list[Command]:
         """Record and feed events; return the commands that follow."""

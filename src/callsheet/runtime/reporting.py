@@ -14,7 +14,7 @@ from itertools import chain, islice
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from callsheet.ir import JSON, Plan
 from callsheet.ir.gc_pause import gc_paused
@@ -77,6 +77,12 @@ def report_page(document: Document) -> str:
     viewer = the_viewer()
     title = f"{document.run['id']} · {document.run['words']} · callsheet"
     return page_of(document.to_json(), title, viewer.script, viewer.style)
+
+
+def sketch_page(sketch: dict[str, Any], title: str) -> str:
+    """The HTML page that shows the graph of a plan, as `views.lanes.sketch` gives it."""
+    script = bundle(viewer_modules(), "viewer/graph.js")
+    return page_of(sketch, f"{title} · callsheet", script, viewer_style())
 
 
 def viewer_page(title: str, documents: str, events: str = "") -> str:

@@ -51,7 +51,7 @@ from callsheet.runtime.driving import (
 from callsheet.runtime.event_loop import Offload, at_once, to_its_end
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.launch import Launch, Watch, bounded, start_of
-from callsheet.runtime.local import SLICE, LocalDriver
+from callsheet.runtime.local import LocalDriver, slice_of
 from callsheet.runtime.recording import JournaledNotes, JournalRecorder
 from callsheet.sealing.known import Known
 from callsheet.store import Journal, RunStatus, RunWriter
@@ -105,10 +105,10 @@ async def run_unrecorded(
             guard = Guard(launch.policy, launch.verified, labels)
             gateway = GuardedGateway(ports, run_id, guard, at_once=most_at_once)
         gateway.declared = lambda: launch.known
-        driver = LocalDriver(machine, gateway, None, watch.after_batch, people=people)
+        driver = LocalDriver(machine, gateway, None, watch.after_batch, people=people, pace=watch.pace)
         if watch.on_driver is not None:
             watch.on_driver(driver)
-        result = await driver.run(machine.feed(Started(launch.inputs), SLICE))
+        result = await driver.run(machine.feed(Started(launch.inputs), slice_of(watch.pace)))
     assert result is not None  # without a journal no call falls into doubt
     return result.timed(round(driver.seconds, 3))
 
@@ -175,11 +175,11 @@ class BegunRun:
         journal, writer, folded, journaled = self._journal, self._writer, self._folded, self._journaled
         with self:
             journaled.call_after_batch(watch.after_batch)
-            commands = folded.machine.feed(Started(folded.start.inputs), SLICE)
+            commands = folded.machine.feed(Started(folded.start.inputs), slice_of(watch.pace))
             people = people_of(journal, writer, present, folded)
             options = JournalOptions(journal, writer, self._plan, people, offload)
             with gateway_of(journal, self.run_id, folded, ports) as gateway:
-                return await drive(options, folded, commands, gateway, journaled, watch.on_driver)
+                return await drive(options, folded, commands, gateway, journaled, watch)
 
 
 def begin_run(
@@ -349,7 +349,7 @@ async def _go_on(
     kept = await offload(lambda: kept_calls.kept_by(journal, writer.run_id))
     with gateway_of(journal, writer.run_id, folded, ports, kept) as gateway:
         await keep_notes(journal, writer.run_id, plan, gateway, offload)
-        return await drive(options, folded, commands, gateway, journaled, watch.on_driver)
+        return await drive(options, folded, commands, gateway, journaled, watch)
 
 
 def _change(

@@ -197,7 +197,15 @@ NO_GROUP = -1
 
 
 def sketch(plan: Plan) -> dict[str, Any]:
-    """Returns the steps and the layout of a plan; `at` is the offset of a step in its text, or None."""
+    """Returns the steps and the layout of a plan; `at` is the offset of a step in its text, or None.
+
+    The rows of a plan with blocks are its lines as in an outline, each block inside the row before it.
+    """
+    if plan.tree is not None:
+        from callsheet.views.tree import sketched_rows  # noqa: PLC0415 - only for version 2
+
+        rows, depths = sketched_rows(plan.tree)
+        return {"steps": rows, "layout": nested_layout(depths)}
     steps = [
         {
             "id": step.id,
@@ -214,6 +222,22 @@ def sketch(plan: Plan) -> dict[str, Any]:
         for step in plan.steps
     ]
     return {"steps": steps, "layout": layout_json(plan)}
+
+
+def nested_layout(depths: Sequence[int]) -> dict[str, Any]:
+    """Returns the layout of a plan with blocks: a row for each place, its column is how deep it stands.
+
+    >>> nested_layout([0, 1, 0])["arrows"]
+    [[0, 1, 'next', 0], [1, 2, 'next', 0]]
+    """
+    arrows = [
+        [start, start + 1, str(ArrowKind.NEXT), 0]
+        for start, (one, other) in enumerate(pairwise(depths))
+        if one <= other + 1
+    ]
+    layout = {"rows": len(depths), "columns": max(depths, default=0) + 1, "left": 0, "right": 0}
+    places = [[row, depth] for row, depth in enumerate(depths)]
+    return {**layout, "is_nested": True, "places": places, "arrows": arrows}
 
 
 def layout_json(plan: Plan) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, assert_never
+from typing import Any, NamedTuple, assert_never
 
 from callsheet.frontends.expressions import format_expression
 from callsheet.frontends.structured.printer import with_plain_parameters
@@ -37,7 +37,8 @@ from callsheet.ir.tree import (
     Word,
     recovery_of,
 )
-from callsheet.views.columns import fitted
+from callsheet.views.columns import fitted, printable
+from callsheet.views.lanes import NO_GROUP
 from callsheet.views.mermaid import escape_label
 from callsheet.views.terminal import mark_of
 
@@ -142,11 +143,15 @@ def describe_recovery(recovery: Recovery | None) -> str:
 
 
 class Entry(NamedTuple):
-    """A line of an outline: how deep it stands, the id of its statement if it has one, its text."""
+    """A line of an outline: how deep it stands, the id of its statement if it has one, its text.
+
+    `statement` is None for the line that begins a further block, or an input or a sub-plan.
+    """
 
     depth: int
     id: str
     text: str
+    statement: Statement | None = None
 
 
 def outline(tree: Tree) -> Iterator[Entry]:
@@ -161,7 +166,8 @@ def outline(tree: Tree) -> Iterator[Entry]:
 
 def _outlined(block: Block, depth: int) -> Iterator[Entry]:
     for one in block:
-        yield Entry(depth, getattr(one, "id", "") if _is_named(one) else "", describe_statement(one))
+        name = getattr(one, "id", "") if _is_named(one) else ""
+        yield Entry(depth, name, describe_statement(one), one)
         for head, inner in _sections(one):
             if head:
                 yield Entry(depth, "", head)
@@ -194,6 +200,29 @@ def _sections(statement: Statement) -> Iterator[tuple[str, Block]]:
             yield f"ON_FAIL{kinds}", handler.body
         if recovery.final is not None:
             yield "FINALLY", recovery.final
+
+
+def sketched_rows(tree: Tree) -> tuple[list[dict[str, Any]], list[int]]:
+    """The lines of a plan as rows of its picture, and how deep each stands; inputs are not drawn."""
+    entries = [one for one in outline(tree) if not one.text.startswith("INPUT ")]
+    return [_sketched(one) for one in entries], [one.depth for one in entries]
+
+
+def _sketched(entry: Entry) -> dict[str, Any]:
+    text, span = printable(entry.text), None if entry.statement is None else entry.statement.span
+    word, _, rest = text.partition(" ")
+    return {
+        "id": entry.id,
+        "title": "",
+        "tool": word.removeprefix("@"),
+        "action": text,
+        "guard": "",
+        "output": rest.removesuffix(" {"),
+        "on_fail": "",
+        "group": NO_GROUP,
+        "foreach": "",
+        "at": None if span is None else span.start,
+    }
 
 
 def outline_text(

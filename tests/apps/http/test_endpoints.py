@@ -76,6 +76,11 @@ def test_edited_text_is_marked_explained_and_completed_in_all_spellings(folder):
             found = told(api, "POST", "/v1/editor/completion", longer)["proposals"]
             assert not typed or wanted in [one["label"] for one in found]
         plan = 'S1: @FETCH_PAGE (url="https://h.test/") > $p\nS2: @NOTES ("$p") > $x\nS3: @RESPOND ($x)\n'
+        place = {"plan": plan, "at": plan.index("$p") + 1}
+        found = told(api, "POST", "/v1/editor/name", place)
+        assert (len(found["definitions"]), len(found["places"])) == (1, 2)
+        edits = told(api, "POST", "/v1/editor/rename", {**place, "name": "page"})["edits"]
+        assert [(plan[edit["start"] : edit["end"]], edit["text"]) for edit in edits] == [("p", "page")] * 2
         rows = told(api, "POST", "/v1/editor/marks", {"plan": plan})["diagnostics"]
         assert [[fix["title"] for fix in row["fixes"]] for row in rows if row["code"] == "CHK040"] == [
             ["write NOTE"]

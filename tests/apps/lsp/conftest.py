@@ -64,6 +64,7 @@ class Editor:
         asked = lsp.InitializeParams(
             capabilities=lsp.ClientCapabilities(general=general, workspace=workspace),
             root_uri=self.folder.as_uri(),
+            initialization_options={"lenses": True},
         )
         answer = await self.client.initialize_async(asked)
         self.capabilities = answer.capabilities

@@ -74,6 +74,13 @@ async def test_editor_session_answers_every_request(editor):
             lsp.InlayHintParams(document, lsp.Range(lsp.Position(0, 0), lsp.Position(5, 0)))
         )
         assert [(h.position.line, h.label) for h in hints] == [(1, "∥ S2"), (2, "∥ S1")]
+        it.folder.joinpath("p.test.toml").touch()
+        lenses = await ask.text_document_code_lens_async(lsp.CodeLensParams(document))
+        assert [(one.command.title.split()[-1], one.command.arguments) for one in lenses] == [
+            (word, (document.uri,)) for word in ("Run", "run", "Debug", "Test")
+        ]
+        drawn = lsp.ExecuteCommandParams(command="callsheet.planGraph", arguments=[document.uri])
+        assert "<!doctype html>" in await ask.workspace_execute_command_async(drawn)
 
 
 async def test_rename_changes_every_occurrence_or_gives_reason(editor):

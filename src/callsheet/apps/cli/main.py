@@ -93,6 +93,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "doctor": CommandEntry(f"{_PACKAGE}.tools:doctor", "Check the installation.", _MORE),
     "demo": CommandEntry(f"{_PACKAGE}.demo:demo", "Run an example on real MCP servers.", _MORE),
     "lsp": CommandEntry(f"{_PACKAGE}.servers:lsp", "Start the language server for editors.", _MORE),
+    "dap": CommandEntry(f"{_PACKAGE}.servers:dap", "Start the debugger for editors.", _MORE),
     "explain": CommandEntry(f"{_PACKAGE}.reference:explain", "Explain a diagnostic code.", _MORE),
     "schema": CommandEntry(f"{_PACKAGE}.reference:schema", "Print the JSON Schema of JSON plans.", _MORE),
     "completion": CommandEntry(f"{_PACKAGE}.reference:completion", "Print a shell completion script.", _MORE),

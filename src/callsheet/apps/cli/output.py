@@ -14,7 +14,7 @@ import shutil
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, TextIO, cast
+from typing import Any, BinaryIO, TextIO, cast
 
 import click
 
@@ -32,6 +32,17 @@ def is_terminal(stream: TextIO | None) -> bool:
 def can_redraw(stream: TextIO | None) -> bool:
     """Whether a stream is a terminal on which lines can be drawn again: not one that `TERM` calls dumb."""
     return is_terminal(stream) and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
+
+
+def reserve_stdout() -> BinaryIO:
+    """Return standard output as a stream for the protocol, and redirect it for all other code.
+
+    Other output, such as that of a tool, goes to standard error.
+    """
+    sys.stdout.flush()
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return out
 
 
 def columns(piped: int = _PIPED_COLUMNS) -> int:

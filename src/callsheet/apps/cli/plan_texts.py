@@ -256,7 +256,8 @@ _PIPED_COLUMNS = 120
     type=click.Choice([str(shape) for shape in DrawingFormat]),
     default="terminal",
     show_default=True,
-    help="The output format: text for a terminal, a Mermaid flow chart, or the layout as JSON.",
+    help="The output format: text for a terminal, a Mermaid flow chart, the layout as JSON, or a page with "
+    "the graph.",
 )
 @options.as_json
 def graph(plan: NamedPlan, shape: str, as_json: bool) -> None:

@@ -6,6 +6,7 @@ with the run, so that `resume` needs no options.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
@@ -21,9 +22,10 @@ from callsheet.apps.cli.dry_run import Assumptions, DryRunRules, assumptions, pr
 from callsheet.apps.cli.engines.engine_options import Engine, engine
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.options import ProgressMode
-from callsheet.apps.cli.output import print_diagnostics, to_stderr
+from callsheet.apps.cli.output import is_terminal, print_diagnostics, to_stderr
 from callsheet.apps.cli.progress import Progress, choose_progress
 from callsheet.apps.cli.run_options import PlanCommand
+from callsheet.apps.cli.start_options import StartOptions, start
 from callsheet.apps.operations.library import bound, origin_note, other_tools
 from callsheet.apps.operations.reading import PlanText
 from callsheet.diagnostics import CallsheetError, Diagnostic, to_json
@@ -32,6 +34,7 @@ from callsheet.sealing.keys import MASK
 
 if TYPE_CHECKING:
     from callsheet.api.admission import Request
+    from callsheet.apps.cli.debugging.model import Debugger, Face
     from callsheet.apps.cli.engines.temporal_runs import SecretReference
     from callsheet.apps.masking import Masker
     from callsheet.apps.setup import Setup
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from callsheet.planning.results import Checkpoint
     from callsheet.policy.model import Policy
     from callsheet.ports.tools import Registry
+    from callsheet.runtime.answers import Answer, PendingAsk
     from callsheet.runtime.doubt import RunOutcome
     from callsheet.runtime.engines.temporal.settings import TemporalSettings
     from callsheet.sealing.credentials import Shapes
@@ -76,6 +80,8 @@ class Job:
     tags: Mapping[str, str]
     worker_secrets: Mapping[str, str]
     """Environment variables of remote workers, by the placeholders of their values."""
+    debugger: Debugger | None
+    """What the run is executed under, statement by statement; its face also asks the questions."""
 
 
 def execute_job(job: Job, *, hint: str, as_json: bool, is_strict: bool) -> Exit:
@@ -139,8 +145,17 @@ async def _run(job: Job, hint: str) -> tuple[RunOutcome | None, tuple[Diagnostic
 
     prints_questions = job.waits and not job.quiet
     printer = question_printer(job.masker, hint)
+    debugger = job.debugger
+
+    async def asked(ask: PendingAsk) -> Answer | None:
+        assert debugger is not None
+        return await debugger.face.asked(ask, job.masker.ask(ask))
+
+    asks = printer if prints_questions else None
     respondents = Respondents(
-        printer if prints_questions else None, job.waits, shows=None if job.quiet else printer
+        asks if debugger is None else asked,
+        job.waits or debugger is not None,
+        shows=None if job.quiet else printer,
     )
     needs, place = needs_of(job.setup, job.plan, job.limits, to_stderr), job.recording.place
 
@@ -171,7 +186,7 @@ async def _run(job: Job, hint: str) -> tuple[RunOutcome | None, tuple[Diagnostic
         opened = [server.name for server in toolbox.servers if server.is_open]
         if opened and not job.quiet:
             to_stderr(f"MCP servers: {', '.join(opened)} (from {', '.join(map(str, toolbox.configs))})")
-        watch = Watch(observer=job.masker.masked_observer(job.progress.note))
+        watch = Watch(observer=job.masker.masked_observer(job.progress.note), pace=debugger)
         if job.engine is not None:
             _check_for_temporal(job)
         journal = job.recording.open()
@@ -254,69 +269,6 @@ def _request(job: Job, setup: Setup, registry: Registry) -> Request:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class StartOptions:
-    """The options of the start of a run: id, approvals, policy, state."""
-
-    run_id: str | None
-    approve: tuple[str, ...]
-    approval_timeout: tuple[str, ...]
-    waits: bool
-    accepts_changed_tools: bool
-    policy: str
-    approved: tuple[str, ...]
-    state: Path | None
-    tags: tuple[str, ...]
-
-
-_start = options.grouped(
-    "start",
-    StartOptions,
-    run_id=click.option("--run-id", metavar="ID", help="The id of the run; default: a new one."),
-    approve=click.option(
-        "--approve",
-        multiple=True,
-        metavar="TOOL|STEP",
-        help="Require approval of each call of this tool, or step; may be repeated.",
-    ),
-    approval_timeout=click.option(
-        "--approval-timeout",
-        multiple=True,
-        metavar="TIME|TOOL=TIME",
-        help="Deny a call that was not approved in this time, such as 12h or 3d; default: never.",
-    ),
-    waits=options.waits,
-    accepts_changed_tools=click.option(
-        "--accept-changed-tools",
-        "accepts_changed_tools",
-        is_flag=True,
-        help="Run a plan of the library although declarations of its tools have changed since it was saved.",
-    ),
-    policy=click.option(
-        "--policy",
-        default="",
-        metavar="POLICY",
-        help="Verify the plan against this policy, and enforce it on each call: strict, workspace, open, or "
-        "a file; default: policy in config.toml, otherwise none.",
-    ),
-    approved=options.approved,
-    state=click.option(
-        "--state",
-        type=click.Path(dir_okay=False, exists=True, path_type=Path),
-        metavar="FILE",
-        help="Continue from a state file (ID_state.json of another program): its completed steps are not "
-        "executed again.",
-    ),
-    tags=click.option(
-        "--tag",
-        "tags",
-        multiple=True,
-        metavar="NAME=TEXT",
-        help="Tag the run; `callsheet runs` shows its tags and finds it by them. May be repeated.",
-    ),
-)
-
-
 _OPTIONS: tuple[options.Decorator, ...] = (
     options.tool_sources,
     options.variables,
@@ -327,7 +279,7 @@ _OPTIONS: tuple[options.Decorator, ...] = (
     assumptions,
     journals.recording,
     limit_options.limits,
-    _start,
+    start,
     engine,
     live_export.otlp,
     click.option(
@@ -401,6 +353,7 @@ def execute_run(arguments: RunArguments) -> int:
     if arguments.is_dry:
         return _print_dry_run(arguments)
     temporal = _validate_options(arguments)
+    face = _face(arguments, temporal)
     setup = live_export.with_collector(arguments.setup, arguments.otlp)
     target = setup.settings.otel.target()
     hint, otel = journals.journal_hint(arguments.recording.journal), setup.settings.otel
@@ -412,8 +365,31 @@ def execute_run(arguments: RunArguments) -> int:
                 live_export.export_while_running(otel, target, journal, job.run_id, hint, quiet=quiet)
             )
 
-        job = _make_job(arguments, setup, temporal, export)
+        job = _make_job(arguments, setup, temporal, export, face)
         return execute_job(job, hint=hint, as_json=arguments.as_json, is_strict=arguments.is_strict)
+
+
+def _face(arguments: RunArguments, temporal: TemporalSettings | None) -> Face | None:
+    """Who steers the run statement by statement: an editor, the terminal, or nobody."""
+    start = arguments.start
+    adapter: Face | None = click.get_current_context().obj
+    """The adapter of an editor, if `callsheet dap` has started this command."""
+    if adapter is None and not (start.steps or start.breaks):
+        return None
+    if temporal is not None:
+        raise click.UsageError("a run on Temporal cannot be stopped at a statement: remove --engine")
+    if arguments.recording.no_journal:
+        raise click.UsageError("a run that is stopped must be in the journal: remove --no-journal")
+    if adapter is not None:
+        return adapter
+    if not is_terminal(sys.stdin):
+        raise click.UsageError(
+            "--step and --break ask how to go on, and standard input is no terminal;"
+            " --approve STEP stops a run in the journal"
+        )
+    from callsheet.apps.cli.debugging.terminal import TerminalFace  # noqa: PLC0415 - as above
+
+    return TerminalFace(start.breaks, stops_at_entry=start.steps)
 
 
 def _print_dry_run(arguments: RunArguments) -> int:
@@ -465,6 +441,7 @@ def _make_job(
     setup: Setup,
     temporal: TemporalSettings | None,
     on_open: Callable[[Path], None],
+    face: Face | None,
 ) -> Job:
     """The job of the arguments; a run on Temporal has references to secrets instead of their values.
 
@@ -490,14 +467,20 @@ def _make_job(
     inputs = as_declared(text.plan, inputs, arguments.variables)
     plan = require_plan(text, setup, inputs)
     options.check_approved(plan, start.approved)
+    masker = _make_masker(shapes, secret_values, shows_all=arguments.shows_secrets)
+    limits, progress = arguments.limits, ProgressMode(arguments.progress)
+    debugger = None if face is None else _debugger(text, plan, face, masker)
+    if debugger is not None:
+        limits = replace(limits, schedule="sequential")
+        progress = ProgressMode.PLAIN if progress in (ProgressMode.AUTO, ProgressMode.LIVE) else progress
     return Job(
         text=text,
         plan=plan,
         inputs=inputs,
         setup=setup,
-        limits=arguments.limits,
+        limits=limits,
         run_id=_run_id(start.run_id),
-        progress=choose_progress(ProgressMode(arguments.progress), text.require(), as_json=arguments.as_json),
+        progress=choose_progress(progress, text.require(), as_json=arguments.as_json),
         quiet=arguments.as_json,
         approve=approval_rules((*settings.approve, *start.approve)),
         approval_timeout={**settings.approval_timeouts(), **_timeouts(start.approval_timeout)},
@@ -508,14 +491,23 @@ def _make_job(
         policy_name=start.policy or setup.settings.policy or "",
         approved=start.approved,
         secrets=secret_values,
-        masker=_make_masker(shapes, secret_values, shows_all=arguments.shows_secrets),
+        masker=masker,
         engine=temporal,
         detaches=arguments.engine.detaches,
         completed_steps=done,
         tags=_tags(start.tags),
         worker_secrets={reference.text: reference.variable for reference in references.values()},
         recording=journals.RunJournal(arguments.recording, shapes, on_open),
+        debugger=debugger,
     )
+
+
+def _debugger(text: PlanText, plan: Plan, face: Face, masker: Masker) -> Debugger:
+    from callsheet.apps.cli.debugging.model import Debugger, Places  # noqa: PLC0415 - only under a debugger
+
+    debugger = Debugger(plan, Places(plan, text.source), text.path, face, masker.value)
+    face.attach(debugger)
+    return debugger
 
 
 def _named(secrets: tuple[str, ...]) -> dict[str, SecretReference]:

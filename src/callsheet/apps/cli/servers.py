@@ -1,4 +1,4 @@
-"""Commands that serve until they are stopped: `callsheet serve`, `mcp`, `lsp`, and `schedule`."""
+"""Commands that serve until they are stopped: `callsheet serve`, `mcp`, `lsp`, `dap`, and `schedule`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from callsheet.apps.cli import journals, options, run_options
 from callsheet.apps.cli.arguments import parse_variables
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.options import FiniteRange
-from callsheet.apps.cli.output import print_json, print_text, to_stderr
+from callsheet.apps.cli.output import print_json, print_text, reserve_stdout, to_stderr
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
@@ -365,7 +365,7 @@ def lsp(stdio: bool, port: int | None, policy: str, setup: Setup, variables: tup
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # the blocking read would not be interrupted by Ctrl-C
     inputs = parse_variables(variables)
     try:
-        from callsheet.apps.lsp.server import reserve_stdout, serve_stdio, serve_tcp  # noqa: PLC0415 - not for --help
+        from callsheet.apps.lsp.server import serve_stdio, serve_tcp  # noqa: PLC0415 - not for --help
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("pygls", "lsprotocol"):
             raise
@@ -395,6 +395,52 @@ def lsp(stdio: bool, port: int | None, policy: str, setup: Setup, variables: tup
                 lambda: make_server(context), port or 0, lambda n: to_stderr(f"listening on 127.0.0.1:{n}")
             )
         )
+
+
+@click.command()
+def dap() -> int:
+    """Start the debug adapter for editors: it runs one plan, and stops it at breakpoints.
+
+    An editor starts this command and speaks the Debug Adapter Protocol on its standard input and output. The
+    request `launch` takes `program` (a plan), `args` (options of `callsheet run`), `inputs`, `cwd`, `env` and
+    `stopOnEntry`. The run is recorded as every other.
+    """
+    import os  # noqa: PLC0415 - not for --help
+    from contextlib import redirect_stderr, redirect_stdout  # noqa: PLC0415 - as above
+
+    from callsheet.apps.cli.debugging.adapter import Adapter  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.debugging.protocol import Channel, output_stream  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.main import main  # noqa: PLC0415 - it imports nothing
+
+    if sys.stdin is None or sys.stdout is None or sys.stdin.isatty():
+        raise click.UsageError("an editor must start this command; in a terminal: callsheet run PLAN --step")
+    channel = Channel(sys.stdin.fileno(), reserve_stdout())
+    adapter = Adapter(channel)
+    adapter.begin()
+    wanted = adapter.launched()
+    if wanted is None:
+        return Exit.OK
+    status: object = Exit.OK
+    with (
+        redirect_stdout(output_stream(channel, "stdout")),
+        redirect_stderr(output_stream(channel, "console")),
+    ):
+        os.environ.update(wanted.environment)
+        try:
+            if wanted.folder:
+                os.chdir(wanted.folder)
+            main.main(list(wanted.line), obj=adapter)
+        except SystemExit as ended:
+            status = ended.code
+        except OSError as error:
+            to_stderr(f"the folder {wanted.folder} cannot be entered: {error.strerror or error}")
+            status = Exit.WRONG
+    adapter.ended(status if isinstance(status, int) else Exit.OK, _PATIENCE_OF_EDITOR)
+    return Exit.OK
+
+
+_PATIENCE_OF_EDITOR = 5.0
+"""Seconds that an editor has to disconnect after the end of the run that it debugs."""
 
 
 @click.group(invoke_without_command=True)

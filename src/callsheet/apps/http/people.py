@@ -64,7 +64,8 @@ RIGHTS: Mapping[tuple[str, str], Right | None] = {
         ("POST", f"/v1/{text}"): None
         for text in (
             "parse", "validate", "visualize", "format", "verify", "explain-policy", "dry-run",
-            "editor/marks", "editor/completion", "editor/hover", "session", "webhooks/{name}",
+            "editor/marks", "editor/completion", "editor/hover", "editor/name", "editor/rename",
+            "session", "webhooks/{name}",
         )
     },
     ("DELETE", "/v1/session"): None,

@@ -80,6 +80,8 @@ class OpenDocuments:
 
     context: AnalysisContext
     units: Units = Units.UTF16
+    has_lenses: bool = False
+    """Whether the editor has the commands that lenses start."""
     _versions: dict[str, DocumentVersion] = field(default_factory=dict[str, DocumentVersion])
     _analyses: dict[str, Analysis] = field(default_factory=dict[str, Analysis])
     _analysed_versions: dict[str, DocumentVersion] = field(default_factory=dict[str, DocumentVersion])

@@ -14,11 +14,13 @@ from pygls.lsp.server import LanguageServer
 
 from callsheet.apps.lsp import convert
 from callsheet.apps.lsp.documents import DocumentVersion, OpenDocuments
+from callsheet.apps.operations.reading import plan_text
+from callsheet.apps.operations.texts import DrawingFormat, draw
 from callsheet.diagnostics import CallsheetError, Fix, Span
 from callsheet.frontends.spelling import Syntax
 from callsheet.views.editor.annotations import MODIFIERS, TYPES, hints_in, tokens
 from callsheet.views.editor.completion import proposals_at
-from callsheet.views.editor.document import PlanDocument, folds, outline
+from callsheet.views.editor.document import PlanDocument, folds, lens_at, outline
 from callsheet.views.editor.edits import fix_all, formatting, repairs_in
 from callsheet.views.editor.hover import hover_at
 from callsheet.views.editor.occurrences import definitions_at, references_at, renamable_at, rename
@@ -165,6 +167,7 @@ def register(server: LanguageServer, documents: OpenDocuments) -> None:
     on = _Requests(server, documents)
     _register_places(on)
     _register_text(on)
+    _register_lenses(on)
     _register_edits(on)
     _register_annotations(on)
 
@@ -198,6 +201,37 @@ def _register_places(on: _Requests) -> None:
     ) -> list[lsp.DocumentHighlight]:
         found = references_at(plan, convert.offset_of(snapshot.places, params.position))
         return [convert.highlight(snapshot.places, o) for o in found]
+
+
+RUN, DRY_RUN, DEBUG, TEST = (f"callsheet.{word}Plan" for word in ("run", "dryRun", "debug", "test"))
+"""The commands of an editor that lenses start, with the URI of the plan; only for editors that have them."""
+GRAPH = "callsheet.planGraph"
+"""The command that draws an open plan as an HTML page; its argument is the URI."""
+
+
+def _register_lenses(on: _Requests) -> None:
+    """The commands over a plan, and its picture."""
+
+    @on.answered(lsp.TEXT_DOCUMENT_CODE_LENS, [])
+    def _(snapshot: DocumentVersion, plan: PlanDocument, _params: Any) -> list[lsp.CodeLens]:
+        if not on.documents.has_lenses:
+            return []
+        words = [("$(play) Run", RUN), ("Dry run", DRY_RUN), ("Debug", DEBUG)]
+        if snapshot.path.with_name(f"{snapshot.path.stem}.test.toml").is_file():
+            words.append(("Test", TEST))
+        at = convert.range_of(snapshot.places, Span(start := lens_at(plan), start))
+        return [
+            lsp.CodeLens(at, lsp.Command(title=word, command=name, arguments=[snapshot.uri]))
+            for word, name in words
+        ]
+
+    @on.server.command(GRAPH)
+    def _(uri: str) -> str:
+        opened = on.documents.newest_plan(uri)
+        if opened is None:
+            return ""
+        text = plan_text(opened[0].text, opened[0].path.name, syntax=opened[1].syntax)
+        return "" if text.plan is None else draw(text, DrawingFormat.HTML).drawn
 
 
 def _register_text(on: _Requests) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from threading import Event
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from lsprotocol import types as lsp
 from pygls.io_ import run_async
@@ -130,6 +129,12 @@ def make_server(context: AnalysisContext, *, pause: float = PAUSE) -> LanguageSe
 
 
 def _register_synchronization(server: LanguageServer, state: ServerState) -> None:
+    @server.feature(lsp.INITIALIZE)
+    def _(params: lsp.InitializeParams) -> None:
+        options: object = params.initialization_options
+        given = cast("dict[str, object]", options) if isinstance(options, dict) else {}
+        state.documents.has_lenses = given.get("lenses") is True
+
     @server.feature(lsp.INITIALIZED)
     def _(params: lsp.InitializedParams) -> None:
         agreed = server.server_capabilities.position_encoding
@@ -162,17 +167,6 @@ def _register_synchronization(server: LanguageServer, state: ServerState) -> Non
 
 LOOPBACK = "127.0.0.1"
 """The address to listen on; other machines must not reach an editor's texts."""
-
-
-def reserve_stdout() -> BinaryIO:
-    """Return standard output as a stream for the protocol, and redirect it for all other code.
-
-    Other output, such as that of a Python file of tools, goes to standard error.
-    """
-    sys.stdout.flush()
-    out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    return out
 
 
 def serve_stdio(server: LanguageServer, out: BinaryIO) -> None:

@@ -19,6 +19,7 @@ from callsheet.apps.operations.reading import PlanText
 from callsheet.apps.operations.schema import (
     Count,
     DiagnosticRow,
+    EditRow,
     FixRow,
     SyntaxWord,
     diagnostic_rows,
@@ -27,7 +28,7 @@ from callsheet.apps.operations.schema import (
 from callsheet.apps.operations.texts import syntax_name
 from callsheet.apps.setup import Setup
 from callsheet.apps.toolbox import DeclaredTools
-from callsheet.diagnostics import CallsheetError, Diagnostic
+from callsheet.diagnostics import CallsheetError, Diagnostic, Span
 from callsheet.frontends.spelling import Syntax
 from callsheet.ir import Plan, canonical_tool_name
 from callsheet.machine.ahead.waits import StepSchedule, schedule_of
@@ -41,7 +42,8 @@ from callsheet.views.editor.document import PlanDocument
 from callsheet.views.editor.edits import repairs_of
 from callsheet.views.editor.hover import hover_at
 from callsheet.views.editor.knowledge import Knowledge
-from callsheet.views.editor.python import own_tools
+from callsheet.views.editor.occurrences import definitions_at, references_at, renamable_at, rename
+from callsheet.views.editor.python import open_python, own_tools
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,3 +310,59 @@ def explain_at(text: PlanText, at: int, context: AnalysisContext) -> HoverResult
     if found is None:
         return {}
     return {"about": found.markdown, "start": found.span.start, "end": found.span.end}
+
+
+class SpanRow(TypedDict):
+    """A part of the text."""
+
+    start: Count
+    end: Count
+
+
+class NameResult(TypedDict):
+    """What the name at a place of a text refers to: where it is defined, and all its places."""
+
+    definitions: list[SpanRow]
+    places: list[SpanRow]
+    name: NotRequired[Annotated[SpanRow, "the name itself, if it can be renamed"]]
+
+
+def name_at(text: PlanText, at: int) -> NameResult:
+    """The definitions and occurrences of the name at an offset; the plan is not checked."""
+    document = _opened(text)
+    at = min(at, len(document.text))
+    found: NameResult = {
+        "definitions": [_span(span) for span in definitions_at(document, at)],
+        "places": [_span(one.span) for one in references_at(document, at)],
+    }
+    own = renamable_at(document, at)
+    return found if own is None else {**found, "name": _span(own)}
+
+
+class RenameResult(TypedDict):
+    """The edits that rename what stands at a place of a text."""
+
+    edits: list[EditRow]
+    why: NotRequired[Annotated[str, "why there are none"]]
+
+
+def renamed(text: PlanText, at: int, name: str) -> RenameResult:
+    """The edits for another name, or why it cannot be: it is no name, or it is taken."""
+    document = _opened(text)
+    try:
+        edits = rename(document, min(at, len(document.text)), name)
+    except CallsheetError as error:
+        wrong = error.diagnostics[0]
+        return {"edits": [], "why": f"{wrong.message}{f': {wrong.help}' if wrong.help else ''}"}
+    return {"edits": [{"start": e.span.start, "end": e.span.end, "text": e.text} for e in edits]}
+
+
+def _opened(text: PlanText) -> PlanDocument:
+    """The document as an editor has it, with all plans of a Python file."""
+    if text.syntax is Syntax.PYTHON:
+        return open_python(text.source.text, text.source.name)
+    return document_of(text)
+
+
+def _span(span: Span) -> SpanRow:
+    return {"start": span.start, "end": span.end}

@@ -265,6 +265,8 @@ class DrawingFormat(StrEnum):
     MERMAID = "mermaid"
     GRAPH = "graph"
     """Steps and edges with coordinates, as data."""
+    HTML = "html"
+    """The graph as a page."""
 
 
 DrawingWord = Literal["mermaid", "terminal", "graph"]
@@ -318,14 +320,19 @@ def draw(
     """
     plan = text.require()
     if shape is DrawingFormat.MERMAID:
-        from callsheet.views.mermaid import mermaid  # noqa: PLC0415 - one of three
+        from callsheet.views.mermaid import mermaid  # noqa: PLC0415 - one of several
 
         return Drawing(text, shape, mermaid(plan))
     if shape is DrawingFormat.GRAPH:
-        from callsheet.views.lanes import sketch  # noqa: PLC0415 - one of three
+        from callsheet.views.lanes import sketch  # noqa: PLC0415 - one of several
 
         return Drawing(text, shape, "", sketch(plan))
-    from callsheet.views.terminal import terminal_graph  # noqa: PLC0415 - one of three
+    if shape is DrawingFormat.HTML:
+        from callsheet.runtime.reporting import sketch_page  # noqa: PLC0415 - brings the viewer
+        from callsheet.views.lanes import sketch  # noqa: PLC0415 - as above
+
+        return Drawing(text, shape, sketch_page(sketch(plan), plan.title or plan.goal or text.source.name))
+    from callsheet.views.terminal import terminal_graph  # noqa: PLC0415 - one of several
 
     return Drawing(text, shape, terminal_graph(plan, ansi=ansi, columns=columns))
 

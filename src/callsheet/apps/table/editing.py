@@ -11,9 +11,13 @@ from callsheet.apps.operations.editing import (
     CompletionResult,
     HoverResult,
     MarksResult,
+    NameResult,
+    RenameResult,
     complete,
     explain_at,
     marks_of,
+    name_at,
+    renamed,
     tools_of,
 )
 from callsheet.apps.table.arguments import Names, PlanArguments, PolicyName
@@ -40,6 +44,12 @@ class PlaceArguments(EditedArguments):
     at: int = Field(ge=0, le=2**53, description="The place, in characters from the beginning of the text.")
 
 
+class RenameArguments(PlaceArguments):
+    """Another name for what stands at a place in a text that is being edited."""
+
+    name: str = Field(description="The new name.", max_length=200)
+
+
 async def marks(context: Context, args: EditedArguments) -> MarksResult:
     """What an editor shows of a plan: its findings with fixes, and the tokens and hints of its text.
 
@@ -56,6 +66,16 @@ async def completion(context: Context, args: PlaceArguments) -> CompletionResult
 async def hover(context: Context, args: PlaceArguments) -> HoverResult:
     """What is known of the word at a place of a plan; nothing in the response if nothing is."""
     return await context.host.beside(lambda: explain_at(args.text(args.inputs), args.at, args.terms(context)))
+
+
+async def name(context: Context, args: PlaceArguments) -> NameResult:
+    """What the name at a place of a plan refers to: a variable, a step, a sub-plan."""
+    return await context.host.beside(lambda: name_at(args.text(args.inputs), args.at))
+
+
+async def renaming(context: Context, args: RenameArguments) -> RenameResult:
+    """The edits that give a variable, a step or a sub-plan another name."""
+    return await context.host.beside(lambda: renamed(args.text(args.inputs), args.at, args.name))
 
 
 EDITING_OPERATIONS: tuple[Operation[Any, Any], ...] = (
@@ -76,6 +96,18 @@ EDITING_OPERATIONS: tuple[Operation[Any, Any], ...] = (
         arguments=PlaceArguments,
         result=HoverResult,
         http=text_endpoint("/v1/editor/hover", "Explain a word of a plan that is edited"),
+    ),
+    Operation(
+        work=name,
+        arguments=PlaceArguments,
+        result=NameResult,
+        http=text_endpoint("/v1/editor/name", "Find what a name of a plan that is edited refers to"),
+    ),
+    Operation(
+        work=renaming,
+        arguments=RenameArguments,
+        result=RenameResult,
+        http=text_endpoint("/v1/editor/rename", "Rename a name of a plan that is edited"),
     ),
 )
 """The operations of an editor."""

@@ -250,6 +250,7 @@ class Blocks(Statements):
                 run.is_paused = loop.is_paused = True
                 self.paused.append(loop)
                 return WAITING
+            run.units_left -= 1
             index = loop.next
             loop.next += 1
             loop.open += 1

@@ -74,11 +74,16 @@ HearsFailedItem: TypeAlias = Callable[[str, int, int], None]
 """Hears that an item of a loop has failed: the place of the loop, the item from 0, and how many there are."""
 
 
+HearsFailure: TypeAlias = Callable[[Activation, Failure], None]
+"""Hears that the current statement of an activation has failed, before anything is done about it."""
+
+
 class Execution:
     """Executes operations; `carry_out` says how each kind of them is executed."""
 
     __slots__ = (
-        "carry_out", "ending", "env", "hears_edit", "hears_failed_item", "layout", "main", "paused",
+        "carry_out", "ending", "env", "hears_edit", "hears_failed_item", "hears_failure", "layout", "main",
+        "paused",
         "program", "undone",
     )  # fmt: skip
 
@@ -92,6 +97,8 @@ class Execution:
         """Who records what a person sets, if anyone."""
         self.hears_failed_item: HearsFailedItem | None = None
         """Who wants to know which items of loops fail, if anyone."""
+        self.hears_failure: HearsFailure | None = None
+        """Who wants to know where statements fail, if anyone."""
         self.main = Activation(program.main, slots, path)
         self.paused: list[Activation | Loop] = []
         self.ending: End | None = None
@@ -146,13 +153,18 @@ class Execution:
                     operation = operations[act.pc]
                     signal = carry_out[type(operation)](self, run, act, operation, out)
             except StatementFailed as failed:
-                signal = unwind(act, self.blamed(run, act, failed.failure))
+                signal = self._unwound(run, act, failed.failure)
             except ExpressionFailed as failed:
-                signal = unwind(act, self.blamed(run, act, Failure.of(failed, self._place(act))))
+                signal = self._unwound(run, act, Failure.of(failed, self._place(act)))
             if signal == NEXT:
                 act.pc += 1
             elif signal != STAY:
                 return signal
+
+    def _unwound(self, run: Run, act: Activation, failure: Failure) -> int:
+        if self.hears_failure is not None:
+            self.hears_failure(act, failure)
+        return unwind(act, self.blamed(run, act, failure))
 
     @staticmethod
     def _place(act: Activation) -> str:

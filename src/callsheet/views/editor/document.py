@@ -229,6 +229,15 @@ def outline(document: PlanDocument) -> tuple[Symbol, ...]:
     return tuple(symbols)
 
 
+_FUNCTION = re.compile(r"^async[ \t]+def\b", re.MULTILINE)
+
+
+def lens_at(document: PlanDocument) -> int:
+    """Returns where the commands of a plan are shown: at its beginning, in Python at its first function."""
+    found = _FUNCTION.search(document.text) if document.syntax is Syntax.PYTHON else None
+    return 0 if found is None else found.start()
+
+
 def folds(document: PlanDocument) -> tuple[Fold, ...]:
     """Returns the folding ranges: groups and steps of several lines, and blocks of comments."""
     if document.syntax is Syntax.PYTHON:

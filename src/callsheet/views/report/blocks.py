@@ -6,7 +6,6 @@ In: the lineage of such a run. Out: rows and a layout for the viewer.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 from callsheet.diagnostics import Source
@@ -28,7 +27,7 @@ from callsheet.trace.lineage.blocks import Site, TreeLineage, word_of_statement
 from callsheet.trace.lineage.lineage import NONE, Flow
 from callsheet.trace.lineage.reads import Role
 from callsheet.views.columns import printable
-from callsheet.views.lanes import NO_GROUP, ArrowKind
+from callsheet.views.lanes import NO_GROUP, nested_layout
 from callsheet.views.report.document import PlanPart, StepRow
 from callsheet.views.report.values import Values
 from callsheet.views.tree import describe_statement
@@ -128,15 +127,7 @@ def _layout(tree: Tree, sites: Sequence[Site]) -> dict[str, Any]:
     for one in tree.plans:
         _measure(one.body, 1, depth)
     _measure(tree.body, 0, depth)
-    places = [[row, depth.get(site.statement.id, 0)] for row, site in enumerate(sites)]
-    arrows = [
-        [start, start + 1, str(ArrowKind.NEXT), 0]
-        for start, (one, other) in enumerate(pairwise(places))
-        if one[1] <= other[1] + 1
-    ]
-    columns = max((column for _, column in places), default=0) + 1
-    layout = {"rows": len(places), "columns": columns, "left": 0, "right": 0, "is_nested": True}
-    return {**layout, "places": places, "arrows": arrows}
+    return nested_layout([depth.get(site.statement.id, 0) for site in sites])
 
 
 def _measure(block: Block, depth: int, found: dict[str, int]) -> None:

@@ -63,7 +63,7 @@ const leftEdge = (layout) => MARGIN + layout.left * LANE_WIDTH;
 export const layoutWidth = (layout) =>
   leftEdge(layout) +
   (layout.is_nested
-    ? NODE_WIDTH + COLUMN_GAP + (layout.columns - 1) * NESTING
+    ? NODE_WIDTH + COLUMN_GAP + 36 + (layout.columns - 1) * NESTING
     : layout.columns * (NODE_WIDTH + COLUMN_GAP)) +
   (layout.right ? 8 + layout.right * LANE_WIDTH : 0) +
   MARGIN;

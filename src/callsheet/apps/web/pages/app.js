@@ -31,6 +31,8 @@ const KEYS = [
   ["Ctrl Space", "in the editor: what may stand here"],
   ["Ctrl K Ctrl I", "in the editor: explain the word"],
   ["F8", "in the editor: the next finding"],
+  ["F12", "in the editor: the definition of the name, or its next place"],
+  ["F2", "in the editor: rename a variable, a step or a sub-plan"],
   ["Ctrl .", "in the editor: to the fix for this line"],
   ["t", "light, dark, auto"],
   ["?", "this help; a run has further keys"],

@@ -21,14 +21,13 @@ export function Drawing({ text, checked, box }) {
   const [problem, setProblem] = useState("");
   const isPlan = Boolean(checked && checked.steps);
   const planText = isPlan ? checked.of : null;
-  const hasBlocks = Boolean(checked && checked.blocks); // such a plan is drawn as an outline
   useEffect(() => {
     if (planText === null) return undefined;
     const abort = new AbortController();
-    const body = { plan: planText, format: hasBlocks ? "terminal" : "graph" };
+    const body = { plan: planText, format: "graph" };
     request("/v1/visualize", { body, signal: abort.signal }).then(
-      ({ plan, graph }) => {
-        setDrawn({ plan, outline: graph, of: planText });
+      ({ plan }) => {
+        setDrawn({ plan, of: planText });
         setProblem("");
       },
       (error) => error.name === "AbortError" || setProblem(error.message),
@@ -41,7 +40,6 @@ export function Drawing({ text, checked, box }) {
       const now = box.current?.value;
       if (box.current && row.at !== null) setCursorAt(box, now, placeNow(row.at, drawn.of, now));
     };
-    if (drawn && !drawn.plan) return html`<pre class="code-page outline">${drawn.outline}</pre>`;
     return drawn && html`<${Sketch} plan=${drawn.plan} onPick=${pick} />`;
   }, [drawn]);
   if (!text.trim()) return html`<p class="quiet pad">The graph of the plan is shown here.</p>`;

@@ -2,6 +2,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "../../viewer/ui.js";
 import { markdown } from "./markdown.js";
+import { goToDefinition, renameField } from "./names.js";
+import { charactersBefore, unitsOf } from "./offsets.js";
 import { request } from "./session.js";
 import { theme } from "./text_theme.js";
 
@@ -59,6 +61,7 @@ export function PlanText({ box, text, marked, terms, onText, onFix }) {
 function made(cm, root, text, now) {
   const marks = marksField(cm);
   const explained = explanationField(cm);
+  const renaming = renameField(cm, now);
   const own = cm.Annotation.define(); // marks changes that the page itself makes
   const explain = (view) => {
     const at = view.state.selection.main.head;
@@ -68,6 +71,8 @@ function made(cm, root, text, now) {
   const keys = [
     { key: "Mod-k Mod-i", run: explain },
     { key: "F8", run: cm.nextDiagnostic },
+    { key: "F12", run: (view) => goToDefinition(cm, view, now) },
+    { key: "F2", run: renaming.open },
     { key: "Mod-.", run: (view) => now.current.onFix(view.state.doc.lineAt(view.state.selection.main.head).number) },
     { key: "Escape", run: (view) => hidden(view, explained) },
   ];
@@ -89,8 +94,15 @@ function made(cm, root, text, now) {
       cm.hoverTooltip((view, at) => explanationAt(cm, view.state, at, now)),
       marks.field,
       explained.field,
+      renaming.field,
       theme(cm),
-      cm.EditorView.domEventHandlers({ beforeinput: writesItself }),
+      cm.EditorView.domEventHandlers({
+        beforeinput: writesItself,
+        click(event, view) {
+          const at = event.ctrlKey || event.metaKey ? view.posAtCoords({ x: event.clientX, y: event.clientY }) : null;
+          return at !== null && goToDefinition(cm, view, now, at);
+        },
+      }),
       cm.EditorView.updateListener.of((update) => {
         const isByPage = update.transactions.some((each) => each.annotation(own));
         if (update.docChanged && !isByPage) now.current.onText(update.state.doc.toString());
@@ -148,19 +160,6 @@ function replaceText({ view, own }, text) {
 }
 
 // ---------------------------------------------------------------- colours, hints and findings
-
-// The UTF-16 offset of each offset in characters.
-export function unitsOf(text) {
-  if (!/[\ud800-\udbff]/.test(text)) return (at) => Math.min(at, text.length);
-  const starts = [];
-  let at = 0;
-  for (const char of text) {
-    starts.push(at);
-    at += char.length;
-  }
-  starts.push(at);
-  return (place) => starts[Math.min(place, starts.length - 1)];
-}
 
 function marksField(cm) {
   const set = cm.StateEffect.define();
@@ -264,8 +263,6 @@ async function proposals(cm, context, now) {
   }));
   return { from, options, validFor: /^[\w@$?{.-]*$/ };
 }
-
-const charactersBefore = (text, at) => [...text.slice(0, at)].length;
 
 // A template of the library from a snippet of the language server protocol: `$1`, `${1:text}`, `$0`, `\$`.
 const template = (snippet) =>
