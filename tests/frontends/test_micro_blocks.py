@@ -66,6 +66,11 @@ def test_what_models_write_is_read_with_a_hint_and_a_fix(text: str, printed: str
     [
         ('search "q" > r\nrespond "a {r}"', "LTP030", "write ${r}"),
         ('serch "q" > r', "MIC012", "did you mean search?"),
+        (
+            'search "q" > r\nrespond "x" if $r',
+            "MIC017",
+            "write a condition before its command: if … { respond … }; put a text in quotes",
+        ),
         ('search "a" "b"', "MIC013", 'write search "what to look for"'),
         ('write path="a" "b"', "LTP026", None),
         (

@@ -14,6 +14,7 @@ from callsheet.diagnostics import CallsheetError, did_you_mean
 from callsheet.frontends.expressions import NotAnExpression
 from callsheet.frontends.expressions.names import FUNCTIONS
 from callsheet.frontends.expressions.parser import read_operand
+from callsheet.frontends.micro.failure import refuse_clause
 from callsheet.frontends.micro.verbs import VERBS, Misfit, bind
 from callsheet.frontends.structured.document import Document, read_document
 from callsheet.frontends.structured.failure import read_recovery
@@ -210,6 +211,7 @@ class MicroDocument(Document):
         """The values behind a verb, up to `>`, ON_FAIL, a comment or the end of the line."""
         values: list[Expression] = []
         named: dict[str, Expression] = {}
+        is_bare = True
         while not self.at_line_end() and self.skip() not in {">", ";", ","}:
             if self.word().upper() in {"ON_FAIL", "FINALLY"}:
                 break
@@ -220,7 +222,13 @@ class MicroDocument(Document):
             elif named:
                 raise self.error("LTP026", "this value has no name, but stands after one that has")
             else:
+                if not is_bare:
+                    refuse_clause(
+                        self, self.bare_names, "write a condition before its command: if … { respond … }"
+                    )
+                is_bare = self.text[self.pos].isalpha()
                 values.append(self.operand())
+                is_bare = is_bare and isinstance(values[-1], Literal)
         return tuple(values), tuple(named.items())
 
     def operand(self) -> Expression:

@@ -6,6 +6,7 @@ In: a scope after a command's output. Out: an `OnFail`, or None without ON_FAIL.
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 
 from callsheet import lazy
 from callsheet.diagnostics import Span, did_you_mean
@@ -136,7 +137,7 @@ def read_values(scope: Scope) -> tuple[Value, ...]:
     while not at_end(reader):
         start = reader.pos
         if not is_bare:
-            _refuse_clause(scope)
+            refuse_clause(reader, scope.known)
         values.append(read_argument(scope))
         refuse_sum(scope, start, values[-1])
         is_bare = isinstance(values[-1], Literal) and reader.text[start].isalpha()
@@ -144,22 +145,24 @@ def read_values(scope: Scope) -> tuple[Value, ...]:
     return tuple(values)
 
 
-def _refuse_clause(scope: Scope) -> None:
+def refuse_clause(
+    reader: Reader,
+    known: Container[str],
+    instead: str = "write a condition before its command, ?if … : respond …; there is no else",
+) -> None:
     """Raise the error for a condition behind values, as in `terminate "why" if r empty`.
 
     As bare words it would be part of the text, and the command would run without a condition. In a row of
     bare words (`respond call me if you can`) it is part of a sentence.
     """
-    reader = scope.reader
     clause = _CLAUSE.match(reader.text, reader.pos)
-    if clause is None or clause[1] in scope.known:
+    if clause is None or clause[1] in known:
         return
     raise reader.error(
         "MIC017",
         f"{clause[1]} cannot follow the values of a command",
         *clause.span(1),
-        help="write a condition before its command, ?if … : respond …; there is no else; "
-        "put a text in quotes",
+        help=f"{instead}; put a text in quotes",
     )
 
 
