@@ -73,22 +73,16 @@ greet(town="Oslo")
 """
 
 
-def reported(folder: Path, text: str) -> list[tuple[int, str]]:
-    """The line, from 1, and the rule of each finding of pyright in its strict mode."""
-    (folder / "program.py").write_text(text)
-    (folder / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict", "pythonVersion": "3.11"}')
+def test_documented_names_type_check_and_misspelled_ones_are_reported(tmp_path: Path) -> None:
+    """In the strict mode of pyright."""
+    (tmp_path / "use.py").write_text(USE)
+    (tmp_path / "mistakes.py").write_text(MISTAKES)
+    (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict", "pythonVersion": "3.11"}')
     pyright = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, "--outputjson"]
-    done = subprocess.run(
-        [*pyright, "program.py"], cwd=folder, capture_output=True, text=True, check=False, timeout=300
-    )
-    findings = json.loads(done.stdout)["generalDiagnostics"]
-    return [(finding["range"]["start"]["line"] + 1, finding.get("rule", "")) for finding in findings]
-
-
-def test_documented_names_type_check_in_strict_mode(tmp_path: Path) -> None:
-    assert reported(tmp_path, USE) == []
-
-
-def test_misspelled_name_and_argument_are_reported(tmp_path: Path) -> None:
-    lines = {line for line, rule in reported(tmp_path, MISTAKES) if rule.startswith(("reportA", "reportC"))}
-    assert lines == {3, 5, 6, 14}
+    done = subprocess.run(pyright, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
+    found = [
+        (Path(one["file"]).name, one.get("rule", ""), one["range"]["start"]["line"] + 1)
+        for one in json.loads(done.stdout)["generalDiagnostics"]
+    ]
+    assert [one for one in found if one[0] != "mistakes.py"] == []
+    assert {line for _, rule, line in found if rule.startswith(("reportA", "reportC"))} == {3, 5, 6, 14}

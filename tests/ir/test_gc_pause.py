@@ -16,6 +16,7 @@ from callsheet.ir.gc_pause import gc_paused
 def _collecting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(gc_pause, "_freezing", type(gc_pause._freezing)())
     assert gc.isenabled()
+    gc.unfreeze()
     yield
     gc.unfreeze()
     assert gc.isenabled()

@@ -62,5 +62,5 @@ def one_by_one(count: int) -> Known:
 
 def test_incremental_additions_cost_their_own_size() -> None:
     assert one_by_one(50).may_be_in(b'{"value":"token-000001-of-some-length"}')
-    few = min(seconds(lambda: one_by_one(100)) for _ in range(3))
-    assert min(seconds(lambda: one_by_one(400)) for _ in range(3)) < 9 * few + 0.1
+    few = min(seconds(lambda: one_by_one(75)) for _ in range(2))
+    assert min(seconds(lambda: one_by_one(300)) for _ in range(2)) < 9 * few + 0.1

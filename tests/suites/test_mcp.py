@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests import forked
 
 from suites.fetching import assert_expected, node, npm_install
 from suites.mcp_client import CALL
@@ -130,7 +131,7 @@ def test_server_keeps_to_protocol(tmp_path: Path) -> None:
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "callsheet", "mcp", "--http", f"127.0.0.1:{port}"]
     command += ["--journal", str(tmp_path / "journal.db"), "--plans", str(tmp_path / "plans")]
-    served = subprocess.Popen(
+    served = forked.Popen(
         command, cwd=tmp_path, env={**os.environ, "CALLSHEET_TOKEN": TOKEN}, stderr=subprocess.PIPE, text=True
     )
     try:

@@ -324,13 +324,14 @@ def test_queued_and_running_runs_continue_with_next_server(folder):
 
 def test_waiting_runs_continue_with_next_server(folder):
     with running(folder) as api:
-        api.start(
-            'S1: @NOTE (line="one") > $x', run_id="late", approve=["NOTE"], approval_timeout={"NOTE": 0.3}
-        )
         api.start('S1: @NOTE (line="two") > $x', run_id="said", approve=["NOTE"])
         api.start('S1: @NOTE (line="three") > $x', run_id="open", approve=["NOTE"])
-        for run_id in ("late", "said", "open"):
-            api.until(run_id, "waiting")
+        api.until("said", "waiting")
+        api.until("open", "waiting")
+        api.start(
+            'S1: @NOTE (line="one") > $x', run_id="late", approve=["NOTE"], approval_timeout={"NOTE": 0.6}
+        )
+        api.until("late", "waiting")
     with Journal.open(folder / "journal.db") as journal:
         answer_run(journal, "said", Answer.approve(by="ada"))
     with running(folder) as api:
