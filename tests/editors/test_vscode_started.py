@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -70,19 +71,19 @@ def page(tmp_path: Path):
     env = {**os.environ, "CALLSHEET_JOURNAL": str(tmp_path / "journal.db")}
     line = [*code, *options, "--bind-addr", f"127.0.0.1:{port}", str(work)]
     with (tmp_path / "log").open("w") as log:
-        server = subprocess.Popen(line, env=env, stdout=log, stderr=log)
+        server = subprocess.Popen(line, env=env, stdout=log, stderr=log, start_new_session=True)
     try:
         _wait_for(f"http://127.0.0.1:{port}/healthz")
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
             opened = browser.new_page(viewport={"width": 1400, "height": 900})
-            opened.set_default_timeout(45_000)
-            expect.set_options(timeout=45_000)
+            opened.set_default_timeout(150_000)
+            expect.set_options(timeout=150_000)
             opened.goto(f"http://127.0.0.1:{port}/?folder={work}", wait_until="commit")
             yield opened
             browser.close()
     finally:
-        server.terminate()
+        os.killpg(server.pid, signal.SIGTERM)  # it has processes of its own
         server.wait()
 
 
