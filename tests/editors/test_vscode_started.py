@@ -77,8 +77,8 @@ def page(tmp_path: Path):
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
             opened = browser.new_page(viewport={"width": 1400, "height": 900})
-            opened.set_default_timeout(100_000)
-            expect.set_options(timeout=100_000)
+            opened.set_default_timeout(60_000)
+            expect.set_options(timeout=60_000)
             opened.goto(f"http://127.0.0.1:{port}/?folder={work}", wait_until="commit")
             yield opened
             browser.close()
@@ -122,7 +122,7 @@ def test_extension_works_in_vs_code(page: Page) -> None:
     page.keyboard.press("Enter")
     graph = page.frame_locator("iframe.webview").frame_locator("#active-frame")
     graph.locator(".node", has_text="S5").click()
-    expect(page.locator(".statusbar")).to_contain_text("Ln 11, Col 3")
+    expect(page.locator(".statusbar")).to_contain_text("Ln 11, Col 5")
     page.locator(".activitybar a[aria-label^='callsheet']").click()
     run = page.get_by_role("treeitem", name="p.ltp").filter(has_text="done")
     run.click()
