@@ -230,7 +230,7 @@ def outline_text(
 ) -> str:
     """The outline as text, with rules that show the blocks and, given a `status` by id, marks of progress."""
     lines: list[str] = []
-    for depth, own, text in outline(tree):
+    for depth, own, text, _ in outline(tree):
         head = f"{own}: " if own else ""
         mark = "" if status is None else mark_of(status.get(own, ""), ansi) + " " if own else "  "
         room = max(columns - 3 * depth - len(mark), _LEAST_LINE)
