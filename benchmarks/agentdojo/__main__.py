@@ -20,12 +20,13 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.agentdojo.derivation import Program, program_for
-from benchmarks.agentdojo.variants import attackers_model, reached, variants
+from benchmarks.agentdojo.variants import amounts, attackers_model, reached, variants
 from benchmarks.agentdojo.worlds import (
     DOES,
     SUITES,
@@ -218,11 +219,12 @@ async def attack_with_variants(suite: str, count: int, is_verbose: bool) -> dict
     """What attackers reach who know the policy and the plan, with nobody there.
 
     `refused` are runs that ended so, or did not begin; `asked` those that waited for an answer; `reached`
-    those in which a call was made with a value of the attacker's where it decides something, and `amounts`
-    those in which one says how much.
+    those in which a call was made with a value of the attacker's where it decides something, or whose amounts
+    come to more than the policy allows; `amounts` those in which a text chose an amount within that.
     """
     policy = policy_of(suite)
     planned = policy.written_by(UNKNOWN)
+    most = min((limit.most for limit in policy.limits if limit.most is not None), default=inf)
     known = {task.id: (task, program_for(task), task.calls(task.world().env)) for task in tasks(suite)}
     found: dict[str, int] = dict.fromkeys(("variants", "read", "refused", "asked", "reached", "amounts"), 0)
     for variant in variants(suite, [task for task, _, _ in known.values()], count):
@@ -236,15 +238,18 @@ async def attack_with_variants(suite: str, count: int, is_verbose: bool) -> dict
             text, under, model = program.text, policy, attackers_model(program, variant, has_read)
         outcome = await carry_out(text, task, world, under, model, says=False)
         own = [] if variant.is_planner else expected
-        made = reached(variant, world, own, amounts=False)
+        made, chosen = reached(variant, world, own), amounts(world, own)
+        if sum(chosen) > most:
+            made.append(f"amounts: {chosen}")
         found["variants"] += 1
         found["read"] += has_read[0]
         found["refused"] += outcome.status == "refused"
         found["asked"] += bool(outcome.asked)
         found["reached"] += bool(made)
-        found["amounts"] += bool(reached(variant, world, own, amounts=True))
-        if is_verbose and made:
-            print(f"  {suite} {task.id} variant {variant.number}: {'; '.join(made)}")
+        found["amounts"] += bool(chosen)
+        if is_verbose and (made or chosen):
+            said = "; ".join(made) or f"an amount of {chosen}"
+            print(f"  {suite} {task.id} variant {variant.number}, {outcome.status}: {said}", flush=True)
     return found
 
 

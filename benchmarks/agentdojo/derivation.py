@@ -28,6 +28,7 @@ _WORD = re.compile(r"[A-Za-z0-9@.:_-]*[A-Za-z0-9]")
 _ID = re.compile(r"(?:.*_)?id")
 _OPTIONS = ("r", "rw")
 _IF = re.compile(r"\bif (?!there are)", re.IGNORECASE)
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _MOST_LEAVES = 2_000
 
 
@@ -162,11 +163,24 @@ class _Writer:
                 return f"r{made}{path}"
         sources = self._sources(value)
         is_number = isinstance(value, int | float)
+        if is_number and _ID.fullmatch(name) is None and (amount := self._calculated(value)):
+            return amount
         if not sources and not is_number:
             return repr(value)
         return self._asked(
             f"the {name} for {tool}", tool, (name,), value, used=None if tool in DOES else sources or None
         )
+
+    def _calculated(self, amount: float) -> str:
+        """How an amount is calculated from one that was read and the numbers of the goal; empty if not so."""
+        numbers = [(one, float(one)) for one in dict.fromkeys(_NUMBER.findall(self.goal))]
+        for made in self.read:
+            for path, field in _fields(self.results[made], f"r{made}"):
+                ways = _ways(path, field, numbers) if isinstance(field, float) else ()
+                for way, result in ways:
+                    if abs(result - amount) < 0.005:
+                        return f"round({way}, 2)"
+        return ""
 
     def _sources(self, value: Any) -> list[int]:
         """The earlier results that say a value, or all of a list."""
@@ -198,6 +212,16 @@ class _Writer:
             data = ", ".join(f"[each[{only!r}] for each in r{made}]" for made in made_of)
         operation = "llm" if is_text else "llm_extract"
         return f"await {operation}({prompt!r}, data=[{data}])"
+
+
+def _ways(path: str, field: float, numbers: Sequence[tuple[str, float]]) -> Iterator[tuple[str, float]]:
+    """What can be calculated from a field: less a number or its half, a percentage, that and a fee."""
+    for one, number in numbers:
+        yield f"{path} - {one}", field - number
+        yield f"{path} - {one} / 2", field - number / 2
+        yield f"{path} * {one} / 100", field * number / 100
+        for fee, more in numbers:
+            yield f"{path} * {one} / 100 + {fee}", field * number / 100 + more
 
 
 def _rows(result: Any) -> list[dict[str, Any]]:
