@@ -7,7 +7,7 @@ reads, so that Python's order, item by item, means something else.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 CHANGING_METHODS: Final = frozenset(
@@ -27,6 +27,9 @@ CHANGING_FUNCTIONS: Final = frozenset(
 )
 """The functions that change their first argument."""
 _CHANGERS: Final = CHANGING_FUNCTIONS | {one.partition(".")[2] for one in CHANGING_FUNCTIONS}
+_LAZY: Final = frozenset(
+    {"enumerate", "zip", "map", "filter", "iter", "islice", "takewhile", "dropwhile", "chain"}
+)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -55,11 +58,50 @@ def could_tell(
     outer_reads, outer_changes = _reached(body, functions, set())
     given = {one.id for one in ast.walk(call) if isinstance(one, ast.Name)} - {generator.name}
     parameters = _parameters(generator)
+    if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name) and generator.args.args:
+        held = call.func.value.id
+        if not _fields_of(held, body) & _fields_of(generator.args.args[0].arg, generator.body):
+            given -= {held}
     reads = (inner[0] - parameters) | given
     changes = inner[1] - parameters
     if inner[1] & parameters:
         changes |= given
     return bool(changes & outer_reads or reads & outer_changes)
+
+
+def _fields_of(name: str, nodes: Iterable[ast.AST]) -> set[str]:
+    """The fields and methods of a variable that nodes name."""
+    return {
+        one.attr
+        for part in nodes
+        for one in ast.walk(part)
+        if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name) and one.value.id == name
+    }
+
+
+def calls_gone_through(source: ast.expr) -> Iterator[tuple[str, ast.Call]]:
+    """The calls whose items a loop over a source takes one by one, each with the function's or method's name.
+
+    >>> source = ast.parse("enumerate(zip(a(), x.b(), list(c())))", mode="eval").body
+    >>> [name for name, _ in calls_gone_through(source)]
+    ['a', 'b', 'list']
+    """
+    match source:
+        case ast.Call(func=ast.Name(id=name), args=args) if name in _LAZY:
+            for one in args:
+                yield from calls_gone_through(one)
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            yield name, source
+        case _:
+            pass
+
+
+def ran_ahead(name: str) -> tuple[str, str]:
+    """What is said of a loop that could tell, and what to write instead."""
+    return (
+        f"the generator {name} is run to its end before this loop, which could tell",
+        f"write the loop of {name} here, or let neither of both change what the other reads",
+    )
 
 
 def changes_itself(method: _Function, methods: Mapping[str, Sequence[_Function]]) -> bool:

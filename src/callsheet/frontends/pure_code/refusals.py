@@ -15,7 +15,7 @@ from typing import Final
 from callsheet.frontends.pure_code.class_refusals import ClassJudge, Judged, Refusal, RefusalKind
 from callsheet.frontends.pure_code.enumerations import ENUMS
 from callsheet.frontends.pure_code.expressions import NAMED_ONLY
-from callsheet.frontends.pure_code.laziness import could_tell
+from callsheet.frontends.pure_code.laziness import calls_gone_through, could_tell, ran_ahead
 from callsheet.frontends.pure_code.names import is_generator
 from callsheet.frontends.pure_code.table import Entry, understood
 
@@ -284,17 +284,11 @@ class _Judge(ClassJudge):
 
     def _tells(self, source: ast.expr, body: Sequence[ast.AST]) -> None:
         """Note a loop over a generator of which one changes what the other reads."""
-        if not isinstance(source, ast.Call) or not isinstance(source.func, ast.Name):
-            return
-        for made in self.functions_named.get(source.func.id, ()):
-            if is_generator(made) and could_tell(made, source, body, self.functions_named):
-                self.refuse(
-                    RefusalKind.GENERATOR, source,
-                    f"the generator {made.name} is run to its end before this loop, which could tell",
-                    f"write the loop of {made.name} here, or change nothing in it that this loop reads,"
-                    " and the other way round",
-                )  # fmt: skip
-                return
+        for name, call in calls_gone_through(source):
+            for made in self.functions_named.get(name, ()):
+                if is_generator(made) and could_tell(made, call, body, self.functions_named):
+                    self.refuse(RefusalKind.GENERATOR, call, *ran_ahead(name))
+                    return
 
     # ------------------------------------------------------------ expressions
 

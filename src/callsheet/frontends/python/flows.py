@@ -12,7 +12,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
-from callsheet.frontends.pure_code.laziness import could_tell
+from callsheet.frontends.pure_code.laziness import calls_gone_through, could_tell, ran_ahead
 from callsheet.frontends.python.inlining import (
     Fresh,
     Generator,
@@ -26,7 +26,15 @@ from callsheet.frontends.python.inlining import (
     placed,
     yields_of,
 )
-from callsheet.frontends.python.source import children, names_bound, own_nodes, parameters_of, waits, walk
+from callsheet.frontends.python.source import (
+    Refused,
+    children,
+    names_bound,
+    own_nodes,
+    parameters_of,
+    waits,
+    walk,
+)
 
 _MOST_DEPTH: Final = 12
 _Loop = ast.For | ast.AsyncFor
@@ -242,17 +250,29 @@ class _Flows:
                 case _:
                     return None
         function = self.generators.get(name)
+        if function is None:
+            self._check_order(one)
         if function is None or isinstance(one, ast.AsyncFor) != isinstance(function, ast.AsyncFunctionDef):
             return None
         if isinstance(function, ast.FunctionDef) and not self._is_lazy(one, cast("ast.Call", call), function):
             return None
         made = self._written(one, cast("ast.Call", call), function, limit)
         if made is None:
+            self._check_order(one)
             return None
         self.depth += 1
         made = self.block(made)
         self.depth -= 1
         return made
+
+    def _check_order(self, one: _Loop) -> None:
+        """Raises Refused (PYT026) for a loop that awaits, over a generator that would run ahead of it."""
+        if not isinstance(one, ast.For) or not any(waits(each) for each in one.body):
+            return
+        for name, call in calls_gone_through(one.iter):
+            function = self.generators.get(name)
+            if isinstance(function, ast.FunctionDef) and could_tell(function, call, one.body, self.functions):
+                raise Refused("PYT026", call, *ran_ahead(name))
 
     def _is_lazy(self, one: _Loop, call: ast.Call, function: ast.FunctionDef) -> bool:
         """Whether a plain generator must not be run to its end before a loop over it."""
