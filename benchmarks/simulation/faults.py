@@ -7,6 +7,7 @@ from random import Random
 
 from benchmarks.simulation.course import RUN, Course
 from benchmarks.simulation.process import Process, outside_loops
+from benchmarks.simulation.server import TIMEOUT
 
 from callsheet.store import Durability, Journal
 
@@ -94,6 +95,8 @@ class Faults:
         course.say(
             f"{process.name} stops for {seconds:g} s{', its lock file is removed' if takes_over else ''}"
         )
+        if seconds >= TIMEOUT and course.settings.on_server and course.world.under_way[process]:
+            course.world.has_failed = True  # when it goes on, it may take the server for lost
         process.is_stopped = True
         with kernel.running(None), outside_loops():
             if takes_over:

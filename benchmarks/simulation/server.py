@@ -74,6 +74,9 @@ class _Words:
     def line(self, _: bytes) -> None:
         pass
 
+    def text(self) -> str:
+        return ""
+
 
 class ServerProcess:
     """A process of the server, as `transport.ServerProcess` is one."""

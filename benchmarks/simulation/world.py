@@ -144,7 +144,7 @@ class World:
         self.has_trouble = False
         """Whether answers of the server may be lost."""
         self.has_failed = False
-        """Whether a call has failed for a lost answer, which it does not without faults."""
+        """Whether a call may have failed for a lost answer, which it does not without faults."""
         self.has_given_up = False
         """Whether a run has given up a call under way, whose effect is then a matter of time."""
         self._servers: dict[tuple[Process, tuple[str, ...]], Servers] = {}

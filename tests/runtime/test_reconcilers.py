@@ -151,7 +151,10 @@ def test_declaration_that_says_no_probe_is_refused_with_the_way_to_write_one(
 def test_call_that_its_probe_keeps_missing_waits_for_a_person(tmp_path: Path) -> None:
     sent = list[int]()
 
-    @tool(effect="probe", probe=lambda n: False)
+    def finds_nothing(n: int) -> bool:
+        return False
+
+    @tool(effect="probe", probe=finds_nothing)
     def put(n: int) -> str:
         sent.append(n)
         if len(sent) <= 4:
