@@ -49,6 +49,12 @@ def test_mistakes_are_told_before_anything_runs(machine, plan, options, said):
     assert said in done.stderr
 
 
+def test_errors_of_the_plan_are_told_before_options_that_nobody_knows(machine):
+    machine.write("bad.ltp", "# ltp: 2\nINPUT $repo: str\n@RESPOND (repo)\n")
+    assert "bad.ltp:3:11: error LTP201" in machine("run", "bad.ltp", "--repo", "a").stderr
+    assert "CFG012: the plan gone.ltp cannot be read" in machine("run", "gone.ltp", "--repo", "a").stderr
+
+
 def test_help_behind_a_plan_has_its_inputs(machine, plan):
     shown = machine("run", plan, "--help").stdout
     assert "--repo STR" in shown

@@ -235,10 +235,10 @@ def test_a_case_is_under_the_policy_of_the_option_of_its_file_or_of_the_project(
     assert callsheet("trust", "project").exit_code == 0
 
     write(folder, cases, "leak.test.toml")
-    assert callsheet("test", "leak.test.toml").output.strip().endswith(", under workspace")
+    assert callsheet("test", "leak.test.toml").output.strip().endswith(", under the policy workspace")
     assert callsheet("test", "leak.test.toml", "--policy", "open").exit_code == 1
     write(folder, f'policy = "open"\n{cases}', "leak.test.toml")
-    assert callsheet("test", "leak.test.toml").output.strip().endswith(", under open")
+    assert callsheet("test", "leak.test.toml").output.strip().endswith(", under the policy open")
 
 
 def test_replies_are_part_of_a_case_and_each_must_be_asked_for(folder: Path) -> None:

@@ -265,7 +265,9 @@ def _configurations(setup: Setup) -> Iterator[CheckResult]:
             yield _result_of(error.diagnostics[0], "mcp config", str(path))
         else:
             names = ", ".join(server.name for server in file.servers) or "no servers"
-            yield CheckResult("mcp config", "ok", f"{path}: {names}")
+            untried = file.servers and not setup.mcp_configs
+            note = "its servers are started only with --mcp-config, or if the project names it"
+            yield CheckResult("mcp config", "ok", f"{path}: {names}", note if untried else None)
             for skipped in file.warnings:
                 yield _result_of(skipped, "mcp config", str(path))
 

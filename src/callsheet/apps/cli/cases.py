@@ -130,7 +130,8 @@ def _under(results: Sequence[FileResult]) -> str:
     if not counts:
         return ""
     names = ", ".join(without_controls(str(name)) for name in counts)
-    return f", under {names}" + (f" ({without} under none)" if without else "")
+    word = "policy" if len(counts) == 1 else "policies"
+    return f", under the {word} {names}" + (f" ({without} under none)" if without else "")
 
 
 def _declarations(plan: Plan, declared: DeclaredTools) -> list[ToolSpec]:

@@ -45,12 +45,16 @@ class PlanCommand(click.Command):
         return [*super().get_params(ctx), *ctx.meta.get(_FOUND, ())]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As in click; the plan is read first if there are options that the command does not have."""
+        """As in click; the plan is read first if there are options that the command does not have.
+
+        Raises CallsheetError then for a plan with errors: nobody knows its inputs.
+        """
         own = super().get_params(ctx)
         names = {name for one in own for name in (*one.opts, *one.secondary_opts)}
         unknown = [one for one in args if one.startswith("--") and one.partition("=")[0] not in names]
-        if ctx.resilient_parsing or unknown or {"--help", "-h"} & set(args):
-            inputs = _inputs(self._plan(ctx, args))
+        only_shown = ctx.resilient_parsing or bool({"--help", "-h"} & set(args))
+        if only_shown or unknown:
+            inputs = _inputs(self._plan(ctx, args), only_shown=only_shown)
             ctx.meta[_FOUND] = [
                 _option(one, names) for one in inputs if _name(one) not in names and not one.is_secret
             ]
@@ -82,15 +86,17 @@ class PlanCommand(click.Command):
         return super().invoke(ctx)
 
 
-def _inputs(plan: NamedPlan | None) -> tuple[Input, ...]:
-    """The inputs of a plan; none of one that cannot be read, which the command itself tells."""
+def _inputs(plan: NamedPlan | None, *, only_shown: bool) -> tuple[Input, ...]:
+    """The inputs of a plan; if they are only shown, none of one that has errors."""
     if plan is None:
         return ()
     try:
-        read = plan.read().plan
+        read = plan.read().require()
     except (CallsheetError, OSError):
-        return ()
-    return () if read is None or read.tree is None else read.tree.inputs
+        if only_shown:
+            return ()
+        raise
+    return () if read.tree is None else read.tree.inputs
 
 
 def _name(one: Input) -> str:

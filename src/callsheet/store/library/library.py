@@ -20,7 +20,7 @@ from callsheet.frontends.spelling import Syntax, format_as
 from callsheet.ir import JSON, Order, Plan
 from callsheet.ir.plan import called_names
 from callsheet.ir.strict_json import read_json
-from callsheet.store.library.params import Param, fitted
+from callsheet.store.library.params import Param, declared_params, fitted
 from callsheet.store.library.plan_files import Files, FolderFiles, PlanFiles, Versions
 from callsheet.store.library.record import (
     Imported,
@@ -105,7 +105,8 @@ class PlanLibrary:
         part = plan or stored.result.partial
         goal = part.goal if stored.record is None else stored.record.goal or part.goal
         count = None if plan is None else len(plan.steps)
-        more = stored.version, stored.is_edited, stored.params
+        params = stored.params if plan is None or plan.tree is None else declared_params(plan.tree.inputs)
+        more = stored.version, stored.is_edited, params
         return Listed(plan_id, stored.place, stored.syntax, part.title, goal, count, *more)
 
     def find(self, text: str) -> str:

@@ -15,8 +15,9 @@ from typing import Any
 
 from callsheet import lazy
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
-from callsheet.ir import JSON, DictExpr, ListExpr, Literal, Plan, Value
+from callsheet.ir import JSON, DictExpr, ListExpr, Literal, Plan, Value, types
 from callsheet.ir.flow import flow_of, uses_of
+from callsheet.ir.tree import Input
 
 _SPEC = lazy.pattern(
     r"\s*\$?(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*(?::\s*(?P<kind>[A-Za-z]+)\s*)?(?:=(?P<default>.*))?",
@@ -98,6 +99,31 @@ class Param:
         if types is None:
             return True
         return isinstance(value, types) and isinstance(value, bool) == (self.kind is ParamKind.BOOLEAN)
+
+
+_OF_TYPES = {
+    types.Basic.STR: ParamKind.TEXT,
+    types.Basic.INT: ParamKind.INTEGER,
+    types.Basic.FLOAT: ParamKind.NUMBER,
+    types.Basic.BOOL: ParamKind.BOOLEAN,
+}
+
+
+def declared_params(inputs: Iterable[Input]) -> tuple[Param, ...]:
+    """The inputs that a plan with blocks declares, as parameters; a secret one has no default here."""
+    return tuple(
+        Param(one.name, _kind_of(one.type), None if one.is_secret else one.default, not one.must_be_given)
+        for one in inputs
+    )
+
+
+def _kind_of(declared: types.Type) -> ParamKind:
+    kind = declared.of if isinstance(declared, types.Maybe) else declared
+    if isinstance(kind, types.Basic):
+        return _OF_TYPES.get(kind, ParamKind.ANY)
+    if isinstance(kind, types.ListOf):
+        return ParamKind.LIST
+    return ParamKind.OBJECT if isinstance(kind, types.DictOf | types.Record) else ParamKind.ANY
 
 
 def read_params(specs: Iterable[str]) -> tuple[Param, ...]:

@@ -61,7 +61,7 @@ function Webhooks() {
 }
 
 const details = (plan) =>
-  [`${plan.steps ?? "?"} steps`, plan.syntax, plan.version && `version ${plan.version}`].filter(Boolean).join(" · ");
+  [`${plan.steps ?? "?"} step${plan.steps === 1 ? "" : "s"}`, plan.syntax, plan.version && `version ${plan.version}`].filter(Boolean).join(" · ");
 
 // The delete button, which asks for confirmation.
 function Remove({ id, isBusy, onYes }) {
