@@ -13,6 +13,7 @@ from zlib import crc32
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.plans import FACTS
 from tests.reference_interpreter import Failed as ReferenceFailed
 from tests.reference_interpreter import Interpreter
@@ -27,11 +28,13 @@ from callsheet.machine import (
     Ask,
     CallTool,
     Command,
+    Compile,
     Event,
     Failed,
     Finish,
     Limits,
     Machine,
+    PlanCompiled,
     PolicyChanged,
     Sleep,
     Started,
@@ -47,6 +50,8 @@ from callsheet.machine.tree.compiling import OWN_FACTS
 from callsheet.policy.model import Policy, ToolRule
 
 INPUTS: dict[str, JSON] = {"a": [1, "2", None, "x"], "b": "start"}
+BEFORE = read_structured('# ltp: 2\nINPUT $a: json\nINPUT $b: str\nRE-PLAN ("go on")\n').require()
+"""A plan that leaves all to its next part."""
 LIMITS = Limits(max_steps=100_000, retry_delay=0.0)
 READS = {"READ", "FAULTY"}
 POLICY = Policy(
@@ -91,11 +96,15 @@ def restored(machine: Machine, enforcement: Enforcement | None) -> Machine:
 
 
 def by_the_machine(
-    plan: Plan, policy: Policy | None = None, *, restoring: bool = False
+    plan: Plan, policy: Policy | None = None, *, restoring: bool = False, is_part: bool = False
 ) -> tuple[str, Any, Calls]:
-    """Status and answer, or kind of failure, and the calls; `restoring` the machine after each event."""
+    """Status and answer, or kind of failure, and the calls; `restoring` the machine after each event.
+
+    With `is_part` the plan is the next part of another one.
+    """
     enforcement = None if policy is None else Enforcement.under(policy)
-    program, calls = compile_plan(plan, {**FACTS, **OWN_FACTS}), Calls()
+    facts = {**FACTS, **OWN_FACTS}
+    program, calls = compile_plan(BEFORE if is_part else plan, facts), Calls()
     machine = Machine(program, LIMITS, enforcement=enforcement)
     waiting: list[Command] = machine.feed(Started(INPUTS))
     while machine.result is None:
@@ -108,6 +117,8 @@ def by_the_machine(
         elif isinstance(command, Ask):
             says = Verdict.APPROVE if crc32(command.key.encode()) % 3 else Verdict.DENY
             event = Answered(command.key, command.asked.digest, says)
+        elif isinstance(command, Compile):
+            event = PlanCompiled(command.key, plan, facts)
         else:
             assert isinstance(command, CallTool)
             if command.tool == CLOCK:
@@ -147,17 +158,18 @@ def by_the_reference(plan: Plan) -> tuple[str, Any, Calls]:
 
 
 @settings(max_examples=60)
-@given(programs())
-def test_machine_and_reference_agree(plan: Plan) -> None:
+@given(programs(), st.booleans())
+def test_machine_and_reference_agree(plan: Plan, is_part: bool) -> None:
     done = by_the_machine(plan)
     assert done == by_the_reference(plan)
-    assert by_the_machine(plan, restoring=True) == done
+    assert by_the_machine(plan, restoring=True, is_part=is_part) == done
 
 
 @settings(max_examples=40)
-@given(programs())
-def test_run_under_policy_goes_on_from_its_state(plan: Plan) -> None:
-    assert by_the_machine(plan, POLICY, restoring=True) == by_the_machine(plan, POLICY)
+@given(programs(), st.booleans())
+def test_run_under_policy_goes_on_from_its_state(plan: Plan, is_part: bool) -> None:
+    done = by_the_machine(plan, POLICY, is_part=is_part)
+    assert by_the_machine(plan, POLICY, restoring=True, is_part=is_part) == done
 
 
 def _of(text: str, policy: Policy | None = None) -> Machine:

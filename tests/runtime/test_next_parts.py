@@ -13,7 +13,9 @@ from callsheet import Journal, Limits, Plan, PolicyRefused, RunResult, Runtime, 
 from callsheet.api.explaining import explain_value
 from callsheet.apps.cli.main import main
 from callsheet.machine.keys import parse_key
+from callsheet.runtime import recording
 from callsheet.store.events import EventType
+from callsheet.store.snapshots import SnapshotIntervals
 
 FIRST = """# ltp: 2
 # goal: do what the mail asks for
@@ -103,21 +105,24 @@ async def test_parts_follow_one_another_with_the_variables_that_are_set(tmp_path
     assert "@READ_MAIL (n=1)" in lines  # the lineage of a part goes back to before it
 
 
-async def test_next_part_is_never_planned_twice(tmp_path: Path) -> None:
+async def test_next_part_is_never_planned_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "INTERVALS", SnapshotIntervals(first=1, every=1, event_bytes=1 << 60))
     desk = Desk(tmp_path, sending("eve@evil.example"), "no second part")
     waiting = await desk.run("next: ${m}", context="any")
     assert str(waiting.status) == "waiting"
-    question = desk.callsheet("inbox")
-    assert 'to = "eve@evil.example"' in question
-    assert "untrusted data decides 'to' of @SEND" in question
+    listed = desk.callsheet("inbox")
+    assert 'to = "eve@evil.example"' in listed
+    assert "untrusted data decides 'to' of @SEND" in listed
     with Journal.open(desk.journal) as journal:  # what was planned is recorded before it runs
         events = [*journal.events(waiting.run_id)]
     kinds = [event.type for event in events]
     assert kinds.index(EventType.PLAN) < kinds.index(EventType.ASK)
-    assert parse_key(events[-1].key or "").generation == 1
+    assert kinds[-1] == EventType.SNAPSHOT  # from which the part goes on
+    question = next(event.key or "" for event in events if event.type == EventType.ASK)
+    assert parse_key(question).generation == 1
     shown = desk.callsheet("show", waiting.run_id)
     assert "r1//S1" in shown
-    desk.callsheet("approve", waiting.run_id, events[-1].key or "")
+    desk.callsheet("approve", waiting.run_id, question)
     async with desk.runtime("any") as runtime:
         resumed = await runtime.resume(waiting.run_id)
     assert (str(resumed.status), desk.sent, len(desk.asked)) == ("done", ["eve@evil.example"], 1)

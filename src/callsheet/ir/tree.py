@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import chain
 from typing import TypeAlias, assert_never
 
 from callsheet.diagnostics import Span
@@ -581,9 +582,7 @@ def statements(block: Block) -> Iterator[Statement]:
 
 def all_statements(tree: Tree) -> Iterator[Statement]:
     """All statements of a plan, those of its sub-plans first."""
-    for one in tree.plans:
-        yield from statements(one.body)
-    yield from statements(tree.body)
+    return chain.from_iterable(statements(body) for body in (*(one.body for one in tree.plans), tree.body))
 
 
 def acts(tree: Tree) -> Iterator[Act]:

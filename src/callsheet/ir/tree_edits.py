@@ -31,6 +31,7 @@ from callsheet.ir.tree import (
     acts,
     all_statements,
     inner_blocks,
+    is_single,
     recovery_of,
     statements,
     variables_read,
@@ -108,7 +109,9 @@ def _word(statement: Statement) -> str:
 
 
 def _named_block(block: Block, around: str, taken: dict[str, int]) -> Block:
-    return tuple(_named_statement(one, around, taken) for one in block)
+    return tuple(
+        [one if one.id and is_single(one) else _named_statement(one, around, taken) for one in block]
+    )
 
 
 def _named_statement(statement: Statement, around: str, taken: dict[str, int]) -> Statement:
@@ -125,13 +128,12 @@ def _named_statement(statement: Statement, around: str, taken: dict[str, int]) -
 
 
 def _with_inner(statement: Statement, own: str, taken: dict[str, int]) -> Statement:
+    if own == statement.id and next(inner_blocks(statement), None) is None:
+        return statement
+
     def inner(block: Block) -> Block:
         return _named_block(block, own, taken)
 
-    if own == statement.id and isinstance(statement, Act) and statement.recovery is None:
-        return statement
-    if own == statement.id and next(inner_blocks(statement), None) is None:
-        return statement
     made = replace(map_blocks(statement, inner), id=own)
     if isinstance(made, Try) and made.recovery.undo and not made.recovery.handlers:
         from callsheet.ir.sagas import with_undo_block  # noqa: PLC0415 - it edits trees itself
@@ -192,9 +194,10 @@ def _tool_names(value: Expression) -> Value:
 
 
 def _listed(act: Act) -> step.Step:
-    positional = tuple([value for value in act.positional if isinstance(value, Literal)])
-    if len(positional) < len(act.positional):
-        positional = ()
+    positional: tuple[Literal, ...] = ()
+    if act.positional:
+        literals = tuple([value for value in act.positional if isinstance(value, Literal)])
+        positional = literals if len(literals) == len(act.positional) else ()
     named: list[tuple[str, Value]] = []
     for name, value in act.named:
         if isinstance(value, Literal):

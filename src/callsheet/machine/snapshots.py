@@ -55,7 +55,7 @@ def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, A
 
     That is the case while a new plan waits for other members of its group, while early calls are in a state
     that cannot be stored (see `ahead.state`), while a plan tree is paused or ends, and while a value is held
-    that JSON data cannot hold; and from when a plan tree goes on with a next part.
+    that JSON data cannot hold.
     """
     members = state.members()
     frames = _frames_of(state)
@@ -65,9 +65,8 @@ def state_to_json(state: Run, keep: Keep = lambda value: [value]) -> dict[str, A
     tree = None
     unstorable: tuple[type[Exception], ...] = (RecursionError,)
     if state.tree is not None:
-        is_anew = state.trees > 1 or (state.monitor is not None and state.monitor.is_anew)
-        if is_anew or state.tree.paused or state.tree.ending is not None:
-            return None  # of a next part, the data would have to say how many there were, and what led to it
+        if state.tree.paused or state.tree.ending is not None:
+            return None
         from callsheet.machine.expressions import ExpressionFailed  # noqa: PLC0415 - only for version 2
 
         unstorable = (ExpressionFailed, RecursionError)
@@ -114,7 +113,11 @@ def _written(
             _frame_to_json(frame, keep) if tree is None else tree.frame(cast("TreeFrame", frame))
             for frame in frames
         ],
-        **({} if tree is None else {"tree": {**tree.to_json(), "set": _counted(was_set)}}),
+        **(
+            {}
+            if tree is None
+            else {"tree": {**tree.to_json(), "set": _counted(was_set), "parts": state.trees}}
+        ),
         "group": None
         if group is None
         else [group.next, group.end, group.open, [numbers[id(frame)] for frame in members]],
@@ -248,6 +251,7 @@ def _read_tree(run: Run, tree: Mapping[str, Any], data: Mapping[str, Any], give:
     from callsheet.machine.tree.snapshots import TreeReader  # noqa: PLC0415 - only for version 2
 
     reader = TreeReader(run, tree, give)
+    run.trees = int(tree.get("parts", 1))
     if run.monitor is not None:
         from callsheet.machine.monitor.tree_snapshot import put_tree_monitor  # noqa: PLC0415 - under a policy
 

@@ -156,7 +156,10 @@ class ExpressionLabels(EvaluationFailures):
         ways = self._choices(*(value for _, value in pairs_))
         made: list[tuple[tuple[Argument, ...], tuple[Labelled, ...]]] = []
         for way in (_ONE_WAY,) if ways is None else ways:
-            together = tuple([self._under(way, value) for _, value in pairs_])
+            if way:
+                together = tuple([self._under(way, value) for _, value in pairs_])
+            else:
+                together = tuple([self._of(value) for _, value in pairs_])
             for values in ways_apart(together):
                 arguments = [
                     self.argument(name, value, dotted(node))
@@ -167,10 +170,11 @@ class ExpressionLabels(EvaluationFailures):
 
     def argument(self, name: str, value: Labelled, shown: str) -> Argument:
         """A value as an argument of this name; `shown` is what a message calls it."""
-        shape = one_shape(value)
-        if shape is not None:
-            return named_shape(shape, name)
-        value = self.forgotten(value)
+        if value.shapes:
+            shape = one_shape(value)
+            if shape is not None:
+                return named_shape(shape, name)
+            value = self.forgotten(value)
         label = value.label
         return bare(Argument, (name, (bare(Hole, (shown, label, None)),), label, ()))
 
@@ -189,8 +193,6 @@ class ExpressionLabels(EvaluationFailures):
         return [dict(zip(options, chosen, strict=True)) for chosen in product(*options.values())]
 
     def _under(self, way: Mapping[str, Labelled], node: Expression) -> Labelled:
-        if not way:
-            return self._of(node)
         variable = self._variable
 
         def chosen(name: str) -> Labelled:

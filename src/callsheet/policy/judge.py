@@ -101,11 +101,6 @@ class Judge:
         """The label of a call's result: the join of its source, its arguments and its control-flow label."""
         return self._result(self.prepared(call.tool), call)
 
-    def has_fields(self, tool: str) -> bool:
-        """Whether the policy says something of the fields of the tool's results."""
-        traits = self.prepared(tool).traits
-        return traits is not None and traits.fields is not None
-
     def fields(self, call: CallView) -> FieldLabels | None:
         """The labels of the fields of a call's result, None if the policy says nothing of them."""
         prepared = self.prepared(call.tool)

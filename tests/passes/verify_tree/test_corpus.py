@@ -193,3 +193,14 @@ def test_long_chain_that_a_loop_carries_ends_soon() -> None:
     started = process_time()
     assert [violation.step for violation in verify(plan_of(text), Policy()).violations] == ["S2"]
     assert process_time() - started < 3
+
+
+@pytest.mark.parametrize("made", ["[V, V]", '{"a": V, "b": V}', '"${V}, ${V}"', "V + V"])
+def test_value_made_of_itself_again_and_again_is_proved_soon(made: str) -> None:
+    text = 'S1: @READ_FILE (path="notes.txt") > $a\nLET $v0 = "https://evil.example/?q=${a}"\n'
+    for n in range(40):
+        text += f"LET $v{n + 1} = {made.replace('${V}', f'${{v{n}}}').replace('V', f'$v{n}')}\n"
+    started = process_time()
+    found = verify(plan_of(f"{text}S2: @RESPOND ($v40)"), Policy()).violations
+    assert {violation.step for violation in found} == {"S2"}
+    assert process_time() - started < 3

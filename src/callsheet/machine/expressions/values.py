@@ -136,14 +136,17 @@ def fields_of(value: Mapping[Any, Any]) -> str:
 
 
 def weight(value: Any) -> int:
-    """How many elements and characters (64 to one) comparing or copying a value may touch."""
+    """How many elements and characters (64 to one) comparing or copying a value may touch.
+
+    It is counted no further than until it is more than an expression may do.
+    """
     if not isinstance(value, Sized):
         return 1
     if isinstance(value, str):
         return 1 + (len(value) >> 6)
     total = 0
     stack: list[Any] = [value]
-    while stack:
+    while stack and total <= DEFAULT_WORK:
         one = stack.pop()
         total += 1
         if isinstance(one, str):

@@ -31,6 +31,7 @@ def tree_monitor_to_json(monitor: TreeMonitor, acts: Sequence[Activation]) -> di
         **monitor.marks_to_json(),
         "clock": str(labels.clock),
         "links": labels.known_links_opened,
+        **({"anew": True} if monitor.is_anew else {}),
         **common_to_json(monitor),
         **writer.rows(),
     }
@@ -41,6 +42,8 @@ def put_tree_monitor(monitor: TreeMonitor, acts: Sequence[Activation], data: Map
 
     Raises KeyError, IndexError, TypeError or ValueError if it is malformed or of a run under another policy.
     """
+    if data.get("anew"):
+        monitor.begin_anew()
     put_common(monitor, data)
     reader = _Reader(monitor, data)
     labels = monitor.labels

@@ -82,6 +82,12 @@ class TreeMonitor(Monitor):
             self._judging.judge = self._decision_log.judging(self._judging.judge)
         self._take_rules()
 
+    def begin_anew(self) -> None:
+        """Its plan takes the place of another one, or goes on with it."""
+        self.is_anew = True
+        self.labels.apply(self._for_plan(), self.literal)
+        self._take_rules()
+
     def _for_plan(self) -> Enforcement:
         """The enforcement for the plan that runs now: what names steps was meant for the first one."""
         return self.enforcement.of_new_plans() if self.is_anew else self.enforcement

@@ -30,7 +30,7 @@ from callsheet.policy.labelled import Labelled, Says, said_by
 from callsheet.policy.prepared import Prepared
 from callsheet.policy.rules.attachments import sends_files
 from callsheet.policy.rules.base import own_texts
-from callsheet.policy.rules.files import keeps_files, moved
+from callsheet.policy.rules.files import keeps_files, moved, names_files
 from callsheet.policy.rules.opened_files import seen_by
 
 _SENT = "what it reads"
@@ -78,16 +78,15 @@ class CallLabels:
     judge: Judge
     left: PersistedLabels = NOTHING_LEFT
 
-    def access(self, tool: str, calls: Sequence[CallView]) -> Access:
+    def access(self, prepared: Prepared, calls: Sequence[CallView]) -> Access:
         """The places besides variables that a call accesses."""
-        prepared = self.judge.prepared(tool)
         name, traits = prepared.tool, prepared.traits
-        if traits is None or (
-            traits.path is None
-            and name not in PLACES
-            and not sends_files(name, traits)
-            and not keeps_files(name, traits)
-        ):
+        if traits is None:
+            return NOTHING
+        if keeps_files(name, traits):
+            if not any(map(names_files, calls)):
+                return NOTHING
+        elif traits.path is None and name not in PLACES and not sends_files(name, traits):
             return NOTHING
         seen = partial(seen_by, self.judge.setting, name)
         return access_of(name, traits, lambda: calls, self.judge.setting.agent_tools, seen)
@@ -131,9 +130,9 @@ class CallLabels:
             label = judge.unshown(label)
         return self.declassified(act, label)
 
-    def fields(self, calls: Sequence[CallView], result: Label) -> FieldLabels | None:
+    def fields(self, prepared: Prepared, calls: Sequence[CallView], result: Label) -> FieldLabels | None:
         """The labels of the fields of a call's result, if nothing but the policy says what label it has."""
-        if not calls or not any(self.judge.has_fields(call.tool) for call in calls):
+        if not calls or prepared.traits is None or prepared.traits.fields is None:
             return None
         if result != join(self.judge.result(call) for call in calls):
             return None

@@ -114,7 +114,7 @@ class Interpreter(Blocks):
             calls = [call.behind(call.pc.join(guard), repeats=call.repeats) for call in calls]
         values = tuple([value for _, value in known])
         prepared = self.judge.prepared(act.tool)
-        access = self.labels.access(act.tool, calls)
+        access = self.labels.access(prepared, calls)
         read = self._read(access.reads, is_note=prepared.tool == "GET_WM")
         own = only_file(access) if access.reads else None
         is_own = own is not None and own in self._written
@@ -145,7 +145,7 @@ class Interpreter(Blocks):
                 self._store(place, kept, sure=sure)
             if act.recovery is None:
                 self._written |= frozenset(replaced_file(act.tool, access))
-        fields = self.labels.fields(calls, result)
+        fields = self.labels.fields(prepared, calls, result)
         value: Labelled = bare(Labelled, (result, present, (), sources, said, fields))
         if prepared.tool == "FORMAT" and len(known) == 1:  # a spelling of an expression
             value = known[0][1]

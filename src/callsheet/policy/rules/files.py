@@ -106,6 +106,11 @@ def keeps_files(tool: str, traits: Traits | None) -> bool:
     return traits is not None and tool not in BUILTINS and traits.reach is Reach.NOBODY
 
 
+def names_files(call: CallView) -> bool:
+    """Whether an argument of a call of such a tool has a name that those of files have."""
+    return not FILE_NAMES.isdisjoint([argument.name.casefold() for argument in call.arguments])
+
+
 def filing_of(call: CallView) -> FileAccess:
     """What a call of such a tool does with files.
 
@@ -117,10 +122,7 @@ def filing_of(call: CallView) -> FileAccess:
     >>> [argument.name for argument in written.writes], filing_of(CallView("S1", "LINT", (text("path"),)))[1]
     (['path'], ())
     """
-    for argument in call.arguments:
-        if argument.name.casefold() in FILE_NAMES:
-            break
-    else:
+    if not names_files(call):
         return _NOTHING
     filings = [_filing(fold(call.tool), arguments) for arguments in _requests(call.arguments)]
     if len(filings) == 1:
