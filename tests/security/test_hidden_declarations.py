@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -122,6 +123,8 @@ async def test_no_declaration_forges_the_line_of_another_tool(changeling, tmp_pa
     await runtime.run('S1: @AGENT_SOLVE (goal="look at it", tools=["look"]) > $a')
     assert len(model.asked) == 3
     lines = [line for asked in model.asked for message in asked for line in message["content"].splitlines()]
-    assert [line for line in lines if "wipe" in line and "look" not in line] == []
+    told = [line for line in lines if "wipe" in line and "look" not in line]
+    assert told
+    assert all(re.fullmatch(r' *"""[^"]*"""', line) for line in told)  # the docstring under `async def look`
     assert sum("look" in line and "wipe" in line for line in lines) == 3
     assert not {"\u200b", "\u2028", "\r", "\U000e0041"} & set("".join(lines))

@@ -438,7 +438,7 @@ class Gateway:
                 return await self._planned(command, context)
 
     async def _planned(self, command: Compile, context: CallContext) -> Outcome:
-        """A new plan that may run; the planner of a RE-PLAN is told once why its first one may not."""
+        """A new plan that may run; the planner of a next part is told once why its first one may not."""
         try:
             made = await self._new_plan(command, context)
             wrong, text = self.objection_to(command, made), made.plan
@@ -447,7 +447,7 @@ class Gateway:
         except CallsheetError as error:
             wrong, text = str(error), error.source
         is_repaired = context.spent is not None and context.spent.repairs
-        if not command.repairs or command.progress is not None or is_repaired:
+        if not command.repairs or not command.has_blocks or is_repaired:
             return Failed(command.key, wrong, context.remarks, context.spent)
         from callsheet.runtime.recording import text_of  # noqa: PLC0415 - only for a refused plan
 

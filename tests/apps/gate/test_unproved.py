@@ -33,27 +33,27 @@ def counter():
         total += len(mail["text"])
         return total
 
-    return add
+    return [add]
 
 async def main(most: int):
     add = counter()
     for number in range(1, most + 1):
-        total = await add(number)
+        total = await add[0](number)
     return total
 """
 SENDS = """
 def post():
     async def send(to):
         return await send_mail(to=to, text="hello")
-    return send
+    return [send]
 
 async def main(to: list):
     send = post()
     for name in to:
-        await send(name)
+        await send[0](name)
     return "sent " + str(6 // (3 - len(to)))
 """
-"""Async functions that functions return, which no plan can say."""
+"""Async functions in a list that a function returns, which no plan can say."""
 SLOW = SENDS.replace('return "sent', 'await slow(seconds=60)\n    return "sent')
 
 
@@ -135,7 +135,7 @@ async def test_program_that_reaches_outside_or_is_wrong_is_refused(desk: Desk) -
     wrong = [
         (SENDS.replace("6 //", "len(open('x').read()) //"), "no tool or name open"),
         (SENDS.replace("def post", "import ctypes\ndef post"), "PYT005"),
-        (SENDS.replace("await send(name)", "await send(nobody)"), "no tool or name nobody"),
+        (SENDS.replace("send[0](name)", "send[0](nobody)"), "no tool or name nobody"),
         (SENDS.replace("return await", "yield await"), "interpreter cannot run this program either"),
     ]
     async with desk.client(agrees=True, unproved=True) as client:

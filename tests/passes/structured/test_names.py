@@ -98,8 +98,8 @@ GOOD: dict[str, tuple[Statement, ...]] = {
         until("False", when("1 < 2", let("x", "1"), say(Word.BREAK))),
         respond("$x"),
     ),
-    "SKIP on a loop": (each("m", "[1]", call("T"), into="l", fails=SKIP), respond("$l")),
-    "USE on a loop": (each("m", "[1]", call("T"), into="l", fails=use("[]")), respond("$l")),
+    "SKIP on a loop": (each("m", "[1]", call("T"), give("$m"), into="l", fails=SKIP), respond("$l")),
+    "USE on a loop": (each("m", "[1]", call("T"), give("$m"), into="l", fails=use("[]")), respond("$l")),
 }  # fmt: skip
 
 
@@ -210,7 +210,10 @@ BAD: dict[str, tuple[str, tuple[Statement, ...]]] = {
     "a failure's other field": ("CHK103", (call("T", into="x", fails=GO_ON), respond("$x.title"))),
     "a failure in a list": ("CHK103", (call("T", into="x", fails=GO_ON), let("y", "[$x]"))),
     "a copy of a failure": ("CHK103", (call("T", into="x", fails=GO_ON), let("y", "$x"), respond("$y"))),
-    "a failed loop's list": ("CHK103", (each("m", "[1]", call("T"), into="l", fails=GO_ON), respond("$l"))),
+    "a failed loop's list": (
+        "CHK103",
+        (each("m", "[1]", call("T"), give("$m"), into="l", fails=GO_ON), respond("$l")),
+    ),
     "a failure after its test": (
         "CHK103",
         (call("T", into="x", fails=GO_ON), when("FAILED($x)", say(Word.NOTE, "1")), respond("$x")),

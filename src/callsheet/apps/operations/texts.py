@@ -269,7 +269,7 @@ class DrawingFormat(StrEnum):
     """The graph as a page."""
 
 
-DrawingWord = Literal["mermaid", "terminal", "graph"]
+DrawingWord = Literal["mermaid", "terminal", "graph", "html"]
 
 
 class DrawingResult(TypedDict):

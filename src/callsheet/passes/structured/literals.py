@@ -20,10 +20,7 @@ _INDEX = lazy.pattern(r"\[(?:(?:\w+|\"[^\"]*\"|'[^']*')\]|\Z)")
 
 
 def names_left_alone(one: Statement, report: Report, is_known: Callable[[str], bool]) -> None:
-    """CHK034 for names in the texts of a statement that look like references and are none.
-
-    `"$rows[0]"` is an error, since all rows would be written, and `[0]` behind them.
-    """
+    """CHK034 for names in the texts of a statement that look like references and are none."""
     for node in _read_by_people(one):
         if isinstance(node, Variable):  # by far the most frequent, and no text
             continue
@@ -42,7 +39,7 @@ def names_left_alone(one: Statement, report: Report, is_known: Callable[[str], b
                     f"write ${{{name[1:]}{index}}} for the part of the value, ${{{name[1:]}}} for the whole"
                 )
                 message = f"{name} ends before {after[0][:1]}, which is literal text"
-                report.add("CHK034", message, one, span=part.span, help=help_)
+                report.add("CHK034", message, one, span=part.span, help=help_, severity=Severity.WARNING)
 
 
 def _read_by_people(one: Statement) -> Iterator[Expression]:
