@@ -364,6 +364,20 @@ def test_outcome_that_was_kept_at_a_crash_is_kept_by_one_call(
     assert made == [1, 1]
 
 
+def test_call_that_was_decided_to_have_failed_is_no_new_one(tmp_path: Path) -> None:
+    @tool
+    def put(n: int) -> str:
+        raise ToolFailed("the connection was lost", in_doubt=True)
+
+    calls = Runtime([put], journal=tmp_path / "j.db")
+    run = calls.run_sync("# ltp: 2\nS1: @PUT (n=1)\n")
+    run = calls.resume_sync(run.run_id, in_doubt="fail")
+    plan = Plan.parse("# ltp: 2\nLET $y = 1\nS1: @PUT (n=1)\n").ir
+    with Journal.open(tmp_path / "j.db") as journal:
+        kept = keep_calls(journal, run.run_id, plan, Revision(plan, {"PUT": ToolFacts()}, {})).kept
+    assert kept == ("kept: no call", "runs again, or with other arguments: 1 call: S1")
+
+
 def test_notes_of_a_kept_call_are_there_for_the_rest(tmp_path: Path) -> None:
     calls = Runtime(builtins=True, journal=tmp_path / "j.db")
     text = '# ltp: 2\nS1: @SET_WM ("k", "noted")\nS2: @RESPOND (1)\n'

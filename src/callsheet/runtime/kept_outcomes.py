@@ -277,9 +277,10 @@ class _Preview:
 
 
 def _failed_calls(history: ParentHistory) -> set[str]:
-    """What the statements say of which a call has failed."""
+    """What the statements say of which a call has failed, if only by a decision about it."""
     said = signatures(history.plan)
-    failed = {row.key for row in history.closed() if row.type is EventType.ERR and row.key is not None}
+    ways = {EventType.ERR, EventType.DECIDED}
+    failed = {row.key for row in history.closed() if row.type in ways and row.key is not None}
     return {said[step] for step in map(step_of, failed) if step in said}
 
 
