@@ -34,7 +34,7 @@ from callsheet.machine import (
     Succeeded,
 )
 from callsheet.machine.commands import Awaited
-from callsheet.machine.doubt import MOST_REDELIVERIES, may_redeliver, next_about
+from callsheet.machine.doubt import may_redeliver, next_about
 from callsheet.machine.machine import Observer
 from callsheet.machine.notes import Note
 from callsheet.runtime.asking import People
@@ -261,7 +261,7 @@ class JournalRecorder:
         attempt = None if self._folded is None else self._folded.machine.call(event.key)
         if attempt is None or may_redeliver(attempt):
             return event
-        return Doubted(event.key, f"it was made {MOST_REDELIVERIES + 1} times, and its probe finds nothing")
+        return Doubted(event.key, f"it was made {attempt.redelivered + 1} times, and its probe finds nothing")
 
     def _asks_about(self, event: Doubted) -> bool:
         """Whether only a person can decide about a call that was in doubt in an earlier run."""
