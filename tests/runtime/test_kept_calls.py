@@ -23,6 +23,7 @@ from callsheet.policy.model import Policy, ToolRule
 from callsheet.runtime.forking import Revision
 from callsheet.runtime.kept_outcomes import keep_calls
 from callsheet.store import Journal
+from callsheet.store.kept_calls import KeptCalls
 
 TOOLS = """
 import json, os, time
@@ -270,8 +271,15 @@ def test_the_same_call_by_another_statement_is_made(tmp_path: Path) -> None:
     assert made == [1, 1]
 
 
-@pytest.mark.parametrize("verdict", ["retry", "skip", TookPlace("put 1")], ids=["retry", "skip", "value"])
-@pytest.mark.parametrize("decides", ["before", "with the plan", "after"])
+@pytest.mark.parametrize(
+    ("verdict", "decides"),
+    [
+        *(("retry", when) for when in ("before", "with the plan", "after")),
+        ("skip", "before"),
+        (TookPlace("put 1"), "with the plan"),
+        (TookPlace("put 1"), "after"),
+    ],
+)
 def test_what_is_decided_about_calls_in_doubt_holds_for_edited_plans(
     tmp_path: Path, verdict: Any, decides: str
 ) -> None:
@@ -301,6 +309,73 @@ def test_what_is_decided_about_calls_in_doubt_holds_for_edited_plans(
 
     assert last.answer == [None if verdict == "skip" else "put 1"] * 2
     assert made == [1] * (4 if verdict == "retry" else 2)
+
+
+EQUAL = "# ltp: 2\n{}S1: ?FOREACH ($x IN {}) {{\n  S2: @PUT (n=$x) > $r\n  YIELD ($r)\n}} > $rows\n{}"
+
+
+def test_call_that_is_made_after_its_doubt_does_not_get_the_outcome_of_an_equal_one(tmp_path: Path) -> None:
+    made = list[int]()
+
+    @tool
+    def put(n: int) -> str:
+        made.append(n)
+        if len(made) == 1:
+            raise ToolFailed("the connection was lost", in_doubt=True)
+        if len(made) == 3:
+            raise KeyboardInterrupt
+        return f"put {len(made)}"
+
+    calls = Runtime([put], journal=tmp_path / "j.db")
+    text = EQUAL.replace(") {{", ") TOGETHER {{")
+    first = calls.run_sync(text.format("", [1, 1], 'FAIL ("not yet")\n'))
+    edited = EQUAL.format("LET $y = 1\n", [1, 1], "@RESPOND ($rows)\n")
+    run_id = calls.rerun_sync(first.run_id, plan=edited, effects=True).run_id
+    with pytest.raises(KeyboardInterrupt):
+        calls.resume_sync(run_id, in_doubt="retry")
+
+    assert str(calls.resume_sync(run_id).status) == "in_doubt"
+    assert calls.resume_sync(run_id, in_doubt=TookPlace("put 3")).answer == ["put 3", "put 2"]
+    assert made == [1, 1, 1]
+
+
+def test_outcome_that_was_kept_at_a_crash_is_kept_by_one_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = list[int]()
+
+    @tool
+    def put(n: int) -> str:
+        made.append(n)
+        return f"put {len(made)}"
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    calls = Runtime([put], journal=tmp_path / "j.db")
+    first = calls.run_sync(EQUAL.format("", [1], 'FAIL ("not yet")\n'))
+    edited = EQUAL.format("", [1, 1], "@RESPOND ($rows)\n")
+    with monkeypatch.context() as patched:
+        patched.setattr(KeptCalls, "outcome_of", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            calls.rerun_sync(first.run_id, plan=edited, effects=True, new_id="edited")
+
+    assert calls.resume_sync("edited").answer == ["put 1", "put 2"]
+    assert made == [1, 1]
+
+
+def test_call_that_was_decided_to_have_failed_is_no_new_one(tmp_path: Path) -> None:
+    @tool
+    def put(n: int) -> str:
+        raise ToolFailed("the connection was lost", in_doubt=True)
+
+    calls = Runtime([put], journal=tmp_path / "j.db")
+    run = calls.run_sync("# ltp: 2\nS1: @PUT (n=1)\n")
+    run = calls.resume_sync(run.run_id, in_doubt="fail")
+    plan = Plan.parse("# ltp: 2\nLET $y = 1\nS1: @PUT (n=1)\n").ir
+    with Journal.open(tmp_path / "j.db") as journal:
+        kept = keep_calls(journal, run.run_id, plan, Revision(plan, {"PUT": ToolFacts()}, {})).kept
+    assert kept == ("kept: no call", "runs again, or with other arguments: 1 call: S1")
 
 
 def test_notes_of_a_kept_call_are_there_for_the_rest(tmp_path: Path) -> None:

@@ -157,18 +157,18 @@ def test_call_that_its_probe_keeps_missing_waits_for_a_person(tmp_path: Path) ->
     @tool(effect="probe", probe=finds_nothing)
     def put(n: int) -> str:
         sent.append(n)
-        if len(sent) <= 4:
+        if len(sent) <= 5:
             raise ToolFailed("the connection is gone", in_doubt=True)
         return f"put {n}"
 
     runtime = Runtime([put], journal=tmp_path / "j.db")
     run = runtime.run_sync("# ltp: 2\nS1: @PUT (n=1) > $x\n@RESPOND ($x)\n")
-    for _ in range(2):
+    for number, verdict in ((4, None), (4, "retry"), (5, "retry")):
         (call,) = run.in_doubt
-        assert (str(run.status), call.step, len(sent)) == ("in_doubt", "S1", 4)
-        run = runtime.resume_sync(run.run_id)
-    assert runtime.resume_sync(run.run_id, in_doubt="retry").answer == "put 1"
-    assert len(sent) == 5
+        assert (str(run.status), call.step, len(sent)) == ("in_doubt", "S1", number)
+        assert call.why == f"it was made {number} times, and its probe finds nothing"
+        run = runtime.resume_sync(run.run_id, in_doubt=verdict)
+    assert (run.answer, len(sent)) == ("put 1", 6)
 
 
 def test_file_of_a_plan_stands_beside_the_tools(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import assert_never
 from callsheet.ir import OnInDoubt
 from callsheet.ir.labels import Label
 from callsheet.machine.commands import CallTool, Probe
-from callsheet.machine.events import Decision
+from callsheet.machine.events import Decided, Decision, Doubted
 from callsheet.machine.frames import Attempt
 
 MOST_REDELIVERIES = 3
@@ -37,6 +37,16 @@ def next_about(attempt: Attempt) -> Probe | Decision | None:
         case OnInDoubt.RETRY:
             return Decision.RETRY if may_redeliver(attempt) else None
     assert_never(code.on_in_doubt)
+
+
+def with_limit(event: Decided, attempt: Attempt | None) -> Decided | Doubted:
+    """A decision about an open call; a doubt where a probe would have it made once too often.
+
+    Every driver records this in place of the decision: the doubt is left to the tool's policy or a person.
+    """
+    if not event.by or event.decision is not Decision.RETRY or attempt is None or may_redeliver(attempt):
+        return event
+    return Doubted(event.key, f"it was made {attempt.redelivered + 1} times, and its probe finds nothing")
 
 
 def may_redeliver(attempt: Attempt) -> bool:

@@ -7,7 +7,7 @@ with literal keys narrow a label; everything else gives the join of all it reads
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple, assert_never
@@ -52,6 +52,7 @@ from callsheet.policy.function_traits import (
     SAME_BITS,
     SAME_ITEMS,
     STRIPPING,
+    keeps_first,
 )
 from callsheet.policy.judge import Judge
 from callsheet.policy.labelled import (
@@ -64,6 +65,7 @@ from callsheet.policy.labelled import (
     Labelled,
     Says,
     alone,
+    are_many,
     dotted,
     has_data,
     is_data,
@@ -123,8 +125,6 @@ class ExpressionLabels(EvaluationFailures):
         self._clock = clock
         self._literal = judge.policy.planner if literal is None else literal
         self._bound: dict[str, Labelled] = {}
-
-    # ------------------------------------------------------------ values
 
     def result_of(self, flow: ProgramFlow, name: str, given: Mapping[str, Labelled], time: Label) -> Labelled:
         """What is known of a variable that pure code sets: it is made of the inputs that lead to it.
@@ -278,7 +278,7 @@ class ExpressionLabels(EvaluationFailures):
                 parts = (node.target, node.start, node.stop, node.step)
                 values = [self._of(one) for one in parts if one is not None]
                 value = with_fields(self._computed(node, values, keeps=True), values)
-                return value if _keeps_first(node) else value._replace(says=value.says | Says.PART)
+                return value if keeps_first(node) else value._replace(says=value.says | Says.PART)
             case Unary(op=op, operand=operand):
                 value = self._of(operand)
                 return self._plain((value,), is_typed=op is not UnaryOp.NOT)
@@ -490,7 +490,7 @@ class ExpressionLabels(EvaluationFailures):
 
     def _display(self, node: Display) -> Labelled:
         values = tuple(self._of(one) for one in node.items)
-        if node.kind is Kind.SET or _are_many(values):
+        if node.kind is Kind.SET or are_many(values):
             return self._computed(node, values, keeps=True)
         items = tuple(
             self.argument("", value, dotted(one)) for one, value in zip(node.items, values, strict=True)
@@ -503,7 +503,7 @@ class ExpressionLabels(EvaluationFailures):
     def _mapping(self, node: Dict) -> Labelled:
         keys = [key.value for key, _ in node.items if isinstance(key, Literal) and isinstance(key.value, str)]
         values = tuple(self._of(value) for _, value in node.items)
-        if len(set(keys)) < len(node.items) or _are_many(values):
+        if len(set(keys)) < len(node.items) or are_many(values):
             return self._computed(node, (*values, *(self._of(key) for key, _ in node.items)), keeps=True)
         items: list[Argument] = []
         for key, (_, one), value in zip(keys, node.items, values, strict=True):
@@ -592,19 +592,6 @@ def _split(condition: Expression, contents: list[Expression], presence: list[tup
             presence.append((tested, function.lower() != "failed"))
         case _:
             contents.append(condition)
-
-
-def _are_many(values: Sequence[Labelled]) -> bool:
-    """Whether values are too many, or composed of too much, to be told apart in a list or dict of them."""
-    shapes = map(one_shape, values)
-    return len(values) > MOST_ITEMS or sum(pieces_of(one) for one in shapes if one is not None) > MOST_PIECES
-
-
-def _keeps_first(node: Slice) -> bool:
-    """Whether a slice is empty only if what it is taken of is: it takes the first items."""
-    stop = node.stop
-    is_some = stop is None or (isinstance(stop, Literal) and isinstance(stop.value, int) and stop.value > 0)
-    return node.start is None and node.step is None and is_some
 
 
 def _is_number(node: Expression) -> bool:

@@ -1,9 +1,12 @@
-"""What functions and methods of expressions do to labels: which give no text, keep presence, may fail.
+"""What functions, methods and slices do to labels: which give no text, keep presence, may fail.
 
-In: the name of a function. A function that is in no table may do anything with what it is given.
+In: the name of a function, or a slice. A function in no table may do anything with what it is given.
 """
 
 from __future__ import annotations
+
+from callsheet.ir.expr import Literal
+from callsheet.ir.expression import Slice
 
 SAME_BITS = frozenset({"failed", "is_empty", "not_empty"})
 """Functions that only test whether a value is there."""
@@ -34,3 +37,10 @@ SAME_ITEMS = frozenset({"list", "tuple", "reversed"})
 """Functions that give the items of a list."""
 PATTERNS = frozenset({"match", "find_all"})
 """Functions that take a pattern, and fail for one that is none."""
+
+
+def keeps_first(node: Slice) -> bool:
+    """Whether a slice is empty only if what it is taken of is: it takes the first items."""
+    stop = node.stop
+    is_some = stop is None or (isinstance(stop, Literal) and isinstance(stop.value, int) and stop.value > 0)
+    return node.start is None and node.step is None and is_some

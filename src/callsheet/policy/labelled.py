@@ -285,3 +285,9 @@ def with_fields(value: Labelled, made_of: Sequence[Labelled]) -> Labelled:
     if value.label == first.label.retold():
         return value._replace(fields=first.fields.each(Label.retold))
     return value._replace(fields=first.fields if value.label == first.label else None)
+
+
+def are_many(values: Sequence[Labelled]) -> bool:
+    """Whether values are too many, or composed of too much, to be told apart in a list or dict of them."""
+    shapes = map(one_shape, values)
+    return len(values) > MOST_ITEMS or sum(pieces_of(one) for one in shapes if one is not None) > MOST_PIECES

@@ -37,10 +37,8 @@ from callsheet.store.kept_calls import (
     Finished,
     Kept,
     KeptCalls,
-    as_kept,
     calls_of,
     content_of,
-    content_of_command,
     is_inside,
     segments_of,
     signatures,
@@ -65,11 +63,14 @@ def keeping(gateway: Gateway, kept: KeptCalls) -> Callable[[Carried], Coroutine[
 
 
 def settle_kept(folded: Folded, recorder: JournalRecorder, kept: KeptCalls) -> None:
-    """On resumption, give calls without an outcome the one that they keep: they have never been sent."""
+    """On resumption, give calls without an outcome what they keep: they have never been sent.
+
+    One that was told of its doubt is no such call: it left since, as was decided.
+    """
     for key, command in folded.in_doubt().items():
-        found = None if key in folded.asked else kept.take(content_of_command(command), key)
-        if found is not None and found.outcome is not None:
-            folded.feed(recorder.event(as_kept(found, key)))
+        outcome = None if key in folded.asked else kept.outcome_of(command)
+        if outcome is not None:
+            folded.feed(recorder.event(outcome))
 
 
 _MOST_CALLS = 1_000
@@ -276,9 +277,10 @@ class _Preview:
 
 
 def _failed_calls(history: ParentHistory) -> set[str]:
-    """What the statements say of which a call has failed."""
+    """What the statements say of which a call has failed, if only by a decision about it."""
     said = signatures(history.plan)
-    failed = {row.key for row in history.closed() if row.type is EventType.ERR and row.key is not None}
+    ways = {EventType.ERR, EventType.DECIDED}
+    failed = {row.key for row in history.closed() if row.type in ways and row.key is not None}
     return {said[step] for step in map(step_of, failed) if step in said}
 
 

@@ -21,7 +21,6 @@ from callsheet.machine import (
     CallTool,
     Cancelled,
     Decided,
-    Decision,
     Doubted,
     Event,
     Failed,
@@ -34,7 +33,7 @@ from callsheet.machine import (
     Succeeded,
 )
 from callsheet.machine.commands import Awaited
-from callsheet.machine.doubt import MOST_REDELIVERIES, may_redeliver, next_about
+from callsheet.machine.doubt import next_about, with_limit
 from callsheet.machine.machine import Observer
 from callsheet.machine.notes import Note
 from callsheet.runtime.asking import People
@@ -240,8 +239,8 @@ class JournalRecorder:
             if type(event) is Succeeded:  # as most are
                 self._note_value(event)
             else:
-                if type(event) is Decided and event.by and event.decision is Decision.RETRY:
-                    event = self._made_once_more(event)
+                if type(event) is Decided and self._folded is not None:
+                    event = with_limit(event, self._folded.machine.call(event.key))
                 self._note(event)
                 if type(event) is Doubted and self.verdict is not None and self._asks_about(event):
                     event = Decided(event.key, self.verdict)
@@ -255,13 +254,6 @@ class JournalRecorder:
                 raise
             self._note(event)
         return event
-
-    def _made_once_more(self, event: Decided) -> Event:
-        """That a call is made again for its probe; a doubt for a person if that was done often enough."""
-        attempt = None if self._folded is None else self._folded.machine.call(event.key)
-        if attempt is None or may_redeliver(attempt):
-            return event
-        return Doubted(event.key, f"it was made {MOST_REDELIVERIES + 1} times, and its probe finds nothing")
 
     def _asks_about(self, event: Doubted) -> bool:
         """Whether only a person can decide about a call that was in doubt in an earlier run."""

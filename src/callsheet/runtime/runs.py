@@ -63,6 +63,7 @@ from callsheet.store.start import Start
 if TYPE_CHECKING:
     from callsheet.store import kept_calls
     from callsheet.store import labels as label_store
+    from callsheet.store.kept_calls import KeptCalls
     from callsheet.store.labels import Noted
 else:
     kept_calls = deferred("callsheet.store.kept_calls")
@@ -315,8 +316,9 @@ async def resume_run(
                 ports = await stack.enter_async_context(ports_for(placed, plan))
                 other = amendments.policy(folded)
             _change(folded, recorder, amendments.limits, other)
-            if machine.result is None:
-                _settle_kept(journal, run_id, folded, recorder)
+            kept = await offload(lambda: kept_calls.kept_by(journal, run_id))
+            if machine.result is None and kept is not None:
+                _settle_kept(folded, recorder, kept)
             if machine.result is None:
                 settle_doubts(folded, recorder, amendments.in_doubt)
             if machine.result is not None:
@@ -334,11 +336,16 @@ async def resume_run(
             if is_stuck:
                 return record_waiting(writer, folded, journaled)
             options = JournalOptions(journal, writer, plan, people, offload, amendments.in_doubt)
-            return await _go_on(options, folded, ports, journaled, watch)
+            return await _go_on(options, folded, ports, journaled, watch, kept)
 
 
 async def _go_on(
-    options: JournalOptions, folded: Folded, ports: Ports, journaled: JournaledNotes, watch: Watch
+    options: JournalOptions,
+    folded: Folded,
+    ports: Ports,
+    journaled: JournaledNotes,
+    watch: Watch,
+    kept: KeptCalls | None,
 ) -> RunOutcome:
     """Carry out the open commands of a run, except for calls in doubt, and what follows."""
     journal, writer, plan, _, offload, _ = options
@@ -346,7 +353,6 @@ async def _go_on(
     commands = [remaining_command(folded, key) for key in folded.waiting if key not in doubtful]
     writer.know(ports.known)
     writer.set_status(RunStatus.RUNNING)
-    kept = await offload(lambda: kept_calls.kept_by(journal, writer.run_id))
     with gateway_of(journal, writer.run_id, folded, ports, kept) as gateway:
         await keep_notes(journal, writer.run_id, plan, gateway, offload)
         return await drive(options, folded, commands, gateway, journaled, watch)
@@ -372,10 +378,8 @@ def _change(
         folded.feed(recorder.event(Reopened()))
 
 
-def _settle_kept(journal: Journal, run_id: str, folded: Folded, recorder: JournalRecorder) -> None:
+def _settle_kept(folded: Folded, recorder: JournalRecorder, kept: KeptCalls) -> None:
     """Calls whose outcomes a run of an edited plan keeps are not in doubt, as they were never sent."""
-    if not folded.in_doubt() or (kept := kept_calls.kept_by(journal, run_id)) is None:
-        return
     from callsheet.runtime.kept_outcomes import settle_kept  # noqa: PLC0415 - only for edited plans
 
     settle_kept(folded, recorder, kept)

@@ -441,3 +441,24 @@ async def test_different_decisions_of_same_moment_are_reported(
             assert isinstance(outcome, CallsheetError)
             assert outcome.diagnostics[0].code == "JRN030"
     assert None in agreed
+
+
+async def test_call_that_its_probe_keeps_missing_waits_for_a_person(world: World) -> None:
+    sent = list[str]()
+
+    async def lose(args: dict[str, Any], context: CallContext) -> Any:
+        sent.append(context.key)
+        raise ToolFailed("the connection is gone", in_doubt=True)
+
+    async def finds_nothing(args: dict[str, Any], context: CallContext) -> Any:
+        return False
+
+    async with world.worker(Ports({"PUT": Route(lose, probe=finds_nothing)}.get)):
+        facts = {"PUT": ToolFacts(Effect.PROBE)}
+        run_id = await world.start('S1: @PUT () > $x\nS2: @RESPOND ("$x")', {}, facts)
+        (call,) = (await world.wait(run_id)).in_doubt
+        assert (call.step, len(sent)) == ("S1", 4)
+        await client.decide(world.temporal_run(run_id), ["S1"], TookPlace("put"))
+        outcome = await world.wait(run_id)
+    assert outcome.result is not None
+    assert outcome.result.response == "put"

@@ -39,6 +39,7 @@ from callsheet.machine import (
     ToolFacts,
     Verdict,
 )
+from callsheet.machine.doubt import call_of, with_limit
 from callsheet.machine.keys import MACHINE_VERSION
 from callsheet.runtime.answers import find_answer
 from callsheet.runtime.engines.temporal.call_rules import held_for
@@ -229,9 +230,10 @@ class PlanRun:
         """Feed events to the machine; returns the commands that follow."""
         commands: list[Command] = []
         self._arrived.clear()
-        for event in events:
+        for arrived in events:
             if self._machine.result is not None:
                 break
+            event = self._limited(arrived) if isinstance(arrived, Decided) else arrived
             if isinstance(event, _OF_CALLS) and not self._machine.is_open(event.key):
                 continue
             if isinstance(event, PlanCompiled):
@@ -244,6 +246,14 @@ class PlanRun:
             if isinstance(event, Doubted | Decided):
                 self._after_doubt(event)
         return commands
+
+    def _limited(self, event: Decided) -> Decided | Doubted:
+        """A decision; a doubt about its call where a probe would have that made once too often."""
+        attempt = self._machine.call(event.key)
+        limited = with_limit(event, attempt)
+        if attempt is not None and isinstance(limited, Doubted):
+            self._pending_work.doubted[event.key] = call_of(attempt)
+        return limited
 
     def _after_doubt(self, event: Doubted | Decided) -> None:
         """Count the doubts of a call; apply a decision that arrived before its doubt."""
