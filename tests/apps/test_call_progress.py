@@ -18,7 +18,7 @@ from tests import forked
 from callsheet.api.policies import load_policy
 from callsheet.apps.cli.progress.live import Heading, LiveDisplay, LiveGraph
 from callsheet.apps.cli.progress.progress import Display, Progress
-from callsheet.apps.operations.live_calls import shared_reports
+from callsheet.apps.operations.live_calls import LiveCalls, shared, shared_reports
 from callsheet.apps.operations.schema import schema_of
 from callsheet.apps.operations.watching import NoteRow
 from callsheet.frontends.dag import parse_dag
@@ -32,6 +32,7 @@ from callsheet.ports.calls import CallContext, CallProgress
 from callsheet.ports.timeouts import Slots
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.guard import Guard, GuardedGateway
+from callsheet.store.journal_paths import progress_of
 from callsheet.store.labels import LabelStore
 from json_forms import holds
 
@@ -210,6 +211,21 @@ def test_server_progress_is_seen_in_other_processes(with_slowpoke):
             assert (told["step"], told["total"]) == ("S1", 900)
             top.kill()
         run.kill()
+
+
+def test_reports_of_a_process_that_died_are_replaced_and_those_of_a_living_one_are_left(tmp_path):
+    journal, calls, late = tmp_path / "journal.db", LiveCalls(), LiveCalls()
+    file = progress_of(journal, "r")
+    file.parent.mkdir(parents=True)
+    file.write_text('[{"key": "S1", "done": 1, "total": 2, "message": "", "waits": false, "lines": []}]')
+    assert shared_reports(journal, "r")
+    with shared(calls, journal, "r"):
+        calls.began("S2")
+        assert (shared_reports(journal, "r"), file.stat().st_mode & 0o077) == ([], 0)
+        with shared(late, journal, "r"):
+            pass
+        assert file.exists()
+    assert not file.exists()
 
 
 def test_resume_shows_server_progress(with_slowpoke):

@@ -570,6 +570,32 @@ def test_small_model_writes_names_and_ids_are_looked_up_without_asking_again() -
     assert as_it_is.source.text.endswith(program)
 
 
+@pytest.mark.parametrize(
+    "program",
+    [
+        'async def main():\n    to = await address(name="Tom")\n    await mail(to=to, of=to)\n',
+        'async def main():\n    one = await person(name="Tom")\n    await mail(to=one["email"], of=one)\n',
+        'async def tell(to):\n    await mail(to=to, of="")\n\nasync def main():\n'
+        '    to = await person(name="Tom")\n    await tell(to["email"])\n',
+        'async def main():\n    await move(city="Paris")\n',
+    ],
+    ids=["the address itself", "a record that is meant", "an argument of the same name", "a city of others"],
+)
+def test_right_program_of_small_model_is_not_mended(program: str) -> None:
+    by_name = {"type": "object", "properties": {"name": TEXT}, "required": ["name"]}
+    found = {"type": "object", "properties": {"city": TEXT, "of": TEXT, "email": TEXT}}
+    tools = [
+        ToolSpec("ADDRESS", "address", "The email of somebody.", by_name, effect=Effect.READ),
+        ToolSpec("PERSON", "person", "Somebody.", by_name, effect=Effect.READ, result=found),
+        spec("mail", "Mail.", to={**TEXT, "format": "email"}, of={}),
+        spec("move", "Move.", city=TEXT),
+        spec("visit", "Visit.", city=TEXT),
+    ]
+    request = Request("Mail Tom about himself, and move to Paris.", tuple(tools))
+    draft = asyncio.run(compile_goal(request, Scripted([program], strength=Strength.SMALL), lambda _: ()))
+    assert draft.source.text.endswith(program)
+
+
 def test_plan_that_calls_nothing_is_told() -> None:
     draft = drafted(Scripted(['async def main():\n    return "It does not rain."\n']))
     assert draft.plan is not None

@@ -289,14 +289,15 @@ def test_delivery_starts_once_although_server_is_killed_and_command_sends_it(pro
     command = [sys.executable, "-m", "callsheet", "serve", "--port", str(port), "--token-file", "token"]
     command += ["--journal", "journal.db", "--json"]
 
-    def send() -> dict[str, Any]:
+    def send(expected: int = 0) -> dict[str, Any]:
         address = f"http://127.0.0.1:{port}"
         done = CliRunner().invoke(
             main, ["webhooks", "send", "note", "body.json", "--to", address, "--id", "m1", "--json"]
         )
-        assert done.exit_code == 0, done.output
+        assert done.exit_code == expected, done.output
         return json.loads(done.stdout)
 
+    assert "is `callsheet serve` running" in send(2)["diagnostics"][0]["message"]
     server = forked.Popen(command, cwd=project, stdout=subprocess.PIPE)
     try:
         assert server.stdout is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import click
 
@@ -131,12 +131,16 @@ def send(name: str, file: BinaryIO, address: str, id_: str | None, as_json: bool
     try:
         answer = httpx2.post(url, content=body, headers=headers, timeout=60, follow_redirects=False)
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        to_stderr(f"{url} does not answer ({type(error).__name__}); is `callsheet serve` running there?")
-        return Exit.FAILED
+        why = type(error).__name__
+        message = f"{url} does not answer ({why}); is `callsheet serve` running there?"
+        raise click.UsageError(message) from None
     try:
-        said: dict[str, Any] = answer.json()
+        parsed: Any = answer.json()
     except ValueError:
-        said = {"detail": f"{url} answered {answer.status_code}, and is no callsheet server"}
+        parsed = None
+    said = cast("dict[str, Any]", parsed) if isinstance(parsed, dict) else {}
+    if not {"code", "run_id"} & {*said}:
+        raise click.UsageError(f"{url} answered {answer.status_code}, and is no callsheet server")
     if as_json:
         print_json({"http_status": answer.status_code, **said})
     elif answer.status_code >= 300:

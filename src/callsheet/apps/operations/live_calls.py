@@ -43,6 +43,8 @@ class LiveCalls:
         self.version = 0
         self.changed: Callable[[], None] = lambda: None
         """Called after each change, from any thread."""
+        self.replaces = False
+        """Whether the first call counts as a change: it replaces what a process left behind that died."""
         self._mutex = Lock()
         self._open: set[str] = set()
         self._latest: dict[str, CallProgress] = {}
@@ -53,6 +55,9 @@ class LiveCalls:
         self._open.add(key)
         if key in self._latest:
             self._forget(key)
+        elif self.replaces:
+            self.replaces = False
+            self.changed()
 
     def queued(self, key: str) -> None:
         """A call waits for others of its tool."""
@@ -139,8 +144,9 @@ def shared(calls: LiveCalls, journal: Path, run_id: str) -> Generator[None]:
 
     What cannot be written is not shown there: nothing in the run depends on it.
     """
-    file = _ReportFile(progress_of(journal, run_id), calls)
-    calls.changed = file.changed
+    path = progress_of(journal, run_id)
+    file = _ReportFile(path, calls)
+    calls.changed, calls.replaces = file.changed, path.exists()
     try:
         yield
     finally:
@@ -173,13 +179,14 @@ class _ReportFile:
             self._write()
 
     def close(self) -> None:
-        """Remove the file."""
+        """Remove the file, unless it is that of another process, which executes the run."""
         with self._mutex:
             self._is_closed = True
             if self._timer is not None:
                 self._timer.cancel()
-            with suppress(OSError):
-                self._path.unlink()
+            if self._written > float("-inf"):
+                with suppress(OSError):
+                    self._path.unlink()
 
     def _late(self) -> None:
         with self._mutex:

@@ -274,11 +274,21 @@ def with_fields(program: str, taken: Mapping[tuple[str, str, str], str]) -> str:
     return f"{ast.unparse(ast.fix_missing_locations(tree))}\n"
 
 
+def times_set(every: Iterable[ast.AST]) -> Counter[str]:
+    """How often each variable is set in a program; the argument of a function is set there."""
+    times: Counter[str] = Counter()
+    for one in every:
+        match one:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+                times[name] += 1
+            case _:
+                pass
+    return times
+
+
 def _constants(tree: ast.Module) -> dict[str, str]:
     """The variables that are set once, to a text."""
-    times = Counter(
-        one.id for one in ast.walk(tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
-    )
+    times = times_set(ast.walk(tree))
     found: dict[str, str] = {}
     for one in ast.walk(tree):
         match one:

@@ -1,8 +1,8 @@
 """Where the value of an argument that identifies a thing comes from: the tools that tell it.
 
 Pure. In: the declarations of the tools. Out: for an argument, which tools are called to find its value, and
-where in their result it stands, as far as their schemas say so. The stubs tell it to the model beforehand,
-and the review names it where a plan has a phrase in place of an id.
+where in their result it stands, as far as their schemas say so. The review names it where a plan has a
+phrase in place of an id.
 """
 
 from __future__ import annotations
@@ -62,11 +62,15 @@ def address_kind(spec: ToolSpec, argument: str) -> AddressKind | None:
 
 
 class Origin(NamedTuple):
-    """A tool that tells a value, and where in its result the value stands, empty if it does not say."""
+    """A tool that tells a value, and where in its result the value stands, empty if it does not say.
+
+    `is_guess` says that nothing declares the place: the result may as well be the value itself.
+    """
 
     tool: str
     place: str = ""
     takes_nothing: bool = False
+    is_guess: bool = False
 
     @property
     def field(self) -> str:
@@ -114,8 +118,13 @@ class Origins:
         These are arguments called `id`, `..._id`, `sku` or `..._no`, and those that tools take under the
         name of a field by which another one begins what it tells of a thing.
         """
-        is_named = _ID.search(argument) is not None or _NUMBER.search(argument) is not None
-        return is_named or argument in self._keys
+        return _names_id(argument) or argument in self._keys
+
+    def takes_id(self, called: ToolSpec, argument: str) -> bool:
+        """Whether an argument takes an id or an address by its name, and no record by its schema."""
+        type_ = table(table(called.parameters.get("properties")).get(argument)).get("type")
+        is_named = _names_id(argument) or address_kind(called, argument) is not None
+        return is_named and type_ in (None, "string", "integer", "number")
 
     def of(self, called: ToolSpec, argument: str) -> list[Origin]:
         """The tools that read and do not take this argument themselves, nearest by the words of their names.
@@ -143,11 +152,12 @@ class Origins:
     def by_name(self, called: ToolSpec, argument: str) -> tuple[Origin, str] | None:
         """The only tool that finds one thing for this argument by one text, and the name of that text.
 
-        None if there are several, and if the place in the result is not known.
+        None if there are several, if the place in the result is not known, and if only the fields of results
+        say that the argument identifies: a city may be that of a trip, and is none.
         """
         found = [
             (origin, name)
-            for origin in self.of(called, argument)
+            for origin in (self.of(called, argument) if self.takes_id(called, argument) else ())
             if origin.field and (name := self._texts.get(origin.tool)) is not None
         ]
         return found[0] if len(found) == 1 else None
@@ -157,8 +167,10 @@ class Origins:
             place = None if noun in spec.parameter_names else _place(spec, noun)
             is_said = noun in re.findall(r"\w+", spec.description.casefold())
             if place is not None and place.text is not None and (place.is_named or is_said):
-                text = place.text or f' as "{noun}"'
-                yield Origin(function_name(spec.name), text, not spec.parameter_names)
+                is_text = spec.result.get("type") == "string"
+                text = place.text or ("" if is_text else f' as "{noun}"')
+                is_guess = not place.text
+                yield Origin(function_name(spec.name), text, not spec.parameter_names, is_guess)
 
     def _telling(self, argument: str) -> _Tellers:
         """What is the same for every tool that takes an argument."""
@@ -221,6 +233,10 @@ def _place(spec: ToolSpec, argument: str) -> _Place:
         return _Place(None)
     place = f'{"[0]" if inner else ""}["{own[0]}"]' if is_declared else f' as "{own[0]}"'
     return _Place(place, bool(named))
+
+
+def _names_id(argument: str) -> bool:
+    return _ID.search(argument) is not None or _NUMBER.search(argument) is not None
 
 
 def _only_text(spec: ToolSpec) -> str:

@@ -16,6 +16,7 @@ from callsheet.authoring.compiler.answers import (
     Lookup,
     nodes_of,
     program_in,
+    times_set,
     with_fields,
     with_imports,
     with_lookups,
@@ -108,18 +109,20 @@ def _mended(program: str, request: Request) -> tuple[str, tuple[Diagnostic, ...]
         else:
             continue
         hints[message] = Diagnostic("CMP010", Severity.HINT, message, help=None)
-    taken = dict(_whole(result.plan.tree, request, origins))
+    taken = dict(_whole(result.plan.tree, request, origins, times_set(nodes_of(program))))
     for (_, argument, _), field in taken.items():
         message = f"{argument} takes the field {field} of what is found, and not the whole"
         hints[message] = Diagnostic("CMP010", Severity.HINT, message, help=None)
     return with_fields(with_lookups(program, sought), taken), tuple(hints.values())
 
 
-def _whole(tree: Tree, request: Request, origins: Origins) -> Iterator[tuple[tuple[str, str, str], str]]:
+def _whole(
+    tree: Tree, request: Request, origins: Origins, times_set: Mapping[str, int]
+) -> Iterator[tuple[tuple[str, str, str], str]]:
     """The records that are passed on whole where a tool takes an id or an address, and the field that has it.
 
-    Each with the tool, the argument and what is passed, by the names that programs know: the variable, or the
-    tool that is awaited there.
+    Each with the tool, the argument and what is passed, by the names that programs know: a variable that the
+    program sets once, or the tool that is awaited there.
     """
     specs = {spec.name: spec for spec in request.tools}
     every = [*all_statements(tree)]
@@ -127,15 +130,17 @@ def _whole(tree: Tree, request: Request, origins: Origins) -> Iterator[tuple[tup
     results = {
         one.into.name: function_name(one.tool)
         for one in every
-        if isinstance(one, Act) and one.into is not None and times[one.into.name] == 1
+        if isinstance(one, Act) and one.into is not None
+        if times[one.into.name] == 1 and times_set.get(one.into.name, 0) < 2
     }
     for act in acts(tree):
         for argument, value in act.named if act.tool in specs else ():
-            if isinstance(value, Variable) and value.name in results:
-                for origin in origins.of(specs[act.tool], argument):
-                    if origin.field and origin.tool == results[value.name]:
-                        for passed in (value.name, f"{origin.tool}()"):
-                            yield (function_name(act.tool), argument, passed), origin.field
+            spec = specs[act.tool]
+            if isinstance(value, Variable) and value.name in results and origins.takes_id(spec, argument):
+                for origin in origins.of(spec, argument):
+                    if origin.field and not origin.is_guess and origin.tool == results[value.name]:
+                        passed = value.name if value.name in times_set else f"{origin.tool}()"
+                        yield (function_name(act.tool), argument, passed), origin.field
 
 
 def _names_of(request: Request) -> frozenset[str]:

@@ -38,8 +38,19 @@ from callsheet.ir import (
     Value,
 )
 from callsheet.ir.expr import names_in
-from callsheet.ir.expression import Display, Expression, Mapping, Text, Variable, nodes
-from callsheet.ir.tree import Act, Let, Say, Tree, acts, all_statements, operands, variables_set
+from callsheet.ir.expression import Display, Expression, Index, Mapping, Text, Variable, nodes
+from callsheet.ir.tree import (
+    Act,
+    Foreach,
+    Let,
+    Say,
+    Tree,
+    Word,
+    acts,
+    all_statements,
+    operands,
+    variables_set,
+)
 from callsheet.ports.models.prompts import one_line
 from callsheet.ports.tools import ToolSpec
 
@@ -47,6 +58,8 @@ PART = lazy.pattern(r"[^\s,;()\[\]{}<>\"']+")
 _DIGITS = lazy.pattern(r"\d{1,9}", re.ASCII)
 _NUMBERS = lazy.pattern(r"\d+(?:\.\d+)?", re.ASCII)
 _THOUSANDS = lazy.pattern(r"(?<=\d),(?=\d{3})", re.ASCII)
+_LISTED = lazy.pattern(r"(?:(?<=\s)|\A)\(?\d{1,2}[.)]\s")
+"""What numbers the parts of a goal that begins with 1."""
 _TIMES = lazy.pattern(r"(?:\d{4}-\d\d-\d\d)?(?:(?:^|T)\d\d?:\d\d(?::\d\d)?)?", re.ASCII)
 """A date, a time of day, or both."""
 _QUOTED = lazy.pattern(r'"([^"\n{}]+)"')
@@ -143,7 +156,7 @@ def doubtful(
             wanted = ""
             if kind is not None and text and not kind.has.search(text):
                 wanted = kind.about
-            elif is_id and (not _stands(text, texts) or (found and text.isalpha() and not text.isupper())):
+            elif is_id and (not _stands(text, texts) or (found and _is_name(text, spec, name, origins, own))):
                 wanted = "an id"
             if wanted:
                 first = " or ".join(map(str, found)) or "call a tool that finds it"
@@ -160,7 +173,8 @@ def doubtful(
 def left_out(tree: Tree, goal: str) -> Iterator[Diagnostic]:
     """CMP016 for each part of a goal with a digit that no call, condition or value of the plan has.
 
-    Answers do not count. A number may have become a part of a date, an hour of the afternoon or a factor.
+    The texts of answers do not count, nor does what numbers the lines of a goal. A number may have become a
+    part of a date, an hour of the afternoon, a factor, a smaller unit, a place in a list or its length.
 
     >>> from callsheet.frontends.python import read_python
     >>> plan = read_python('async def main(): await pay(to="R-7", amount=3 * 1.1, at="15:00")').plan
@@ -168,13 +182,14 @@ def left_out(tree: Tree, goal: str) -> Iterator[Diagnostic]:
     []
     >>> [one.message for one in left_out(plan.tree, "Pay R-7 for 25 days.")]
     ['the goal says 25, and no call or condition of the plan has it']
+    >>> plan = read_python("async def main():\\n    return (await f())[:5]").plan
+    >>> list(left_out(plan.tree, "1. Read.\\n2. Tell the first 5."))
+    []
     """
-    every = [*all_statements(tree)]
-    answers = {id(value) for one in every if isinstance(one, Say) for value in one.values}
-    wholes = [whole for one in every for whole in operands(one) if id(whole) not in answers]
-    found = [node.value for whole in wholes for node in nodes(whole) if isinstance(node, Literal)]
-    texts = plain(" ".join(map(str, found)))
-    numbers = {float(each) for one in found for each in _NUMBERS.findall(str(one))}
+    found = [*map(str, _said_in(tree))]
+    texts = plain(" ".join(found))
+    numbers = {float(each) for one in found for each in _NUMBERS.findall(one)}
+    goal = _LISTED.sub(" ", goal) if _LISTED.match(goal.lstrip()) else goal
     for part in dict.fromkeys(PART.findall(_THOUSANDS.sub("", goal))):
         shown = part.strip(".:!?")
         stated = [float(each) for each in _NUMBERS.findall(shown)]
@@ -187,9 +202,29 @@ def left_out(tree: Tree, goal: str) -> Iterator[Diagnostic]:
             )
 
 
+def _said_in(tree: Tree) -> Iterator[object]:
+    """The literals of a plan, but for the texts of its answers, with places counted from 1, and lengths."""
+    for one in all_statements(tree):
+        is_answer = isinstance(one, Say) and one.word in (Word.RESPOND, Word.TERMINATE, Word.FAIL, Word.NOTE)
+        if isinstance(one, Foreach):
+            yield one.most
+        for node in (node for whole in operands(one) for node in nodes(whole)):
+            match node:
+                case Literal(value=value) if not (is_answer and isinstance(value, str)):
+                    yield value
+                case Text(parts=parts) if not is_answer:
+                    yield from (part for part in parts if isinstance(part, str))
+                case Index(index=Literal(value=int() as place)):
+                    yield place + 1
+                case Display(items=items):
+                    yield len(items)
+                case _:
+                    pass
+
+
 def _ways(number: float) -> Iterator[float]:
-    """What a number of a goal may have become: itself, an hour of the afternoon, a share, a factor."""
-    yield from (number, number + 12, number / 100)
+    """What a number of a goal may have become: see `left_out`."""
+    yield from (number, number + 12, number / 100, number * 60, number * 3_600, number * 100, number * 1_000)
     yield from (round(1 + number / 100, 6), round(1 - number / 100, 6))
 
 
@@ -207,6 +242,13 @@ def _is_several(text: str, told: str) -> bool:
         and text.casefold() not in told
         and all(one and one.casefold() in told for one in parts)
     )
+
+
+def _is_name(text: str, spec: ToolSpec, argument: str, origins: Origins, told: str) -> bool:
+    """Whether a word that was told names a thing and is not its id: `rex`, and Rex for a `pet_id`."""
+    if not text.isalpha() or re.search(rf"\bids?\b\W{{0,3}}{re.escape(text)}\b", told, re.IGNORECASE):
+        return False
+    return text.islower() or (origins.takes_id(spec, argument) and not text.isupper())
 
 
 def _begins_a_word(text: str, told: str) -> bool:
@@ -253,9 +295,11 @@ def _stands(text: str, told: str) -> bool:
 
 
 def _set_once(tree: Tree) -> dict[str, Literal]:
-    """The constants: variables that are set once, to a literal."""
+    """The constants: variables that are set once, to a literal, and are no argument or item elsewhere."""
     every = list(all_statements(tree))
     times = Counter(name for one in every for name in variables_set(one))
+    times.update(one.name for plan in tree.plans for one in plan.inputs)
+    times.update(one.var for one in every if isinstance(one, Foreach))
     lets = (one for one in every if isinstance(one, Let) and times[one.name] == 1)
     return {one.name: one.value for one in lets if isinstance(one.value, Literal)}
 
