@@ -127,7 +127,7 @@ class Adapter:
             except _Refused as refused:
                 self._channel.refuse(request, str(refused))
                 continue
-            except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
+            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
                 self._channel.refuse(request, f"{request.command} is not as the protocol says: {error!r}")
                 continue
             self._channel.respond(request, body)
@@ -332,7 +332,7 @@ class Adapter:
 
     def scopes(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The variables of a frame."""
-        level = self._level(given)
+        level = self._levels(given)[0]
         reference = self._reference(level)
         return {"scopes": [{"name": level.name, "variablesReference": reference, "expensive": False}]}
 
@@ -386,9 +386,9 @@ class Adapter:
                 raise _Refused("questions are answered in the debug console only")
             return {"result": self._answered(text), "variablesReference": 0}
         stop, debugger = self._at_stop()
-        first = max(0, int(given.get("frameId") or 1) - 1)
+        levels = self._levels(given) if given.get("frameId") else stop.levels
         try:
-            value = debugger.value(stop.levels[first:], text)
+            value = debugger.value(levels, text)
         except NotEvaluated as error:
             raise _Refused(str(error)) from None
         shown = self._shown(value)
@@ -448,12 +448,13 @@ class Adapter:
             raise _Refused("the run is not stopped")
         return self._stop, self._debugger
 
-    def _level(self, given: Mapping[str, Any]) -> Level:
+    def _levels(self, given: Mapping[str, Any]) -> tuple[Level, ...]:
+        """The level of a frame, and those around it."""
         stop, _ = self._at_stop()
         number = int(given["frameId"])
         if not 0 < number <= len(stop.levels):
             raise _Refused("this frame was of an earlier stop")
-        return stop.levels[number - 1]
+        return stop.levels[number - 1 :]
 
 
 def _resolve(future: asyncio.Future[Any], value: Any) -> None:
