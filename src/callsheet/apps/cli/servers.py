@@ -430,7 +430,7 @@ def dap() -> int:
             if wanted.folder:
                 os.chdir(wanted.folder)
         except (OSError, ValueError) as error:
-            to_stderr(f"the folder {wanted.folder!r} or env of the launch configuration: {error}")
+            to_stderr(f"cwd or env of the launch configuration cannot be used: {error}")
             status = Exit.WRONG
         else:
             try:

@@ -230,7 +230,9 @@ class Adapter:
         program = given.get("program")
         if not isinstance(program, str) or not program:
             raise _Refused('the launch configuration needs "program": the file of a plan')
-        inputs, options, added = given.get("inputs") or {}, given.get("args") or [], given.get("env") or {}
+        inputs: object = given.get("inputs") or {}
+        options: object = given.get("args") or []
+        added: object = given.get("env") or {}
         if not (isinstance(inputs, dict) and isinstance(options, list) and isinstance(added, dict)):
             raise _Refused('in the launch configuration "inputs" and "env" are objects, and "args" is a list')
         line = ["run", program, *map(str, cast("list[Any]", options))]
