@@ -264,13 +264,12 @@ def test_run_that_editor_leaves_can_be_resumed(machine, editor) -> None:
     assert machine("resume", "r1").stdout.splitlines()[-1] == "[3, 6]"
 
 
-def test_secrets_are_shown_nowhere_and_several_questions_are_told_apart(machine, editor, monkeypatch) -> None:
-    monkeypatch.setenv("TOKEN", "very-secret-12345")
-    lines = ["LET $xs = [1, 2]", "?FOREACH ($x IN $xs) TOGETHER {", "  @NOTE (line=$x)", "}"]
+def test_secrets_are_shown_nowhere_and_several_questions_are_told_apart(machine, editor) -> None:
+    lines = ['LET $xs = ["a", "b"]', "?FOREACH ($x IN $xs) TOGETHER {", "  @NOTE (line=$x)", "}"]
     plan = machine.write("p.ltp", "\n".join(["# ltp: 2", "INPUT $token: str", *lines, ""]))
     options = ("--secret", "token=env:TOKEN", "--approve", "NOTE")
     point = {"line": 3, "logMessage": "{$token} {$token[0:4]} {int($token)}"}
-    editor.launch(plan, *options, breakpoints=[point, {"line": 4}])
+    editor.launch(plan, *options, breakpoints=[point, {"line": 4}], env={"TOKEN": "very-secret-12345"})
     assert editor.stop()[0] == "breakpoint"
     assert editor.variables()["$token"] == "[secret]"
     assert editor.get("evaluate", expression="$token[5:]", frameId=1)["result"] == "et]"
