@@ -114,10 +114,15 @@ class Adapter:
         self._is_over.wait(patience)
 
     def _serve(self) -> None:
+        try:
+            self._answer_requests()
+        finally:
+            self._leave()
+
+    def _answer_requests(self) -> None:
         while not self._is_over.is_set():
             request = self._channel.receive()
             if request is None:
-                self._leave()
                 return
             handle = _HANDLERS.get(request.command)
             try:
