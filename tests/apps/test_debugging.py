@@ -240,12 +240,15 @@ def test_questions_are_answered_in_editor_and_labels_are_shown(machine, editor) 
     editor.launch(plan, *options, breakpoints=[{"line": 4}])
     assert editor.stop() == ("breakpoint", [(4, "plan")])
     assert editor.variables()["$said"] == "ann   [U/pub]"
+    assert not editor.ask("evaluate", expression="1", frameId=9)["success"]
     assert not editor.ask("evaluate", expression=":approve")["success"]
     editor.get("continue", threadId=1)
     asked = editor.event("callsheet/asked")
     assert asked["kind"] == "approval"
     wrong = editor.ask("evaluate", expression=":answer 3")
     assert "approved or denied" in wrong["message"]
+    watched = editor.ask("evaluate", expression=":approve", context="watch")
+    assert "in the debug console only" in watched["message"]
     assert editor.get("callsheet/answer", key=asked["key"], line=":approve")["told"].endswith("approve")
     assert editor.end() == 0
     bodies = [event["body"] for event in map(json.loads, machine("tail", "r1", "--json").stdout.splitlines())]
@@ -259,6 +262,26 @@ def test_run_that_editor_leaves_can_be_resumed(machine, editor) -> None:
     assert editor.end() == 130
     assert "continue with: callsheet resume r1" in "".join(editor.output)
     assert machine("resume", "r1").stdout.splitlines()[-1] == "[3, 6]"
+
+
+def test_secrets_are_shown_nowhere_and_several_questions_are_told_apart(machine, editor) -> None:
+    lines = ['LET $xs = ["a", "b"]', "?FOREACH ($x IN $xs) TOGETHER {", "  @NOTE (line=$x)", "}"]
+    plan = machine.write("p.ltp", "\n".join(["# ltp: 2", "INPUT $token: str", *lines, ""]))
+    options = ("--secret", "token=env:TOKEN", "--approve", "NOTE")
+    point = {"line": 3, "logMessage": "{$token} {$token[0:4]} {int($token)}"}
+    editor.launch(plan, *options, breakpoints=[point, {"line": 4}], env={"TOKEN": "very-secret-12345"})
+    assert editor.stop()[0] == "breakpoint"
+    assert editor.variables()["$token"] == "[secret]"
+    assert editor.get("evaluate", expression="$token[5:]", frameId=1)["result"] == "et]"
+    editor.get("continue", threadId=1)
+    keys = [editor.event("callsheet/asked")["key"] for _ in range(2)]
+    assert keys[0] in editor.ask("evaluate", expression=":approve")["message"]
+    for key, word in zip(keys, ("approve", "deny"), strict=True):
+        assert editor.get("evaluate", expression=f":{word} {key}")["result"] == f"{key}: {word}"
+    assert editor.stop()[0] == "exception"
+    editor.get("continue", threadId=1)
+    assert editor.end() == 1
+    assert "very" not in "".join(editor.output)
 
 
 def test_terminal_steps_through_run(machine) -> None:

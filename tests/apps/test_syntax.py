@@ -7,6 +7,22 @@ import pytest
 MICRO = 'add 1 2 > n:int\nrespond "The sum is" n\n'.replace("add ", "@add ")
 LTP = '# ltp: 1\nPLAN_START\nS1: @ADD (1, 2) > $n:int\nS2: @RESPOND ("The sum is", $n)\nPLAN_END\n'
 TOOLS = ("--tools", "tools.py")
+BLOCKS = """\
+# ltp: 2
+INPUT $xs: list[int]
+PLAN twice ($n: int) -> int {
+  RETURN ($n * 2)
+}
+S1: ?FOREACH ($x IN $xs) {
+  ?IF ($x > 1) {
+    S2: CALL twice (n=$x) > $y
+    YIELD ($y)
+  } ELSE {
+    YIELD (0)
+  }
+} > $ys
+@RESPOND ($ys)
+"""
 
 
 def test_micro_plan_runs(machine):
@@ -20,6 +36,23 @@ def test_check_and_graph_detect_syntax_by_suffix_or_content(machine, name):
     machine.write(name, MICRO)
     assert machine("check", name, *TOOLS).stdout == f"{name}: ok, 2 steps\n"
     assert "@ADD (1, 2) > $n:int" in machine("graph", name).stdout
+
+
+def test_graph_of_blocks_is_an_outline(machine):
+    """Inputs and sub-plans first; each block one deeper, further ones behind a line of their own."""
+    machine.write("p.ltp", BLOCKS)
+    assert machine("graph", "p.ltp").stdout.splitlines() == [
+        "  INPUT $xs",
+        "  PLAN twice ($n)",
+        "  │  RETURN ($n * 2)",
+        "○ S1: ?FOREACH ($x IN $xs) > $ys",
+        "  │  ?IF ($x > 1)",
+        "○ │  │  S2: CALL twice (n=$x) > $y",
+        "  │  │  YIELD ($y)",
+        "  │  ELSE",
+        "  │  │  YIELD (0)",
+        "  @RESPOND ($ys)",
+    ]
 
 
 def test_stdin_syntax_is_detected(machine):

@@ -174,7 +174,17 @@ def test_state_contains_every_field_of_machine() -> None:
     while there is a state.
     """
     fields = {name for name, found in vars(Run).items() if isdatadescriptor(found)}
-    follows = {"observer", "limits", "program", "gated", "result", "units_left", "is_paused", "unfilled"}
+    follows = {
+        "observer",
+        "limits",
+        "program",
+        "gated",
+        "result",
+        "units_left",
+        "is_paused",
+        "unfilled",
+        "held",
+    }
     bench = Bench("S1: @READ (1)")
     other = Machine(bench.machine.program)
     before = {name: getattr(other, name) for name in fields}

@@ -178,6 +178,20 @@ def _of(text: str, policy: Policy | None = None) -> Machine:
     return Machine(compile_plan(plan, {**FACTS, **OWN_FACTS}), LIMITS, enforcement=enforcement)
 
 
+def test_what_a_refusal_withdraws_is_not_counted_in_slices_either() -> None:
+    text = "# ltp: 2\n@READ (x=1) > $p\n@PARALLEL {\n  @READ (x=2) > $k\n  @WRITE (x=$p) > $w\n}\n"
+    ends = []
+    for units in (1, 1_000):
+        machine = _of(text, POLICY)
+        commands = machine.feed(Started({}), units)
+        while machine.result is None:
+            key = None if machine.is_paused else commands[0].key
+            commands += machine.go_on(units) if key is None else machine.feed(Succeeded(key, "v"), units)
+        ends.append(machine.result)
+    assert ends[0] == ends[1]
+    assert ends[0].usage.calls_by_tool["READ"] == 1
+
+
 def test_what_an_earlier_policy_said_of_the_plan_counts_after_a_restore() -> None:
     policy = Policy(
         tools={

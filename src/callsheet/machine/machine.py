@@ -156,12 +156,12 @@ def _edited(run: Run, event: Edited, out: list[Command]) -> None:
 def refuse(run: Run, refused: RefusedByPolicy, out: list[Command]) -> None:
     """End the run because its policy objects; the commands of this event are withdrawn and never issued."""
     objection = refused.refusal
-    for command in out:
+    for command in (*run.held, *out):
         attempt = None if isinstance(command, Finish) else run.call(command.key)
         if attempt is not None:
             give_back(run, attempt)
     out.clear()
-    run.is_paused, run.unfilled = False, None
+    run.is_paused, run.unfilled, run.held = False, None, []
     why = objection.describe()
     end = End(Status.REFUSED, why, error=why, ended_at=objection.step or None)
     _break_off(run, end, out, objection)
@@ -258,6 +258,8 @@ class Machine(Run):
         if self.ahead is not None:
             self.ahead.arrive(event)
             self._run_ahead(out, since)
+        if self.is_paused:
+            self.held = out[since:]
         return out
 
     def go_on(self, units: int = ALL) -> list[Command]:
@@ -270,6 +272,10 @@ class Machine(Run):
             refuse(self, refused, out)
         if self.ahead is not None:
             self._run_ahead(out, 0)
+        if self.is_paused:
+            self.held += out
+        elif self.held:
+            self.held = []
         return out
 
     def _run_ahead(self, out: list[Command], since: int) -> None:

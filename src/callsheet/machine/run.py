@@ -118,7 +118,7 @@ class Run:
     `planning` is the open request for a new plan after a graph failed; `plans_asked` counts such requests.
 
     Pauses: `units_left` is how many steps and items may still be done before a pause, `unfilled` the FOREACH
-    that a pause interrupted.
+    that a pause interrupted, `held` the commands issued since the event, which leave after the last pause.
 
     Control: `is_free` says that no approval rule applies to any step (`gated` has the steps with one).
     `ahead` holds calls issued before their turn, None if none can be. `monitor` enforces the policy, None
@@ -138,6 +138,7 @@ class Run:
         "gated",
         "generation",
         "group",
+        "held",
         "inner",
         "is_free",
         "is_paused",
@@ -190,6 +191,7 @@ class Run:
         self.is_paused = False
         """Whether work is left to do before the next event."""
         self.unfilled: Frame | None = None
+        self.held: list[Command] = []
         self.edits: Mapping[str, JSON] | None = None
         self.monitor: Monitor | None = None
         if enforcement is not None:

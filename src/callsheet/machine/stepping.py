@@ -191,10 +191,13 @@ class NotEvaluated(Exception):
     """An expression that has no value where it was asked for, and why."""
 
 
-def evaluate(levels: tuple[Level, ...], text: str, now: datetime) -> tuple[Any, frozenset[str]]:
+def evaluate(
+    levels: tuple[Level, ...], text: str, now: datetime, read: Callable[[Any], Any] = lambda value: value
+) -> tuple[Any, frozenset[str]]:
     """The value of an expression of the language at a level, as JSON data, and the variables it was made of.
 
-    The levels are that one and those around it. Variables may be written without `$`. Raises NotEvaluated.
+    The levels are that one and those around it; `read` gives what a variable counts as. Variables may be
+    written without `$`. Raises NotEvaluated.
     """
     seen = _visible(levels)
     try:
@@ -204,7 +207,7 @@ def evaluate(levels: tuple[Level, ...], text: str, now: datetime) -> tuple[Any, 
         if unknown:
             raise NotEvaluated(f"there is no ${unknown[0]} here")
         compiled = compile_expression(node, names.index)
-        value = compiled([seen[name] for name in names], Environment(levels[0].now or now))
+        value = compiled([read(seen[name]) for name in names], Environment(levels[0].now or now))
     except NotAnExpression as error:
         raise NotEvaluated(error.message) from None
     except ExpressionFailed as failed:

@@ -34,6 +34,14 @@ def can_redraw(stream: TextIO | None) -> bool:
     return is_terminal(stream) and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
 
 
+def reserve_stdin() -> int:
+    """Return a descriptor of standard input for the protocol; other code, such as a tool, finds it empty."""
+    own, nowhere = os.dup(0), os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nowhere, 0)
+    os.close(nowhere)
+    return own
+
+
 def reserve_stdout() -> BinaryIO:
     """Return standard output as a stream for the protocol, and redirect it for all other code.
 

@@ -381,6 +381,8 @@ def _face(arguments: RunArguments, temporal: TemporalSettings | None) -> Face | 
     if arguments.recording.no_journal:
         raise click.UsageError("a run that is stopped must be in the journal: remove --no-journal")
     if adapter is not None:
+        if start.steps or start.breaks:
+            raise click.UsageError("an editor says where the run stops: remove --step and --break")
         return adapter
     if not is_terminal(sys.stdin):
         raise click.UsageError(

@@ -17,7 +17,7 @@ from callsheet.apps.cli import journals, options, run_options
 from callsheet.apps.cli.arguments import parse_variables
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.options import FiniteRange
-from callsheet.apps.cli.output import print_json, print_text, reserve_stdout, to_stderr
+from callsheet.apps.cli.output import print_json, print_text, reserve_stdin, reserve_stdout, to_stderr
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
@@ -414,7 +414,7 @@ def dap() -> int:
 
     if sys.stdin is None or sys.stdout is None or sys.stdin.isatty():
         raise click.UsageError("an editor must start this command; in a terminal: callsheet run PLAN --step")
-    channel = Channel(sys.stdin.fileno(), reserve_stdout())
+    channel = Channel(reserve_stdin(), reserve_stdout())
     adapter = Adapter(channel)
     adapter.begin()
     wanted = adapter.launched()
@@ -425,16 +425,18 @@ def dap() -> int:
         redirect_stdout(output_stream(channel, "stdout")),
         redirect_stderr(output_stream(channel, "console")),
     ):
-        os.environ.update(wanted.environment)
         try:
+            os.environ.update(wanted.environment)
             if wanted.folder:
                 os.chdir(wanted.folder)
-            main.main(list(wanted.line), obj=adapter)
-        except SystemExit as ended:
-            status = ended.code
-        except OSError as error:
-            to_stderr(f"the folder {wanted.folder} cannot be entered: {error.strerror or error}")
+        except (OSError, ValueError) as error:
+            to_stderr(f"cwd or env of the launch configuration cannot be used: {error}")
             status = Exit.WRONG
+        else:
+            try:
+                main.main(list(wanted.line), obj=adapter)
+            except SystemExit as ended:
+                status = ended.code
     adapter.ended(status if isinstance(status, int) else Exit.OK, _PATIENCE_OF_EDITOR)
     return Exit.OK
 

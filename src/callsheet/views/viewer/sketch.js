@@ -114,7 +114,8 @@ function Node({ row, x, y, onPick }) {
     event.preventDefault();
     pick();
   };
-  const below = truncated(row.guard ? `if ${row.guard}` : row.output || row.action, row.foreach ? 20 : 26);
+  const does = row.action === row.tool ? "" : row.action; // a word alone, as ELSE, is said once
+  const below = truncated(row.guard ? `if ${row.guard}` : row.output || does, row.foreach ? 20 : 26);
   const id = truncated(row.id, 9);
   const wide = id ? 8.2 * id.length + 6 : 0;
   const tool = truncated(row.title || row.tool, Math.max(6, 23 - id.length));

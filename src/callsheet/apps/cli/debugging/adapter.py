@@ -50,6 +50,8 @@ _CAPABILITIES = {
     "exceptionBreakpointFilters": _FILTERS,
 }
 _LONG = 1_000
+_CONSOLE = "repl"
+"""The context of an expression that somebody has typed; others are evaluated at each stop."""
 
 
 class Launch(NamedTuple):
@@ -112,10 +114,15 @@ class Adapter:
         self._is_over.wait(patience)
 
     def _serve(self) -> None:
+        try:
+            self._answer_requests()
+        finally:
+            self._leave()
+
+    def _answer_requests(self) -> None:
         while not self._is_over.is_set():
             request = self._channel.receive()
             if request is None:
-                self._leave()
                 return
             handle = _HANDLERS.get(request.command)
             try:
@@ -125,7 +132,7 @@ class Adapter:
             except _Refused as refused:
                 self._channel.refuse(request, str(refused))
                 continue
-            except (KeyError, TypeError, ValueError) as error:
+            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
                 self._channel.refuse(request, f"{request.command} is not as the protocol says: {error!r}")
                 continue
             self._channel.respond(request, body)
@@ -228,11 +235,15 @@ class Adapter:
         program = given.get("program")
         if not isinstance(program, str) or not program:
             raise _Refused('the launch configuration needs "program": the file of a plan')
-        inputs = cast("Mapping[str, Any]", given.get("inputs") or {})
-        line = ["run", program, *map(str, given.get("args") or ())]
-        for name, value in inputs.items():
+        inputs: object = given.get("inputs") or {}
+        options: object = given.get("args") or []
+        added: object = given.get("env") or {}
+        if not (isinstance(inputs, dict) and isinstance(options, list) and isinstance(added, dict)):
+            raise _Refused('in the launch configuration "inputs" and "env" are objects, and "args" is a list')
+        line = ["run", program, *map(str, cast("list[Any]", options))]
+        for name, value in cast("dict[str, Any]", inputs).items():
             line += ["--var", f"{name}={json.dumps(value)}"]
-        environment = {str(name): str(value) for name, value in dict(given.get("env") or {}).items()}
+        environment = {name: str(value) for name, value in cast("dict[str, Any]", added).items()}
         self._stops_at_entry = bool(given.get("stopOnEntry"))
         self._ignores_all = bool(given.get("noDebug"))
         self._launch = Launch(tuple(line), str(given.get("cwd") or ""), environment)
@@ -328,7 +339,7 @@ class Adapter:
 
     def scopes(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The variables of a frame."""
-        level = self._level(given)
+        level = self._levels(given)[0]
         reference = self._reference(level)
         return {"scopes": [{"name": level.name, "variablesReference": reference, "expensive": False}]}
 
@@ -339,17 +350,21 @@ class Adapter:
         if not 0 < number <= len(self._values):
             raise _Refused("this value was of an earlier stop")
         held = self._values[number - 1]
+        first, many = int(given.get("start") or 0), int(given.get("count") or 0)
+        asked = slice(first, first + many if many else None)
         if isinstance(held, Level):
+            shown = debugger.shown(held)[asked]
             rows = [
-                self._variable(f"${name}", value, label=label, expression=f"${name}")
-                for name, value, label in debugger.shown(held)
+                self._variable(f"${name}", one, label=label, expression=f"${name}")
+                for name, one, label in shown
             ]
         elif isinstance(held, list):
-            rows = [self._variable(str(n), one) for n, one in enumerate(cast("list[Any]", held))]
+            part = cast("list[Any]", held)[asked]
+            rows = [self._variable(str(n), one) for n, one in enumerate(part, first)]
         else:
-            rows = [self._variable(str(name), one) for name, one in cast("dict[Any, Any]", held).items()]
-        first, many = int(given.get("start") or 0), int(given.get("count") or len(rows))
-        return {"variables": rows[first : first + many]}
+            members = [*cast("dict[Any, Any]", held).items()][asked]
+            rows = [self._variable(str(name), one) for name, one in members]
+        return {"variables": rows}
 
     def _variable(self, name: str, value: Any, *, label: str = "", expression: str = "") -> dict[str, Any]:
         shown = self._shown(value)
@@ -374,11 +389,13 @@ class Adapter:
         """The value of an expression where the run has stopped, or the answer to a question of the run."""
         text = str(given.get("expression") or "").strip()
         if text.startswith(":"):
+            if given.get("context", _CONSOLE) != _CONSOLE:
+                raise _Refused("questions are answered in the debug console only")
             return {"result": self._answered(text), "variablesReference": 0}
         stop, debugger = self._at_stop()
-        first = max(0, int(given.get("frameId") or 1) - 1)
+        levels = self._levels(given) if given.get("frameId") else stop.levels
         try:
-            value = debugger.value(stop.levels[first:], text)
+            value = debugger.value(levels, text)
         except NotEvaluated as error:
             raise _Refused(str(error)) from None
         shown = self._shown(value)
@@ -392,11 +409,21 @@ class Adapter:
         opened = [one for one in self._questions if key in ("", one.ask.key) and not one.answer.done()]
         if not opened or self._loop is None:
             raise _Refused("the run asks nothing")
-        found = answer_of(opened[-1].ask, line, getpass.getuser())
+        if len(opened) > 1:
+            word, _, rest = line.strip().partition(" ")
+            named, _, rest = rest.strip().partition(" ")
+            opened = [one for one in opened if one.ask.key == named]
+            if not opened:
+                keys = ", ".join(one.ask.key for one in self._questions if not one.answer.done())
+                raise _Refused(
+                    f"several questions are open; write the key behind the word, as in :approve KEY: {keys}"
+                )
+            line = f"{word} {rest}"
+        found = answer_of(opened[0].ask, line, getpass.getuser())
         if isinstance(found, str):
             raise _Refused(found)
-        self._loop.call_soon_threadsafe(_resolve, opened[-1].answer, found)
-        return f"{opened[-1].ask.key}: {found.verdict}"
+        self._loop.call_soon_threadsafe(_resolve, opened[0].answer, found)
+        return f"{opened[0].ask.key}: {found.verdict}"
 
     def exception_info(self, _given: Mapping[str, Any]) -> dict[str, Any]:
         """The failure at which the run has stopped."""
@@ -428,12 +455,13 @@ class Adapter:
             raise _Refused("the run is not stopped")
         return self._stop, self._debugger
 
-    def _level(self, given: Mapping[str, Any]) -> Level:
+    def _levels(self, given: Mapping[str, Any]) -> tuple[Level, ...]:
+        """The level of a frame, and those around it."""
         stop, _ = self._at_stop()
         number = int(given["frameId"])
         if not 0 < number <= len(stop.levels):
             raise _Refused("this frame was of an earlier stop")
-        return stop.levels[number - 1]
+        return stop.levels[number - 1 :]
 
 
 def _resolve(future: asyncio.Future[Any], value: Any) -> None:

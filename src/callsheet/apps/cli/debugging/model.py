@@ -229,13 +229,13 @@ class Debugger:
         ):
             return "step", ""
         for breakpoint_ in self.breakpoints:
-            if machine.program.plan == self.plan and self._hits(machine, breakpoint_, point):
+            if self._hits(machine, breakpoint_, point):
                 return "breakpoint", f"line {breakpoint_.line}"
         return None
 
     def _hits(self, machine: Machine, one: Breakpoint, point: Point) -> bool:
         """Whether a breakpoint stops here. Without a condition only the first statement of its line does."""
-        if point.step not in one.steps:
+        if point.step not in one.steps or machine.program.plan != self.plan:
             return False
         if not one.condition and (point.is_item or point.step != one.steps[0]):
             return False
@@ -245,7 +245,9 @@ class Debugger:
                     return False
             except NotEvaluated as error:
                 if not point.is_item and len(one.steps) == 1:
-                    self.face.log(f"line {one.line}: the condition {one.condition!r}: {error}")
+                    self.face.log(
+                        f"line {one.line}: the condition {one.condition!r}: {self.mask(str(error))}"
+                    )
                 return False
         one.passed += 1
         if one.passed <= one.after:
@@ -344,13 +346,21 @@ class Debugger:
         return rows
 
     def value(self, levels: Sequence[Level], expression: str) -> Any:
-        """The value of an expression at the first of these levels, masked. Raises NotEvaluated."""
-        value, names = evaluate(tuple(levels), expression, datetime.now(UTC))
+        """The value of an expression at the first of these levels; no part of a secret is in it.
+
+        Secrets in variables are masked before it is evaluated. Raises NotEvaluated.
+        """
+        value, names = evaluate(tuple(levels), expression, datetime.now(UTC), self._without_secrets)
         for level in levels:
             labels = level.labels()
             if any(name in labels and labels[name].is_secret for name in names):
                 return MASK
         return self.mask(value)
+
+    def _without_secrets(self, value: Any) -> Any:
+        data = _as_data(value)
+        masked = self.mask(data)
+        return value if masked == data else masked
 
 
 def _as_data(value: Any) -> Any:

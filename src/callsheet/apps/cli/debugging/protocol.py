@@ -105,7 +105,7 @@ class Channel:
 def _request(content: bytes) -> Request | None:
     try:
         found: Any = json.loads(content)
-    except ValueError:
+    except (RecursionError, ValueError):
         return None
     if not isinstance(found, dict) or cast("dict[str, Any]", found).get("type") != "request":
         return None

@@ -44,6 +44,8 @@ class TerminalFace:
     def __init__(self, breaks: tuple[str, ...], *, stops_at_entry: bool) -> None:
         self._breaks, self._stops_at_entry = breaks, stops_at_entry
         self._level = 0
+        self._terminal = asyncio.Lock()
+        """Held by a stop or a question until it has its line, so that no line answers another one."""
 
     def attach(self, debugger: Debugger) -> None:
         """Set the breakpoints. Raises click.BadParameter for one where no statement stands."""
@@ -65,6 +67,10 @@ class TerminalFace:
 
     async def stopped(self, stop: Stop) -> Order:
         """Print where the run is, and carry out commands until one goes on."""
+        async with self._terminal:
+            return await self._ordered(stop)
+
+    async def _ordered(self, stop: Stop) -> Order:
         self._level = 0
         for line in self._head(stop):
             to_stderr(line)
@@ -83,6 +89,10 @@ class TerminalFace:
 
     async def asked(self, ask: PendingAsk, shown: PendingAsk) -> Answer | None:
         """Print a question, and read its answer."""
+        async with self._terminal:
+            return await self._answered(ask, shown)
+
+    async def _answered(self, ask: PendingAsk, shown: PendingAsk) -> Answer | None:
         from callsheet.apps.rendering.runs import question_lines  # noqa: PLC0415 - only where one is asked
 
         for line in question_lines(shown):
