@@ -49,6 +49,8 @@ class ExpressionLowering(LoweringFacts):
         if not isinstance(node.ctx, ast.Load):
             node.value = self.visit(node.value)
             return node
+        if node.attr == "today" and self.scopes.member_of(node.value) == ("datetime", "datetime"):
+            node.attr = "now"
         member = self.scopes.member_of(node)
         if member is not None:
             helper = self._member_helper(*member)

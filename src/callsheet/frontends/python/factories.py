@@ -82,6 +82,8 @@ def _made_by(one: ast.FunctionDef) -> _Function | None:
     used = name in names_read(*inner[0].body)
     if one.decorator_list or inner[0].decorator_list or not is_plain or has_scopes or used or of.posonlyargs:
         return None
+    if not all(isinstance(each, ast.Constant) for each in (*of.defaults, *filter(None, of.kw_defaults))):
+        return None
     own = {each.arg for each in parameters_of(of)} | bound_anywhere(inside) - _kept(inner[0])
     return None if own & _state(one, inner[0]) else inner[0]
 
