@@ -125,7 +125,7 @@ def _calls_of_made(name: str, nodes: Sequence[ast.AST]) -> list[ast.Call] | None
         return None
     made = {id(one) for one in makes}
     called = [one for one in nodes if isinstance(one, ast.Call) and id(one.func) in made]
-    pairs = [pair for one in nodes if isinstance(one, ast.Assign) for pair in _set_by(one)]
+    pairs = [pair for one in nodes if isinstance(one, ast.Assign) for pair in set_by(one)]
     named = [target.id for target, value in pairs if id(value) in made and isinstance(target, ast.Name)]
     held = {name: named.count(name) for name in named}
     if len(called) + sum(held.values()) != len(makes):
@@ -145,7 +145,7 @@ def _calls_of_made(name: str, nodes: Sequence[ast.AST]) -> list[ast.Call] | None
     return called if not any(held.values()) else None
 
 
-def _set_by(one: ast.Assign) -> list[tuple[ast.expr, ast.expr]]:
+def set_by(one: ast.Assign) -> list[tuple[ast.expr, ast.expr]]:
     """The targets of an assignment, each with its value."""
     match one.targets, one.value:
         case [ast.Tuple(elts=targets)], ast.Tuple(elts=values) if len(targets) == len(values):

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Any, Final, cast
 
 from callsheet.frontends.pure_code.laziness import calls_gone_through, could_tell, ran_ahead
+from callsheet.frontends.python.factories import set_by
 from callsheet.frontends.python.inlining import (
     Fresh,
     Generator,
@@ -144,9 +145,9 @@ class _Flows:
         self.stepped = {
             target.id
             for one in own_nodes(*node.body)
-            if isinstance(one, ast.Assign) and name_called(one.value) in self.steppers
-            for target in one.targets
-            if isinstance(target, ast.Name)
+            if isinstance(one, ast.Assign)
+            for target, value in set_by(one)
+            if isinstance(target, ast.Name) and name_called(value) in self.steppers
         }
         self._substitute(node)
         node.body = self.block(node.body)
