@@ -84,7 +84,14 @@ def flows_as_loops(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     for one in nodes:
         if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)):
             functions.setdefault(one.name, []).append(one)
-    flows = _Flows(generators, classes, steppers, functions, Fresh(nodes))
+    fields = {
+        target.attr
+        for one in nodes
+        if isinstance(one, ast.Assign)
+        for target, value in set_by(one)
+        if isinstance(target, ast.Attribute) and name_called(value) in steppers
+    }
+    flows = _Flows(generators, classes, steppers, fields, functions, Fresh(nodes))
     for one in walk(module):
         if isinstance(one, ast.AsyncFunctionDef) and one.name not in generators:
             flows.function(one)
@@ -123,11 +130,12 @@ class _Flows:
         generators: Mapping[str, Generator],
         classes: Mapping[str, str],
         steppers: Set[str],
+        stepped_fields: Set[str],
         functions: Mapping[str, list[Generator]],
         fresh: Fresh,
     ) -> None:
         self.generators, self.classes, self.functions, self.fresh = generators, classes, functions, fresh
-        self.steppers = steppers
+        self.steppers, self.stepped_fields = steppers, stepped_fields
         """The classes whose objects are asked for their next item."""
         self.stepped: set[str] = set()
         """The variables of the function itself that hold such objects."""
@@ -251,6 +259,13 @@ class _Flows:
                 kind = self.classes.get(name) or min(kinds)
                 return self._asked(one) if kind == "__anext__" else self._opened(one)
         if isinstance(one, ast.For) and any(waits(each) for each in one.body):
+            if isinstance(one.iter, ast.Attribute) and one.iter.attr in self.stepped_fields:
+                raise Refused(
+                    "PYT026",
+                    one.iter,
+                    f"{ast.unparse(one.iter)} is an iterator, which this loop would run to its end",
+                    "write while True, and take each item with next() in try … except StopIteration: break",
+                )
             if name in self.steppers or (isinstance(one.iter, ast.Name) and one.iter.id in self.stepped):
                 return self._asked(one)
             lazy = None if name in self.functions else _item_by_item(one, self.fresh)
