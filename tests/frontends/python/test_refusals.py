@@ -47,6 +47,18 @@ def test_codes_of_front_end_and_pages_correspond() -> None:
 
 
 REFUSED = {
+    "from datetime import datetime\nBEGUN = datetime.now()\nasync def main():\n    return str(BEGUN)": (
+        "PYT015",
+        2,
+    ),
+    "known = []\ndef kept(f):\n    known.append(1)\n    return f\n@kept\ndef f(): return 1\n"
+    "async def main():\n    return f(), known": ("PYT015", 5),
+    "from functools import cache\n@cache\ndef rows(): return [1]\nasync def main():\n    rows().append(2)": (
+        "PYT015",
+        2,
+    ),
+    "class Bag:\n    def __iter__(self):\n        self.n = 1\n        yield 1\nasync def main():\n"
+    "    return list(Bag())": ("PYT026", 2),
     "SEEN = []\nclass A:\n    def mark(self): SEEN.append(1)\nasync def main():\n    A().mark()": (
         "PYT015",
         5,

@@ -158,6 +158,8 @@ class ExpressionLowering(LoweringFacts):
         if self.scopes.member_of(node.func) == ("operator", "methodcaller"):
             return self._methodcaller(node)
         if isinstance(node.func, ast.Attribute):
+            if node.func.attr == "today" and self.scopes.member_of(node.func.value) == _MOMENT:
+                node.func.attr = "now"
             return self._method_call(node, node.func)
         if self._is_enum(node.func) and len(node.args) == 1:
             return self.call("_cs_enum", node, node.func, self.visit(node.args[0]))
@@ -504,6 +506,7 @@ _TYPES: Final = (
     ("datetime", "timezone"), ("decimal", "Decimal"), ("collections", "Counter"), ("collections", "deque"),
     ("collections", "defaultdict"),
 )  # fmt: skip
+_MOMENT: Final = ("datetime", "datetime")
 NAMED_ONLY: Final = ("typing", "collections.abc", "__future__", "abc", "types")
 """Modules whose members stand in annotations and bases, and mean nothing elsewhere."""
 _HELPER_NAMES: Final = {

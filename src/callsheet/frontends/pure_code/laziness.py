@@ -41,6 +41,8 @@ def could_tell(
 ) -> bool:
     """Whether a loop with this body over a call of a generator could tell that all items are there already.
 
+    One that is left early could tell by what the generator has changed.
+
     >>> def tells(text):
     ...     made, loop = ast.parse(text).body
     ...     return could_tell(made, loop.iter, loop.body, {})
@@ -66,7 +68,8 @@ def could_tell(
     changes = inner[1] - parameters
     if inner[1] & parameters:
         changes |= given
-    return bool(changes & outer_reads or reads & outer_changes)
+    is_left = any(isinstance(one, (ast.Break, ast.Return)) for part in body for one in ast.walk(part))
+    return bool(changes & outer_reads or reads & outer_changes or (is_left and inner[1]))
 
 
 def _fields_of(name: str, nodes: Iterable[ast.AST]) -> set[str]:
@@ -177,15 +180,6 @@ def _reached(
                     changes |= more[1] - _parameters(function)
             case ast.Name(id=name):
                 changes.add(name)
-            case (
-                ast.Subscript(value=held, ctx=ast.Store() | ast.Del())
-                | ast.Attribute(value=held, ctx=ast.Store() | ast.Del())
-            ):
-                changes |= _root(held)
-            case ast.Call(func=ast.Attribute(value=held, attr=method)) if method in CHANGING_METHODS:
-                changes |= _root(held)
-            case ast.Call(func=func, args=[held, *_]) if ast.unparse(func) in _CHANGERS:
-                changes |= _root(held)
             case ast.Call(func=ast.Name(id=name), args=args) if name in functions:
                 changed = {
                     parameter.arg
@@ -195,8 +189,27 @@ def _reached(
                 }
                 changes |= {each for held in args for each in _root(held)} if changed else set()
             case _:
-                pass
+                changes |= changed_objects([one])
     return reads, changes
+
+
+def changed_objects(nodes: Iterable[ast.AST]) -> set[str]:
+    """The variables from which nodes reach an object that they change."""
+    changes = set[str]()
+    for one in nodes:
+        match one:
+            case (
+                ast.Subscript(value=held, ctx=ast.Store() | ast.Del())
+                | ast.Attribute(value=held, ctx=ast.Store() | ast.Del())
+            ):
+                changes |= _root(held)
+            case ast.Call(func=ast.Attribute(value=held, attr=method)) if method in CHANGING_METHODS:
+                changes |= _root(held)
+            case ast.Call(func=func, args=[held, *_]) if ast.unparse(func) in _CHANGERS:
+                changes |= _root(held)
+            case _:
+                pass
+    return changes
 
 
 def _root(node: ast.expr) -> set[str]:

@@ -82,6 +82,8 @@ def _made_by(one: ast.FunctionDef) -> _Function | None:
     used = name in names_read(*inner[0].body)
     if one.decorator_list or inner[0].decorator_list or not is_plain or has_scopes or used or of.posonlyargs:
         return None
+    if not all(isinstance(each, ast.Constant) for each in (*of.defaults, *filter(None, of.kw_defaults))):
+        return None
     own = {each.arg for each in parameters_of(of)} | bound_anywhere(inside) - _kept(inner[0])
     return None if own & _state(one, inner[0]) else inner[0]
 
@@ -123,7 +125,7 @@ def _calls_of_made(name: str, nodes: Sequence[ast.AST]) -> list[ast.Call] | None
         return None
     made = {id(one) for one in makes}
     called = [one for one in nodes if isinstance(one, ast.Call) and id(one.func) in made]
-    pairs = [pair for one in nodes if isinstance(one, ast.Assign) for pair in _set_by(one)]
+    pairs = [pair for one in nodes if isinstance(one, ast.Assign) for pair in set_by(one)]
     named = [target.id for target, value in pairs if id(value) in made and isinstance(target, ast.Name)]
     held = {name: named.count(name) for name in named}
     if len(called) + sum(held.values()) != len(makes):
@@ -143,7 +145,7 @@ def _calls_of_made(name: str, nodes: Sequence[ast.AST]) -> list[ast.Call] | None
     return called if not any(held.values()) else None
 
 
-def _set_by(one: ast.Assign) -> list[tuple[ast.expr, ast.expr]]:
+def set_by(one: ast.Assign) -> list[tuple[ast.expr, ast.expr]]:
     """The targets of an assignment, each with its value."""
     match one.targets, one.value:
         case [ast.Tuple(elts=targets)], ast.Tuple(elts=values) if len(targets) == len(values):

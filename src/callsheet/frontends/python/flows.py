@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, Final, cast
 
 from callsheet.frontends.pure_code.laziness import calls_gone_through, could_tell, ran_ahead
+from callsheet.frontends.python.factories import set_by
 from callsheet.frontends.python.inlining import (
     Fresh,
     Generator,
@@ -73,27 +74,30 @@ def flows_as_loops(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
         if isinstance(each, ast.AsyncFunctionDef)
         and (each.name == "__anext__" or (each.name == "__aiter__" and is_generator(each)))
     }
-    if not generators and not classes:
-        return False
+    steppers = {
+        one.name
+        for one in nodes
+        if isinstance(one, ast.ClassDef)
+        and any(isinstance(each, ast.FunctionDef) and each.name == "__next__" for each in one.body)
+    }
     functions: dict[str, list[Generator]] = {}
     for one in nodes:
         if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)):
             functions.setdefault(one.name, []).append(one)
-    flows = _Flows(generators, classes, functions, Fresh(nodes))
+    fields = {
+        target.attr
+        for one in nodes
+        if isinstance(one, ast.Assign)
+        for target, value in set_by(one)
+        if isinstance(target, ast.Attribute) and name_called(value) in steppers
+    }
+    flows = _Flows(generators, classes, steppers, fields, functions, Fresh(nodes))
     for one in walk(module):
         if isinstance(one, ast.AsyncFunctionDef) and one.name not in generators:
             flows.function(one)
     if flows.is_changed:
         _without_unused(module, generators)
     return flows.is_changed
-
-
-def _is_endless(node: ast.FunctionDef) -> bool:
-    """Whether a plain generator may go on for ever, so that it must not be run to its end."""
-    return any(
-        isinstance(one, ast.While) and isinstance(one.test, ast.Constant) and one.test.value
-        for one in own_nodes(node)
-    )
 
 
 def _without_unused(module: ast.Module, generators: Mapping[str, Generator]) -> None:
@@ -125,10 +129,16 @@ class _Flows:
         self,
         generators: Mapping[str, Generator],
         classes: Mapping[str, str],
+        steppers: Set[str],
+        stepped_fields: Set[str],
         functions: Mapping[str, list[Generator]],
         fresh: Fresh,
     ) -> None:
         self.generators, self.classes, self.functions, self.fresh = generators, classes, functions, fresh
+        self.steppers, self.stepped_fields = steppers, stepped_fields
+        """The classes whose objects are asked for their next item."""
+        self.stepped: set[str] = set()
+        """The variables of the function itself that hold such objects."""
         self.inner: set[str] = set()
         """The generators of the function itself, which see its variables."""
         self.is_changed = False
@@ -140,6 +150,13 @@ class _Flows:
         self.site = names_bound(*node.body) | {one.arg for one in parameters_of(node.args)}
         self.site -= set(self.generators)
         self.inner = {one.name for one in own_nodes(*node.body) if isinstance(one, ast.FunctionDef)}
+        self.stepped = {
+            target.id
+            for one in own_nodes(*node.body)
+            if isinstance(one, ast.Assign)
+            for target, value in set_by(one)
+            if isinstance(target, ast.Name) and name_called(value) in self.steppers
+        }
         self._substitute(node)
         node.body = self.block(node.body)
 
@@ -241,6 +258,19 @@ class _Flows:
             if name in self.classes or is_object:
                 kind = self.classes.get(name) or min(kinds)
                 return self._asked(one) if kind == "__anext__" else self._opened(one)
+        if isinstance(one, ast.For) and any(waits(each) for each in one.body):
+            if isinstance(one.iter, ast.Attribute) and one.iter.attr in self.stepped_fields:
+                raise Refused(
+                    "PYT026",
+                    one.iter,
+                    f"{ast.unparse(one.iter)} is an iterator, which this loop would run to its end",
+                    "write while True, and take each item with next() in try … except StopIteration: break",
+                )
+            if name in self.steppers or (isinstance(one.iter, ast.Name) and one.iter.id in self.stepped):
+                return self._asked(one)
+            lazy = None if name in self.functions else _item_by_item(one, self.fresh)
+            if lazy is not None:
+                return self.block([lazy])
         limit: ast.expr | None = None
         call = one.iter
         if isinstance(one, ast.For) and name.rpartition(".")[2] == "islice":
@@ -279,7 +309,7 @@ class _Flows:
         if could_tell(function, call, one.body, self.functions):
             return True
         if any(waits(each) for each in one.body):
-            return _is_endless(function)
+            return True  # it may fail after some items, whose calls were made by then
         return breaks(one.body) or any(isinstance(each, ast.Return) for each in own_nodes(*one.body))
 
     def _opened(self, one: ast.AsyncFor) -> list[ast.stmt]:
@@ -291,20 +321,20 @@ class _Flows:
             block[:] = self.block(block)
         return [*start, placed(one, one)]
 
-    def _held(self, one: ast.AsyncFor) -> tuple[str, list[ast.stmt]]:
+    def _held(self, one: _Loop) -> tuple[str, list[ast.stmt]]:
         """The variable of the object that a loop goes through, and what sets it where it is none yet."""
         if isinstance(one.iter, ast.Name) and one.iter.id not in names_bound(*one.body, one.target):
             return one.iter.id, []
         held = self.fresh("source")
         return held, [placed(ast.Assign([ast.Name(held, ast.Store())], one.iter), one)]
 
-    def _asked(self, one: ast.AsyncFor) -> list[ast.stmt]:
+    def _asked(self, one: _Loop) -> list[ast.stmt]:
         """A loop over an object that is asked for its next item until it has none."""
         (held, start), item = self._held(one), self.fresh("next")
-        text = (
-            f"while True:\n    try:\n        {item} = await {held}.__anext__()\n"
-            "    except StopAsyncIteration:\n        break\n"
-        )
+        asked, ended = f"await {held}.__anext__()", "StopAsyncIteration"
+        if isinstance(one, ast.For):
+            asked, ended = f"next({held})", "StopIteration"
+        text = f"while True:\n    try:\n        {item} = {asked}\n    except {ended}:\n        break\n"
         (loop,) = ast.parse(text).body
         for each in walk(loop):
             ast.copy_location(each, one)
@@ -384,6 +414,37 @@ class _Flows:
         if has_break or count is not None:
             turn.append(placed(ast.If(ast.Name(over, ast.Load()), [ast.Break()], []), one))
         return [taken, *turn]
+
+
+def _item_by_item(one: ast.For, fresh: Fresh) -> ast.For | None:
+    """A loop over `(f(x) for x in xs if c)`, `map(f, xs)` or `filter(f, xs)` as one over xs; None for others.
+
+    What makes an item may fail, or change something, after the calls of the loop for the items before it.
+    """
+    item: ast.expr
+    match one.iter:
+        case ast.GeneratorExp(elt=item, generators=[part]) if not part.is_async:
+            if isinstance(item, ast.Name) and not part.ifs:
+                return None
+            names = {name: fresh(name) for name in sorted(names_bound(part.target))}
+            inside = [each for root in (item, part.target, *part.ifs) for each in walk(root)]
+            for each in inside:
+                if isinstance(each, ast.Name) and each.id in names:
+                    each.id = names[each.id]
+                elif isinstance(each, ast.arg) and each.arg in names:
+                    each.arg = names[each.arg]
+            target, source, tests = part.target, part.iter, part.ifs
+        case ast.Call(func=ast.Name(id="map" | "filter" as kind), args=[ast.Name() as made, source]):
+            name = fresh("item")
+            target, item = ast.Name(name, ast.Store()), ast.Name(name, ast.Load())
+            called = ast.Call(made, [item], [])
+            item, tests = (called, []) if kind == "map" else (item, [called])
+        case _:
+            return None
+    body: list[ast.stmt] = [ast.Assign([one.target], item), *one.body]
+    for test in reversed(tests):
+        body = [ast.If(test, body, [])]
+    return cast("ast.For", placed(ast.For(target, source, body, one.orelse), one))
 
 
 def _set(name: str, value: bool, place: ast.AST) -> ast.stmt:

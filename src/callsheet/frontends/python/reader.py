@@ -44,6 +44,7 @@ from callsheet.frontends.python.function_tables import tables_by_place
 from callsheet.frontends.python.group_handlers import group_handlers_as_plain
 from callsheet.frontends.python.iterator_steps import iterators_as_steps
 from callsheet.frontends.python.links import Linking
+from callsheet.frontends.python.made_once import check_made_once
 from callsheet.frontends.python.methods import declare_fields, methods_as_functions
 from callsheet.frontends.python.mixed_calls import mixed_calls_as_one, spread_calls_as_functions
 from callsheet.frontends.python.module import Within, hoist_imports, needed_part
@@ -172,6 +173,7 @@ def _compiled(
     """The plan of a tree, and its warnings; `changed` are the containers that were moved into `main`."""
     nodes = list(walk(module))
     _check_names(nodes)
+    check_made_once(module, nodes)
     seen = orders_seen(module)
 
     def move(module: ast.Module, _: Sequence[ast.AST]) -> bool:
