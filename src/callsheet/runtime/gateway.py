@@ -438,7 +438,7 @@ class Gateway:
                 return await self._planned(command, context)
 
     async def _planned(self, command: Compile, context: CallContext) -> Outcome:
-        """A new plan that may run; the planner of a next part is told once why its first one may not."""
+        """A new plan that may run; the planner of a next part is told once why its plan may not."""
         try:
             made = await self._new_plan(command, context)
             wrong, text = self.objection_to(command, made), made.plan
@@ -447,14 +447,14 @@ class Gateway:
         except CallsheetError as error:
             wrong, text = str(error), error.source
         is_repaired = context.spent is not None and context.spent.repairs
-        if not command.repairs or not command.has_blocks or is_repaired:
+        if text is None or not command.repairs or not command.has_blocks or is_repaired:
             return Failed(command.key, wrong, context.remarks, context.spent)
         from callsheet.runtime.recording import text_of  # noqa: PLC0415 - only for a refused plan
 
-        written = text_of(text) if isinstance(text, Plan) else "" if text is None else text.text
-        context.remark(Fact("asked once more", f"{wrong}; the first plan was\n{written}".rstrip()))
+        written = (text_of(text) if isinstance(text, Plan) else text.text).rstrip()
+        context.remark(Fact("asked once more", f"{wrong}; the first plan was\n{written}"))
         context.charge(Spent(repairs=1))
-        told = f"{written.rstrip()}\nWhy it cannot be used: {wrong}".lstrip()
+        told = f"{written}\nWhy it cannot be used: {wrong}"
         return await self._planned(command._replace(refused=told, repairs=False), context)
 
     async def _new_plan(self, command: Compile, context: CallContext) -> PlanCompiled:
