@@ -26,7 +26,7 @@ def test_each_is_told_with_its_spelling(text: str, helps: list[str]) -> None:
     found = check(read, tools={})
     assert [str(one.help) for one in found] == helps
     assert {one.code for one in found} == {"CHK034"}
-    assert [one.is_error for one in found] == ["for the whole" in one for one in helps]
+    assert not any(one.is_error for one in found)
 
 
 def test_code_has_braces_of_its_own() -> None:
