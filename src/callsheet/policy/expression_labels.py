@@ -66,6 +66,7 @@ from callsheet.policy.labelled import (
     Says,
     alone,
     are_many,
+    behind_another,
     dotted,
     has_data,
     is_data,
@@ -313,16 +314,8 @@ class ExpressionLabels(EvaluationFailures):
                 return self._of(body)
             case Function():
                 return self._call(node)
-            case Method(target=target, arguments=arguments, named=named):
-                values = (
-                    self._of(target),
-                    *(self._of(one) for one in arguments),
-                    *(self._of(one) for _, one in named),
-                )
-                fails = node.name in CONVERSIONS or not node.name.islower()
-                value = self._computed(node, values, fails=fails, keeps=node.name in KEEPING, of=node.name)
-                is_part = arguments and node.name in STRIPPING
-                return value._replace(says=value.says | Says.PART) if is_part else value
+            case Method():
+                return self._method(node)
         assert_never(node)
 
     def _behind(self, label: Label, node: Expression) -> Labelled:
@@ -364,7 +357,7 @@ class ExpressionLabels(EvaluationFailures):
         left, right = self._of(node.left), self._of(node.right)
         values = (left, right)
         if node.op is BinaryOp.ADD:
-            added = self._added(left, right)
+            added = behind_another(left, right)
             if added is not None:
                 self._typed(values)
                 return added
@@ -372,30 +365,6 @@ class ExpressionLabels(EvaluationFailures):
         if (is_division and not _is_number(node.right)) or node.op is BinaryOp.POWER:
             self._fails(values)
         return self._computed(node, values, keeps=True)
-
-    def _added(self, left: Labelled, right: Labelled) -> Labelled | None:
-        """Two texts or lists one behind the other, if the plan composes one of them."""
-        one, other = one_shape(left), one_shape(right)
-        if one is None and other is None:
-            return None
-        first = one if one is not None else Argument("", (Hole("", left.label),), left.label)
-        second = other if other is not None else Argument("", (Hole("", right.label),), right.label)
-        label = left.label.join(right.label)
-        if pieces_of(first) + pieces_of(second) > MOST_PIECES:
-            return None
-        if first.items or second.items:
-            if not (first.items and second.items) or pairs(first) or pairs(second):
-                return None
-            shape = Argument("", (), label, (*first.items, *second.items))
-        else:
-            shape = Argument("", merged_parts((*first.parts, *second.parts)), label)
-        return Labelled(
-            label,
-            left.presence.join(right.presence),
-            (shape,),
-            origins_of((left, right)),
-            left.says | right.says,
-        )
 
     def _computed(
         self,
@@ -495,10 +464,7 @@ class ExpressionLabels(EvaluationFailures):
         items = tuple(
             self.argument("", value, dotted(one)) for one, value in zip(node.items, values, strict=True)
         )
-        label = self._literal.join(join(item.label for item in items))
-        shape = Argument("", () if items else ("[]",), label, items)
-        presence = join(value.presence for value in values)  # of what is inside, for those who take it out
-        return Labelled(label, presence, (shape,), origins_of(values), said_by(values))
+        return self._composed(values, items, "[]")
 
     def _mapping(self, node: Dict) -> Labelled:
         keys = [key.value for key, _ in node.items if isinstance(key, Literal) and isinstance(key.value, str)]
@@ -509,8 +475,12 @@ class ExpressionLabels(EvaluationFailures):
         for key, (_, one), value in zip(keys, node.items, values, strict=True):
             items.append(Argument(key, (key,), self._literal))
             items.append(self.argument(key, value, dotted(one)))
+        return self._composed(values, tuple(items), "{}")
+
+    def _composed(self, values: tuple[Labelled, ...], items: tuple[Argument, ...], empty: str) -> Labelled:
+        """A list or a dict of these items, which is written as `empty` without any."""
         label = self._literal.join(join(item.label for item in items))
-        shape = Argument("", () if items else ("{}",), label, tuple(items))
+        shape = Argument("", () if items else (empty,), label, items)
         presence = join(value.presence for value in values)  # of what is inside, for those who take it out
         return Labelled(label, presence, (shape,), origins_of(values), said_by(values))
 
@@ -546,6 +516,17 @@ class ExpressionLabels(EvaluationFailures):
         if node.key is not None or node.kind is Kind.SET:
             presence = presence.join(label)
         return Labelled(self._literal.join(label), presence, (), origins_of(values), said_by(values))
+
+    def _method(self, node: Method) -> Labelled:
+        values = (
+            self._of(node.target),
+            *(self._of(one) for one in node.arguments),
+            *(self._of(one) for _, one in node.named),
+        )
+        fails = node.name in CONVERSIONS or not node.name.islower()
+        value = self._computed(node, values, fails=fails, keeps=node.name in KEEPING, of=node.name)
+        is_part = node.arguments and node.name in STRIPPING
+        return value._replace(says=value.says | Says.PART) if is_part else value
 
     def _call(self, node: Function) -> Labelled:
         name = node.function.lower()

@@ -287,6 +287,31 @@ def with_fields(value: Labelled, made_of: Sequence[Labelled]) -> Labelled:
     return value._replace(fields=first.fields if value.label == first.label else None)
 
 
+def behind_another(left: Labelled, right: Labelled) -> Labelled | None:
+    """Two texts or lists one behind the other; None if the plan composes neither of them."""
+    one, other = one_shape(left), one_shape(right)
+    if one is None and other is None:
+        return None
+    first = one if one is not None else Argument("", (Hole("", left.label),), left.label)
+    second = other if other is not None else Argument("", (Hole("", right.label),), right.label)
+    label = left.label.join(right.label)
+    if pieces_of(first) + pieces_of(second) > MOST_PIECES:
+        return None
+    if first.items or second.items:
+        if not (first.items and second.items) or pairs(first) or pairs(second):
+            return None
+        shape = Argument("", (), label, (*first.items, *second.items))
+    else:
+        shape = Argument("", merged_parts((*first.parts, *second.parts)), label)
+    return Labelled(
+        label,
+        left.presence.join(right.presence),
+        (shape,),
+        origins_of((left, right)),
+        left.says | right.says,
+    )
+
+
 def are_many(values: Sequence[Labelled]) -> bool:
     """Whether values are too many, or composed of too much, to be told apart in a list or dict of them."""
     shapes = map(one_shape, values)

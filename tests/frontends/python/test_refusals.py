@@ -17,7 +17,7 @@ from callsheet.api.plan import Plan
 from callsheet.diagnostics import CODES, explain, render_all
 from callsheet.frontends.pure_code.table import understood
 from callsheet.frontends.python import Signature, read_python
-from callsheet.frontends.python.program import PURE_MODULES
+from callsheet.frontends.python.imports import PURE_MODULES
 
 PYT_CODES = [code for code in CODES if code.startswith("PYT")]
 WITHOUT_BAD_EXAMPLE = {"PYT002", "PYT008", "PYT027", "PYT070", "PYT071"}

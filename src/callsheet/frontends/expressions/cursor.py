@@ -1,7 +1,8 @@
-"""A place in the text of an expression: blanks, words, limits and errors there, and the texts in quotes."""
+"""A place in the text of an expression: blanks, words, limits, errors, numbers and texts in quotes there."""
 
 from __future__ import annotations
 
+import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Generator
@@ -19,6 +20,8 @@ MAX_DEPTH: Final = 60
 """How deep expressions nest at most."""
 MAX_HEIGHT: Final = 100
 """How many operations, fields and calls lie one inside the other at most, those without brackets included."""
+MAX_DIGITS: Final = 4_000
+"""How many digits an integer may have."""
 
 
 class NotAnExpression(Exception):
@@ -32,6 +35,7 @@ class NotAnExpression(Exception):
 BLANK: Final = re.compile(r"[ \t\r]*")
 _SPACE: Final = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 WORD: Final = re.compile(NAME)
+_NUMBER: Final = re.compile(r"(?:\d[\d_]*(?:\.\d[\d_]*)?|\.\d[\d_]*)(?:[eE][+-]?\d+)?")
 _OPERATOR: Final = re.compile(r"\*\*|//|\?\?|==|!=|<=|>=|<>|&&|\|\||[-+*/%|&^<>!=]")
 _ENDS: Final = re.compile(r"[ \t]*(?:\?\?|[)\]},:]|$)")
 """What follows a `?` behind a value that has no field, and no `c ? a : b`."""
@@ -156,7 +160,33 @@ class Cursor(ABC):
         yield
         self.brackets -= 1
 
-    # ------------------------------------------------------------ texts
+    # ------------------------------------------------------------ numbers and texts
+
+    def number(self) -> Expression:
+        """An integer or a float."""
+        start = self.pos
+        found = _NUMBER.match(self.text, start, self.end)
+        written = "" if found is None else found[0]
+        self.pos += len(written)
+        follows = self.text[self.pos : min(self.pos + 1, self.end)]
+        digits = written.replace("_", "")
+        if follows.isalnum() or "__" in written or written.endswith("_"):
+            self.fail("this is not a number", start, self.pos + 1)
+        span = Span(start, self.pos)
+        if digits.isdigit():
+            return Literal(self.integer(digits, start), span)
+        value = float(digits)
+        if math.isinf(value):
+            self.fail("this number is larger than a float can be", start, self.pos)
+        return Literal(value, span)
+
+    def integer(self, digits: str, start: int) -> int:
+        """The integer with these digits, which stand at `start`."""
+        if len(digits) > MAX_DIGITS:
+            self.fail(f"an integer has at most {MAX_DIGITS} digits", start)
+        if len(digits) > 1 and digits[0] == "0":
+            self.fail("an integer does not begin with 0", start, start + len(digits))
+        return int(digits)
 
     def string(self, found: re.Match[str]) -> Expression:
         """A text, with the texts that follow it directly as in Python."""

@@ -1,4 +1,4 @@
-"""Parses an expression of version 2: Python's operators and precedence over `$names`, with `?` and `??`.
+"""Parses an expression of version 2: values, paths, calls and comprehensions, joined by operators.
 
 In: a text and where the expression begins. Out: an `Expression` whose spans are offsets in the text, and
 where it ends: at the first character that cannot belong to it, outside brackets at the latest at the end of
@@ -7,14 +7,13 @@ the line. The grammar is that of the specification of version 2, "Expressions" a
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Final, NamedTuple, NoReturn
 
 from callsheet.diagnostics import Span
-from callsheet.frontends.expressions.cursor import BLANK, WORD, Cursor, NotAnExpression
+from callsheet.frontends.expressions.cursor import BLANK, WORD, NotAnExpression
 from callsheet.frontends.expressions.names import (
     FUNCTIONS,
     KEYED,
@@ -24,19 +23,15 @@ from callsheet.frontends.expressions.names import (
     OTHER_WORDS,
     VERSION_1,
 )
+from callsheet.frontends.expressions.operators import COALESCE, POWER, Operators, joined_span
 from callsheet.frontends.values.reader import NAME
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import (
-    Binary,
-    BinaryOp,
     Bound,
     Call,
     Clause,
     Coalesce,
-    Compared,
-    Comparison,
     Comprehension,
-    Conditional,
     Display,
     Expression,
     Field,
@@ -44,22 +39,15 @@ from callsheet.ir.expression import (
     Index,
     Kind,
     Lambda,
-    Logic,
-    LogicOp,
     Mapping,
     Method,
     Names,
     Slice,
     Target,
-    Unary,
-    UnaryOp,
     Variable,
     mapped,
     target_names,
 )
-
-MAX_DIGITS: Final = 4_000
-"""How many digits an integer may have."""
 
 
 class Reading(NamedTuple):
@@ -110,7 +98,7 @@ def read_operand(text: str, start: int, names: Collection[str] = ()) -> Reading:
     """
     parser = _Parser(text, start, len(text))
     parser.names = names
-    node = parser.operation(_POWER)
+    node = parser.operation(POWER)
     return Reading(parser.resolved(parser.bounded(node, start, parser.pos), frozenset()), parser.pos)
 
 
@@ -132,143 +120,21 @@ _CONSTANTS: Final = {
     **dict.fromkeys(("True", "true", "TRUE"), True),
     **dict.fromkeys(("False", "false", "FALSE"), False),
 }
-_NUMBER: Final = re.compile(r"(?:\d[\d_]*(?:\.\d[\d_]*)?|\.\d[\d_]*)(?:[eE][+-]?\d+)?")
 _FIELD: Final = re.compile(r"\.(?:(\d+)(?!\w)|([^\W\d]\w*))")
 _STRING: Final = re.compile(r"([rRfFbBuU]{0,2})(\"\"\"|'''|\"|')")
 _OPTIONAL: Final = re.compile(r"\?(?!\?)")
-_COMPARISONS: Final = {"==", "!=", "<", "<=", ">", ">="}
 _REFERENCE: Final = re.compile(rf"\$({NAME})((?:\.(?:\d+(?!\w)|[^\W\d]\w*))*)")
 _BARE_PATH: Final = re.compile(rf"[ \t]*({NAME})(?![\w(])")
 
 _LENIENT: Final = re.compile(rf"(v1\.{NAME})\(")
 """A function of version 1; `v1` may also be a name of a comprehension, whose methods have other names."""
-_NOT_IN: Final = re.compile(r"not\s+in\b")
-
-_OR, _AND, _NOT, _COMPARE, _COALESCE, _UNION, _XOR, _BOTH, _SUM, _PRODUCT, _SIGN, _POWER = range(1, 13)
-_BINDINGS: Final = {
-    "or": _OR,
-    "and": _AND,
-    **dict.fromkeys([*_COMPARISONS, "in", "is"], _COMPARE),
-    "??": _COALESCE,
-    "|": _UNION,
-    "^": _XOR,
-    "&": _BOTH,
-    **dict.fromkeys("+-", _SUM),
-    **dict.fromkeys(["*", "/", "//", "%"], _PRODUCT),
-    "**": _POWER,
-}
 
 
-class _Parser(Cursor):
-    # ------------------------------------------------------------ operators, from the loosest
-
-    def expression(self) -> Expression:
-        """`then if condition else otherwise`, and everything tighter."""
-        start = self.pos
-        with self.inside(start):
-            then = self.disjunction()
-            if not self.takes("if"):
-                return then
-            condition = self.disjunction()
-            if not self.takes("else"):
-                self.fail("else is missing: a if condition else b", self.pos)
-            otherwise = self.expression()
-            return Conditional(condition, then, otherwise, _joined(then, otherwise))
-
-    def disjunction(self) -> Expression:
-        """An expression without `if` and `else` of its own."""
-        return self.operation(_OR)
-
-    def operation(self, least: int) -> Expression:
-        """Operators that bind at least so tightly, by precedence climbing."""
-        left = self.prefix(least)
-        while (binding := self.binding()) >= least:
-            left = self.joined(left, binding)
-        return left
-
-    def binding(self) -> int:
-        """How tightly the operator at the position binds; 0 where there is none."""
-        operator = self.operator()
-        if operator:
-            return _BINDINGS.get(operator, 0)
-        word = self.word()
-        if word == "not":
-            return _COMPARE if _NOT_IN.match(self.text, self.pos, self.end) else 0
-        return _BINDINGS.get(word, 0)
-
-    def joined(self, left: Expression, binding: int) -> Expression:
-        """An operand with the operator at the position and what it is joined to."""
-        at = self.pos
-        with self.inside(at):
-            if binding in (_OR, _AND):
-                return self.chain(left, binding)
-            if binding == _COMPARE:
-                return self.comparison(left)
-            op = self.operator()
-            self.pos += len(op)
-            if binding == _COALESCE:
-                right = self.operation(_COALESCE)
-                return Coalesce(left, right, _joined(left, right))
-            right = self.operation(_SIGN if binding == _POWER else binding + 1)
-            return Binary(BinaryOp(op), left, right, _joined(left, right))
-
-    def chain(self, first: Expression, binding: int) -> Expression:
-        op = LogicOp.OR if binding == _OR else LogicOp.AND
-        # brackets around the first operand of a chain of the same operator mean nothing
-        operands = list(first.operands) if isinstance(first, Logic) and first.op is op else [first]
-        while self.takes(op):
-            operands.append(self.operation(binding + 1))
-        return Logic(op, tuple(operands), _joined(first, operands[-1]))
-
-    def comparison(self, first: Expression) -> Expression:
-        rest: list[tuple[Comparison, Expression]] = []
-        while (op := self.comparing()) is not None:
-            self.skip()
-            at = self.pos
-            operand = self.operation(_COALESCE)
-            if op in {Comparison.IS, Comparison.IS_NOT} and operand != Literal(None):
-                self.fail(f"{op} compares with None only; write == for values", at, self.pos)
-            rest.append((op, operand))
-        return Compared(first, tuple(rest), _joined(first, rest[-1][1]))
-
-    def comparing(self) -> Comparison | None:
-        operator = self.operator()
-        if operator in _COMPARISONS:
-            self.pos += len(operator)
-            return Comparison(operator)
-        if self.takes("in"):
-            return Comparison.IN
-        if self.takes("is"):
-            return Comparison.IS_NOT if self.takes("not") else Comparison.IS
-        found = _NOT_IN.match(self.text, self.pos, self.end)
-        if found is None:
-            return None
-        self.pos = found.end()
-        return Comparison.NOT_IN
-
-    def prefix(self, least: int) -> Expression:
-        """An operand with the signs, or the `not`, before it."""
-        char = self.skip()
-        start = self.pos
-        if least <= _NOT and self.takes("not"):
-            with self.inside(start):
-                operand = self.operation(_NOT)
-            return Unary(UnaryOp.NOT, operand, _from(start, operand))
-        if not char or char not in "+-":
-            return self.postfix()
-        self.pos += 1
-        in_brackets = self.skip() == "("
-        with self.inside(start):
-            operand = self.operation(_SIGN)
-        span = _from(start, operand)
-        number = operand.value if isinstance(operand, Literal) and not in_brackets else None
-        if char == "-" and (type(number) is int or type(number) is float):
-            return Literal(-number, span)
-        return Unary(UnaryOp.MINUS if char == "-" else UnaryOp.PLUS, operand, span)
-
+class _Parser(Operators):
     # ------------------------------------------------------------ paths and calls
 
     def postfix(self, found: Expression | None = None) -> Expression:
+        """A value, or what has been `found`, with the fields and indexes behind it."""
         node = self.atom() if found is None else found
         start = _start(node, self.pos)
         while self.pos < self.end:
@@ -465,30 +331,6 @@ class _Parser(Cursor):
             self.fail("a variable's name is missing after $", start)
         self.pos = found.end()
         return Variable(found[0], Span(start, self.pos))
-
-    def number(self) -> Expression:
-        start = self.pos
-        found = _NUMBER.match(self.text, start, self.end)
-        written = "" if found is None else found[0]
-        self.pos += len(written)
-        follows = self.text[self.pos : min(self.pos + 1, self.end)]
-        digits = written.replace("_", "")
-        if follows.isalnum() or "__" in written or written.endswith("_"):
-            self.fail("this is not a number", start, self.pos + 1)
-        span = Span(start, self.pos)
-        if digits.isdigit():
-            return Literal(self.integer(digits, start), span)
-        value = float(digits)
-        if math.isinf(value):
-            self.fail("this number is larger than a float can be", start, self.pos)
-        return Literal(value, span)
-
-    def integer(self, digits: str, start: int) -> int:
-        if len(digits) > MAX_DIGITS:
-            self.fail(f"an integer has at most {MAX_DIGITS} digits", start)
-        if len(digits) > 1 and digits[0] == "0":
-            self.fail("an integer does not begin with 0", start, start + len(digits))
-        return int(digits)
 
     def parenthesis(self) -> Expression:
         start = self.pos
@@ -699,8 +541,8 @@ class _Parser(Cursor):
         node = self.postfix(Bound(word, span))
         if self.operator() == "??":
             self.pos += 2
-            right = self.operation(_COALESCE)
-            node = Coalesce(node, right, _joined(node, right))
+            right = self.operation(COALESCE)
+            node = Coalesce(node, right, joined_span(node, right))
         if not (char := self.skip()) or char in ":}":
             self.lone.add(span)
             return node
@@ -710,14 +552,6 @@ class _Parser(Cursor):
 
 def _start(node: Expression, default: int) -> int:
     return default if node.span is None else node.span.start
-
-
-def _from(start: int, last: Expression) -> Span | None:
-    return None if last.span is None else Span(start, last.span.end)
-
-
-def _joined(first: Expression, last: Expression) -> Span | None:
-    return None if first.span is None or last.span is None else first.span.to(last.span)
 
 
 def _meant(word: str, known: frozenset[str]) -> str | None:

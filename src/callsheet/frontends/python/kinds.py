@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from callsheet.frontends.python import core
-from callsheet.frontends.python.program import OF_LTP
+from callsheet.frontends.python.imports import OF_LTP
 from callsheet.frontends.python.source import dotted, own_nodes, parameters_of, walk
 
 ANY, OPAQUE, DATA = "any", "opaque", "data"

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, cast
 
-from callsheet.frontends.python.program import PURE_MODULES
+from callsheet.frontends.python.imports import PURE_MODULES
 from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read, own_nodes, walk
 
 _MARK: Final = "plan"

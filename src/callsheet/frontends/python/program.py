@@ -1,4 +1,4 @@
-"""The file around the functions: imports, constants, helpers, classes, and what each name means.
+"""The file around the functions: constants, helpers, classes, and what each name means.
 
 In: the tree of a file. Out: a `Program`, or `Refused` for what may not stand at its top level.
 """
@@ -7,64 +7,16 @@ from __future__ import annotations
 
 import ast
 import builtins
-import sys
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from callsheet.diagnostics import did_you_mean
-from callsheet.frontends.expressions.names import FUNCTIONS, VERSION_1
 from callsheet.frontends.python.definitions import name_factories
 from callsheet.frontends.python.error_values import GROUP, error_fields, raised_with_cause, uses_errors
 from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR, Exceptions, kind_of
+from callsheet.frontends.python.imports import Imports
 from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read, waits, walk
-
-PURE_MODULES: Final = frozenset(
-    {
-        *("asyncio", "datetime", "json", "math", "re", "collections", "collections.abc", "itertools"),
-        *("functools", "dataclasses", "typing", "statistics", "decimal", "string", "textwrap", "enum"),
-        *("operator", "csv", "io", "copy", "bisect", "heapq", "calendar", "logging", "abc", "__future__"),
-        *("time", "contextlib", "base64", "hashlib", "random", "unicodedata", "urllib.parse", "os.path"),
-        *("html", "zlib", "pathlib", "ipaddress"),
-    }
-)
-"""The modules that a plan may import. Of `time`, `logging`, `random`, `contextlib` a part is understood."""
-
-_WITHOUT: Final[Mapping[str, str]] = {
-    "uuid": "random ids would differ when the run is resumed; make the id of the data",
-    "secrets": "random values would differ when the run is resumed",
-    "requests": "a plan reaches the network by tools only: await fetch_page(url=…)",
-    "httpx": "a plan reaches the network by tools only: await fetch_page(url=…)",
-    "aiohttp": "a plan reaches the network by tools only: await fetch_page(url=…)",
-    "threading": "write asyncio.gather: steps run side by side without threads",
-    "concurrent": "write asyncio.gather: steps run side by side without threads",
-    "os": "a plan reaches the machine by tools only; os.path takes paths apart",
-    "urllib": "a plan reaches the network by tools only; urllib.parse takes URLs apart",
-    "sys": "a plan has no interpreter of its own; end with return or raise",
-    "subprocess": "a plan reaches the machine by tools only",
-    "socket": "a plan reaches the network by tools only",
-    "pickle": "a pickle can run any code; use json",
-    "zoneinfo": "write timezone(timedelta(hours=2)) with datetime's names, for an offset that you know",
-    "fractions": "write decimal.Decimal, or whole numbers",
-    "difflib": "compare the words: set(a.split()) & set(b.split())",
-    "numbers": "write isinstance(x, (int, float))",
-    "types": "write a @dataclass, or a dict",
-    "pprint": "write json.dumps(value, indent=2)",
-    "binascii": "a tool has to encode it",
-    "zlib": "a tool has to compute it",
-}
-"""What to do without other modules."""
-
-_LEFT_OVER: Final = frozenset(
-    {
-        *("os", "sys", "uuid", "types", "pprint", "traceback", "warnings", "inspect"),
-        *("zoneinfo", "fractions", "difflib", "numbers", "locale"),
-    }
-)
-"""Modules that a plan has not, and that files often import without a use: that is a warning."""
-
-_OWN_PACKAGES: Final = ("callsheet", "tools")
-"""Packages whose names are those of the plan's own world: `plan`, `gather`, and stubs of tools."""
 
 FORBIDDEN: Final[Mapping[str, str]] = {
     "getattr": 'write the field: x.name, or x["name"] of a record',
@@ -93,8 +45,6 @@ FORBIDDEN: Final[Mapping[str, str]] = {
 """Built-in names that a plan may not use, and the way out."""
 
 _BUILT_IN: Final = frozenset(dir(builtins)) | {"__name__", "__file__"}
-OF_LTP: Final = "callsheet.ltp"
-"""The module whose functions are those of LTP text, with its meaning: `ltp.match(pattern, text)`."""
 IN_SCOPE: Final = frozenset({TOOL_ERROR, DENIED, "now", "today", "note", "undo", "replan"})
 """Names that a plan has without an import, and that are no tools."""
 
@@ -134,16 +84,6 @@ BINDINGS: Final[Mapping[str, Binding]] = {
     "agent": Binding("AGENT_SOLVE", (("goal", "goal"), ("tools", "tools"), ("max_turns", "max_turns"))),
 }
 """The operations of callsheet as async functions, unless a tool of that name is in the catalogue."""
-
-
-def ltp_function(name: str) -> str | None:
-    """The function of LTP text that an imported name is; None for all others.
-
-    >>> ltp_function("callsheet.ltp.v1.path"), ltp_function("callsheet.ltp.search")
-    ('v1.path', None)
-    """
-    module, dot, function = name.partition(f"{OF_LTP}.")
-    return function if dot and not module and function in FUNCTIONS | VERSION_1 else None
 
 
 def said(meant: Sequence[str]) -> str:
@@ -258,58 +198,21 @@ def read_program(
     """The program of a file, whose `nodes` may be known already. Raises Refused."""
     nodes = list(walk(tree)) if nodes is None else nodes
     name_factories(tree, nodes)
-    used = {one.id for one in nodes if isinstance(one, ast.Name)}
-    made = _Reader(tools, bindings, _awaited(nodes), _inner_modules(nodes), used)
+    made = _Reader(tools, bindings, Imports(nodes))
     for number, one in enumerate(tree.body):
         made.read(one, is_first=number == 0)
     return made.program(tree, nodes)
-
-
-def _awaited(nodes: Sequence[ast.AST]) -> frozenset[str]:
-    """The names that a file calls in something that it awaits, or starts as a task."""
-    found: set[str] = set()
-    for one in nodes:
-        starts = isinstance(one, ast.Call) and (dotted(one.func) or "").endswith(("create_task", "append"))
-        if isinstance(one, ast.Await) or starts:
-            found |= {
-                each.func.id
-                for each in walk(one)
-                if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)
-            }
-    return frozenset(found)
-
-
-def _inner_modules(nodes: Sequence[ast.AST]) -> frozenset[str]:
-    """The modules that a file imports by the name of the one around them, as `os` for `os.path` alone."""
-    used = {name for one in nodes if isinstance(one, ast.Attribute) and (name := dotted(one)) is not None}
-    outer = {known.partition(".")[0] for known in PURE_MODULES if "." in known} - PURE_MODULES
-    names: dict[str, set[str]] = {}
-    for one in used:
-        top = one.partition(".")[0]
-        if top in outer:
-            names.setdefault(top, set()).add(".".join(one.split(".")[:2]))
-    return frozenset(top for top, found in names.items() if found <= PURE_MODULES)
 
 
 class _Reader:
     """Reads the statements of a file's top level."""
 
     def __init__(
-        self,
-        tools: Mapping[str, Signature] | None,
-        bindings: Mapping[str, Binding],
-        awaited: frozenset[str],
-        inner: frozenset[str],
-        used: Set[str],
+        self, tools: Mapping[str, Signature] | None, bindings: Mapping[str, Binding], imports: Imports
     ) -> None:
-        """`inner` are modules of which the file uses modules inside them alone, `used` the names it reads."""
-        self.tools, self.bindings, self.awaited, self.inner = tools, bindings, awaited, inner
-        self.used = used
-        self.warnings: list[Refused] = []
+        self.tools, self.bindings, self.imports = tools, bindings, imports
         self.functions: dict[str, ast.AsyncFunctionDef] = {}
         self.definitions: dict[str, ast.stmt] = {}
-        self.imports: dict[str, ast.stmt] = {}
-        self.modules: dict[str, str] = {}
         self.own_exceptions: dict[str, str] = {}
         self.marked: list[str] = []
         self.about: str | None = None
@@ -321,7 +224,8 @@ class _Reader:
                 if is_first and isinstance(value, str):
                     self.about = value.strip()
             case ast.Import() | ast.ImportFrom():
-                self._import(one)
+                for name in self.imports.read(one):
+                    self._take(name, one)
             case ast.AsyncFunctionDef():
                 self._take(one.name, one)
                 for mark in one.decorator_list:
@@ -362,7 +266,7 @@ class _Reader:
         """Whether a call says how log lines look: remarks are in the journal in any case."""
         name = dotted(call.func) or ""
         first, _, last = name.rpartition(".")
-        if self.modules.get(name, name) == "logging.basicConfig":
+        if self.imports.modules.get(name, name) == "logging.basicConfig":
             return says_look_alone(call)
         made = self.definitions.get(first)
         value = made.value if isinstance(made, (ast.Assign, ast.AnnAssign)) else None
@@ -386,79 +290,6 @@ class _Reader:
                 f"{name} is defined twice; which one is meant depends on when it is called",
                 "give one of them another name",
             )
-
-    def _is_idle(self, one: ast.Import | ast.ImportFrom) -> bool:
-        """Whether an import of a module that a plan has not is of no use to the file."""
-        modules = [each.name for each in one.names] if isinstance(one, ast.Import) else [one.module or ""]
-        names = {(each.asname or each.name).partition(".")[0] for each in one.names}
-        tops = {each.partition(".")[0] for each in modules}
-        if not tops <= _LEFT_OVER or names & {"*", *self.used} or self.inner & tops:
-            return False
-        self.warnings.append(
-            Refused(
-                "PYT005",
-                one,
-                f"a plan has no {modules[0]}, and the file does not use it",
-                "remove the import",
-            )
-        )
-        return True
-
-    def _import(self, one: ast.Import | ast.ImportFrom) -> None:
-        if self._is_idle(one):
-            return
-        if isinstance(one, ast.Import):
-            for each in one.names:
-                self._check_module(each.name, one)
-                name = each.asname or each.name.split(".")[0]
-                self.modules[name] = each.name if each.asname else name
-                self.imports[name] = _at(ast.Import([each]), one)
-            return
-        module = one.module or ""
-        if one.level or module.split(".")[0] in _OWN_PACKAGES or self._is_of_stubs(one):
-            for each in one.names:
-                if each.name == "*":
-                    raise Refused(
-                        "PYT005",
-                        one,
-                        f"`from {module} import *` says no names",
-                        "remove it: tools are in scope without an import",
-                    )
-                if (module, each.name) == ("callsheet", "ltp"):
-                    self.modules[each.asname or each.name] = OF_LTP
-                    continue
-                if each.asname and each.asname != each.name:
-                    raise Refused(
-                        "PYT010",
-                        one,
-                        f"the tool {each.name} gets another name, {each.asname}",
-                        "import it under its own name, so that readers know what is called",
-                    )
-            return
-        if not all(f"{module}.{each.name}" in PURE_MODULES for each in one.names):
-            self._check_module(module, one)
-        for each in one.names:
-            if each.name == "*":
-                raise Refused("PYT005", one, f"`from {module} import *` says no names", "write the names")
-            name = each.asname or each.name
-            self._take(name, one)
-            self.modules[name] = f"{module}.{each.name}"
-            if module != "__future__":
-                self.imports[name] = _at(ast.ImportFrom(module, [each], 0), one)
-
-    def _is_of_stubs(self, one: ast.ImportFrom) -> bool:
-        """Whether names come from a package of stubs: all are awaited, and Python has no such module."""
-        top = (one.module or "").split(".")[0]
-        if top in sys.stdlib_module_names or top in _WITHOUT:
-            return False
-        return all(each.name in self.awaited and each.asname is None for each in one.names)
-
-    def _check_module(self, name: str, node: ast.stmt) -> None:
-        if name in PURE_MODULES or name in self.inner:
-            return
-        others = "a plan may import: " + ", ".join(sorted(PURE_MODULES - {"__future__"}))
-        why = _WITHOUT.get(name.split(".", maxsplit=1)[0], others)
-        raise Refused("PYT005", node, f"a plan may not import {name}", why)
 
     def _constant(self, one: ast.Assign | ast.AnnAssign) -> None:
         targets = one.targets if isinstance(one, ast.Assign) else [one.target]
@@ -514,8 +345,8 @@ class _Reader:
             main,
             helpers,
             self.definitions,
-            self.imports,
-            self.modules,
+            self.imports.statements,
+            self.imports.modules,
             exceptions,
             self.tools,
             self.bindings,
@@ -523,7 +354,7 @@ class _Reader:
             keeps_errors=uses_errors(nodes, exceptions),
             error_fields=error_fields(nodes, exceptions),
             with_cause=raised_with_cause(nodes),
-            warnings=self.warnings,
+            warnings=self.imports.warnings,
             named_kinds=(kind_of(DENIED),) if any(_names_denial(one) for one in nodes) else (),
             tells_attributes=any(isinstance(one, ast.Name) and one.id in _OF_FIELDS for one in nodes),
         )
@@ -557,10 +388,6 @@ class _Reader:
             "which of the async functions is the plan is not clear",
             "call it main, or mark it with @plan",
         )
-
-
-def _at(made: ast.stmt, place: ast.stmt) -> ast.stmt:
-    return ast.fix_missing_locations(ast.copy_location(made, place))
 
 
 def says_look_alone(call: ast.Call) -> bool:

@@ -42,6 +42,7 @@ from callsheet.frontends.python.flows import flows_as_loops
 from callsheet.frontends.python.function_facts import Ids, Result
 from callsheet.frontends.python.function_tables import tables_by_place
 from callsheet.frontends.python.group_handlers import group_handlers_as_plain
+from callsheet.frontends.python.imports import ltp_function
 from callsheet.frontends.python.iterator_steps import iterators_as_steps
 from callsheet.frontends.python.links import Linking
 from callsheet.frontends.python.made_once import check_made_once
@@ -50,14 +51,7 @@ from callsheet.frontends.python.mixed_calls import mixed_calls_as_one, spread_ca
 from callsheet.frontends.python.module import Within, hoist_imports, needed_part
 from callsheet.frontends.python.parameters import semaphores_of_objects, settle_parameters
 from callsheet.frontends.python.products import guard_functions
-from callsheet.frontends.python.program import (
-    BINDINGS,
-    Binding,
-    Program,
-    Signature,
-    ltp_function,
-    read_program,
-)
+from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signature, read_program
 from callsheet.frontends.python.recursion import Copies, depth_of
 from callsheet.frontends.python.scope import Names, Scope
 from callsheet.frontends.python.setters import setters_as_methods

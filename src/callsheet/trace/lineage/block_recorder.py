@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from callsheet.ir import JSON
-from callsheet.ir.expression import Call as FunctionCall
 from callsheet.ir.tree import Failing, Word
 from callsheet.machine import Command, Machine, Started
 from callsheet.machine.expressions import ExpressionFailed
@@ -49,60 +48,15 @@ from callsheet.machine.tree.values import plain
 from callsheet.store.events import Entry
 from callsheet.store.start import Start
 from callsheet.trace.lineage.blocks import NO_REASONS, Part, Reasons, Site, TreeLineage, listed
+from callsheet.trace.lineage.frames import Frame, UnderWay, Waiting
 from callsheet.trace.lineage.lineage import ANSWER, Failure, Flow, Node, ValueSource, Visit, Write
-from callsheet.trace.lineage.reads import CLOCK_READ, Role, Source, sources_of
+from callsheet.trace.lineage.reads import CLOCK_READ, Role, sources_of
 from callsheet.trace.lineage.recorder import Recorder
 from callsheet.trace.lineage.sites import Sites
 from callsheet.trace.lineage.withheld import Withholding
 
-Waiting = CallOp | ComputeOp | ClockOp | LoopOp | InvokeOp | ReplanOp
-"""Operations that are over when the next one of their activation begins."""
 _SEVERAL = 2
 _ENDS = frozenset({Word.RESPOND, Word.TERMINATE})
-
-
-class _UnderWay(NamedTuple):
-    """A statement of an activation that may wait for outcomes: its operation, its place in the body."""
-
-    operation: Waiting
-    pc: int
-    visit: int
-
-
-class _Frame:
-    """An activation: the writes that its variables have, by slot, and what has decided in it so far."""
-
-    __slots__ = (
-        "act",
-        "base",
-        "clock",
-        "conditions",
-        "failures",
-        "owner",
-        "place",
-        "scope",
-        "waiting",
-        "yielded",
-    )
-
-    def __init__(self, act: Activation, base: Reasons, owner: int) -> None:
-        self.act, self.base, self.owner = act, base, owner
-        self.place = act.path
-        self.scope: dict[int, int] = {}
-        self.conditions: dict[str, tuple[int, ...]] = {}
-        """The visits of the conditions of each ?IF and REPEAT that hold now, by its id."""
-        self.failures: dict[str, int] = {}
-        """The write of the failure that each statement's handler has, by its id."""
-        self.waiting: _UnderWay | None = None
-        self.yielded = NONE
-        self.clock = NONE
-
-    def beside(self, act: Activation) -> _Frame:
-        """The frame of a member of @PARALLEL, which shares the variables."""
-        other = _Frame(act, self.base, self.owner)
-        other.place, other.scope, other.clock = self.place, self.scope, self.clock
-        other.conditions, other.failures = self.conditions, self.failures
-        return other
 
 
 class BlockRecorder(Recorder):
@@ -113,9 +67,9 @@ class BlockRecorder(Recorder):
 
     def __init__(self, hears: Callable[[Note], None] | None = None) -> None:
         super().__init__(hears)
-        self._frames: dict[int, _Frame] = {}
+        self._frames: dict[int, Frame] = {}
         self._slots: dict[int, dict[str, int]] = {}
-        self._items: dict[int, list[_Frame]] = {}
+        self._items: dict[int, list[Frame]] = {}
         """The items of each loop whose end has not been taken account of, by the loop's identity."""
         self._loops: dict[int, Loop] = {}
         """The loop of each visit of a FOREACH that has items."""
@@ -123,7 +77,7 @@ class BlockRecorder(Recorder):
         """The write of each item's YIELD, by the visit of its FOREACH."""
         self._returned: dict[int, int] = {}
         """The write of the RETURN of each visit of a CALL."""
-        self._under_way: dict[str, tuple[_Frame, _UnderWay]] = {}
+        self._under_way: dict[str, tuple[Frame, UnderWay]] = {}
         self._counts: dict[str, int] = {}
         self._finished_visits: set[int] = set()
         self._beside: dict[int, tuple[Fault, ...]] = {}
@@ -149,7 +103,7 @@ class BlockRecorder(Recorder):
         assert tree is not None
         tree.carry_out = {kind: partial(self._carry_out, execute) for kind, execute in tree.carry_out.items()}
         tree.hears_edit = self._edited
-        self._main = _Frame(tree.main, base, NONE)
+        self._main = Frame(tree.main, base, NONE)
         self._frames[id(tree.main)] = self._main
 
     def _replanned(self) -> None:
@@ -270,7 +224,7 @@ class BlockRecorder(Recorder):
         self._tick += 1
         return self._tick
 
-    def _reach(self, frame: _Frame, site: Site, operation: Operation) -> int:
+    def _reach(self, frame: Frame, site: Site, operation: Operation) -> int:
         """Begin a visit of a site; its number."""
         act = frame.act
         keyed = isinstance(operation, Waiting)
@@ -282,23 +236,15 @@ class BlockRecorder(Recorder):
         lineage.visits.append(Visit(visit, 0, site.number, nth, self.seq, versions, path=path))
         lineage.last_at[path] = visit
         lineage.began.append(self._now())
-        reasons = self._reasons(frame, site)
+        reasons = frame.reasons(site)
         if reasons is not NO_REASONS:
             lineage.reasons[visit] = reasons
-        match operation:
-            case BranchOp(id=own):
-                before = () if operation.branch == 0 else frame.conditions.get(own, ())
-                frame.conditions[own] = (*before, visit)
-            case RoundOp(id=own) | UntilOp(id=own):
-                frame.conditions[own] = (visit,)
-            case CallOp() | ComputeOp() | ClockOp() | LoopOp() | InvokeOp() | ReplanOp():
-                frame.waiting = _UnderWay(operation, act.pc, visit)
-                self._under_way[path] = frame, frame.waiting
-            case _:
-                pass
+        frame.reached(operation, visit)
+        if frame.waiting is not None:
+            self._under_way[path] = frame, frame.waiting
         return visit
 
-    def _version(self, frame: _Frame, name: str) -> int:
+    def _version(self, frame: Frame, name: str) -> int:
         if name == CLOCK_READ:
             return frame.clock
         return frame.scope.get(self._slot(frame.act.body, name), NONE)
@@ -309,19 +255,7 @@ class BlockRecorder(Recorder):
             slots = self._slots[id(body)] = {each: slot for slot, each in enumerate(body.names)}
         return slots.get(name, NONE)
 
-    def _reasons(self, frame: _Frame, site: Site) -> Reasons:
-        conditions: tuple[int, ...] = ()
-        failures: tuple[int, ...] = ()
-        for around in site.around:
-            if around.is_failure and around.id in frame.failures:
-                failures += (frame.failures[around.id],)
-            elif not around.is_failure:
-                conditions += frame.conditions.get(around.id, ())
-        if not conditions and not failures:
-            return frame.base
-        return Reasons(frame.base.conditions + conditions, frame.base.failures + failures)
-
-    def _said(self, frame: _Frame, tree: TreeRun, operation: SayOp, visit: int) -> None:
+    def _said(self, frame: Frame, tree: TreeRun, operation: SayOp, visit: int) -> None:
         """Record the value of a RESPOND, TERMINATE or RETURN."""
         if operation.word is not Word.RETURN and operation.word not in _ENDS:
             return
@@ -333,7 +267,7 @@ class BlockRecorder(Recorder):
         else:
             self._append(ANSWER, value, ValueSource.ANSWER, visit, frame)
 
-    def _caller(self, frame: _Frame) -> int:
+    def _caller(self, frame: Frame) -> int:
         """The visit of the CALL that an activation belongs to; NONE in the main plan."""
         act: Activation | None = frame.act
         while act is not None and not isinstance(act.role, InvokeOp):
@@ -367,7 +301,7 @@ class BlockRecorder(Recorder):
             return None
         return operation.remedy
 
-    def _caught(self, frame: _Frame, operation: CatchOp, failure: Fault, remedy: RemedyCode | None) -> None:
+    def _caught(self, frame: Frame, operation: CatchOp, failure: Fault, remedy: RemedyCode | None) -> None:
         """Record what a handler has set: the failure, or the value instead of a result."""
         act, lineage = frame.act, self.blocks
         failed = lineage.last_at.get(failure.step, NONE)
@@ -389,13 +323,13 @@ class BlockRecorder(Recorder):
                 self._explain(write, failed, frame)
                 frame.failures[operation.id] = write
 
-    def _error(self, failure: Fault, visit: int, frame: _Frame) -> Flow:
+    def _error(self, failure: Fault, visit: int, frame: Frame) -> Flow:
         """The flow of a failure that no variable holds, of the visit that has failed."""
         write = self._append("error", plain(record_of(failure)), ValueSource.ERROR, visit, frame)
         self._explain(write, visit, frame)
         return Flow(Role.ARGUMENT, "", None, "error", Node(write, ()))
 
-    def _explain(self, write: int, visit: int, frame: _Frame) -> None:
+    def _explain(self, write: int, visit: int, frame: Frame) -> None:
         """Record that a failure is also that of other items of a loop, where it is."""
         others = self._beside.get(visit, ())
         if others:
@@ -410,7 +344,7 @@ class BlockRecorder(Recorder):
 
     # ------------------------------------------------------------ activations
 
-    def _frame(self, act: Activation) -> _Frame:
+    def _frame(self, act: Activation) -> Frame:
         """The frame of an activation, which begins with its first operation."""
         frame = self._frames.get(id(act))
         if frame is not None and frame.act is act:
@@ -427,13 +361,13 @@ class BlockRecorder(Recorder):
         self._frames[id(act)] = frame
         return frame
 
-    def _owned(self, around: _Frame, act: Activation) -> tuple[_Frame, Visit]:
+    def _owned(self, around: Frame, act: Activation) -> tuple[Frame, Visit]:
         """A frame for what the statement under way in another has begun, and that statement's visit."""
         assert around.waiting is not None
         owner = self.blocks.visits[around.waiting.visit]
-        return _Frame(act, self.blocks.reasons.get(owner.id, NO_REASONS), owner.id), owner
+        return Frame(act, self.blocks.reasons.get(owner.id, NO_REASONS), owner.id), owner
 
-    def _item(self, around: _Frame, act: Activation, loop: Loop) -> _Frame:
+    def _item(self, around: Frame, act: Activation, loop: Loop) -> Frame:
         self._take_items(loop)
         frame, owner = self._owned(around, act)
         self._loops[owner.id] = loop
@@ -445,33 +379,11 @@ class BlockRecorder(Recorder):
         write = self._set(
             frame, op.item_slot, op.var, plain(loop.items[act.index]), ValueSource.ITEM, owner.id
         )
-        self.blocks.parts[write] = tuple(self._of_item(owner, act.index))
+        self.blocks.parts[write] = tuple(self.blocks.item_parts(owner, act.index))
         frame.clock = around.clock
         return frame
 
-    def _of_item(self, owner: Visit, index: int) -> Iterator[Part]:
-        """What an item of a FOREACH is made of."""
-        lineage = self.blocks
-        site = lineage.site(owner)
-        statement = cast("Any", site.statement)
-        given = statement.source
-        while isinstance(given, FunctionCall) and given.function == "list" and len(given.arguments) == 1:
-            given = given.arguments[0]  # as a loop of Python says it: the members are the same
-        for source in sources_of(given):
-            node = lineage.resolved(owner, source.name, source.place)
-            part = self._member(source, node, index)
-            if part is not None:
-                yield part
-
-    def _member(self, source: Source, node: Node, index: int) -> Part | None:
-        flow = Flow(Role.SOURCE, "", index, source.name, node)
-        if source.at:
-            return Part(source.at[1:], source.is_copy, flow) if source.at[0] == index else None
-        if source.is_copy and node.write != NONE and isinstance(self.blocks.value_at(node), list):
-            return Part((), True, flow._replace(node=Node(node.write, (*node.path, index))))
-        return Part((), False, flow)
-
-    def _invoked(self, around: _Frame, act: Activation, invoke: InvokeOp) -> _Frame:
+    def _invoked(self, around: Frame, act: Activation, invoke: InvokeOp) -> Frame:
         frame, owner = self._owned(around, act)
         lineage = self.blocks
         named = dict(cast("Any", lineage.site(owner).statement).named)
@@ -492,7 +404,7 @@ class BlockRecorder(Recorder):
         if not waiting:
             return
         around = self._frame(loop.act)
-        left: list[_Frame] = []
+        left: list[Frame] = []
         for frame in waiting:
             ended = frame.act.ended
             if ended is None:
@@ -509,7 +421,7 @@ class BlockRecorder(Recorder):
             del self._frames[id(frame.act)]
         self._items[id(loop)] = left
 
-    def _settle(self, frame: _Frame, *, is_behind: bool) -> None:
+    def _settle(self, frame: Frame, *, is_behind: bool) -> None:
         """Take account of the end of a statement that was under way; `is_behind` if the next one follows."""
         under_way, frame.waiting = frame.waiting, None
         assert under_way is not None
@@ -595,37 +507,26 @@ class BlockRecorder(Recorder):
             return
         write = self._set(frame, operation.into.slot, note.var, note.value, ValueSource.STEP, visit)
         if isinstance(operation, LoopOp):
-            lineage.parts[write] = tuple(self._results(visit))
+            loop, yields = self._loops.get(visit), self._yields.get(visit, {})
+            results = () if loop is None else loop.results
+            done = [index for index, value in enumerate(results) if value is not MISSING]
+            lineage.parts[write] = tuple(lineage.result_parts(lineage.visits[visit], done, yields))
         elif isinstance(operation, InvokeOp):
             inner = self._returned.get(visit, NONE)
             flow = Flow(Role.ARGUMENT, "", None, "RETURN", Node(inner, ()))
             lineage.parts[write] = () if inner == NONE else (Part((), True, flow),)
 
-    def _results(self, visit: int) -> Iterator[Part]:
-        """What the results of a FOREACH are made of."""
-        lineage = self.blocks
-        for flow in lineage.own_flows(lineage.visits[visit]):
-            yield Part((), False, flow, of_whole=True)
-        loop, yields = self._loops.get(visit), self._yields.get(visit, {})
-        if loop is None:
-            return
-        done = (index for index, value in enumerate(loop.results) if value is not MISSING)
-        for number, index in enumerate(done):
-            if index in yields:
-                flow = Flow(Role.ARGUMENT, "", index, "YIELD", Node(yields[index], ()))
-                yield Part((number,), True, flow)
-
     # ------------------------------------------------------------ writes
 
     def _set(
-        self, frame: _Frame, slot: int, name: str, value: JSON, made: ValueSource, visit: int = NONE
+        self, frame: Frame, slot: int, name: str, value: JSON, made: ValueSource, visit: int = NONE
     ) -> int:
         """Record that a variable is set; the number of the write."""
         number = self._append(name, value, made, visit, frame)
         self._bind(frame, slot, number)
         return number
 
-    def _bind(self, frame: _Frame, slot: int, number: int) -> None:
+    def _bind(self, frame: Frame, slot: int, number: int) -> None:
         name = self.blocks.writes[number].name
         frame.scope[slot] = number
         self.blocks.current[name] = number
@@ -633,11 +534,11 @@ class BlockRecorder(Recorder):
         if frame.scope is self._main.scope:
             self.blocks.main[name] = number
 
-    def _inner(self, name: str, value: JSON, visit: int, frame: _Frame) -> int:
+    def _inner(self, name: str, value: JSON, visit: int, frame: Frame) -> int:
         """Record a value that is no variable."""
         return self._append(name, value, ValueSource.INNER, visit, frame)
 
-    def _append(self, name: str, value: JSON, made: ValueSource, visit: int, frame: _Frame) -> int:
+    def _append(self, name: str, value: JSON, made: ValueSource, visit: int, frame: Frame) -> int:
         lineage = self.blocks
         number = len(lineage.writes)
         lineage.writes.append(Write(number, name, value, self.seq, made, visit, place=frame.place))

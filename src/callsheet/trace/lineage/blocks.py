@@ -9,20 +9,21 @@ into what it sets.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
 from callsheet import lazy
 from callsheet.ir import JSON, Call, Order, Plan, Respond, Step
+from callsheet.ir.expression import Call as FunctionCall
 from callsheet.ir.tree import Act, Assign, Compute, Foreach, Invoke, Say, Statement
 from callsheet.machine.keys import place_in_tree
 from callsheet.machine.program import Program, StepCode
 from callsheet.machine.values import walk
 from callsheet.store.events import EventType
 from callsheet.trace.lineage.lineage import NONE, Flow, Lineage, Node, ValueSource, Visit, Write
-from callsheet.trace.lineage.reads import Computed, Path, Reads, Role, Source, Use, overlap
+from callsheet.trace.lineage.reads import Computed, Path, Reads, Role, Source, Use, overlap, sources_of
 
 
 class Around(NamedTuple):
@@ -346,6 +347,33 @@ class TreeLineage(Lineage):
         """What a source of an expression has given in a visit."""
         node = self.resolved(visit, source.name, source.place)
         return Part(source.at, source.is_copy, Flow(Role.ARGUMENT, "", None, source.name, node))
+
+    def item_parts(self, visit: Visit, index: int) -> Iterator[Part]:
+        """What an item of the FOREACH of a visit is made of."""
+        statement = self.site(visit).statement
+        assert isinstance(statement, Foreach)
+        given = statement.source
+        while isinstance(given, FunctionCall) and given.function == "list" and len(given.arguments) == 1:
+            given = given.arguments[0]  # as a loop of Python says it: the members are the same
+        for source in sources_of(given):
+            node = self.resolved(visit, source.name, source.place)
+            flow = Flow(Role.SOURCE, "", index, source.name, node)
+            if source.at:
+                if source.at[0] == index:
+                    yield Part(source.at[1:], source.is_copy, flow)
+            elif source.is_copy and node.write != NONE and isinstance(self.value_at(node), list):
+                yield Part((), True, flow._replace(node=Node(node.write, (*node.path, index))))
+            else:
+                yield Part((), False, flow)
+
+    def result_parts(self, visit: Visit, done: Iterable[int], yields: Mapping[int, int]) -> Iterator[Part]:
+        """What the list of a FOREACH is made of: the `yields` of the items that are `done`, in order."""
+        for flow in self.own_flows(visit):
+            yield Part((), False, flow, of_whole=True)
+        for number, index in enumerate(done):
+            if index in yields:
+                flow = Flow(Role.ARGUMENT, "", index, "YIELD", Node(yields[index], ()))
+                yield Part((number,), True, flow)
 
     def own_flows(self, visit: Visit) -> Iterator[Flow]:
         """The flows of everything that a visit has read itself, its messages included."""
