@@ -13,6 +13,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Mapping
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -82,6 +83,7 @@ class Adapter:
         self._wanted: dict[str, list[Breakpoint]] = {}
         """The breakpoints by the path of their file; their lines are as they were asked for until the run."""
         self._ids: dict[int, int] = {}
+        self._numbers = count(1)
         self._failures = FailureStops.ENDING
         self._stops_at_entry = self._ignores_all = False
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -267,7 +269,7 @@ class Adapter:
             log = str(one.get("logMessage") or "")
             after = max(0, int(hits) - 1) if hits else 0
             made = Breakpoint(int(one["line"]), (), str(one.get("condition") or ""), after, log)
-            self._ids[id(made)] = len(self._ids) + 1
+            self._ids[id(made)] = next(self._numbers)
             self._wanted[path].append(made)
             if debugger is not None and _is_same(path, debugger.path):
                 self._set(made)
