@@ -1,8 +1,8 @@
 """The extension in VS Code itself, in its form for the browser: lenses, the debugger, questions, graph, runs.
 
-It needs code-server (`npm install code-server`), on PATH or named by CALLSHEET_CODE_SERVER, which
-may also be its `out/node/entry.js`, and the package that `npm install && npm run package` makes in `editors/vscode`. Without
-code-server it is skipped.
+It needs code-server (`npm install code-server`), on PATH or named by CALLSHEET_CODE_SERVER, which may also be
+its `out/node/entry.js`, and the package that `npm install && npm run package` makes in `editors/vscode`.
+Without code-server it is skipped.
 """
 
 from __future__ import annotations
