@@ -8,7 +8,6 @@ run is stopped. Questions of the run are told in an event and answered in the de
 from __future__ import annotations
 
 import asyncio
-import getpass
 import json
 import os
 import threading
@@ -17,6 +16,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from callsheet.apps.cli.arguments import actor_name
 from callsheet.apps.cli.debugging.model import (
     Breakpoint,
     Debugger,
@@ -421,7 +421,7 @@ class Adapter:
                     f"several questions are open; write the key behind the word, as in :approve KEY: {keys}"
                 )
             line = f"{word} {rest}"
-        found = answer_of(opened[0].ask, line, getpass.getuser())
+        found = answer_of(opened[0].ask, line, actor_name())
         if isinstance(found, str):
             raise _Refused(found)
         self._loop.call_soon_threadsafe(_resolve, opened[0].answer, found)
