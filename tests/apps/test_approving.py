@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pwd
 import time
 
 import pytest
+
+from callsheet.apps.cli.arguments import actor_name
 
 PLAN = 'S1: @NOTE ("hello $who") > $n\nS2: @RESPOND ("wrote", $n)\n'
 ASK = """
@@ -251,3 +254,13 @@ def test_confusable_letters_are_spelled_out_in_approvals(machine):
     plain = machine("run", plan, "--tools", machine.tools, "--approve", "NOTE")
     assert "may @NOTE be called with exactly this?" in plain.stderr
     assert "look like" not in plain.stderr
+
+
+def test_user_whom_the_system_does_not_know_acts_without_a_name(monkeypatch):
+    def nobody(uid):
+        raise KeyError(uid)
+
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    assert (actor_name(), actor_name("Ada")) == ("", "Ada")

@@ -111,7 +111,7 @@ class Editor:
         return self._next(lambda one: one.get("event") == name)["body"]
 
     def launch(self, plan, *options, breakpoints=(), filters=("ending",), **given):
-        """Start a plan with breakpoints; the verified lines of these."""
+        """Start a plan with breakpoints."""
         self.get("initialize", adapterID="callsheet")
         self.event("initialized")
         self.get("launch", program=plan, args=["--tools", "tools.py", *options], **given)
@@ -197,7 +197,11 @@ def test_breakpoints_stop_at_lines_of_all_spellings(machine) -> None:
             changed = editor.event("breakpoint")["breakpoint"]
             assert (changed["verified"], changed["line"]) == (True, stack[0][0]), name
             assert editor.stop() == ("breakpoint", stack), name
-            editor.get("setBreakpoints", source={"path": str(machine.folder / name)}, breakpoints=[])
+            source = {"path": str(machine.folder / name)}
+            for lines in ([1], [1, 2, 3], []):
+                points = [{"line": one} for one in lines]
+                set_now = editor.get("setBreakpoints", source=source, breakpoints=points)["breakpoints"]
+                assert len({one["id"] for one in set_now}) == len(lines)
             editor.get("continue", threadId=1)
             assert editor.end() == 0, name
 

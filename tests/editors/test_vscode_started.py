@@ -1,6 +1,8 @@
 """The extension in VS Code itself, in its form for the browser: lenses, the debugger, questions, graph, runs.
 
-CALLSHEET_CODE_SERVER names `out/node/entry.js` of an installed code-server (`npm install code-server`).
+It needs code-server (`npm install code-server`), on PATH or named by CALLSHEET_CODE_SERVER, which may also be
+its `out/node/entry.js`, and the package that `npm install && npm run package` makes in `editors/vscode`.
+Without code-server it is skipped.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,7 +25,8 @@ from tests.apps.test_debugging import BLOCKS
 from tests.viewer.conftest import chromium
 
 FOLDER = Path(__file__).parents[2] / "editors" / "vscode"
-CODE_SERVER = os.environ.get("CALLSHEET_CODE_SERVER", "")
+CODE_SERVER = os.environ.get("CALLSHEET_CODE_SERVER") or shutil.which("code-server") or ""
+PROGRAM = ["node", CODE_SERVER] if CODE_SERVER.endswith(".js") else [CODE_SERVER]
 TOOLS = '''
 from callsheet.ports.python_tools import tool
 
@@ -46,7 +50,7 @@ SETTINGS = {
 }
 
 pytestmark = pytest.mark.skipif(
-    not CODE_SERVER, reason="no VS Code here: npm install code-server, and name its entry.js"
+    not CODE_SERVER, reason="no VS Code here: put code-server on PATH, or name it in CALLSHEET_CODE_SERVER"
 )
 
 
@@ -65,7 +69,7 @@ def page(tmp_path: Path):
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]
     (package,) = FOLDER.glob("*.vsix")
-    code = ["node", CODE_SERVER, "--user-data-dir", str(data), "--extensions-dir", str(data / "extensions")]
+    code = [*PROGRAM, "--user-data-dir", str(data), "--extensions-dir", str(data / "extensions")]
     subprocess.run([*code, "--install-extension", str(package)], check=True, capture_output=True)
     options = ["--auth", "none", "--disable-workspace-trust", "--disable-telemetry", "--disable-update-check"]
     env = {**os.environ, "CALLSHEET_JOURNAL": str(tmp_path / "journal.db")}

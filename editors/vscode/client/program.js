@@ -14,7 +14,7 @@ function folderOf(uri) {
 
 const commandLine = (...args) => [...settings().get("command", ["callsheet"]), ...args];
 
-// The options of a run: tools, policy and the like, those of the language server that `run` takes, too.
+// The options of runs, dry runs and the debugger: tools, policy and the like.
 const runArguments = () => settings().get("runArguments", []);
 
 // What a command prints; throws its message if it fails.

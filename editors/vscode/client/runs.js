@@ -1,4 +1,4 @@
-// The runs of the journal in the side bar: their reports, resuming, cancelling and answering in a terminal.
+// The runs of the journal in the side bar: their reports, cancelling; in a terminal `resume` and `debug`.
 "use strict";
 
 const vscode = require("vscode");

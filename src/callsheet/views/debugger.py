@@ -1,4 +1,4 @@
-"""Renders the screen of the terminal debugger: steps with bars, an event, a pane, the keys.
+"""Renders the screen of `callsheet debug`, for a recorded run: steps with bars, an event, a pane, the keys.
 
 In: a lineage, the confidence of its values, the times of its events; the selection; the size of a screen.
 Out: lines, each with a style. No line is wider than the screen.

@@ -1,4 +1,4 @@
-"""Renders a plan tree: as an indented outline for a terminal, and as a Mermaid flowchart with its blocks.
+"""Renders a plan tree: as an outline for a terminal, a Mermaid flowchart with its blocks, rows of a picture.
 
 Both say what a statement is with `describe_statement`, so their wording is the same.
 """

@@ -1,4 +1,4 @@
-"""The arguments of commands: the plan that one names, and the values of `--var` and `--secret`."""
+"""The arguments of commands: the plan that one names, the values of `--var` and `--secret`, who acts."""
 
 from __future__ import annotations
 
@@ -336,3 +336,15 @@ def _text(name: str, data: bytes, source: str) -> str:
 
 def _secret_error(message: str, help_text: str) -> CallsheetError:
     return CallsheetError.single("SEC005", message, help=help_text)
+
+
+def actor_name(option: str | None = None) -> str:
+    """The name of the person who acts: the option, else that of the user, "" if the system has none."""
+    import getpass  # noqa: PLC0415 - only where somebody acts
+
+    if option is not None:
+        return option
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container whose user has no entry
+        return ""

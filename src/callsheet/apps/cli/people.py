@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import journals, options
+from callsheet.apps.cli.arguments import actor_name
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.options import DECISIONS
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text, to_stderr
@@ -61,7 +61,7 @@ class ApproveArguments:
         """The answer to a request. Raises CallsheetError for a text that does not answer it."""
         from callsheet.runtime.answers import Answer, read_answer  # noqa: PLC0415 - imports the runtime
 
-        by = _user() if self.by is None else self.by
+        by = actor_name(self.by)
         if self.deny:
             return Answer.deny(by=by, note=self.note)
         if self.text is None:
@@ -174,7 +174,7 @@ def _answer(
     from callsheet.runtime.answers import Answer  # noqa: PLC0415 - as above
     from callsheet.runtime.precedents import policy_line  # noqa: PLC0415 - as above
 
-    by = _user() if arguments.by is None else arguments.by
+    by = actor_name(arguments.by)
     approval = Answer.approve(by=by, note=arguments.note)
     if arguments.every:
         answer = Answer.deny(by=by, note=arguments.note) if arguments.deny else approval
@@ -192,13 +192,6 @@ def _answer(
         return [ask], ["no line of a policy can say this of its recipients: only this call is approved"]
     said = "with these lines in the policy, later runs do not ask about these recipients"
     return [ask], [f"{said} (this run keeps its policy):", *line.splitlines()]
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return ""
 
 
 def _is_owned(journal: Path, run_id: str) -> bool:

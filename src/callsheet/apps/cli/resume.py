@@ -261,9 +261,10 @@ def resume(run: str, plan_file: Path | None, assume_yes: bool, new_id: str | Non
       callsheet resume last --plan mended.ltp
     """
     if plan_file is not None:
-        from callsheet.apps.cli.time_travel import actor_name, edited_plan, start_branch  # noqa: PLC0415 - not for --help
+        from callsheet.apps.cli.arguments import actor_name  # noqa: PLC0415 - not for --help
+        from callsheet.apps.cli.time_travel import edited_plan, start_branch  # noqa: PLC0415 - as above
 
-        what = edited_plan(plan_file, "", actor_name(None), "resume")
+        what = edited_plan(plan_file, "", actor_name(), "resume")
         return start_branch(run, what, new_id=new_id, assume_yes=assume_yes, **arguments)
     if assume_yes or new_id is not None:
         raise click.UsageError("--yes and --run-id need --plan")

@@ -389,7 +389,7 @@ def _face(arguments: RunArguments, temporal: TemporalSettings | None) -> Face | 
             "--step and --break ask how to go on, and standard input is no terminal;"
             " --approve STEP stops a run in the journal"
         )
-    from callsheet.apps.cli.debugging.terminal import TerminalFace  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.debugging.terminal import TerminalFace  # noqa: PLC0415 - only where a run stops
 
     return TerminalFace(start.breaks, stops_at_entry=start.steps)
 

@@ -6,7 +6,6 @@ new run.
 
 from __future__ import annotations
 
-import getpass
 import sys
 import time
 from collections.abc import AsyncGenerator
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import journals
-from callsheet.apps.cli.arguments import parse_value, parse_variables
+from callsheet.apps.cli.arguments import actor_name, parse_value, parse_variables
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.options import FiniteRange
 from callsheet.apps.cli.output import can_redraw, ignoring_broken_pipe, is_terminal, print_json, to_stderr
@@ -220,16 +219,6 @@ run_id = click.option(
 by = click.option(
     "--by", metavar="NAME", help="The name that is recorded as the author; default: the current user."
 )
-
-
-def actor_name(option: str | None) -> str:
-    """The name of the person who branches a run off."""
-    if option is not None:
-        return option
-    try:
-        return getpass.getuser()
-    except OSError:
-        return ""
 
 
 def start_branch(

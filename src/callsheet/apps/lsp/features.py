@@ -1,4 +1,4 @@
-"""The requests of an editor, each answered by a function of `views.editor`: at a position, of a text, edits.
+"""The requests of an editor, answered by `views.editor`: at a position, of a text, lenses, edits.
 
 In: a server and its open documents. Out: nothing; the requests are registered.
 """

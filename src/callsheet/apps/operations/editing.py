@@ -1,4 +1,4 @@
-"""What an editor shows of the text of a plan: findings with fixes, colours, hints, proposals, explanations.
+"""What an editor shows of the text of a plan: findings, colours, hints, proposals, explanations, names.
 
 In: a text that is being edited, an offset in it, and what plans are checked against. Out: an analysis, which
 the language server and the web viewer share, and its parts as data. Nothing is run.

@@ -1,4 +1,4 @@
-"""Checks LCTL blocks, in the order of their chain."""
+"""Checks LCTL blocks, in the order of their chain; the types of what `callsheet lctl` prints."""
 
 from __future__ import annotations
 

@@ -31,13 +31,9 @@ class ImportedPlans(TypedDict):
     plans: list[ImportedPlanRow]
 
 
-class AttemptRow(TypedDict):
-    """One attempt at a goal, and what it took."""
+class SpentRow(TypedDict):
+    """What attempts at a goal took."""
 
-    name: str
-    is_solved: bool
-    answer: str
-    error: str
     calls: Count
     model_calls: Count
     compiling: Annotated[Count, "the model calls that compiled the plan"]
@@ -49,7 +45,16 @@ class AttemptRow(TypedDict):
     seconds: float
 
 
-class WayRow(TypedDict):
+class AttemptRow(SpentRow):
+    """One attempt at a goal, and what it took."""
+
+    name: str
+    is_solved: bool
+    answer: str
+    error: str
+
+
+class WayRow(SpentRow):
     """All attempts at a goal in one way, added up."""
 
     name: str
@@ -57,15 +62,6 @@ class WayRow(TypedDict):
     solved: Count
     answer: Annotated[str, "the last one"]
     error: Annotated[str, "the last one"]
-    calls: Count
-    model_calls: Count
-    compiling: Count
-    repairs: Count
-    replans: Count
-    input_tokens: Count
-    cached_tokens: Count
-    output_tokens: Count
-    seconds: float
     per_solved: Annotated[Object | None, "the average cost of a solved goal"]
     attempts: list[AttemptRow]
 

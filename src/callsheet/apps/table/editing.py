@@ -1,4 +1,4 @@
-"""Operations on a text that is being edited: its marks, proposals at a place, explanations of a word."""
+"""Operations on a text that is being edited: its marks; at a place proposals, explanations and names."""
 
 from __future__ import annotations
 

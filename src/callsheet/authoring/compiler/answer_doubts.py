@@ -1,4 +1,4 @@
-"""Doubts about the answer of a plan: what it says and no call has, and cases in which there is none.
+"""Doubts about the answer of a plan: what it says and no call has; cases without one, or with the same.
 
 Pure. In: a plan with blocks, and its goal. Out: warnings.
 """

@@ -1,4 +1,4 @@
-"""The program in a model's answer, as text: taken out of it, with its imports and with names of its own.
+"""The program in a model's answer, as text: taken out of it, with imports, names and lookups that it lacks.
 
 Pure. In: the text of an answer. Out: the text of a program, which the reader of programs judges.
 """

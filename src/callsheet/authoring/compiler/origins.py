@@ -2,7 +2,7 @@
 
 Pure. In: the declarations of the tools. Out: for an argument, which tools are called to find its value, and
 where in their result it stands, as far as their schemas say so. The review names it where a plan has a
-phrase in place of an id.
+phrase in place of an id, and in the program of a small model it is looked up there.
 """
 
 from __future__ import annotations

@@ -122,7 +122,6 @@ def stubs_for(goal: str, tools: Iterable[ToolSpec], strength: Strength, most: in
     """
     offered = sorted((s for s in tools if call_kind(s.name) is CallKind.TOOL), key=lambda spec: spec.name)
     room = ROOM[strength]
-    chosen = offered
     if most is None or len(offered) <= most:
         for detail in _DETAILS:
             text = _text(offered, detail)

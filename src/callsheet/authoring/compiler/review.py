@@ -1,4 +1,4 @@
-"""Looks over the plan in a model's answer: names, an answer that loses no result, values that nobody stated.
+"""Looks over the plan in a model's answer: names, lost results, values nobody stated, what it leaves out.
 
 Pure. In: a plan with blocks, and everything the model was told. Out: warnings. What is looked at are parts
 with a digit or an `@`, which are the same in every language, ids, and single words of which nobody spoke.

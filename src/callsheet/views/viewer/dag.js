@@ -8,6 +8,7 @@ export const NODE_HEIGHT = 54;
 export const ROW_GAP = 34;
 const COLUMN_GAP = 18;
 const NESTING = 44; // how far the steps inside a block of a plan with blocks are to the right
+const FOLD_WIDTH = 36; // the room for the button that folds a block, behind the widest row
 const LANE_WIDTH = 13;
 export const MARGIN = 22;
 const MIN_SCALE = 0.7;
@@ -63,7 +64,7 @@ const leftEdge = (layout) => MARGIN + layout.left * LANE_WIDTH;
 export const layoutWidth = (layout) =>
   leftEdge(layout) +
   (layout.is_nested
-    ? NODE_WIDTH + COLUMN_GAP + 36 + (layout.columns - 1) * NESTING
+    ? NODE_WIDTH + COLUMN_GAP + FOLD_WIDTH + (layout.columns - 1) * NESTING
     : layout.columns * (NODE_WIDTH + COLUMN_GAP)) +
   (layout.right ? 8 + layout.right * LANE_WIDTH : 0) +
   MARGIN;

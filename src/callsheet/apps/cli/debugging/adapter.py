@@ -8,14 +8,15 @@ run is stopped. Questions of the run are told in an event and answered in the de
 from __future__ import annotations
 
 import asyncio
-import getpass
 import json
 import os
 import threading
 from collections.abc import Callable, Mapping
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from callsheet.apps.cli.arguments import actor_name
 from callsheet.apps.cli.debugging.model import (
     Breakpoint,
     Debugger,
@@ -82,6 +83,7 @@ class Adapter:
         self._wanted: dict[str, list[Breakpoint]] = {}
         """The breakpoints by the path of their file; their lines are as they were asked for until the run."""
         self._ids: dict[int, int] = {}
+        self._numbers = count(1)
         self._failures = FailureStops.ENDING
         self._stops_at_entry = self._ignores_all = False
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -267,7 +269,7 @@ class Adapter:
             log = str(one.get("logMessage") or "")
             after = max(0, int(hits) - 1) if hits else 0
             made = Breakpoint(int(one["line"]), (), str(one.get("condition") or ""), after, log)
-            self._ids[id(made)] = len(self._ids) + 1
+            self._ids[id(made)] = next(self._numbers)
             self._wanted[path].append(made)
             if debugger is not None and _is_same(path, debugger.path):
                 self._set(made)
@@ -419,7 +421,7 @@ class Adapter:
                     f"several questions are open; write the key behind the word, as in :approve KEY: {keys}"
                 )
             line = f"{word} {rest}"
-        found = answer_of(opened[0].ask, line, getpass.getuser())
+        found = answer_of(opened[0].ask, line, actor_name())
         if isinstance(found, str):
             raise _Refused(found)
         self._loop.call_soon_threadsafe(_resolve, opened[0].answer, found)

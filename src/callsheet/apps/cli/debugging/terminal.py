@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
+from callsheet.apps.cli.arguments import actor_name
 from callsheet.apps.cli.debugging.model import Debugger, FailureStops, Order, Stop, answer_of, interrupt
 from callsheet.apps.cli.output import to_stderr
 from callsheet.apps.rendering.values import preview
@@ -101,7 +101,7 @@ class TerminalFace:
             line = await _read("answer (:approve, :deny, :answer TEXT; empty: from elsewhere) ")
             if not line:
                 return None
-            found = answer_of(ask, line, getpass.getuser())
+            found = answer_of(ask, line, actor_name())
             if not isinstance(found, str):
                 return found
             to_stderr(found)
