@@ -189,6 +189,10 @@ class Program:
     """The statements that are left to the interpreter of pure code."""
     computed_definitions: dict[str, ast.stmt] = field(default_factory=dict[str, ast.stmt])
     """The imports and definitions that these need."""
+    spellings: dict[ast.stmt, tuple[str, set[str]]] = field(
+        default_factory=dict[ast.stmt, tuple[str, set[str]]]
+    )
+    """The texts of definitions, and the names that they read."""
 
     named_kinds: tuple[str, ...] = ()
     """The kinds of failure that `except Exception` does not catch, and that the program names."""
@@ -231,6 +235,12 @@ class Program:
             "PYT008", node, f"there is no tool {name}", said(meant) or f"call one that there is: {listed}"
         )
 
+    def spelling(self, one: ast.stmt) -> tuple[str, set[str]]:
+        """The text of a definition, and the names that it reads."""
+        if one not in self.spellings:
+            self.spellings[one] = ast.unparse(one), names_read(one)
+        return self.spellings[one]
+
     def definitions_for(self, names: set[str], local: Mapping[str, ast.stmt]) -> dict[str, ast.stmt]:
         """The imports and definitions that pure code needs which reads these names, in the file's order."""
         wanted: dict[str, ast.stmt] = {}
@@ -244,7 +254,7 @@ class Program:
                 continue
             wanted[name] = found
             if not isinstance(found, (ast.Import, ast.ImportFrom)):
-                todo += names_read(found)
+                todo += self.spelling(found)[1]
         order = [*self.imports, *self.definitions, *local]
         return {name: wanted[name] for name in order if name in wanted}
 

@@ -355,7 +355,7 @@ class Sharing(SharedValues):
 
     def _summarized(self, function: ast.FunctionDef) -> Summary:
         inner = Sharing((), self.definitions, self.resolved)
-        inner.summaries = self.summaries
+        inner.summaries, inner.by_method = self.summaries, self.by_method
         parameters = [one.arg for one in parameters_of(function.args)]
         for name in parameters:
             inner.node(name)
