@@ -14,6 +14,7 @@ from typing import Final
 
 from callsheet.diagnostics import did_you_mean
 from callsheet.frontends.expressions.names import FUNCTIONS, VERSION_1
+from callsheet.frontends.python.changed_constants import ConstantChanged
 from callsheet.frontends.python.definitions import name_factories
 from callsheet.frontends.python.error_values import GROUP, error_fields, raised_with_cause, uses_errors
 from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR, Exceptions, kind_of
@@ -189,6 +190,8 @@ class Program:
     """The statements that are left to the interpreter of pure code."""
     computed_definitions: dict[str, ast.stmt] = field(default_factory=dict[str, ast.stmt])
     """The imports and definitions that these need."""
+    changed: dict[str, ConstantChanged] = field(default_factory=dict[str, ConstantChanged])
+    """The first change of each constant of the file that is changed."""
     spellings: dict[ast.stmt, tuple[str, set[str]]] = field(
         default_factory=dict[ast.stmt, tuple[str, set[str]]]
     )

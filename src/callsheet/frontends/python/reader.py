@@ -61,7 +61,7 @@ from callsheet.frontends.python.program import (
 from callsheet.frontends.python.recursion import Copies, depth_of
 from callsheet.frontends.python.scope import Names, Scope
 from callsheet.frontends.python.setters import setters_as_methods
-from callsheet.frontends.python.source import Refused, Text, walk
+from callsheet.frontends.python.source import Refused, Text, names_bound, walk
 from callsheet.frontends.python.started_in_loops import collect_tasks
 from callsheet.frontends.python.statements import Translator
 from callsheet.frontends.python.timeouts import loop_times_as_moments
@@ -178,7 +178,7 @@ def _compiled(
 
     def move(module: ast.Module, _: Sequence[ast.AST]) -> bool:
         for one in changed:
-            if not moved_into_main(module, one):
+            if one.name in names_bound(*module.body) and not moved_into_main(module, one):
                 raise one
         return bool(changed)
 
@@ -188,12 +188,19 @@ def _compiled(
     program = read_program(module, tools, bindings, nodes)
     compiler = _Compiler(program, source, Names(nodes), nodes)
     try:
-        return compiler.plan(), [*program.warnings, *seen]
-    except ConstantChanged as one:
-        if any(one.name == each.name for each in changed):
+        made = compiler.plan()
+    except Refused:
+        if not program.changed:
             raise
-        again, changed = _part(source, within), (*changed, one)
-        return _compiled(source, again, within, tools, bindings, changed)
+    else:
+        if not program.changed:
+            return made, [*program.warnings, *seen]
+    first, *others = program.changed.values()
+    known = {one.name for one in changed}
+    if first.name in known:
+        raise first
+    changed = (*changed, first, *(one for one in others if one.name not in known))
+    return _compiled(source, _part(source, within), within, tools, bindings, changed)
 
 
 def _is_in(inner: Span | None, outer: Span | None) -> bool:
