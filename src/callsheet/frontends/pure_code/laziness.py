@@ -1,7 +1,8 @@
-"""Whether a loop could tell that a generator is run to its end before the loop begins.
+"""What code changes, and whether a loop could tell that a generator is run to its end before it begins.
 
-In: a generator of the program, and a loop over a call of it. Out: whether one of them changes what the other
-reads, so that Python's order, item by item, means something else.
+In: functions and statements. Out: the variables whose objects they change; of a generator and a loop over a
+call of it, whether one changes what the other reads, so that Python's order, item by item, means something
+else.
 """
 
 from __future__ import annotations

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from callsheet.diagnostics import did_you_mean
-from callsheet.frontends.expressions.names import FUNCTIONS, VERSION_1
 from callsheet.frontends.python.changed_constants import ConstantChanged
 from callsheet.frontends.python.definitions import name_factories
 from callsheet.frontends.python.error_values import GROUP, error_fields, raised_with_cause, uses_errors
 from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR, Exceptions, kind_of
-from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read, waits, walk
+from callsheet.frontends.python.kinds import OF_LTP
+from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read, said, waits, walk
 
 PURE_MODULES: Final = frozenset(
     {
@@ -94,8 +94,6 @@ FORBIDDEN: Final[Mapping[str, str]] = {
 """Built-in names that a plan may not use, and the way out."""
 
 _BUILT_IN: Final = frozenset(dir(builtins)) | {"__name__", "__file__"}
-OF_LTP: Final = "callsheet.ltp"
-"""The module whose functions are those of LTP text, with its meaning: `ltp.match(pattern, text)`."""
 IN_SCOPE: Final = frozenset({TOOL_ERROR, DENIED, "now", "today", "note", "undo", "replan"})
 """Names that a plan has without an import, and that are no tools."""
 
@@ -135,25 +133,6 @@ BINDINGS: Final[Mapping[str, Binding]] = {
     "agent": Binding("AGENT_SOLVE", (("goal", "goal"), ("tools", "tools"), ("max_turns", "max_turns"))),
 }
 """The operations of callsheet as async functions, unless a tool of that name is in the catalogue."""
-
-
-def ltp_function(name: str) -> str | None:
-    """The function of LTP text that an imported name is; None for all others.
-
-    >>> ltp_function("callsheet.ltp.v1.path"), ltp_function("callsheet.ltp.search")
-    ('v1.path', None)
-    """
-    module, dot, function = name.partition(f"{OF_LTP}.")
-    return function if dot and not module and function in FUNCTIONS | VERSION_1 else None
-
-
-def said(meant: Sequence[str]) -> str:
-    """What to write instead of a name, of the names that are like it; empty if there are none.
-
-    >>> said(("search",))
-    'did you mean search?'
-    """
-    return f"did you mean {' or '.join(meant)}?" if meant else ""
 
 
 @dataclass(slots=True)

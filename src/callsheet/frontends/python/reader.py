@@ -43,6 +43,7 @@ from callsheet.frontends.python.function_facts import Ids, Result
 from callsheet.frontends.python.function_tables import tables_by_place
 from callsheet.frontends.python.group_handlers import group_handlers_as_plain
 from callsheet.frontends.python.iterator_steps import iterators_as_steps
+from callsheet.frontends.python.kinds import ltp_function
 from callsheet.frontends.python.links import Linking
 from callsheet.frontends.python.made_once import check_made_once
 from callsheet.frontends.python.methods import declare_fields, methods_as_functions
@@ -55,7 +56,6 @@ from callsheet.frontends.python.program import (
     Binding,
     Program,
     Signature,
-    ltp_function,
     read_program,
 )
 from callsheet.frontends.python.recursion import Copies, depth_of
