@@ -222,7 +222,7 @@ class ClassJudge(ast.NodeVisitor):
     def _check_shared(self, node: ast.Assign | ast.AnnAssign, value: ast.expr, shape: ProgramClass) -> None:
         """Note a container of a class that is changed: all its objects share it, also between calls."""
         target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
-        is_made = isinstance(value, ast.Call) and ast.unparse(value.func).split(".")[-1] in _MAKERS
+        is_made = isinstance(value, ast.Call) and ast.unparse(value.func).split(".")[-1] in MAKERS
         if not isinstance(target, ast.Name) or not (is_made or isinstance(value, _CONTAINERS)):
             return
         if target.id in shape.stored and not any(_adds_to(one, target.id) for one in self.scopes.nodes):
@@ -249,7 +249,8 @@ _READING: Final = _DUNDERS - {
 }
 """The methods that Python calls where a program only looks at an object."""
 _CONTAINERS: Final = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
-_MAKERS: Final = frozenset({"list", "dict", "set", "defaultdict", "deque", "Counter", "OrderedDict"})
+MAKERS: Final = frozenset({"list", "dict", "set", "defaultdict", "deque", "Counter", "OrderedDict"})
+"""The functions that make a container that can be changed."""
 _CHANGES: Final = frozenset(
     {
         *("append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "setdefault"),

@@ -1,14 +1,15 @@
-"""Whether a loop could tell that a generator is run to its end before the loop begins.
+"""What code changes, and whether a loop could tell that a generator is run to its end before it begins.
 
-In: a generator of the program, and a loop over a call of it. Out: whether one of them changes what the other
-reads, so that Python's order, item by item, means something else.
+In: functions and statements. Out: the variables whose objects they change; of a generator and a loop over a
+call of it, whether one changes what the other reads, so that Python's order, item by item, means something
+else.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 CHANGING_METHODS: Final = frozenset(
     {
@@ -56,8 +57,11 @@ def could_tell(
     ... for row in some(given): seen.add(row)''')
     False
     """
-    inner = _outside(generator, functions, set())
-    outer_reads, outer_changes = _reached(body, functions, set())
+    effects, before = _Effects(functions), dict[str, _Effect]()
+    inner, (outer_reads, outer_changes) = effects.outside(generator), effects.reached(body)
+    while effects.known != before:  # functions that call one another
+        before = effects.begun()
+        inner, (outer_reads, outer_changes) = effects.outside(generator), effects.reached(body)
     given = {one.id for one in ast.walk(call) if isinstance(one, ast.Name)} - {generator.name}
     parameters = _parameters(generator)
     if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name) and generator.args.args:
@@ -122,7 +126,7 @@ def changes_itself(method: _Function, methods: Mapping[str, Sequence[_Function]]
     while todo:
         one = todo.pop()
         own = one.args.args[0].arg if one.args.args else ""
-        if own in _outside(one, {}, set())[1]:
+        if own in _Effects({}).outside(one)[1]:
             return True
         for each in ast.walk(one):
             if isinstance(each, ast.Attribute) and each.attr in methods and each.attr not in seen:
@@ -134,8 +138,8 @@ def changes_itself(method: _Function, methods: Mapping[str, Sequence[_Function]]
 def changed_outside(function: _Function | ast.Lambda) -> set[str]:
     """The names around a function that it sets, or whose objects it changes."""
     if isinstance(function, ast.Lambda):
-        return _reached([function.body], {}, set())[1] - _parameters(function)
-    return _outside(function, {}, set())[1] - _parameters(function)
+        return _Effects({}).reached([function.body])[1] - _parameters(function)
+    return _Effects({}).outside(function)[1] - _parameters(function)
 
 
 def _parameters(function: _Function | ast.Lambda) -> set[str]:
@@ -144,53 +148,66 @@ def _parameters(function: _Function | ast.Lambda) -> set[str]:
     return {one.arg for one in every}
 
 
-def _outside(
-    function: _Function, functions: Mapping[str, Sequence[_Function]], seen: set[str]
-) -> tuple[set[str], set[str]]:
-    """What a function reads and changes that is not its own: its parameters, and names around it."""
-    reads, changes = _reached(function.body, functions, seen)
-    kept = {
-        name
-        for one in ast.walk(function)
-        if isinstance(one, (ast.Nonlocal, ast.Global))
-        for name in one.names
-    }
-    own = {
-        one.id
-        for one in ast.walk(function)
-        if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)
-    }
-    own -= kept | _parameters(function)
-    return reads - own, (changes - own) | kept
+class _Effect(NamedTuple):
+    """What the functions of a name do: the names around them that they read and change, and to parameters."""
+
+    reads: frozenset[str] = frozenset()
+    changes: frozenset[str] = frozenset()
+    changes_given: bool = False
 
 
-def _reached(
-    body: Iterable[ast.AST], functions: Mapping[str, Sequence[_Function]], seen: set[str]
-) -> tuple[set[str], set[str]]:
-    """The names that statements read, and those that they set or whose objects they change."""
-    reads, changes = set[str](), set[str]()
-    for one in (each for part in body for each in ast.walk(part)):
-        match one:
-            case ast.Name(id=name, ctx=ast.Load()):
-                reads.add(name)
-                for function in functions.get(name, ()) if name not in seen else ():
-                    seen.add(name)
-                    more = _outside(function, functions, seen)
-                    reads |= more[0] - _parameters(function)
-                    changes |= more[1] - _parameters(function)
-            case ast.Name(id=name):
-                changes.add(name)
-            case ast.Call(func=ast.Name(id=name), args=args) if name in functions:
-                changed = {
-                    parameter.arg
-                    for function in functions[name]
-                    for parameter in function.args.args
-                    if parameter.arg in _outside(function, functions, {*seen, name})[1]
-                }
-                changes |= {each for held in args for each in _root(held)} if changed else set()
-            case _:
-                changes |= changed_objects([one])
-    return reads, changes
+class _Effects:
+    """What statements read and change, also in the functions that they name; each is looked at once."""
+
+    def __init__(self, functions: Mapping[str, Sequence[_Function]]) -> None:
+        self.functions = functions
+        self.known: dict[str, _Effect] = {}
+        self.seen: set[str] = set()
+
+    def begun(self) -> dict[str, _Effect]:
+        """Begin anew with what is known, which is given."""
+        self.seen = set()
+        return dict(self.known)
+
+    def outside(self, function: _Function) -> tuple[set[str], set[str]]:
+        """What a function reads and changes that is not its own: its parameters, and names around it."""
+        reads, changes = self.reached(function.body)
+        inside = list(ast.walk(function))
+        kept = {name for one in inside if isinstance(one, (ast.Nonlocal, ast.Global)) for name in one.names}
+        own = {one.id for one in inside if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)}
+        own -= kept | _parameters(function)
+        return reads - own, (changes - own) | kept
+
+    def reached(self, body: Iterable[ast.AST]) -> tuple[set[str], set[str]]:
+        """The names that statements read, and those that they set or whose objects they change."""
+        reads, changes = set[str](), set[str]()
+        for one in (each for part in body for each in ast.walk(part)):
+            match one:
+                case ast.Name(id=name, ctx=ast.Load()):
+                    effect = self._of(name)
+                    reads |= effect.reads | {name}
+                    changes |= effect.changes
+                case ast.Name(id=name):
+                    changes.add(name)
+                case ast.Call(func=ast.Name(id=name), args=args) if name in self.functions:
+                    if self._of(name).changes_given:
+                        changes |= {each for held in args for each in _root(held)}
+                case _:
+                    changes |= changed_objects([one])
+        return reads, changes
+
+    def _of(self, name: str) -> _Effect:
+        if name not in self.functions:
+            return _Effect()
+        if name not in self.seen:
+            self.seen.add(name)
+            found = [(self.outside(one), one) for one in self.functions[name]]
+            self.known[name] = _Effect(
+                frozenset(each for (reads, _), one in found for each in reads - _parameters(one)),
+                frozenset(each for (_, changes), one in found for each in changes - _parameters(one)),
+                any(changes & {each.arg for each in one.args.args} for (_, changes), one in found),
+            )
+        return self.known.get(name, _Effect())
 
 
 def changed_objects(nodes: Iterable[ast.AST]) -> set[str]:

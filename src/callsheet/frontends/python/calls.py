@@ -12,13 +12,14 @@ from callsheet.diagnostics import did_you_mean
 from callsheet.frontends.python import core
 from callsheet.frontends.python.callbacks import Known, specialised, takes_functions
 from callsheet.frontends.python.error_values import keeps
-from callsheet.frontends.python.program import IN_SCOPE, said
+from callsheet.frontends.python.program import IN_SCOPE
 from callsheet.frontends.python.source import (
     Refused,
     dotted,
     names_bound,
     own_nodes,
     parameters_of,
+    said,
     waits,
 )
 from callsheet.frontends.python.spread_calls import SpreadCalls

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import ast
 import keyword
-import re
 from typing import Final
 
 from callsheet.frontends.python.code_printer import CodePrinter, unparsed
 from callsheet.frontends.python.program import BINDINGS, Binding
+from callsheet.frontends.python.values_printer import is_name
 from callsheet.ir import tree
 from callsheet.ir.expression import Expression
 
 _OPERATIONS: Final = {binding.tool: (name, binding) for name, binding in BINDINGS.items()}
-_IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 CHECKS: Final = "Python does not check this type"
 
 
@@ -46,7 +45,7 @@ class CallsPrinter(CodePrinter):
         name = f"{name}_" if keyword.iskeyword(name) else name
         plain, odd = list[ast.keyword](), ast.Dict([], [])
         for key, value in one.named:
-            if _IDENTIFIER.fullmatch(key) and not keyword.iskeyword(key):
+            if is_name(key):
                 plain.append(ast.keyword(key, self.values.value(value)))
             else:
                 odd.keys.append(ast.Constant(key))

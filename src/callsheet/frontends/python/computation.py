@@ -480,8 +480,9 @@ class Computation(FunctionFacts):
         found = self.program.definitions_for(wanted | needs_classes, self.local)
         self.program.computed += body
         self.program.computed_definitions |= found
-        parts = [ast.unparse(one) for one in dict.fromkeys(found.values())]
-        reached = wanted | names_read(*found.values())
+        spelled = [self.program.spelling(one) for one in dict.fromkeys(found.values())]
+        parts = [text for text, _ in spelled]
+        reached = wanted.union(*(read for _, read in spelled))
         parts[:0] = [
             f"class {name}(Exception):\n    pass" for name in (DENIED, TOOL_ERROR) if name in reached
         ]

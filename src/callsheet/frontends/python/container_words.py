@@ -9,7 +9,7 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from callsheet.frontends.pure_code.laziness import CHANGING_FUNCTIONS, CHANGING_METHODS
+from callsheet.frontends.pure_code.laziness import CHANGING_METHODS
 from callsheet.frontends.python.source import dotted, names_bound, names_read, parameters_of, walk
 
 LAZY: Final = frozenset({"enumerate", "zip", "reversed", "iter", "map", "filter"})
@@ -26,7 +26,6 @@ ITEM_DRAWS: Final = frozenset({"choice", "choices", "sample", "shuffle"})
 """The methods of a random generator that give items, or change their order."""
 MUTATORS: Final = NUMBER_DRAWS | ITEM_DRAWS | CHANGING_METHODS
 """The methods that change what they are called on."""
-FUNCTION_MUTATORS: Final = CHANGING_FUNCTIONS
 HEAP_STORES: Final = frozenset({"heapq.heappush", "heapq.heappushpop", "heapq.heapreplace", "bisect.insort"})
 """The functions that put their second argument into their first."""
 STORES: Final = frozenset(

@@ -11,8 +11,9 @@ import ast
 import copy
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple, cast
+from typing import NamedTuple, cast
 
+from callsheet.frontends.pure_code.class_refusals import MAKERS
 from callsheet.frontends.python.inlining import Fresh, blocks_in, is_fixed
 from callsheet.frontends.python.source import dotted, names_bound, own_nodes, parameters_of, walk
 from callsheet.frontends.python.syntax import Renaming
@@ -104,13 +105,10 @@ def _kept(one: ast.stmt) -> tuple[str, ast.expr] | None:
         case (
             ast.Assign(targets=[ast.Name(id=name)], value=value)
             | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
-        ) if all(each.id in _MAKERS for each in walk(value) if isinstance(each, ast.Name)):
+        ) if all(each.id in MAKERS for each in walk(value) if isinstance(each, ast.Name)):
             return name, value
         case _:
             return None
-
-
-_MAKERS: Final = frozenset({"dict", "list", "set", "defaultdict", "Counter", "deque", "OrderedDict"})
 
 
 def _without_words(body: Sequence[ast.stmt]) -> list[ast.stmt]:

@@ -13,8 +13,7 @@ from typing import Final
 
 from callsheet.diagnostics import Span
 from callsheet.frontends.expressions.names import FUNCTIONS, METHOD_NAMES
-from callsheet.frontends.python.imports import ltp_function
-from callsheet.frontends.python.kinds import ANY, DATA, NUMBERS, OPAQUE, Kinds
+from callsheet.frontends.python.kinds import ANY, DATA, NUMBERS, OPAQUE, Kinds, ltp_function
 from callsheet.frontends.python.source import dotted, walk
 from callsheet.ir import expression as ir
 from callsheet.ir.expr import Literal

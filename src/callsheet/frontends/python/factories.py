@@ -84,11 +84,11 @@ def _made_by(one: ast.FunctionDef) -> _Function | None:
         return None
     if not all(isinstance(each, ast.Constant) for each in (*of.defaults, *filter(None, of.kw_defaults))):
         return None
-    own = {each.arg for each in parameters_of(of)} | bound_anywhere(inside) - _kept(inner[0])
+    own = {each.arg for each in parameters_of(of)} | _bound_anywhere(inside) - _kept(inner[0])
     return None if own & _state(one, inner[0]) else inner[0]
 
 
-def bound_anywhere(nodes: Sequence[ast.AST]) -> set[str]:
+def _bound_anywhere(nodes: Sequence[ast.AST]) -> set[str]:
     """The names that any of the nodes binds, also in comprehensions and lambdas."""
     names = {one.id for one in nodes if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)}
     return names | {one.arg for one in nodes if isinstance(one, ast.arg)}

@@ -306,11 +306,11 @@ class _Flows:
 
     def _is_lazy(self, one: _Loop, call: ast.Call, function: ast.FunctionDef) -> bool:
         """Whether a plain generator must not be run to its end before a loop over it."""
-        if could_tell(function, call, one.body, self.functions):
-            return True
         if any(waits(each) for each in one.body):
             return True  # it may fail after some items, whose calls were made by then
-        return breaks(one.body) or any(isinstance(each, ast.Return) for each in own_nodes(*one.body))
+        if breaks(one.body) or any(isinstance(each, ast.Return) for each in own_nodes(*one.body)):
+            return True
+        return could_tell(function, call, one.body, self.functions)
 
     def _opened(self, one: ast.AsyncFor) -> list[ast.stmt]:
         """A loop over an object as one over the generator that it gives."""

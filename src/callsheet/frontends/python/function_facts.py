@@ -416,13 +416,14 @@ class FunctionFacts:
                 self._check_change(one, node, before)
 
     def _check_constants(self, one: core.Pure, changed: Sequence[Node]) -> None:
-        """Raises Refused (PYT015) for a change of a constant of the file, which pieces of code make anew."""
+        """Note the constants of the file that a statement changes, which pieces of code make anew."""
         if not changed:
             return
         for name in sorted(self.sharing.nodes.keys() & self.program.definitions.keys() - self.names):
             made = self.program.definitions[name]
             if isinstance(made, (ast.Assign, ast.AnnAssign)) and self.sharing.reaches(name, changed):
-                raise ConstantChanged(one.stmt, name, self.program.main.name)
+                refusal = ConstantChanged(one.stmt, name, self.program.main.name)
+                self.program.changed.setdefault(name, refusal)
 
     def _check_change(self, one: core.Pure, node: Node, before: frozenset[str] | set[str]) -> None:
         seen = sorted(

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from callsheet.frontends.expressions.names import FUNCTIONS, VERSION_1
+from callsheet.frontends.python.kinds import OF_LTP
 from callsheet.frontends.python.source import Refused, dotted, walk
 
 PURE_MODULES: Final = frozenset(
@@ -59,19 +59,6 @@ _LEFT_OVER: Final = frozenset(
 
 _OWN_PACKAGES: Final = ("callsheet", "tools")
 """Packages whose names are those of the plan's own world: `plan`, `gather`, and stubs of tools."""
-
-OF_LTP: Final = "callsheet.ltp"
-"""The module whose functions are those of LTP text, with its meaning: `ltp.match(pattern, text)`."""
-
-
-def ltp_function(name: str) -> str | None:
-    """The function of LTP text that an imported name is; None for all others.
-
-    >>> ltp_function("callsheet.ltp.v1.path"), ltp_function("callsheet.ltp.search")
-    ('v1.path', None)
-    """
-    module, dot, function = name.partition(f"{OF_LTP}.")
-    return function if dot and not module and function in FUNCTIONS | VERSION_1 else None
 
 
 class Imports:

@@ -11,8 +11,8 @@ import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
+from callsheet.frontends.expressions.names import FUNCTIONS, VERSION_1
 from callsheet.frontends.python import core
-from callsheet.frontends.python.imports import OF_LTP
 from callsheet.frontends.python.source import dotted, own_nodes, parameters_of, walk
 
 ANY, OPAQUE, DATA = "any", "opaque", "data"
@@ -68,6 +68,8 @@ _OF_OPAQUE: Final = frozenset(
 """Methods of opaque objects whose results are plain values."""
 
 
+OF_LTP: Final = "callsheet.ltp"
+"""The module whose functions are those of LTP text, with its meaning: `ltp.match(pattern, text)`."""
 _OF_LTP: Final = {"str": "str", "match": "bool", "date": "date", "datetime": "date"}
 """The functions of LTP text whose results are of one kind."""
 
@@ -105,6 +107,16 @@ def _may_end(block: core.Block) -> bool:
     if isinstance(last, core.Choice):
         return _may_end(last.then) or _may_end(last.otherwise)
     return True
+
+
+def ltp_function(name: str) -> str | None:
+    """The function of LTP text that an imported name is; None for all others.
+
+    >>> ltp_function("callsheet.ltp.v1.path"), ltp_function("callsheet.ltp.search")
+    ('v1.path', None)
+    """
+    module, dot, function = name.partition(f"{OF_LTP}.")
+    return function if dot and not module and function in FUNCTIONS | VERSION_1 else None
 
 
 class Kinds:

@@ -8,7 +8,6 @@ back once, so that it is a plan.
 from __future__ import annotations
 
 import ast
-import keyword
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
@@ -26,6 +25,7 @@ from callsheet.frontends.python.values_printer import (
     NotPython,
     ValuesPrinter,
     free_name,
+    is_name,
     literal,
     timedelta_of,
 )
@@ -34,7 +34,6 @@ from callsheet.ir.inputs import duration_of
 from callsheet.ir.plan import Plan
 
 _INDENT: Final = "    "
-_IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _NUMBERED: Final = re.compile(r"^(error|item)_\d+$")
 """Names that the reader of Python makes."""
 
@@ -219,7 +218,7 @@ class ProgramPrinter:
         self.values.imports.setdefault("typing", set()).update(("TypedDict", "NotRequired")[: 1 + may_lack])
         lines = [f"class {name}(TypedDict):"]
         for field, kind in of.fields:
-            if not _IDENTIFIER.fullmatch(field) or keyword.iskeyword(field):
+            if not is_name(field):
                 raise NotPython(f"a record with the field {field}", "write dict")
             written = self._type(kind)
             lines.append(
@@ -274,7 +273,7 @@ class ProgramPrinter:
         if name in (TOOL_ERROR, DENIED):
             self.uses.add(name)
         elif not Exceptions({}).is_exception(name):
-            if not _IDENTIFIER.fullmatch(name) or keyword.iskeyword(name):
+            if not is_name(name):
                 raise NotPython(f"a failure of the kind {kind}", "give it a name of letters")
             self.own_errors.setdefault(name)
         return name
@@ -298,8 +297,7 @@ def _main_name(of: tree.Tree) -> str:
     taken = {one.tool.lower() for one in tree.acts(of)} | all_variables(of)
     firsts = {one.id.split(".")[0] for one in of.body if "." in one.id}
     for name in sorted(firsts):
-        is_name = _IDENTIFIER.fullmatch(name) is not None and not keyword.iskeyword(name)
-        if is_name and of.plan(name) is None and name not in taken:
+        if is_name(name) and of.plan(name) is None and name not in taken:
             return name
     return "main"
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from callsheet.diagnostics import did_you_mean
+from callsheet.frontends.python.changed_constants import ConstantChanged
 from callsheet.frontends.python.definitions import name_factories
 from callsheet.frontends.python.error_values import GROUP, error_fields, raised_with_cause, uses_errors
 from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR, Exceptions, kind_of
 from callsheet.frontends.python.imports import Imports
-from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read, waits, walk
+from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read, said, waits, walk
 
 FORBIDDEN: Final[Mapping[str, str]] = {
     "getattr": 'write the field: x.name, or x["name"] of a record',
@@ -86,15 +87,6 @@ BINDINGS: Final[Mapping[str, Binding]] = {
 """The operations of callsheet as async functions, unless a tool of that name is in the catalogue."""
 
 
-def said(meant: Sequence[str]) -> str:
-    """What to write instead of a name, of the names that are like it; empty if there are none.
-
-    >>> said(("search",))
-    'did you mean search?'
-    """
-    return f"did you mean {' or '.join(meant)}?" if meant else ""
-
-
 @dataclass(slots=True)
 class Program:
     """A file: its main function, the async functions it calls, and the definitions of its pure code."""
@@ -129,6 +121,12 @@ class Program:
     """The statements that are left to the interpreter of pure code."""
     computed_definitions: dict[str, ast.stmt] = field(default_factory=dict[str, ast.stmt])
     """The imports and definitions that these need."""
+    changed: dict[str, ConstantChanged] = field(default_factory=dict[str, ConstantChanged])
+    """The first change of each constant of the file that is changed."""
+    spellings: dict[ast.stmt, tuple[str, set[str]]] = field(
+        default_factory=dict[ast.stmt, tuple[str, set[str]]]
+    )
+    """The texts of definitions, and the names that they read."""
 
     named_kinds: tuple[str, ...] = ()
     """The kinds of failure that `except Exception` does not catch, and that the program names."""
@@ -171,6 +169,12 @@ class Program:
             "PYT008", node, f"there is no tool {name}", said(meant) or f"call one that there is: {listed}"
         )
 
+    def spelling(self, one: ast.stmt) -> tuple[str, set[str]]:
+        """The text of a definition, and the names that it reads."""
+        if one not in self.spellings:
+            self.spellings[one] = ast.unparse(one), names_read(one)
+        return self.spellings[one]
+
     def definitions_for(self, names: set[str], local: Mapping[str, ast.stmt]) -> dict[str, ast.stmt]:
         """The imports and definitions that pure code needs which reads these names, in the file's order."""
         wanted: dict[str, ast.stmt] = {}
@@ -184,7 +188,7 @@ class Program:
                 continue
             wanted[name] = found
             if not isinstance(found, (ast.Import, ast.ImportFrom)):
-                todo += names_read(found)
+                todo += self.spelling(found)[1]
         order = [*self.imports, *self.definitions, *local]
         return {name: wanted[name] for name in order if name in wanted}
 

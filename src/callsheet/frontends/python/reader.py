@@ -42,8 +42,8 @@ from callsheet.frontends.python.flows import flows_as_loops
 from callsheet.frontends.python.function_facts import Ids, Result
 from callsheet.frontends.python.function_tables import tables_by_place
 from callsheet.frontends.python.group_handlers import group_handlers_as_plain
-from callsheet.frontends.python.imports import ltp_function
 from callsheet.frontends.python.iterator_steps import iterators_as_steps
+from callsheet.frontends.python.kinds import ltp_function
 from callsheet.frontends.python.links import Linking
 from callsheet.frontends.python.made_once import check_made_once
 from callsheet.frontends.python.methods import declare_fields, methods_as_functions
@@ -55,7 +55,7 @@ from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signa
 from callsheet.frontends.python.recursion import Copies, depth_of
 from callsheet.frontends.python.scope import Names, Scope
 from callsheet.frontends.python.setters import setters_as_methods
-from callsheet.frontends.python.source import Refused, Text, walk
+from callsheet.frontends.python.source import Refused, Text, names_bound, walk
 from callsheet.frontends.python.started_in_loops import collect_tasks
 from callsheet.frontends.python.statements import Translator
 from callsheet.frontends.python.timeouts import loop_times_as_moments
@@ -172,7 +172,7 @@ def _compiled(
 
     def move(module: ast.Module, _: Sequence[ast.AST]) -> bool:
         for one in changed:
-            if not moved_into_main(module, one):
+            if one.name in names_bound(*module.body) and not moved_into_main(module, one):
                 raise one
         return bool(changed)
 
@@ -182,12 +182,19 @@ def _compiled(
     program = read_program(module, tools, bindings, nodes)
     compiler = _Compiler(program, source, Names(nodes), nodes)
     try:
-        return compiler.plan(), [*program.warnings, *seen]
-    except ConstantChanged as one:
-        if any(one.name == each.name for each in changed):
+        made = compiler.plan()
+    except Refused:
+        if not program.changed:
             raise
-        again, changed = _part(source, within), (*changed, one)
-        return _compiled(source, again, within, tools, bindings, changed)
+    else:
+        if not program.changed:
+            return made, [*program.warnings, *seen]
+    first, *others = program.changed.values()
+    known = {one.name for one in changed}
+    if first.name in known:
+        raise first
+    changed = (*changed, first, *(one for one in others if one.name not in known))
+    return _compiled(source, _part(source, within), within, tools, bindings, changed)
 
 
 def _is_in(inner: Span | None, outer: Span | None) -> bool:

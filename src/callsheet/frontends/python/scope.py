@@ -16,8 +16,8 @@ from callsheet.frontends.python.atomicity import methods_of
 from callsheet.frontends.python.definitions import is_built_in
 from callsheet.frontends.python.error_values import collections_of_errors
 from callsheet.frontends.python.failures import Failures
-from callsheet.frontends.python.imports import OF_LTP, ltp_function
-from callsheet.frontends.python.program import FORBIDDEN, Program, said, says_look_alone
+from callsheet.frontends.python.kinds import OF_LTP, ltp_function
+from callsheet.frontends.python.program import FORBIDDEN, Program, says_look_alone
 from callsheet.frontends.python.source import (
     Refused,
     dotted,
@@ -25,6 +25,7 @@ from callsheet.frontends.python.source import (
     names_read,
     own_nodes,
     parameters_of,
+    said,
     walk,
 )
 from callsheet.frontends.python.syntax import (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from typing import TypeGuard
 
 from callsheet.frontends.python.inlining import Fresh, placed
 from callsheet.frontends.python.source import walk
@@ -36,21 +37,18 @@ def setters_as_methods(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     if not setters:
         return False
     fresh, names = Fresh(nodes), dict[str, str]()
-    plain = [one.targets[0] for one in nodes if isinstance(one, ast.Assign) and len(one.targets) == 1]
-    plain += [one.target for one in nodes if isinstance(one, ast.AugAssign) and _is_field_of_name(one.target)]
+    plain = {one.targets[0] for one in nodes if isinstance(one, ast.Assign) and len(one.targets) == 1}
+    plain |= {one.target for one in nodes if isinstance(one, ast.AugAssign) and _is_field_of_name(one.target)}
+    odd = {each.attr for each in nodes if _sets_field(each) and each not in plain}
+    owners: dict[str, set[ast.ClassDef]] = {}
+    for shape, part in found:
+        for each in walk(part):
+            if _sets_field(each):
+                owners.setdefault(each.attr, set()).add(shape)
+            elif isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
+                owners.setdefault(each.id, set()).add(shape)
     for shape, one in setters:
-        stores = [each for each in nodes if isinstance(each, ast.Attribute) and each.attr == one.name]
-        stores = [each for each in stores if not isinstance(each.ctx, ast.Load)]
-        elsewhere = [each for owner, part in found if owner is not shape for each in walk(part)]
-        if (
-            one.name in names
-            or any(each not in plain for each in stores)
-            or any(
-                (isinstance(each, ast.Name) and each.id == one.name and isinstance(each.ctx, ast.Store))
-                or (isinstance(each, ast.Attribute) and each in stores)
-                for each in elsewhere
-            )
-        ):
+        if one.name in names or one.name in odd or owners.get(one.name, {shape}) != {shape}:
             return False
         names[one.name] = fresh(f"set_{one.name}")
     for _, one in setters:
@@ -61,6 +59,10 @@ def setters_as_methods(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
 
 def _is_setter(one: ast.FunctionDef) -> bool:
     return any(isinstance(each, ast.Attribute) and each.attr == "setter" for each in one.decorator_list)
+
+
+def _sets_field(node: ast.AST) -> TypeGuard[ast.Attribute]:
+    return isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
 
 
 def _is_field_of_name(node: ast.expr) -> bool:

@@ -10,6 +10,7 @@ import ast
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from callsheet.frontends.python.container_words import (
@@ -402,7 +403,7 @@ class SharedValues(ABC):
                 if summary.is_new and not outer:
                     return Node()
         if isinstance(node.func, ast.Attribute) and self.resolved(node.func) is None:
-            methods = [*self.methods(node.func.attr)]
+            methods = self.methods(node.func.attr)
             if methods and all(self.summary(one).is_new for one in methods):
                 return Node()
             given = [*given, *([node.func.value] if methods else [])]
@@ -419,12 +420,19 @@ class SharedValues(ABC):
         merge(inside(top), top)
         return merge(made, top) if given or outer else made
 
-    def methods(self, name: str) -> Iterator[ast.FunctionDef]:
+    def methods(self, name: str) -> Sequence[ast.FunctionDef]:
         """The methods of a name in the classes of the program."""
+        return self.by_method.get(name, ())
+
+    @cached_property
+    def by_method(self) -> Mapping[str, Sequence[ast.FunctionDef]]:
+        """The methods of the classes of the program, by name."""
+        found: dict[str, list[ast.FunctionDef]] = {}
         for one in self.definitions.values():
             for each in one.body if isinstance(one, ast.ClassDef) else ():
-                if isinstance(each, ast.FunctionDef) and each.name == name:
-                    yield each
+                if isinstance(each, ast.FunctionDef):
+                    found.setdefault(each.name, []).append(each)
+        return found
 
     def _makes_object(self, name: str) -> bool:
         """Whether a call makes a new object that holds its arguments: a class, or a method that calls one."""

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations, pairwise, permutations
 from typing import Final
 
+from callsheet.frontends.pure_code.laziness import CHANGING_FUNCTIONS
 from callsheet.frontends.python import core
 from callsheet.frontends.python.container_words import (
-    FUNCTION_MUTATORS,
     HEAP_STORES,
     MUTATORS,
     STORES,
@@ -239,7 +239,7 @@ class Sharing(SharedValues):
                         found.append(find(self.value(holder)))
                         if method == "shuffle" and node.args:
                             found.append(find(self.value(node.args[0])))
-                    elif self.resolved(node.func) in FUNCTION_MUTATORS and node.args:
+                    elif self.resolved(node.func) in CHANGING_FUNCTIONS and node.args:
                         found.append(find(self.value(node.args[0])))
                 case ast.Call(func=ast.Name(id=name)):
                     found += self._changed_by(name, node)
@@ -334,7 +334,7 @@ class Sharing(SharedValues):
         return []
 
     def _changed_by(self, name: str, node: ast.Call) -> list[Node]:
-        if self.resolved(node.func) in FUNCTION_MUTATORS or name == "next":
+        if self.resolved(node.func) in CHANGING_FUNCTIONS or name == "next":
             return [find(self.value(node.args[0]))] if node.args else []
         return [
             each
@@ -355,7 +355,7 @@ class Sharing(SharedValues):
 
     def _summarized(self, function: ast.FunctionDef) -> Summary:
         inner = Sharing((), self.definitions, self.resolved)
-        inner.summaries = self.summaries
+        inner.summaries, inner.by_method = self.summaries, self.by_method
         parameters = [one.arg for one in parameters_of(function.args)]
         for name in parameters:
             inner.node(name)

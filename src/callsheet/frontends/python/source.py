@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, cast
 
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span
@@ -102,6 +102,15 @@ class Text:
         if span is None:
             span = Span(0, 0)
         return Diagnostic(refused.code, severity, refused.message, span, refused.rewrite)
+
+
+def said(meant: Sequence[str]) -> str:
+    """What to write instead of a name, of the names that are like it; empty if there are none.
+
+    >>> said(("search",))
+    'did you mean search?'
+    """
+    return f"did you mean {' or '.join(meant)}?" if meant else ""
 
 
 # ------------------------------------------------------------------ questions about trees

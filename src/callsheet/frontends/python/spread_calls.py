@@ -34,20 +34,15 @@ class SpreadCalls(Scope, ABC):
 
         Whether the call is one: the parameters of what it calls have to be known, and few of them optional.
         """
-        if self.starred_call(call, out, into):
+        if self._starred_call(call, out, into):
             return True
         spread = [one for one in call.keywords if one.arg is None and not _is_literal_dict(one.value)]
-        callee = call.func.id if isinstance(call.func, ast.Name) else ""
-        helper = self.helper(callee)
-        known = (self.program.tools or {}).get(callee) if helper is None else _signature(helper)
-        if len(spread) != 1 or known is None or known.is_open or self.is_variable(callee):
+        callee, known = self._called(call)
+        if len(spread) != 1 or known is None or known.is_open:
             return False
         shape = copy.copy(call)
         shape.args = [self.kept_plain(one, out) for one in call.args]
-        shape.keywords = [
-            ast.copy_location(ast.keyword(one.arg, self.spilled(one.value, out)), one)
-            for one in call.keywords
-        ]
+        shape.keywords = self._kept_words(call, out)
         place = call.keywords.index(spread[0])
         given = shape.keywords.pop(place).value
         named = {*known.parameters[: len(call.args)], *(one.arg for one in shape.keywords)}
@@ -87,18 +82,22 @@ class SpreadCalls(Scope, ABC):
         out.append(core.Choice(check, calls(optional, []), wrong, call))
         return True
 
-    def starred_call(self, call: ast.Call, out: core.Block, into: str | None) -> bool:
-        """`f(a, *given)` as one call for each number of arguments that there may be; whether it is one."""
-        *first, last = call.args or [ast.Constant(None)]
+    def _called(self, call: ast.Call) -> tuple[str, Signature | None]:
+        """The name of what a call is of, and its parameters; None if they are not known."""
         callee = call.func.id if isinstance(call.func, ast.Name) else ""
         helper = self.helper(callee)
         known = (self.program.tools or {}).get(callee) if helper is None else _signature(helper)
-        if not isinstance(last, ast.Starred) or known is None or self.is_variable(callee):
+        return callee, None if self.is_variable(callee) else known
+
+    def _starred_call(self, call: ast.Call, out: core.Block, into: str | None) -> bool:
+        """`f(a, *given)` as one call for each number of arguments that there may be; whether it is one."""
+        *first, last = call.args or [ast.Constant(None)]
+        callee, known = self._called(call)
+        if not isinstance(last, ast.Starred) or known is None:
             return False
-        if any(isinstance(one, ast.Starred) for one in first) or any(
-            one.arg is None for one in call.keywords
-        ):
+        if any(isinstance(one, ast.Starred) for one in first) or any(not one.arg for one in call.keywords):
             return False
+        helper = self.helper(callee)
         words = [one.arg or "" for one in call.keywords]
         by_position = known.parameters
         if helper is not None:
@@ -111,10 +110,7 @@ class SpreadCalls(Scope, ABC):
         shape.args = [self.kept_plain(one, out) for one in first]
         items = ast.Call(ast.Name("list", ast.Load()), [last.value], [])
         given = self.spilled(ast.fix_missing_locations(ast.copy_location(items, last)), out)
-        shape.keywords = [
-            ast.copy_location(ast.keyword(one.arg, self.spilled(one.value, out)), one)
-            for one in call.keywords
-        ]
+        shape.keywords = self._kept_words(call, out)
         message = ast.copy_location(ast.Constant(f"{callee} takes other arguments"), call)
         rest: core.Block = [core.Fail(message, "TYPE", call)]
         for count in range(least, len(free) + 1):
@@ -131,6 +127,12 @@ class SpreadCalls(Scope, ABC):
             rest = [core.Choice(test, inner, rest, call)]
         out += rest
         return True
+
+    def _kept_words(self, call: ast.Call, out: core.Block) -> list[ast.keyword]:
+        return [
+            ast.copy_location(ast.keyword(one.arg, self.spilled(one.value, out)), one)
+            for one in call.keywords
+        ]
 
     def kept_plain(self, value: ast.expr, out: core.Block) -> ast.expr:
         """The value of an argument. Raises Refused (PYT009) for one behind a star."""

@@ -24,6 +24,7 @@ from callsheet.frontends.python.tree_questions import (
 from callsheet.frontends.python.values_printer import (
     NotPython,
     free_name,
+    is_name,
     is_text,
 )
 from callsheet.ir import expression as ir
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from callsheet.frontends.python.printer import ProgramPrinter
 
 _INDENT: Final = "    "
-_IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 ITEMS: Final = (
     "a failed item ends Python's loop at once, and items run one after another; in LTP all items run"
 )
@@ -339,7 +339,7 @@ class StatementsPrinter(CallsPrinter):
     def _try(self, recovery: tree.Recovery, body: list[str], indent: str, span: Span | None) -> Iterator[str]:
         if recovery.undo is not None:
             self.of.uses.add("undo")
-            odd = next((tool for tool, _ in recovery.undo if not _IDENTIFIER.fullmatch(tool)), None)
+            odd = next((tool for tool, _ in recovery.undo if not is_name(tool)), None)
             if odd is not None:
                 raise NotPython(f"the inverse of {odd}", "ON_FAIL UNDO with the declared inverses", span)
             inverses = ", ".join(f"{tool.lower()}={text!r}" for tool, text in recovery.undo)

@@ -454,6 +454,11 @@ def is_text(node: Expression) -> bool:
             return False
 
 
+def is_name(text: str) -> bool:
+    """Whether a text can be a name in Python, of ASCII alone."""
+    return text.isascii() and text.isidentifier() and not keyword.iskeyword(text)
+
+
 def free_name(name: str, taken: Iterable[str]) -> str:
     """A name of a variable as Python may have it beside those that are taken."""
     used = {*taken}
