@@ -128,9 +128,9 @@ def test_time_is_roughly_linear() -> None:
         body = "".join(f"?IF ($x > {n}) {{\n  @A (n={n})\n  NOTE (1)\n}}\n" for n in range(count))
         old = plan(f"# ltp: 2\nINPUT $x: int\n{body}")
         new = plan(f"# ltp: 2\nINPUT $x: int\n@FIRST\n{body.replace('@A (n=7)', '@B (n=7)')}")
-        start = time.perf_counter()
+        start = time.process_time()
         assert len(list(diff_plans(old, new).different())) == 3
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     seconds(100)
     assert seconds(2_000) < 25 * max(seconds(200), 0.005)
