@@ -147,9 +147,11 @@ class _Loop(base_events.BaseEventLoop):
             try:
                 value = func(*args)
             except Exception as error:
-                done.set_exception(error)
+                if not done.cancelled():  # a thread goes on when nobody waits for it any more
+                    done.set_exception(error)
             else:
-                done.set_result(value)
+                if not done.cancelled():
+                    done.set_result(value)
 
         self.call_soon(work)
         return done
