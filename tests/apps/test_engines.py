@@ -78,6 +78,9 @@ def test_copy_of_remote_run_is_not_resumed_locally(machine: Machine, plan: str) 
     for line in (("resume",), ("decide", "S1", "skip"), ("cancel",), ("approve",)):
         said = machine(line[0], "there", *line[1:])
         assert (said.exit_code, "TMP002" in said.stderr) == (2, True), line
+    for option in ("--tools", "--policy", "--model"):
+        said = machine("resume", "there", option, "other.py")
+        assert (said.exit_code, "keeps the options it was started with" in said.stderr) == (2, True), option
     shown = machine("show", "there")
     assert shown.exit_code == 0
     assert ", 1 event, chain verified" in shown.stdout

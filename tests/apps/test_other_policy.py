@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from .conftest import Machine
@@ -50,7 +52,20 @@ def test_policy_that_refuses_remaining_steps_exits_with_3(waiting: Machine) -> N
     assert waiting("resume", "r").stdout == "3\n"
 
 
-def test_acceptance_without_policy_is_usage_error(machine: Machine) -> None:
-    result = machine("resume", "r", "--accept-changed-policy")
-    assert result.exit_code == 2
-    assert "--accept-changed-policy needs --policy" in result.stderr
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--accept-changed-policy",), "--accept-changed-policy needs --policy"),
+        (("--policy", "gone.toml"), "gone.toml"),
+    ],
+)
+def test_wrong_options_are_refused_before_an_edited_plan_takes_over(
+    machine: Machine, options: tuple[str, ...], told: str
+) -> None:
+    text = '# ltp: 2\nS1: @ASK_HUMAN ("go on?") > $a\nS2: @RESPOND ($a)\n'
+    machine("run", machine.write("p.ltp", text), "--run-id", "r")
+    edited = machine.write("q.ltp", text.replace("go on", "really"))
+    result = machine("resume", "r", "--plan", edited, "--yes", *options)
+    assert (result.exit_code, told in result.stderr) == (2, True), result.stderr
+    runs = json.loads(machine("runs", "--json").stdout)
+    assert [(run["run_id"], run["status"]) for run in runs] == [("r", "waiting")]

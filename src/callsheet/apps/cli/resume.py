@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -291,8 +291,6 @@ def execute_resume(  # noqa: PLR0913 - an argument for each option
     as_json: bool,
 ) -> int:
     """Continue the run that `find` returns. Returns the exit status."""
-    if accept_changed_policy and not policy:
-        raise click.UsageError("--accept-changed-policy needs --policy")
     from callsheet.apps.masking import Masker  # noqa: PLC0415 - imports the runtime
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
 
@@ -302,12 +300,16 @@ def execute_resume(  # noqa: PLR0913 - an argument for each option
         from callsheet.api.run_service import ResumeTerms, check_plan_file  # noqa: PLC0415 - as above
 
         check_plan_file(opened, info.run_id, ResumeTerms(as_recorded=as_recorded))
-        from callsheet.apps.cli.engines import temporal_runs  # noqa: PLC0415 - as above
-
-        engine = temporal_runs.temporal_settings_of(opened, info.run_id)
-        if engine is not None:
-            others = bool(model or policy or otlp or accept_changed_tools or moved.is_any)
-            temporal_runs.check_resume_options(has_others=others)
+        terms = checked_terms(
+            opened,
+            info.run_id,
+            accept_changed_tools=accept_changed_tools,
+            moved=moved,
+            model=model,
+            policy=policy,
+            accept_changed_policy=accept_changed_policy,
+            otlp=otlp,
+        )
         job = ResumeJob(
             run_id=info.run_id,
             journal=opened,
@@ -318,11 +320,11 @@ def execute_resume(  # noqa: PLR0913 - an argument for each option
             quiet=as_json,
             waits=waits,
             masker=Masker(load_settings().secrets.shapes, shows_all=shows_secrets),
-            model=options.resolve_model(model) if model else "",
+            model=terms.model,
             limits=changes,
-            policy=_policy_named(policy),
+            policy=terms.policy,
             accepts_changed_policy=accept_changed_policy,
-            engine=engine,
+            engine=terms.engine,
         )
         _restore(job, info, plan)
         reopens, hint = plan.order is Order.DAG, journals.journal_hint(journal)
@@ -380,12 +382,47 @@ def _collector_of(journal: Journal, run_id: str, url: str) -> OtelSettings:
     return replace(otel, url=checked_url(url)) if url else otel
 
 
-def _policy_named(option: str) -> Policy | None:
-    if not option:
-        return None
-    from callsheet.api.policies import load_policy  # noqa: PLC0415 - only under another policy
+class CheckedTerms(NamedTuple):
+    """What the options of a resumption name: the engine of the run, another model, another policy."""
 
-    return load_policy(option)
+    engine: TemporalSettings | None
+    model: str
+    policy: Policy | None
+
+
+def checked_terms(
+    opened: Journal,
+    run_id: str,
+    *,
+    accept_changed_tools: bool,
+    moved: Moved,
+    model: str,
+    policy: str,
+    accept_changed_policy: bool,
+    otlp: str,
+    **_others: Any,
+) -> CheckedTerms:
+    """Read what the options name, before anything is changed.
+
+    Raises UsageError for options that do not fit the run or each other, and CallsheetError for a policy that
+    cannot be read.
+    """
+    if accept_changed_policy and not policy:
+        raise click.UsageError("--accept-changed-policy needs --policy")
+    from callsheet.apps.cli.engines import temporal_runs  # noqa: PLC0415 - as below
+
+    engine = temporal_runs.temporal_settings_of(opened, run_id)
+    if engine is not None and (model or policy or otlp or accept_changed_tools or moved.is_any):
+        raise click.UsageError(
+            "a run on Temporal keeps the options it was started with: remove --model, --policy, --otlp,"
+            " --tools, --mcp-config, --workspace and --accept-changed-tools"
+        )
+    other = None
+    if policy:
+        from callsheet.api.policies import load_policy  # noqa: PLC0415 - only under another policy
+
+        other = load_policy(policy)
+    return CheckedTerms(engine, options.resolve_model(model) if model else "", other)
 
 
 def _execute(job: ResumeJob, *, hint: str, as_json: bool, reopens: bool, is_strict: bool) -> Exit:

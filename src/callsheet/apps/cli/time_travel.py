@@ -23,7 +23,7 @@ from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.options import FiniteRange
 from callsheet.apps.cli.output import can_redraw, ignoring_broken_pipe, is_terminal, print_json, to_stderr
 from callsheet.apps.cli.progress.progress import LinePlayback, LivePlayback
-from callsheet.apps.cli.resume import execute_resume, resume_options
+from callsheet.apps.cli.resume import checked_terms, execute_resume, resume_options
 from callsheet.apps.rendering.values import without_controls
 
 if TYPE_CHECKING:
@@ -249,6 +249,7 @@ def start_branch(
     temporal_runs.refresh_copies(journal, run)
     with journals.open_recorded(journal) as opened:
         run_id = opened.find_run(run).run_id
+        engine = checked_terms(opened, run_id, **arguments).engine
         rules = _rules(opened, run_id, arguments["as_recorded"], arguments["model"], arguments["moved"])
         with redirect_stdout(sys.stderr):  # what the tools of an edited plan print
             made = run_async(branch_off(opened, run_id, what, rules))
@@ -257,11 +258,10 @@ def start_branch(
         if not is_confirmed(made, masker, assume_yes=assume_yes, as_json=as_json):
             return Exit.UNDECIDED
         if isinstance(what, Revised) and what.verb == "resume":
-            server = temporal_runs.temporal_settings_of(opened, run_id)
-            if server is None:
+            if engine is None:
                 run_async(supersede(opened, run_id, name))
             else:
-                run_async(temporal_runs.supersede_on_temporal(opened, run_id, name, server))
+                run_async(temporal_runs.supersede_on_temporal(opened, run_id, name, engine))
         ended = run_async(record_branch(opened, made, name, consent=True, hint="--yes"))
         if not as_json:
             to_stderr(f"run {name}, branched off run {made.parent.run_id}")

@@ -8,8 +8,6 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-import click
-
 from callsheet.apps.cli import journals
 from callsheet.apps.cli.arguments import parse_name
 from callsheet.apps.cli.exit_status import Exit
@@ -299,15 +297,6 @@ async def supersede_on_temporal(
             "JRN004",
             f"run {run_id} was cancelled, and has not ended within {_PATIENCE:g} s",
             help=f"start a worker: callsheet worker --engine temporal --queue {settings.queue}",
-        )
-
-
-def check_resume_options(*, has_others: bool) -> None:
-    """Raise UsageError for options that would change the tools, model or policy of a run on Temporal."""
-    if has_others:
-        raise click.UsageError(
-            "a run on Temporal keeps the options it was started with: remove --model, --policy, --otlp,"
-            " --tools, --mcp-config, --workspace and --accept-changed-tools"
         )
 
 
