@@ -18,6 +18,7 @@ def main() -> None:
     """Print a line for each round and for the whole."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--first", type=int, default=0, help="the seed of the first round")
     parser.add_argument("--items", type=int, default=40)
     parser.add_argument("--kills", type=int, default=4)
     parser.add_argument("--failed-items", action="store_true")
@@ -25,17 +26,18 @@ def main() -> None:
     if given.failed_items:
         rerun_failed_items(given.rounds, given.items, given.kills)
         return
-    made = repeated = missing = 0
-    for seed in range(given.rounds):
+    made = repeated = missing = killed = 0
+    for seed in range(given.first, given.first + given.rounds):
         with tempfile.TemporaryDirectory() as folder:
-            kill_and_edit(Path(folder), given.items, given.kills, seed)
+            killed += kill_and_edit(Path(folder), given.items, given.kills, seed)
             begun = {n: count for (what, n), count in puts(Path(folder)).items() if what == "begin"}
         made += len(begun)
         twice, never = [n for n, count in begun.items() if count > 1], {*range(given.items)} - {*begun}
         repeated, missing = repeated + len(twice), missing + len(never)
         print(f"round {seed}: {len(begun)} calls, made again: {twice}, never made: {never or []}", flush=True)
-    kills = f"{given.rounds * given.kills} kills with edits"
-    print(f"{kills}, {made} calls, {repeated} made again, {missing} of the last plan never made")
+    print(
+        f"{killed} kills with edits, {made} calls, {repeated} made again, {missing} of the last plan not made"
+    )
 
 
 def rerun_failed_items(rounds: int, items: int, kills: int) -> None:

@@ -105,11 +105,11 @@ class Course:
     def path(self) -> Path:
         return self.kernel.disk.root / "journal.db"
 
-    def journal(self) -> Journal:
+    def journal(self, durability: Durability) -> Journal:
         kernel = self.kernel
         return Journal.open(
             self.path,
-            self.settings.durability,
+            durability,
             clock=kernel.wall,
             monotonic=kernel.monotonic,
             keys=_KEYS,
@@ -128,7 +128,7 @@ class Course:
         return process
 
     async def _own(self) -> RunOutcome:
-        with self.journal() as journal:
+        with self.journal(self.settings.durability) as journal:
             present = Respondents(waits=self.settings.waits or not self.has_faults, poll=0.5)
             if not journal.runs():
                 s = self.settings
@@ -162,8 +162,9 @@ class Course:
         with self.kernel.running(self.person):
             try:
                 if self.person_journal is None:
-                    self.person_journal = self.journal()
+                    self.person_journal = self.journal(Durability.FULL)  # as commands for people do
                 work(self.person_journal)
+                self.kernel.disk.synced_commits()
             except Killed:
                 self.say("person: killed")
             except CallsheetError as error:
@@ -366,7 +367,7 @@ class Course:
 
     async def _undo(self) -> RunOutcome | None:
         """Undo the run, or go on with that; None if nothing is left to undo."""
-        with self.journal() as journal:
+        with self.journal(self.settings.durability) as journal:
             undoing = prepare_undo(journal, RUN, self._inverse_of)
             if undoing.unfinished is not None and any(
                 info.run_id == undoing.unfinished for info in journal.runs()

@@ -3,7 +3,8 @@
 Files are real ones under a folder. Of each file that callsheet writes itself this records what has reached
 the disk, and the writes since, of which every sector may be kept or lost on its own; of each folder the names
 that are synced. SQLite is trusted to sync as it says: transactions are kept if each commit is synced,
-otherwise those that the last checkpoint has not moved may be cut off at any place.
+otherwise those that the last checkpoint has not moved, and that came after the last synced one, may be cut
+off at any place.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ class Disk:
         self._synced_names: dict[str, int] = {}
         self._unsynced_folders: set[str] = set()
         self.commits_are_synced = True
+        self._synced_log = b""
 
     def _of(self, fd: int) -> _Content:
         inode = os.fstat(fd).st_ino
@@ -118,6 +120,11 @@ class Disk:
     def committed(self) -> None:
         """A transaction of the database has ended."""
 
+    def synced_commits(self) -> None:
+        """A process that syncs its commits has made one, so all before it in the log are on the disk, too."""
+        log = self.root / "journal.db-wal"
+        self._synced_log = log.read_bytes() if log.exists() else b""
+
     def lose_power(self) -> None:
         """Go on with what the disk has kept, in another folder; all processes must be dead."""
         before, chance = self.root, self._chance
@@ -178,6 +185,8 @@ class Disk:
         frames = (len(data) - _WAL_HEAD) // frame
         index = (before / "journal.db-shm").read_bytes()
         (moved,) = struct.unpack_from("=I", index, 96)
-        end = _WAL_HEAD + self._chance.randint(min(moved, frames), frames) * frame
+        is_this_log = data[:_WAL_HEAD] == self._synced_log[:_WAL_HEAD]
+        synced = (len(self._synced_log) - _WAL_HEAD) // frame if is_this_log else 0
+        end = _WAL_HEAD + self._chance.randint(min(max(moved, synced), frames), frames) * frame
         torn = self._chance.randrange(frame) if end < len(data) else 0
         return data[: end + torn]

@@ -93,10 +93,11 @@ def written(folder: Path, number: int, items: int) -> str:
     return "plan.ltp"
 
 
-def kill_and_edit(folder: Path, items: int, kills: int, seed: int, how: str = PROBED) -> None:
+def kill_and_edit(folder: Path, items: int, kills: int, seed: int, how: str = PROBED) -> int:
     """Start a fan-out, kill it, edit the plan and resume it, as often as asked; then let it end.
 
     Calls that were under way at a kill, and may have taken place, are probed, or decided about by an option.
+    Returns how often it was killed: less often if it ended before.
     """
     chance = random.Random(seed)
     (folder / "tools.py").write_text(TOOLS.replace("{how}", how))
@@ -105,7 +106,10 @@ def kill_and_edit(folder: Path, items: int, kills: int, seed: int, how: str = PR
         most, deadline = max(9, 2 * items // (kills + 1)), time.monotonic() + 60
         wanted = noted(folder) + chance.randint(3, most)
         while noted(folder) < wanted:
-            assert process.poll() is None, process.communicate()
+            if process.poll() is not None:
+                output, errors = process.communicate()
+                assert process.returncode == 0, output + errors
+                return number - 1
             assert time.monotonic() < deadline
             time.sleep(0.005)
         os.killpg(process.pid, signal.SIGKILL)
@@ -115,13 +119,14 @@ def kill_and_edit(folder: Path, items: int, kills: int, seed: int, how: str = PR
         process = callsheet(folder, "resume", f"r{number - 1}", *arguments, *decided)
     output, errors = process.communicate(timeout=120)
     assert process.returncode == 0, output + errors
+    return kills
 
 
 @pytest.mark.parametrize("how", [PROBED, DECIDED], ids=["probed", "decided"])
 def test_finished_calls_of_a_fan_out_are_never_repeated_through_kills_and_edits(
     tmp_path: Path, how: str
 ) -> None:
-    kill_and_edit(tmp_path, items=20, kills=2, seed=7, how=how)
+    assert kill_and_edit(tmp_path, items=20, kills=2, seed=7, how=how) == 2
 
     made = puts(tmp_path)
     never = set(range(20)) - {n for what, n in made if what == "begin"}
