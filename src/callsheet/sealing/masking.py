@@ -115,43 +115,59 @@ def mask_value(value: Any, finder: Finder) -> Any:
         return mask_text(value, finder)
     if finder.is_idle or not isinstance(value, list | dict):
         return value
-    part = cast("list[Any] | dict[str, Any]", value)
-    return _masked_part(part, finder, has_spans=finder.sees_in_any(texts_in(part)))
+    return _Masked(finder, has_spans=finder.sees_in_any(texts_in(value))).part(value)
 
 
-def _masked_part(part: list[Any] | dict[str, Any], finder: Finder, *, has_spans: bool) -> Any:
-    """A list or an object without its secrets; without `has_spans`, only names tell of any."""
-    if isinstance(part, list):
-        return [_masked(None, item, finder, has_spans=has_spans) for item in part]
-    return {
-        mask_text(name, finder) if has_spans else name: _masked(name, item, finder, has_spans=has_spans)
-        for name, item in part.items()
-    }
+class _Masked:
+    """Masks lists and objects; a part that stands in them more than once is masked once.
 
+    Without `has_spans`, only names tell of secrets.
+    """
 
-def _masked(name: str | None, value: Any, finder: Finder, *, has_spans: bool) -> Any:
-    if isinstance(value, str):
-        if name is not None and finder.whole(name, value) is not None:
-            return MASK
-        return mask_text(value, finder) if has_spans else value
-    if not isinstance(value, list | dict):
-        return value
-    return _masked_part(cast("list[Any] | dict[str, Any]", value), finder, has_spans=has_spans)
+    def __init__(self, finder: Finder, *, has_spans: bool) -> None:
+        self.finder, self.has_spans = finder, has_spans
+        self._made: dict[int, Any] = {}
+
+    def part(self, part: list[Any] | dict[str, Any]) -> Any:
+        made = self._made.get(id(part))
+        if made is not None:
+            return made
+        if isinstance(part, list):
+            made = [self._value(None, item) for item in part]
+        else:
+            made = {self._text(name): self._value(name, item) for name, item in part.items()}
+        self._made[id(part)] = made
+        return made
+
+    def _value(self, name: str | None, value: Any) -> Any:
+        if isinstance(value, str):
+            if name is not None and self.finder.whole(name, value) is not None:
+                return MASK
+            return self._text(value)
+        return self.part(cast("list[Any]", value)) if isinstance(value, list | dict) else value
+
+    def _text(self, text: str) -> str:
+        return mask_text(text, self.finder) if self.has_spans else text
 
 
 def texts_in(body: Any) -> Iterator[str]:
-    """All texts of a JSON value, names among them."""
+    """All texts of a JSON value, names among them; those of a part that it shares come once."""
     stack: list[Any] = [body]
+    seen: set[int] = set()
     while stack:
         part = stack.pop()
         if isinstance(part, str):
             yield part
-        elif isinstance(part, dict):
+        elif isinstance(part, list | dict):
+            if id(part) in seen:
+                continue
+            seen.add(id(part))
+            if isinstance(part, list):
+                stack += cast("list[Any]", part)
+                continue
             named = cast("dict[str, Any]", part)
             yield from named
             stack += named.values()
-        elif isinstance(part, list):
-            stack += cast("list[Any]", part)
 
 
 def hidden(value: Any) -> Any:

@@ -17,7 +17,7 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from callsheet.apps.cli.exit_status import Exit
-from callsheet.runtime.event_loop import run_before_close
+from callsheet.runtime.event_loop import result_of, run_before_close
 
 _T = TypeVar("_T")
 _GRACE = 0.2
@@ -38,7 +38,7 @@ def run_async(work: Coroutine[Any, Any, _T]) -> _T:
     """
     received: list[int] = []
     try:
-        return asyncio.run(_run_cancellable(work, received))
+        return result_of(_run_cancellable(work, received), asyncio.run)
     except asyncio.CancelledError:
         if not received:
             raise

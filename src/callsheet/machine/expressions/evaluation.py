@@ -50,7 +50,9 @@ from callsheet.ir.expression import (
 )
 from callsheet.machine.expressions import functions as of
 from callsheet.machine.expressions import operators, version1
+from callsheet.machine.expressions.sizes import SizeOf, size_of
 from callsheet.machine.expressions.values import (
+    CONTAINERS,
     Environment,
     ExpressionFailed,
     FailureKind,
@@ -75,12 +77,17 @@ class Compiled:
     """The number of its nodes: the work of evaluating each of them once."""
     span: Span | None = None
     """The place of a failure that does not say it itself."""
+    size_of: SizeOf | None = None
+    """What bounds the size of its value, where that may be larger than a part of a variable."""
 
     def __call__(self, slots: Slots, env: Environment) -> Any:
         """The value. Raises ExpressionFailed, with the span of the part that failed."""
         try:
             env.spend(self.cost)
-            return self.function(slots, env)
+            made = self.function(slots, env)
+            if self.size_of is not None and type(made) in CONTAINERS:
+                env.sizes.admit(made, self.size_of(slots, env.sizes))
+            return made
         except ExpressionFailed as failure:
             if failure.span is None:
                 failure.span = _place(failure.__traceback__) or self.span
@@ -103,7 +110,9 @@ def compile_expression(node: Expression, slot_of: SlotOf) -> Compiled:
     module = ast.fix_missing_locations(ast.Module([definition], []))
     code = compile(module, _FILE, "exec", dont_inherit=True)
     inner = next(one for one in code.co_consts if isinstance(one, CodeType))
-    return Compiled(FunctionType(inner, _HELPERS), sum(1 for _ in nodes(node)))
+    return Compiled(
+        FunctionType(inner, _HELPERS), sum(1 for _ in nodes(node)), node.span, size_of(node, slot_of)
+    )
 
 
 def _plain_path(node: Expression, slot_of: SlotOf) -> Compiled | None:

@@ -40,6 +40,7 @@ from callsheet.machine.expressions.values import (
     type_name,
     type_of,
     weight,
+    writable,
 )
 
 _MOST_WIDTH: Final = 10_000
@@ -466,4 +467,5 @@ def formatted(env: Environment, value: Any, spec: str) -> str:
         raise ExpressionFailed(FailureKind.LIMIT, f"a format is at most {_MOST_WIDTH:,} wide")
     if not is_dated and any(len(size) >= 20 for size in _SIZES.findall(spec)):
         raise ExpressionFailed(FailureKind.LIMIT, f"a format is at most {_MOST_WIDTH:,} wide")
+    writable(value)
     return limited(env, format(value, spec))

@@ -1,7 +1,11 @@
-"""The values of expressions: their types, equality, text, how much work they are, and how one fails.
+"""The values of expressions: their types, equality, text, size, how much work they are, and how one fails.
 
 Beside JSON data there are tuples, sets, dates, datetimes and durations, as CPython has them. Work is counted
 in elements and characters, never timed, so that every driver and every replay agree.
+
+A value may hold a part many times over: `[$a, $a]`, forty times, is small in memory and endless in an
+argument, an answer or a journal. So a value that an expression or a loop makes has at most `MOST_PARTS`
+parts, each counted as often as it stands there.
 """
 
 from __future__ import annotations
@@ -10,11 +14,11 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sized
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from callsheet.diagnostics import Span
 
@@ -24,6 +28,17 @@ MAX_BITS: Final = 65_536
 """The largest integer, in bits."""
 MAX_CHARACTERS: Final = 16 << 20
 """The longest text that an expression may make."""
+MOST_PARTS: Final = 1 << 24
+"""How many parts a value may have, a text counting as one for each 16 characters."""
+MOST_LEVELS: Final = 240
+"""How deep lists and dicts nest in a value."""
+CONTAINERS: Final = frozenset({list, dict, tuple, set, frozenset})
+"""The types of values that have parts."""
+
+_ATOMS: Final = frozenset({int, float, bool, type(None)})
+_REMEMBERED: Final = 8
+"""How many large values are remembered with their sizes."""
+_LARGE: Final = 64
 
 
 class FailureKind(StrEnum):
@@ -87,6 +102,117 @@ class FailureRecord(dict[str, Any]):
     """A failure as a value, as `$error` and ON_FAIL CONTINUE give it: its fields can be read, but no more."""
 
 
+class Size(NamedTuple):
+    """How many parts a value has when it is written out, and how deep they nest."""
+
+    parts: int
+    levels: int = 0
+
+
+_ONE: Final = Size(1)
+
+
+class Sizes:
+    """Measures values; remembers the last large ones, so that those made of them need not be gone through."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Any, Size]] = {}
+
+    def of(self, value: Any) -> Size:
+        """The size of a value. Raises ExpressionFailed if it is beyond the limits."""
+        kind = cast("type[Any]", type(value))
+        if kind is str:
+            return Size(1 + (len(value) >> 4))
+        if kind in _ATOMS:
+            return _ONE
+        known = self._known.get(id(value))
+        if known is not None:
+            return known[1]
+        size = _measured(value, {key: one[1] for key, one in self._known.items()}, 0)
+        self._remember(value, size)
+        return size
+
+    def admit(self, value: Any, size: Size | None = None) -> None:
+        """Check a value that was made; `size` is one that it does not exceed. Raises ExpressionFailed."""
+        if size is None or size.parts > MOST_PARTS or size.levels > MOST_LEVELS:
+            size = self.of(value)
+        self._remember(value, size)
+
+    def _remember(self, value: Any, size: Size) -> None:
+        if size.parts > MOST_PARTS:
+            raise _too_large()
+        if size.levels > MOST_LEVELS:
+            raise _too_deep()
+        if size.parts < _LARGE:
+            return
+        known = self._known
+        if len(known) >= _REMEMBERED:
+            del known[next(iter(known))]
+        known[id(value)] = value, size
+
+
+def _measured(value: Any, seen: dict[int, Size], level: int) -> Size:
+    """The size of a value, each part gone through once. Raises ExpressionFailed beyond the limits."""
+    kind = cast("type[Any]", type(value))
+    if kind is str:
+        return Size(1 + (len(value) >> 4))
+    if kind in _ATOMS:
+        return _ONE
+    found = seen.get(id(value))
+    if found is not None:
+        return found
+    if level > MOST_LEVELS:
+        raise _too_deep()
+    if isinstance(value, dict):
+        members = cast("dict[Any, Any]", value)
+        keys = _together(members, seen, level)
+        held = _together(members.values(), seen, level)
+        size = Size(1 + keys.parts + held.parts, 1 + max(keys.levels, held.levels))
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        parts = _together(cast("Iterable[Any]", value), seen, level)
+        size = Size(1 + parts.parts, 1 + parts.levels)
+    elif isinstance(value, Kept):
+        parts = _together(value.parts, seen, level)
+        size = Size(1 + parts.parts, 1 + parts.levels)
+    else:
+        return _ONE
+    seen[id(value)] = size
+    return size
+
+
+def _together(items: Iterable[Any], seen: dict[int, Size], level: int) -> Size:
+    kinds = set(map(type, items))
+    if kinds <= _ATOMS:
+        return Size(len(cast("list[Any]", items)))
+    if kinds == {str}:
+        return Size(len(cast("list[Any]", items)) + (sum(map(len, items)) >> 4))
+    parts = levels = 0
+    for item in items:
+        one = _measured(item, seen, level + 1)
+        parts += one.parts
+        levels = max(levels, one.levels)
+        if parts > MOST_PARTS:
+            raise _too_large()
+    return Size(parts, levels)
+
+
+def _too_large() -> ExpressionFailed:
+    return ExpressionFailed(
+        FailureKind.LIMIT,
+        f"a value may have at most {MOST_PARTS:,} parts, counting each as often as it stands there;"
+        " keep what is needed of it, or let a tool write it to a file",
+    )
+
+
+def _too_deep() -> ExpressionFailed:
+    return ExpressionFailed(
+        FailureKind.LIMIT,
+        f"lists and dicts may nest at most {MOST_LEVELS} deep; put the parts in one list",
+    )
+
+
 @dataclass(slots=True)
 class Environment:
     """What an evaluation has beside the variables: the statement's clock, and the work that is left.
@@ -96,6 +222,7 @@ class Environment:
 
     now: datetime
     work: int = DEFAULT_WORK
+    sizes: Sizes = field(default_factory=Sizes)
 
     def spend(self, amount: int) -> None:
         """Count work. Raises ExpressionFailed when none is left."""
@@ -158,6 +285,15 @@ def weight(value: Any) -> int:
         elif isinstance(one, (list, tuple, set, frozenset)):
             stack.extend(cast("Iterable[Any]", one))
     return total
+
+
+def writable(value: Any) -> None:
+    """Check that a value is not too large to be written into a text. Raises ExpressionFailed."""
+    if type_of(value) not in _ATOMS and weight(value) > DEFAULT_WORK:
+        raise ExpressionFailed(
+            FailureKind.LIMIT,
+            f"what a text shows may have at most {DEFAULT_WORK:,} parts; write what is needed of it",
+        )
 
 
 _NUMBERS: Final = (int, float)
@@ -233,8 +369,13 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 def to_json(value: Any) -> Any:
     """A value as JSON data, as tools and answers get it: a tuple as list, a date as text.
 
-    Raises ExpressionFailed for a set, nan, an infinity, and keys that would be the same text (decision 11).
+    A part that stands in it more than once is made once. Raises ExpressionFailed for a set, nan, an infinity,
+    and keys that would be the same text (decision 11).
     """
+    return _to_json(value, {})
+
+
+def _to_json(value: Any, made: dict[int, Any]) -> Any:
     kind = type_of(value)
     if value is None or kind in (str, int, bool):
         return value
@@ -243,9 +384,15 @@ def to_json(value: Any) -> Any:
             raise ExpressionFailed(FailureKind.VALUE, f"{value} is no number that JSON has")
         return value
     if kind in (list, tuple):
-        return [to_json(one) for one in value]
+        found = made.get(id(value))
+        if found is None:
+            found = made[id(value)] = [_to_json(one, made) for one in value]
+        return found
     if kind is dict:
-        return _json_object(value)
+        found = made.get(id(value))
+        if found is None:
+            found = made[id(value)] = _json_object(value, made)
+        return found
     if isinstance(value, (date, datetime)):
         return value.isoformat()
     if isinstance(value, timedelta):
@@ -257,12 +404,12 @@ def to_json(value: Any) -> Any:
         )
     if isinstance(value, Kept):
         if value.kind == "enum" and value.parts[3]:
-            return to_json(value.parts[2])
+            return _to_json(value.parts[2], made)
         if value.kind == "named":
-            return [to_json(one) for one in value.parts[2]]
+            return [_to_json(one, made) for one in value.parts[2]]
         items = value.parts[_ITEMS[value.kind]] if value.kind in _ITEMS else None
         if isinstance(items, dict):
-            return _json_object(cast("dict[Any, Any]", items))
+            return _json_object(cast("dict[Any, Any]", items), made)
     raise ExpressionFailed(
         FailureKind.TYPE, f"{type_name(value)} is nothing that JSON has; {_as_data(value)}"
     )
@@ -276,14 +423,14 @@ def _as_data(value: Any) -> str:
     return "write str(…)" if isinstance(value, (Kept, Decimal, bytes, time)) else "write list(…)"
 
 
-def _json_object(members: dict[Any, Any]) -> dict[str, Any]:
-    made: dict[str, Any] = {}
+def _json_object(members: dict[Any, Any], made: dict[int, Any]) -> dict[str, Any]:
+    named: dict[str, Any] = {}
     for key, held in members.items():
         name = key if isinstance(key, str) else _json_key(key)
-        if name in made:
+        if name in named:
             raise ExpressionFailed(FailureKind.VALUE, f"two keys of this dict are {name!r} as text")
-        made[name] = to_json(held)
-    return made
+        named[name] = _to_json(held, made)
+    return named
 
 
 def _json_key(key: Any) -> str:
@@ -302,6 +449,7 @@ def to_text(env: Environment, value: Any) -> str:
         raise ExpressionFailed(
             FailureKind.VALUE, 'null stands in a text; say what to write instead: ${… ?? "none"}'
         )
+    writable(value)
     made = to_json(value)
     text = made if isinstance(made, str) else _encode(made)
     env.spend(1 + (len(text) >> 4))

@@ -330,6 +330,10 @@ class Blocks(Statements):
         if op.into is None:
             self._finished(run, loop.path)
         else:
+            try:
+                self.env.sizes.admit(results)
+            except ExpressionFailed as failed:
+                raise StatementFailed(Failure.of(failed, loop.path)) from None
             self._finished(run, loop.path, op.into.name, self.store(run, act, op.into, results, loop.path))
         return NEXT
 

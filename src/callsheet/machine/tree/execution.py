@@ -54,6 +54,10 @@ if TYPE_CHECKING:
     from callsheet.machine.tree.undoing import Taken
 
 
+_WORK_OF_UNIT = 9
+"""Each 2 ** 9 of work that expressions do count as a unit, so that a driver hears of signals in time."""
+
+
 class RunEnds(Exception):
     """Unwinds to the driver of the tree: the run ends, and nothing in the plan can catch it."""
 
@@ -84,7 +88,7 @@ class Execution:
     __slots__ = (
         "carry_out", "ending", "env", "hears_edit", "hears_failed_item", "hears_failure", "layout", "main",
         "paused",
-        "program", "undone",
+        "program", "undone", "worked",
     )  # fmt: skip
 
     def __init__(
@@ -106,6 +110,8 @@ class Execution:
         self.env: Environment = new_environment()
         self.layout = ""
         """A digest of the program's operations, once a snapshot has asked for it."""
+        self.worked = 0
+        """The work of expressions since the last operation."""
         self.undone: dict[str, str] = {}
         """The place of each call that an ON_FAIL UNDO takes back, by that of the item which does so."""
 
@@ -149,7 +155,8 @@ class Execution:
                     self.paused.append(act)
                     return WAITING
                 else:
-                    run.units_left -= 1
+                    run.units_left -= 1 + (self.worked >> _WORK_OF_UNIT)
+                    self.worked = 0
                     operation = operations[act.pc]
                     signal = carry_out[type(operation)](self, run, act, operation, out)
             except StatementFailed as failed:
@@ -232,12 +239,16 @@ class Execution:
             return cast("Const", operand).value
         env = self.env
         env.work, env.now = DEFAULT_WORK, act.now
-        return cast("Compiled", operand)(act.slots, env)
+        made = cast("Compiled", operand)(act.slots, env)
+        self.worked += DEFAULT_WORK - env.work
+        return made
 
     def text(self, value: Any) -> str:
         """A value as text."""
         self.env.work = DEFAULT_WORK
-        return to_text(self.env, value)
+        made = to_text(self.env, value)
+        self.worked += DEFAULT_WORK - self.env.work
+        return made
 
     def store(
         self, run: Run, act: Activation, into: Store, value: Any, step: str, *, of_tool: bool = False

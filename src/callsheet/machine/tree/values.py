@@ -87,24 +87,39 @@ PRINTED = "$printed"
 
 
 def plain(value: Any) -> JSON:
-    """A value as JSON data to look at: what JSON lacks is shown as its text."""
+    """A value as JSON data to look at: what JSON lacks is shown as its text. What it shares is shared."""
     if isinstance(value, FailureRecord):
         return dict(value)
     try:
         return to_json(value)
     except ExpressionFailed:
-        return _shown(value)
+        return _shown(value, {})
 
 
-def _shown(value: Any) -> JSON:
+def _shown(value: Any, made: dict[int, JSON]) -> JSON:
+    if value is None or isinstance(value, str | int):
+        return value
+    if id(value) not in made:
+        made[id(value)] = _shown_anew(value, made)
+    return made[id(value)]
+
+
+def _shown_anew(value: Any, made: dict[int, JSON]) -> JSON:
+    if isinstance(value, FailureRecord):
+        return dict(value)
     if isinstance(value, dict):
         members = cast("dict[Any, Any]", value)
-        return {key if isinstance(key, str) else repr(key): plain(held) for key, held in members.items()}
+        return {
+            key if isinstance(key, str) else repr(key): _shown(held, made) for key, held in members.items()
+        }
     if isinstance(value, list | tuple):
-        return [plain(one) for one in cast("list[Any]", value)]
+        return [_shown(one, made) for one in cast("list[Any]", value)]
     if isinstance(value, set | frozenset):
-        return sorted((plain(one) for one in cast("set[Any]", value)), key=repr)
-    return repr(value)
+        return sorted((_shown(one, made) for one in cast("set[Any]", value)), key=repr)
+    try:
+        return to_json(value)
+    except ExpressionFailed:
+        return repr(value)
 
 
 class _Form(NamedTuple):
