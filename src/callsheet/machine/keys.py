@@ -100,8 +100,13 @@ def is_of_tree(key: str) -> bool:
     >>> is_of_tree("S3.0.1"), is_of_tree("S2[4]/S5.1"), is_of_tree("triage.issues.1")
     (False, True, True)
     """
+    return _parts_of(key) is None
+
+
+def _parts_of(key: str) -> list[str] | None:
+    """What stands before the item in a key, the item, and the attempt; None in a plan tree."""
     parts = key.rsplit(".", 2)
-    return len(parts) < 3 or not parts[1].isdigit()
+    return parts if len(parts) == 3 and parts[1].isdigit() else None
 
 
 def place_in_tree(key: str) -> str:
@@ -130,7 +135,8 @@ def visit_of(key: str) -> str:
     >>> visit_of("S2[4]/S5.1")
     'S2[4]/S5'
     """
-    return place_in_tree(key) if is_of_tree(key) else key.rsplit(".", 2)[0]
+    parts = _parts_of(key)
+    return place_in_tree(key) if parts is None else parts[0]
 
 
 def item_of(key: str) -> str:
@@ -152,10 +158,11 @@ def place_of_key(key: str) -> tuple[str, int, int]:
     >>> place_of_key("S2[4]/S5.2")
     ('S5', 0, 2)
     """
-    if is_of_tree(key):
+    parts = _parts_of(key)
+    if parts is None:
         parsed = parse_key(key)
         return parsed.step, 0, parsed.attempt
-    place, index, attempt = key.rsplit(".", 2)
+    place, index, attempt = parts
     if not place.isalnum() and ("/" in place or "@" in place or "%" in place):
         place = parse_key(key).step
     try:
@@ -180,8 +187,8 @@ def parse_key(key: str) -> Key:
     >>> parse_key("r2//S2[4]/S5.3").generation, parse_key("r2/S5.3").generation
     (2, 0)
     """
-    generation = 0
-    if is_of_tree(key):
+    generation, parts = 0, _parts_of(key)
+    if parts is None:
         place, _, attempt = key.rpartition(".")
         if not place:
             raise ValueError(f"{key!r} is no key")
@@ -190,7 +197,7 @@ def parse_key(key: str) -> Key:
             generation = int(part.removeprefix("r"))
         place, index = place.rpartition("/")[2], "0"
     else:
-        place, index, attempt = key.rsplit(".", 2)
+        place, index, attempt = parts
     attempt, _, within = attempt.partition("/")
     turn, _, call = within[1:].partition("c")
     if not generation and place[0] == "r" and "/" in place:

@@ -80,7 +80,7 @@ class LogMark:
 def file_at(path: Path) -> FileId | None:
     """The identity of the file at a path; None if there is none."""
     try:
-        found = path.stat()
+        found = os.stat(path)
     except OSError:
         return None
     return found.st_dev, found.st_ino

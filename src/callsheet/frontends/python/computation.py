@@ -84,9 +84,7 @@ class Computation(FunctionFacts):
         if self.kinds.of(stmt.target) in {*FLAT, "list", "tuple"} or self.kinds.of(stmt.value) == "float":
             return
         node = find(self.sharing.value(stmt.target))
-        others = {
-            name for name in self.names if self.sharing.reaches(name, (node,)) and not self._is_flat(name)
-        }
+        others = set(self._seers(node, self.names))
         given = set[str]() if self.is_main else {*self.function.parameters, *self.function.captured}
         is_name = isinstance(stmt.target, ast.Name)
         if len(others) > 1 or (is_name and others & given):
@@ -101,7 +99,7 @@ class Computation(FunctionFacts):
         """
         if not caught:
             return [(list(group), [])]
-        ends = {number for number, one in enumerate(group) if self._writes(one.stmt) & caught}
+        ends = {number for number, one in enumerate(group) if self._writes(one.stmt, caught)}
         for start, last in self._references(group, before):
             ends -= set(range(start, last))
         ends = {self._end_of_segment(group, number) for number in ends}
@@ -147,8 +145,8 @@ class Computation(FunctionFacts):
     def _kept(self, body: Sequence[ast.stmt], caught: frozenset[str]) -> frozenset[str]:
         """What of the variables that handlers need statements may have set or changed when they fail."""
         *first, last = body
-        written = frozenset[str]().union(*map(self._writes, first)) & caught
-        touched = self._writes(last) & caught
+        written = frozenset(name for one in first for name in self._writes(one, caught))
+        touched = self._writes(last, caught)
         if not written and (not touched or not self._may_end_half_done(last)):
             return frozenset()
         return written | touched
@@ -170,20 +168,17 @@ class Computation(FunctionFacts):
         self, group: Sequence[core.Pure], before: frozenset[str] | set[str]
     ) -> Iterator[tuple[int, int]]:
         """From where to where a group has a second name of an object and a change that it sees."""
+        known = set(before)
         for number, one in enumerate(group):
             for node in self._changed(one.stmt):
-                bound = {name for each in group[:number] for name in core.bound_by(each)}
-                seen = [
-                    name
-                    for name in sorted((bound | set(before)) & self.names)
-                    if not self._is_flat(name) and self.sharing.reaches(name, (node,))
-                ]
+                seen = self._seers(node, known)
                 if len(seen) < 2 and not self.sharing.is_doubled(node):
                     continue
                 yield (
                     next((at for at, each in enumerate(group) if core.bound_by(each) & set(seen)), number),
                     number,
                 )
+            known |= core.bound_by(one)
 
     def _reads_first(self, body: Sequence[ast.stmt]) -> frozenset[str]:
         flow = PureFlow()

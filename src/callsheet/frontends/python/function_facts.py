@@ -7,7 +7,7 @@ name would see: between calls a plan's variables hold values, and not references
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from callsheet.frontends.python import core
@@ -360,13 +360,17 @@ class FunctionFacts:
         own = self._changes_own(stmt)
         if own is not None:
             return {own} & among
-        changed = frozenset(map(find, self.sharing.changed(stmt)))
-        return {name for name in among if self.sharing.reaches(name, changed)} if changed else set()
+        return self.sharing.seeing(among, self.sharing.changed(stmt))
 
-    def _writes(self, stmt: ast.stmt) -> frozenset[str]:
-        """The variables that a statement sets or changes."""
-        touched = self._touched(stmt, self.names)
-        return frozenset((names_bound(stmt) & self.names) | touched)
+    def _writes(self, stmt: ast.stmt, among: frozenset[str]) -> set[str]:
+        """The variables among these that a statement sets or changes."""
+        among &= self.names
+        return (names_bound(stmt) & among) | self._touched(stmt, among) if among else set()
+
+    def _seers(self, node: Node, among: Iterable[str]) -> list[str]:
+        """The variables among these that may see a change of an object, sorted."""
+        known = [name for name in among if name in self.names and not self._is_flat(name)]
+        return sorted(self.sharing.seeing(known, (node,)))
 
     def _is_flat(self, name: str) -> bool:
         """Whether a variable has only values that nothing can change."""
@@ -419,18 +423,14 @@ class FunctionFacts:
         """Note the constants of the file that a statement changes, which pieces of code make anew."""
         if not changed:
             return
-        for name in sorted(self.sharing.nodes.keys() & self.program.definitions.keys() - self.names):
-            made = self.program.definitions[name]
-            if isinstance(made, (ast.Assign, ast.AnnAssign)) and self.sharing.reaches(name, changed):
+        constants = self.sharing.nodes.keys() & self.program.definitions.keys() - self.names
+        for name in sorted(self.sharing.seeing(constants, changed)):
+            if isinstance(self.program.definitions[name], (ast.Assign, ast.AnnAssign)):
                 refusal = ConstantChanged(one.stmt, name, self.program.main.name)
                 self.program.changed.setdefault(name, refusal)
 
     def _check_change(self, one: core.Pure, node: Node, before: frozenset[str] | set[str]) -> None:
-        seen = sorted(
-            name
-            for name in before
-            if name in self.names and not self._is_flat(name) and self.sharing.reaches(name, (node,))
-        )
+        seen = self._seers(node, before)
         if (
             len(seen) == 1
             and self.sharing.is_doubled(node, seen[0])

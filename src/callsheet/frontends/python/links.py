@@ -99,9 +99,8 @@ class Linking:
         }
         seen = frozenset(map(find, shared))
         while True:
-            self.group = frozenset(
-                name for name in facts.names if not facts.kinds.is_flat(name) and sharing.reaches(name, seen)
-            )
+            known = [name for name in facts.names if not facts.kinds.is_flat(name)]
+            self.group = frozenset(sharing.seeing(known, seen))
             self.nodes = frozenset(node for name in self.group for node in chain(sharing.node(name)))
             more = seen | (changed & self.nodes)
             if more == seen:

@@ -142,17 +142,32 @@ def put(node: Node, value: Node) -> None:
 
 def chain(node: Node) -> list[Node]:
     """A node and all that is inside it."""
-    return list(_all_inside(node, frozenset()))
+    made: dict[Node, None] = {}
+    _is_found(node, frozenset(), made)
+    return list(made)
 
 
 def holds(node: Node, wanted: frozenset[Node]) -> bool:
     """Whether a node is one of these, or has one of them inside it."""
-    return next(reversed(_all_inside(node, wanted))) in wanted
+    return _is_found(node, wanted, {})
 
 
-def _all_inside(node: Node, wanted: frozenset[Node]) -> dict[Node, None]:
-    """A node and what is inside it, up to the first that is wanted, which is the last."""
+def holding(nodes: Iterable[tuple[str, Node]], wanted: frozenset[Node]) -> set[str]:
+    """The names whose nodes are one of these, or have one of them inside; each node is looked at once."""
+    found: set[str] = set()
     made: dict[Node, None] = {}
+    for name, node in nodes if wanted else ():
+        if _is_found(node, wanted, made):
+            found.add(name)
+            made = {}
+    return found
+
+
+def _is_found(node: Node, wanted: frozenset[Node], made: dict[Node, None]) -> bool:
+    """Whether a wanted node is this one or inside it; `made` are those that need no look, and gets the rest.
+
+    It stops at the first that is wanted.
+    """
     todo = [node]
     while todo:
         at = todo.pop()
@@ -162,7 +177,7 @@ def _all_inside(node: Node, wanted: frozenset[Node]) -> dict[Node, None]:
             continue
         made[at] = None
         if at in wanted:
-            return made
+            return True
         if at.fields:
             todo += at.fields
         if at.held:
@@ -171,7 +186,7 @@ def _all_inside(node: Node, wanted: frozenset[Node]) -> dict[Node, None]:
             todo += at.named.values()
         if at.content is not None:
             todo.append(at.content)
-    return made
+    return False
 
 
 class Shape(NamedTuple):

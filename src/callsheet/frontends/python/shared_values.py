@@ -29,7 +29,7 @@ from callsheet.frontends.python.objects import (
     Shape,
     chain,
     find,
-    holds,
+    holding,
     inside,
     merge,
     named_part,
@@ -102,7 +102,11 @@ class SharedValues(ABC):
 
     def reaches(self, name: str, changed: Iterable[Node]) -> bool:
         """Whether a variable sees a change of one of these objects."""
-        return holds(self.node(name), frozenset(map(find, changed)))
+        return bool(self.seeing((name,), changed))
+
+    def seeing(self, names: Iterable[str], changed: Iterable[Node]) -> set[str]:
+        """The variables among these that see a change of one of these objects."""
+        return holding(((name, self.node(name)) for name in names), frozenset(map(find, changed)))
 
     def is_doubled(self, node: Node, name: str = "") -> bool:
         """Whether one container, or the tuple of this variable, may hold an object more than once."""

@@ -365,9 +365,10 @@ class Sharing(SharedValues):
                 inner.take(one)
         touched = [node for one in function.body for node in inner.changed(one)]
         outer = [name for name in inner.nodes if name in parameters]
-        changes = any(inner.reaches(name, touched) for name in outer)
+        seeing = inner.seeing(list(inner.nodes), touched)
+        changes = not seeing.isdisjoint(outer)
         for name, default in given_by_default(function):
-            if inner.reaches(name, touched) and not isinstance(default, ast.Constant):
+            if name in seeing and not isinstance(default, ast.Constant):
                 raise Refused(
                     "PYT015",
                     default,
@@ -381,7 +382,7 @@ class Sharing(SharedValues):
         is_new = not any(each in given for name in outer for each in chain(inner.node(name)))
         own = names_bound(*function.body)
         free = [name for name in inner.nodes if name not in parameters and name not in own]
-        around = frozenset(name for name in free if inner.reaches(name, touched))
+        around = frozenset(seeing.intersection(free))
         gives = frozenset(name for name in free if any(each in given for each in chain(inner.node(name))))
         numbers = calculated_with(function.body)
         roots = tuple(

@@ -29,7 +29,6 @@ from callsheet.ir.tree import (
     SubPlan,
     Tree,
     Word,
-    acts,
     all_statements,
     inner_blocks,
     is_single,
@@ -96,7 +95,8 @@ def verify_tree(
     assert tree is not None
     judge = policy if isinstance(policy, Judge) else judge_of(policy)
     with gc_paused(len(plan.steps) >= _LARGE):
-        violations = list(_structural(tree, tuple(all_statements(tree)), judge))
+        every = tuple(all_statements(tree))
+        violations = list(_structural(tree, every, judge))
         if any(violation.rule is Rule.STRUCTURE and violation.step is None for violation in violations):
             return Verdict(tuple(violations))
         known = inputs or {}, parameters or {}
@@ -104,7 +104,7 @@ def verify_tree(
         bits = 0 if judge.policy.implicit is Implicit.STRICT else made.bits.total()
         if bits > MOST_BITS:
             made = _interpreted(tree, judge, *known, left, position, every_bit=True)
-        collected = _Collected(judge, can_ask, tree)
+        collected = _Collected(judge, can_ask, tree, every)
         for record in made.records.values() if collected.planned.is_needed else ():
             if _is_done(record, position):
                 collected.planned.saw(record.tool)
@@ -113,10 +113,10 @@ def verify_tree(
             collected.take(some)
         scripts = _scripts(made, judge, left)
         collected.found += [found for found in scripts if not _is_done(found.record, position)]
-        violations += _unset(made, tree)
+        violations += _unset(made, every)
         violations += _violations(made, judge, collected.found, bits)
     obligations = (*_approvals(made, collected), *collected.obligations)
-    return Verdict(tuple(violations), obligations, _explained(made, tree), tuple(collected.asked))
+    return Verdict(tuple(violations), obligations, _explained(made, every), tuple(collected.asked))
 
 
 def _interpreted(
@@ -153,13 +153,13 @@ def _is_done(record: Record, position: TreePosition) -> bool:
 class _Collected:
     """The objections and obligations collected for the plan so far."""
 
-    def __init__(self, judge: Judge, can_ask: bool, tree: Tree) -> None:
+    def __init__(self, judge: Judge, can_ask: bool, tree: Tree, every: Sequence[Statement]) -> None:
         self.judge = judge
         self.can_ask = can_ask
         self._sure = frozenset(one.id for one in tree.body)
         looped = {
             inner.id: inner
-            for one in (all_statements(tree) if judge.policy.limits else ())
+            for one in (every if judge.policy.limits else ())
             if isinstance(one, Foreach | Repeat)
             for inner in statements(one.body)
         }
@@ -506,22 +506,22 @@ def _depth(body: Block, plans: Mapping[str, SubPlan], around: int) -> int:
     return deepest
 
 
-def _unset(made: Interpreter, tree: Tree) -> Iterator[Violation]:
+def _unset(made: Interpreter, every: Sequence[Statement]) -> Iterator[Violation]:
     """Statements that read a variable which nothing sets."""
     if not made.unset:
         return
-    spans = {statement.id: statement.span for statement in all_statements(tree)}
+    spans = {statement.id: statement.span for statement in every}
     for (_, id_), name in made.unset.items():
         yield Violation(id_, Rule.STRUCTURE, f"${name} is never set", span=spans.get(id_))
 
 
-def _explained(made: Interpreter, tree: Tree) -> tuple[StepLabels, ...]:
+def _explained(made: Interpreter, every: Sequence[Statement]) -> tuple[StepLabels, ...]:
     """The labels of the calls as `Plan.steps` lists them; of one in a sub-plan, wherever it is called."""
     by_id: dict[str, list[Record]] = {}
     for record in made.records.values():
         if isinstance(record.statement, Act):
             by_id.setdefault(record.statement.id, []).append(record)
-    return tuple(_labels_of(made, act.id, by_id.get(act.id, ())) for act in acts(tree))
+    return tuple(_labels_of(made, act.id, by_id.get(act.id, ())) for act in every if isinstance(act, Act))
 
 
 def _labels_of(made: Interpreter, id_: str, records: Sequence[Record]) -> StepLabels:
@@ -533,7 +533,7 @@ def _labels_of(made: Interpreter, id_: str, records: Sequence[Record]) -> StepLa
         for name, value in record.values:
             known = reads.get(name)
             reads[name] = value.label if known is None else value.label.join(known)
-            for maker in made.origins.makers(value.origins) if value.origins else ():
-                because[maker] = None
-    because.pop("the", None)
+            for origin in value.origins:
+                because[made.origins.maker(origin)] = None
+    because.pop("", None)
     return StepLabels(id_, tuple(reads.items()), pc, result, tuple(because))

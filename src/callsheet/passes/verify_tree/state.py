@@ -120,6 +120,7 @@ class Counters:
 
 @dataclass(slots=True)
 class _Origin:
+    site: Site
     text: str
     label: Label
     sources: tuple[int, ...]
@@ -140,7 +141,7 @@ class Origins:
         number = self._numbers.get((site, text))
         if number is None:
             self._numbers[site, text] = number = len(self._made)
-            self._made.append(_Origin(text, label, sources))
+            self._made.append(_Origin(site, text, label, sources))
         else:
             one = self._made[number]
             one.label = label
@@ -164,9 +165,10 @@ class Origins:
                     queue.append(one)
         return tuple(self._walk(came, last))
 
-    def makers(self, numbers: Iterable[int]) -> Iterator[str]:
-        """The statements that these values come from directly, by their ids."""
-        yield from (self._made[number].text.split()[0] for number in numbers)
+    def maker(self, number: int) -> str:
+        """The id of the statement that a value comes from directly; empty for what comes from outside."""
+        path, id_ = self._made[number].site
+        return id_ or (path[-1] if path else "")
 
     def _walk(self, came: Mapping[int, int], last: int) -> Iterator[str]:
         before = ""

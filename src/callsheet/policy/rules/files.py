@@ -350,6 +350,8 @@ def prepare_storing(setting: Setting, tool: str, traits: Traits | None) -> OfLab
 
         def filed(call: CallView, notes: Notes) -> None:
             filing = filing_of(call)
+            if not filing.writes:
+                return
             label = filing.label.join(moved(setting, call)).join(call.pc)
             for target in filing.writes:
                 own = _label_at(setting, target)
