@@ -13,7 +13,9 @@ from typing import Final, NamedTuple
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.atomicity import may_end_half_done, methods_of
+from callsheet.frontends.python.container_words import LAZY
 from callsheet.frontends.python.error_values import is_marked
+from callsheet.frontends.python.inlining import name_called
 from callsheet.frontends.python.kinds import ANY
 from callsheet.frontends.python.objects import NOTHING_SHARED, chain, find
 from callsheet.frontends.python.sharing import Sharing, sharing_of
@@ -526,6 +528,13 @@ def _refused(one: core.Call, found: core.Function, why: str) -> Refused:
     )
 
 
+_NEW: Final = (
+    *(ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.Constant),
+    ast.GeneratorExp,
+)
+"""What makes an object that nothing else has."""
+
+
 def _taken(
     one: core.Call, found: core.Function, fresh: Callable[[str], str], made_names: Container[str]
 ) -> core.Block:
@@ -534,9 +543,7 @@ def _taken(
     targets: list[str] = []
     for name in found.changes:
         given = next((each.value for each in one.arguments if each.name == name), None)
-        is_new = isinstance(
-            given, (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.Constant)
-        )
+        is_new = isinstance(given, _NEW) or (isinstance(given, ast.Call) and name_called(given) in LAZY)
         if not is_new and not (isinstance(given, ast.Name) and given.id not in made_names):
             raise _refused(one, found, "is part of something else here, which would have to change too")
         targets.append(given.id if isinstance(given, ast.Name) else "")

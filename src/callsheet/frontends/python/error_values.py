@@ -11,14 +11,13 @@ from typing import Final
 
 from callsheet.frontends.python.exceptions import Exceptions, kind_of
 from callsheet.frontends.python.source import children, dotted, walk
-from callsheet.frontends.python.syntax import MARK
+from callsheet.frontends.python.syntax import MARK, name_of
 
 GROUP: Final = "ExceptionGroup"
 CAUSE: Final = "__cause__"
 _TASKS: Final = frozenset({"create_task", "ensure_future"})
 _ASKS: Final = frozenset({"str", "repr", "type", "isinstance", "print", "note"})
 """Functions that ask something of an error and do not keep it."""
-_LOGS: Final = frozenset({"debug", "info", "warning", "error", "critical", "exception", "log"})
 _REPEATABLE: Final = (
     ast.Name, ast.Constant, ast.Subscript, ast.Attribute, ast.Slice, ast.UnaryOp, ast.BinOp, ast.operator,
     ast.unaryop, ast.expr_context,
@@ -57,11 +56,9 @@ def keeps(node: ast.AST, name: str) -> bool:
             return known == name
         case ast.Call(func=func, args=[ast.Name(id=known), *rest]) if known == name:
             function = dotted(func) or ""
-            asks = function in _ASKS or function.rpartition(".")[2] in _LOGS
+            asks = function in _ASKS
             return not asks or any(keeps(one, name) for one in rest if not isinstance(one, ast.Name))
-        case ast.Call(func=func) if (
-            dotted(func) == "print" or (dotted(func) or "").rpartition(".")[2] in _LOGS
-        ):
+        case ast.Call(func=func) if dotted(func) == "print":
             return any(keeps(one, name) for one in children(node) if not isinstance(one, ast.Name))
         case ast.FormattedValue(value=ast.Name(id=known)) | ast.Attribute(value=ast.Name(id=known)) if (
             known == name
@@ -209,3 +206,21 @@ def is_marked(value: ast.expr) -> ast.expr:
     """The test whether a value is an error that is kept."""
     is_dict = ast.Call(ast.Name("isinstance", ast.Load()), [value, ast.Name("dict", ast.Load())], [])
     return ast.BoolOp(ast.And(), [is_dict, ast.Compare(ast.Constant(MARK), [ast.In()], [value])])
+
+
+def classes_as_types(nodes: list[ast.AST]) -> bool:
+    """Write `x.__class__.__name__` as `type(x).__name__`; whether there was any.
+
+    >>> module = ast.parse("print(error.__cause__.__class__.__name__)")
+    >>> classes_as_types(list(ast.walk(module))), ast.unparse(module)
+    (True, 'print(type(error.__cause__).__name__)')
+    """
+    found = False
+    for one in nodes:
+        match one:
+            case ast.Attribute(value=ast.Attribute(value=value, attr="__class__") as kind, attr="__name__"):
+                one.value = ast.copy_location(ast.Call(name_of("type", kind), [value], []), kind)
+                found = True
+            case _:
+                pass
+    return found

@@ -290,17 +290,12 @@ class Failures(ast.NodeTransformer):
             of: ast.expr | None = None
             if isinstance(value, ast.Call) and dotted(value.func) == "type" and len(value.args) == 1:
                 of = value.args[0]
-            elif isinstance(value, ast.Attribute) and value.attr == "__class__":
-                of = value.value
             held = None if of is None else self._held(of)
             if held is not None:
                 return self._type(held, node)
             if of is not None and self._may_be_error(of):
                 kept: ast.expr = self.visit(of)
-                if isinstance(value, ast.Call):
-                    value.args = [kept]
-                else:
-                    value = node.value = ast.copy_location(ast.Attribute(kept, "__class__", ast.Load()), of)
+                cast("ast.Call", value).args = [kept]
                 return _placed(ast.IfExp(is_marked(kept), self._type(kept, node), node), node)
             return self.generic_visit(node)
         held = self._held(value)

@@ -19,6 +19,7 @@ from callsheet.frontends.python.inlining import (
     Generator,
     Replacing,
     blocks_in,
+    full_names,
     is_generator,
     loops_around,
     name_called,
@@ -27,6 +28,7 @@ from callsheet.frontends.python.inlining import (
     placed,
     yields_of,
 )
+from callsheet.frontends.python.lazy_sources import Laziness, as_generator, item_by_item, put_where_used
 from callsheet.frontends.python.source import (
     Refused,
     children,
@@ -91,7 +93,8 @@ def flows_as_loops(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
         for target, value in set_by(one)
         if isinstance(target, ast.Attribute) and name_called(value) in steppers
     }
-    flows = _Flows(generators, classes, steppers, fields, functions, Fresh(nodes))
+    lazy = Laziness(full_names(module), {*generators} & {*functions})
+    flows = _Flows(generators, classes, steppers, fields, functions, lazy, Fresh(nodes))
     for one in walk(module):
         if isinstance(one, ast.AsyncFunctionDef) and one.name not in generators:
             flows.function(one)
@@ -132,8 +135,10 @@ class _Flows:
         steppers: Set[str],
         stepped_fields: Set[str],
         functions: Mapping[str, list[Generator]],
+        lazy: Laziness,
         fresh: Fresh,
     ) -> None:
+        self.lazy = lazy
         self.generators, self.classes, self.functions, self.fresh = generators, classes, functions, fresh
         self.steppers, self.stepped_fields = steppers, stepped_fields
         """The classes whose objects are asked for their next item."""
@@ -158,6 +163,8 @@ class _Flows:
             if isinstance(target, ast.Name) and name_called(value) in self.steppers
         }
         self._substitute(node)
+        if put_where_used(node, self.lazy, self.fresh):
+            self.is_changed = True
         node.body = self.block(node.body)
 
     def _substitute(self, node: ast.AsyncFunctionDef) -> None:
@@ -268,9 +275,9 @@ class _Flows:
                 )
             if name in self.steppers or (isinstance(one.iter, ast.Name) and one.iter.id in self.stepped):
                 return self._asked(one)
-            lazy = None if name in self.functions else _item_by_item(one, self.fresh)
+            lazy = None if name in self.functions else self._one_by_one(one)
             if lazy is not None:
-                return self.block([lazy])
+                return self.block(lazy)
         limit: ast.expr | None = None
         call = one.iter
         if isinstance(one, ast.For) and name.rpartition(".")[2] == "islice":
@@ -294,6 +301,19 @@ class _Flows:
         made = self.block(made)
         self.depth -= 1
         return made
+
+    def _one_by_one(self, one: ast.For) -> list[ast.stmt] | None:
+        """A loop that awaits over what computes its items when they are taken, as one that computes them."""
+        plain = item_by_item(one, self.fresh)
+        if plain is not None:
+            return [plain]
+        found = as_generator(one, self.lazy, self.fresh)
+        if found is None:
+            return None
+        before, function, call = found
+        self.inner.add(function.name)
+        made = self._written(one, call, function, None)
+        return None if made is None else [*before, *made]
 
     def _check_order(self, one: _Loop) -> None:
         """Raises Refused (PYT026) for a loop that awaits, over a generator that would run ahead of it."""
@@ -414,37 +434,6 @@ class _Flows:
         if has_break or count is not None:
             turn.append(placed(ast.If(ast.Name(over, ast.Load()), [ast.Break()], []), one))
         return [taken, *turn]
-
-
-def _item_by_item(one: ast.For, fresh: Fresh) -> ast.For | None:
-    """A loop over `(f(x) for x in xs if c)`, `map(f, xs)` or `filter(f, xs)` as one over xs; None for others.
-
-    What makes an item may fail, or change something, after the calls of the loop for the items before it.
-    """
-    item: ast.expr
-    match one.iter:
-        case ast.GeneratorExp(elt=item, generators=[part]) if not part.is_async:
-            if isinstance(item, ast.Name) and not part.ifs:
-                return None
-            names = {name: fresh(name) for name in sorted(names_bound(part.target))}
-            inside = [each for root in (item, part.target, *part.ifs) for each in walk(root)]
-            for each in inside:
-                if isinstance(each, ast.Name) and each.id in names:
-                    each.id = names[each.id]
-                elif isinstance(each, ast.arg) and each.arg in names:
-                    each.arg = names[each.arg]
-            target, source, tests = part.target, part.iter, part.ifs
-        case ast.Call(func=ast.Name(id="map" | "filter" as kind), args=[ast.Name() as made, source]):
-            name = fresh("item")
-            target, item = ast.Name(name, ast.Store()), ast.Name(name, ast.Load())
-            called = ast.Call(made, [item], [])
-            item, tests = (called, []) if kind == "map" else (item, [called])
-        case _:
-            return None
-    body: list[ast.stmt] = [ast.Assign([one.target], item), *one.body]
-    for test in reversed(tests):
-        body = [ast.If(test, body, [])]
-    return cast("ast.For", placed(ast.For(target, source, body, one.orelse), one))
 
 
 def _set(name: str, value: bool, place: ast.AST) -> ast.stmt:

@@ -8,7 +8,8 @@ from typing import cast
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.error_values import group_record
-from callsheet.frontends.python.source import Refused, dotted, waits
+from callsheet.frontends.python.inlining import name_called
+from callsheet.frontends.python.source import Refused, dotted, own_nodes, waits
 from callsheet.frontends.python.syntax import MARK, assigned, marked_failure, parsed
 from callsheet.frontends.python.tasks import Tasks
 
@@ -74,6 +75,7 @@ class Groups(Tasks):
         """Run the tasks of a group side by side to their ends, and keep what they failed with."""
         safe: core.Block = []
         parts: list[str] = []
+        self._warn_of_others(members)
         for one in members:
             if isinstance(one, core.Call):
                 one.into = one.into or self.new_name("done")
@@ -92,6 +94,36 @@ class Groups(Tasks):
         if parts:
             found = f"[one for one in [{', '.join(parts)}] if isinstance(one, dict) and {MARK!r} in one]"
             out.append(assigned(errors, parsed(found, node), node))
+
+    def _warn_of_others(self, members: core.Block) -> None:
+        """Note that a failure does not stop tasks that go on to further calls, where there are several."""
+        if len(members) < 2 and not any(isinstance(one, core.Loop) for one in members):
+            return
+        for one in core.all_of(members):
+            if isinstance(one, core.Call) and self._goes_on(one.callee, frozenset()):
+                self.program.warnings.append(
+                    Refused(
+                        "PYT105",
+                        one.node,
+                        f"where one task of the group fails, {one.callee} still runs to its end",
+                        "await asyncio.gather(…), if all are to end; or begin later calls in another group",
+                    )
+                )
+                return
+
+    def _goes_on(self, callee: str, seen: frozenset[str]) -> bool:
+        """Whether an async function awaits again after it has awaited."""
+        helper = self.helper(callee)
+        if helper is None or callee in seen:
+            return False
+        inner = list(own_nodes(helper))
+        awaits = [one for one in inner if isinstance(one, ast.Await)]
+        loops = [one for one in inner if isinstance(one, (ast.For, ast.While, ast.AsyncFor))]
+        return (
+            len(awaits) > 1
+            or any(map(waits, loops))
+            or any(self._goes_on(name_called(one.value), seen | {callee}) for one in awaits)
+        )
 
     def _grouped(self, node: ast.AST) -> core.Caught:
         """The handler of a group's block: what failed in it is raised as an ExceptionGroup."""

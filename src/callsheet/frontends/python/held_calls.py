@@ -37,6 +37,12 @@ class Held:
     is_used: bool = False
 
 
+def _calls_item(many: ast.ListComp) -> bool:
+    """Whether a list is of what its items give when they are called."""
+    own = names_bound(*(part.target for part in many.generators))
+    return isinstance(many.elt, ast.Call) and (dotted(many.elt.func) or "").split(".")[0] in own
+
+
 class HeldCalls(Calls):
     """The part of a translator that holds calls until they are awaited."""
 
@@ -51,7 +57,7 @@ class HeldCalls(Calls):
                 return True
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.ListComp() as many) if self.is_call_alone(
                 many.elt
-            ):
+            ) and not _calls_item(many):
                 held, source = self.calls_of(many, out)
                 self._hold_as(name, held, node)
                 self.result(source, out, name)

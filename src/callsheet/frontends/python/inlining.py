@@ -339,3 +339,19 @@ def blocks_in(one: ast.stmt) -> Iterator[list[ast.stmt]]:
 def name_called(node: ast.expr) -> str:
     """The name of the function that a call calls, if it is a plain one."""
     return (dotted(node.func) or "") if isinstance(node, ast.Call) else ""
+
+
+def full_names(module: ast.Module) -> Callable[[ast.expr], str]:
+    """What gives the full name of what a call calls, as `itertools.islice`; the plain one else."""
+    names = {
+        each.asname or each.name: f"{one.module}.{each.name}"
+        for one in module.body
+        if isinstance(one, ast.ImportFrom)
+        for each in one.names
+    }
+
+    def full_name(value: ast.expr) -> str:
+        first, dot, rest = name_called(value).partition(".")
+        return f"{names.get(first, first)}{dot}{rest}"
+
+    return full_name

@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from callsheet.frontends.python.container_words import LAZY, iterators_set
+from callsheet.frontends.python.container_words import LAZY, given_by_default, iterators_set, makes_iterator
 from callsheet.frontends.python.flows import breaks
-from callsheet.frontends.python.inlining import Fresh, name_called, placed
-from callsheet.frontends.python.source import Refused, own_nodes, waits, walk
+from callsheet.frontends.python.inlining import Fresh, full_names, name_called, placed
+from callsheet.frontends.python.source import Refused, own_nodes, parameters_of, waits, walk
 
 _EACH_ALONE: Final = frozenset(
     {"map", "filter", "itertools.filterfalse", "itertools.starmap", "itertools.takewhile"}
@@ -49,24 +49,80 @@ def iterators_as_steps(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
         await post(n, one)
         break
     """
-    modules = {
-        each.asname or each.name: f"{one.module}.{each.name}"
-        for one in module.body
-        if isinstance(one, ast.ImportFrom)
-        for each in one.names
-    }
-
-    def full_name(value: ast.expr) -> str:
-        return modules.get(name_called(value), name_called(value))
-
+    full_name = full_names(module)
     fresh, is_changed = Fresh(nodes), False
-    for function in nodes:
-        if isinstance(function, ast.AsyncFunctionDef):
-            steps = _steps_in(function, full_name, fresh)
+    functions = [one for one in nodes if isinstance(one, ast.AsyncFunctionDef)]
+    held = _held_in(functions, full_name)
+    for function in functions:
+        if held[function.name]:
+            steps = _steps_in(function, held[function.name], full_name, fresh)
             if steps:
                 _Stepping(steps, fresh).visit(function)
                 is_changed = True
     return is_changed
+
+
+def _held_in(
+    functions: Sequence[ast.AsyncFunctionDef], full_name: Callable[[ast.expr], str]
+) -> Mapping[str, set[str]]:
+    """The variables of each function that hold iterators: those set to one, and parameters given one."""
+    held: dict[str, set[str]] = {}
+    for one in functions:
+        found = held.setdefault(one.name, set())
+        found |= {name for each in own_nodes(one) for name in iterators_set(each, full_name)}
+    parameters = {one.name: [each.arg for each in parameters_of(one.args)] for one in functions}
+    defaults = {(one.name, name): value for one in functions for name, value in given_by_default(one)}
+    others: dict[tuple[str, str], ast.expr] = {}
+    changed = True
+    while changed:
+        changed, others = False, dict(defaults)
+        for one in functions:
+            for each in own_nodes(one):
+                called = name_called(each) if isinstance(each, ast.Call) else ""
+                if not isinstance(each, ast.Call) or called not in held:
+                    continue
+                places = zip(parameters[called], each.args, strict=False)
+                words = ((str(word.arg), word.value) for word in each.keywords)
+                for name, value in (*places, *words):
+                    is_held = isinstance(value, ast.Name) and value.id in held[one.name]
+                    if not is_held and not makes_iterator(value, full_name(value)):
+                        others[called, name] = value
+                        continue
+                    if name not in held[called]:
+                        held[called].add(name)
+                        changed = True
+                    own = _taken_of(value, full_name)
+                    is_part = not is_held and not held[one.name].isdisjoint(own)
+                    if is_part and name in _gone_through(functions, called, full_name):
+                        raise Refused(
+                            "PYT015",
+                            value,
+                            f"all that {called} may take of this is taken before the call",
+                            f"give {called} the iterator itself, or a list: list(…)",
+                        )
+    for called, name in others:
+        if name in held[called] and name in _gone_through(functions, called, full_name):
+            raise Refused(
+                "PYT015",
+                others[called, name],
+                f"{called} is given an iterator as {name} in one call, and this in another",
+                f"give it lists: list(…) around each iterator that {called} is given",
+            )
+    return held
+
+
+def _gone_through(
+    functions: Sequence[ast.AsyncFunctionDef], called: str, full_name: Callable[[ast.expr], str]
+) -> set[str]:
+    """The variables of the functions of a name that loops which await go through."""
+    return {
+        name
+        for function in functions
+        if function.name == called
+        for one in own_nodes(function)
+        if isinstance(one, ast.For) and any(map(waits, one.body))
+        for name in _taken_of(one.iter, full_name)
+    }
 
 
 class _Step(NamedTuple):
@@ -75,16 +131,16 @@ class _Step(NamedTuple):
     source: ast.expr
     before: Sequence[str] = ()
     after: Sequence[str] = ()
+    is_asked: bool = False
+    """Whether `next` takes the items: those of a parameter, whose iterator its caller sees."""
 
 
 def _steps_in(
-    function: ast.AsyncFunctionDef, full_name: Callable[[ast.expr], str], fresh: Fresh
+    function: ast.AsyncFunctionDef, held: set[str], full_name: Callable[[ast.expr], str], fresh: Fresh
 ) -> Mapping[int, _Step]:
     """The steps of the loops of a function that have to be taken one by one, by the loops' ids."""
     inner = list(own_nodes(function))
-    held = {name for one in inner for name in iterators_set(one, full_name)}
-    if not held:
-        return {}
+    given = held & {one.arg for one in parameters_of(function.args)}
     read = Counter(_reads(inner))
     again = {
         id(one) for each in inner if isinstance(each, (ast.For, ast.While)) for one in own_nodes(*each.body)
@@ -95,13 +151,16 @@ def _steps_in(
             continue
         own = Counter(name for name in _taken_of(one.iter, full_name) if name in held)
         is_left = breaks(one.body)
-        others = any(read[name] > number for name, number in own.items())
+        others = any(read[name] > number or name in given for name, number in own.items())
         if not own or not (others or (is_left and id(one) in again)):
             continue
-        step = _step(one.iter, held, full_name, fresh)
-        if step is not None:
+        is_given = not own.keys().isdisjoint(given)
+        step = None if is_given else _step(one.iter, held, full_name, fresh)
+        if is_given and isinstance(one.iter, ast.Name):
+            made[id(one)] = _Step(one.iter, is_asked=True)
+        elif step is not None:
             made[id(one)] = step
-        elif is_left or not own.keys().isdisjoint(_reads(walk(ast.Module(one.body, [])))):
+        elif is_left or is_given or not own.keys().isdisjoint(_reads(walk(ast.Module(one.body, [])))):
             (name, *_) = own
             raise Refused(
                 "PYT015",
@@ -187,12 +246,26 @@ class _Stepping(ast.NodeTransformer):
         if step is None:
             return node
         taken = self.fresh("taken")
+        if step.is_asked:
+            item = self.fresh("next")
+            asked = f"    {item} = next({ast.unparse(step.source)})\n"
+            lines = [f"{taken} = True", f"try:\n{asked}except StopIteration:\n    {taken} = False"]
+            body = [
+                *_parsed(lines),
+                _ended(taken, node),
+                ast.Assign([node.target], ast.Name(item, ast.Load())),
+            ]
+            return [placed(ast.While(ast.Constant(True), [*body, *node.body], []), node)]
         turn = [*_parsed([f"{taken} = True", *step.after]), ast.Break()]
-        over = ast.If(ast.UnaryOp(ast.Not(), ast.Name(taken, ast.Load())), [*node.orelse, ast.Break()], [])
         loop = ast.For(node.target, step.source, turn, [])
-        body = [*_parsed([f"{taken} = False"]), loop, over, *node.body]
+        body = [*_parsed([f"{taken} = False"]), loop, _ended(taken, node), *node.body]
         made = [*_parsed(step.before), ast.While(ast.Constant(True), body, [])]
         return [placed(one, node) for one in made]
+
+
+def _ended(taken: str, node: ast.For) -> ast.stmt:
+    """What ends a loop whose variable says that there was no item."""
+    return ast.If(ast.UnaryOp(ast.Not(), ast.Name(taken, ast.Load())), [*node.orelse, ast.Break()], [])
 
 
 def _parsed(lines: Iterable[str]) -> list[ast.stmt]:

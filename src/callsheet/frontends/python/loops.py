@@ -17,6 +17,15 @@ class Loops(Values):
 
     def check(self, root: ast.AST) -> None:
         """Raises Refused for what pure code may not say, and for a loop in it that nothing ends."""
+        for one in walk(root):
+            if isinstance(one, ast.Lambda) and self.is_call_alone(one.body):
+                called = ast.unparse(cast("ast.Call", one.body).func)
+                raise Refused(
+                    "PYT011",
+                    one,
+                    f"a function that calls {called} is kept here: what is called later is not known",
+                    f"keep what {called} is given, and write await {called}(…) where it is called",
+                )
         super().check(root)
         for one in walk(root):
             if isinstance(one, ast.While):

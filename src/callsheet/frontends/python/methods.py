@@ -13,6 +13,7 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, cast
 
+from callsheet.frontends.python.inherited import classes_above, depths
 from callsheet.frontends.python.source import dotted, names_bound, own_nodes, parameters_of, walk
 from callsheet.frontends.python.syntax import name_of
 
@@ -124,8 +125,12 @@ class _Moving:
         for one in methods:
             self.methods.setdefault(one.name, []).append(one)
         self.functions = {(one.owner, one.name): self._name(one) for one in methods}
-        self.fields = {name: _fields(one, self.classes) for name, one in self.classes.items()}
-        self.constants = _variables(module.body, self.classes)
+        self.depth = depths(self.classes)
+        exact = self.classes.keys() - classes_above(self.classes)
+        self.named = {name: self.classes[name] for name in exact}
+        """The classes whose objects an annotation tells: no others are made from them."""
+        self.fields = {name: _fields(one, self.classes, self.named) for name, one in self.classes.items()}
+        self.constants = _variables(module.body, self.classes, self.named)
         self.variables = {one.id for one in nodes if isinstance(one, ast.Name) and not _reads(one)}
         self.variables |= {one.arg for one in nodes if isinstance(one, ast.arg)}
         self.askers: dict[str, ast.AsyncFunctionDef] = {}
@@ -199,7 +204,7 @@ class _Moving:
         )
         vars(made)["type_params"] = []
         words = [ast.keyword(one.arg, ast.Name(one.arg, ast.Load())) for one in first.args.kwonlyargs]
-        for one in many:
+        for one in sorted(many, key=lambda method: -self.depth[method.owner]):
             test = _call("isinstance", [ast.Name(itself.arg, ast.Load()), ast.Name(one.owner, ast.Load())])
             call = _call(
                 self.functions[one.owner, name],
@@ -265,16 +270,18 @@ def _class_in(annotation: ast.expr | None, classes: Mapping[str, object]) -> str
     return None
 
 
-def _fields(one: ast.ClassDef, classes: Mapping[str, object]) -> dict[str, str | None]:
+def _fields(
+    one: ast.ClassDef, classes: Mapping[str, object], named: Mapping[str, object]
+) -> dict[str, str | None]:
     """The classes of the objects in a class's fields, as far as its text tells."""
     found: dict[str, str | None] = {}
     for each in one.body:
         if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
-            found[each.target.id] = _class_in(each.annotation, classes)
+            found[each.target.id] = _class_in(each.annotation, named)
         if not isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)):
             continue
         itself = _first(each)
-        given = {arg.arg: _class_in(arg.annotation, classes) for arg in parameters_of(each.args)}
+        given = {arg.arg: _class_in(arg.annotation, named) for arg in parameters_of(each.args)}
         for part in walk(each):
             match part:
                 case (
@@ -296,7 +303,9 @@ def _made(value: ast.expr, classes: Mapping[str, object]) -> str | None:
     return None
 
 
-def _variables(body: Sequence[ast.AST], classes: Mapping[str, object]) -> dict[str, str | None]:
+def _variables(
+    body: Sequence[ast.AST], classes: Mapping[str, object], named: Mapping[str, object]
+) -> dict[str, str | None]:
     """The classes of the variables that a body sets, None for those that may be of several."""
     found: dict[str, str | None] = {}
     for one in own_nodes(*body):
@@ -305,7 +314,7 @@ def _variables(body: Sequence[ast.AST], classes: Mapping[str, object]) -> dict[s
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 kind = _made(value, classes)
             case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation):
-                kind = _class_in(annotation, classes)
+                kind = _class_in(annotation, named)
             case ast.withitem(context_expr=value, optional_vars=ast.Name(id=name)):
                 kind = _made(value, classes)
             case _:
@@ -330,8 +339,8 @@ class _Calls(ast.NodeTransformer):
     def _function(self, node: ast.AsyncFunctionDef | ast.FunctionDef) -> ast.AST:
         known = dict(self.known)
         for one in parameters_of(node.args):
-            known[one.arg] = _class_in(one.annotation, self.of.classes)
-        known |= _variables(node.body, self.of.classes)
+            known[one.arg] = _class_in(one.annotation, self.of.named)
+        known |= _variables(node.body, self.of.classes, self.of.named)
         method = self.method
         first = _first(node)
         if method is not None and method.node is node and method.kind != "staticmethod" and first is not None:

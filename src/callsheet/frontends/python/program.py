@@ -50,9 +50,6 @@ IN_SCOPE: Final = frozenset({TOOL_ERROR, DENIED, "now", "today", "note", "undo",
 """Names that a plan has without an import, and that are no tools."""
 
 
-_LOOK_OF_LOGS: Final = frozenset({"level", "format", "datefmt", "style", "force"})
-
-
 @dataclass(frozen=True, slots=True)
 class Signature:
     """What a catalogue says of a tool: its parameters in order, and which of them have to be given."""
@@ -251,9 +248,7 @@ class _Reader:
                 self._constant(one)
             case ast.If() if _is_main_guard(one):
                 pass
-            case ast.Expr(value=ast.Call(func=func) as call) if dotted(
-                func
-            ) == "asyncio.run" or self._sets_up_logging(call):
+            case ast.Expr(value=ast.Call(func=func)) if dotted(func) == "asyncio.run":
                 pass
             case ast.Pass():
                 pass
@@ -265,18 +260,6 @@ class _Reader:
                     "nothing else",
                     "move this statement into the async function",
                 )
-
-    def _sets_up_logging(self, call: ast.Call) -> bool:
-        """Whether a call says how log lines look: remarks are in the journal in any case."""
-        name = dotted(call.func) or ""
-        first, _, last = name.rpartition(".")
-        if self.imports.modules.get(name, name) == "logging.basicConfig":
-            return says_look_alone(call)
-        made = self.definitions.get(first)
-        value = made.value if isinstance(made, (ast.Assign, ast.AnnAssign)) else None
-        return (
-            last == "setLevel" and isinstance(value, ast.Call) and dotted(value.func) == "logging.getLogger"
-        )
 
     def _take(self, name: str, node: ast.stmt) -> None:
         known = self.tools or {}
@@ -392,14 +375,6 @@ class _Reader:
             "which of the async functions is the plan is not clear",
             "call it main, or mark it with @plan",
         )
-
-
-def says_look_alone(call: ast.Call) -> bool:
-    """Whether a call of `logging.basicConfig` says how log lines look, and not where they go."""
-    return not call.args and all(
-        word.arg in _LOOK_OF_LOGS and isinstance(word.value, (ast.Constant, ast.Attribute))
-        for word in call.keywords
-    )
 
 
 _OF_FIELDS: Final = frozenset({"AttributeError", "KeyError", "LookupError"})

@@ -35,6 +35,7 @@ from callsheet.frontends.python.definitions import (
     unawaiting_as_pure,
     with_constants,
 )
+from callsheet.frontends.python.error_values import classes_as_types
 from callsheet.frontends.python.exceptions import denials_apart, error_tuples_in_place, suppress_as_try
 from callsheet.frontends.python.factories import factories_as_classes
 from callsheet.frontends.python.failures import InFunctions
@@ -42,9 +43,11 @@ from callsheet.frontends.python.flows import flows_as_loops
 from callsheet.frontends.python.function_facts import Ids, Result
 from callsheet.frontends.python.function_tables import tables_by_place
 from callsheet.frontends.python.group_handlers import group_handlers_as_plain
+from callsheet.frontends.python.inherited import inherited_methods_as_own
 from callsheet.frontends.python.iterator_steps import iterators_as_steps
 from callsheet.frontends.python.kinds import ltp_function
 from callsheet.frontends.python.links import Linking
+from callsheet.frontends.python.logs import logs_as_prints
 from callsheet.frontends.python.made_once import check_made_once
 from callsheet.frontends.python.methods import declare_fields, methods_as_functions
 from callsheet.frontends.python.mixed_calls import mixed_calls_as_one, spread_calls_as_functions
@@ -114,6 +117,8 @@ def _of_nodes(rewrite: Callable[[list[ast.AST]], bool]) -> _Rewrite:
 
 
 _FIRST_REWRITES: Final[tuple[_Rewrite, ...]] = (
+    logs_as_prints,
+    _of_nodes(classes_as_types),
     error_tuples_in_place,
     suppress_as_try,
     hoist_imports,
@@ -133,6 +138,7 @@ _REWRITES: Final[tuple[_Rewrite, ...]] = (
     _of_nodes(denials_apart),
     flows_as_loops,
     semaphores_of_objects,
+    inherited_methods_as_own,
     methods_as_functions,
     flows_as_loops,  # over methods, which are functions by now
     iterators_as_steps,

@@ -17,7 +17,7 @@ from callsheet.frontends.python.definitions import is_built_in
 from callsheet.frontends.python.error_values import collections_of_errors
 from callsheet.frontends.python.failures import Failures
 from callsheet.frontends.python.kinds import OF_LTP, ltp_function
-from callsheet.frontends.python.program import FORBIDDEN, Program, says_look_alone
+from callsheet.frontends.python.program import FORBIDDEN, Program
 from callsheet.frontends.python.source import (
     Refused,
     dotted,
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from callsheet.frontends.python.held_calls import Held
 
 _PRINTS: Final = frozenset({"print", "note"})
-_LOGS: Final = frozenset({"debug", "info", "warning", "error", "critical", "exception", "log"})
 _WALL_CLOCKS: Final = frozenset(
     {"time.sleep", "time.time", "time.perf_counter", "time.process_time", "time.monotonic", "time.time_ns"}
 )
@@ -98,7 +97,6 @@ class Scope:
         self.local_definitions: dict[str, ast.stmt] = {}
         self.local_helpers: dict[str, ast.AsyncFunctionDef] = {}
         self.semaphores: dict[str, int | None] = {}
-        self.loggers: set[str] = set()
         self.caught: list[tuple[str, str, tuple[str, ...]]] = []
         """What the handlers around the place name their errors, their variables, and the kinds they catch."""
         self.flags: list[str | None] = []
@@ -266,16 +264,9 @@ class Scope:
         return bool(names) and any(isinstance(one, ast.Name) and one.id in names for one in walk(node))
 
     def is_remark(self, call: ast.Call) -> bool:
-        """Whether a call prints or logs."""
+        """Whether a call prints."""
         name = dotted(call.func) or ""
-        if name in _PRINTS and not self._is_defined(name):
-            return True
-        first, _, last = name.rpartition(".")
-        if last not in _LOGS or not first:
-            return False
-        if (self.program.modules.get(first) or "") == "logging":
-            return True
-        return self.is_logger(first)
+        return name in _PRINTS and not self._is_defined(name)
 
     def is_own(self, node: ast.AST, name: str) -> bool:
         """Whether a node is a name that plans have, and no tool, variable or function of the program."""
@@ -285,33 +276,6 @@ class Scope:
         """Whether a name is that of a variable or a function of the program."""
         own = name in self.program.definitions or name in self.definitions()
         return own or self.is_variable(name) or self.helper(name) is not None
-
-    def is_logger(self, name: str) -> bool:
-        """Whether a name is that of a logger, of the file or of an async function."""
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.loggers:
-                return True
-            scope = scope.outer
-        made = self.program.definitions.get(name)
-        value = made.value if isinstance(made, (ast.Assign, ast.AnnAssign)) else None
-        return isinstance(value, ast.Call) and self.program.resolved(value.func) == "logging.getLogger"
-
-    def sets_up_logging(self, node: ast.stmt) -> bool:
-        """Whether a statement makes a logger, or says how log lines look: a plan only keeps what they say."""
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=func)):
-                if self.program.resolved(func) != "logging.getLogger":
-                    return False
-                self.loggers.add(name)
-                self.bound.discard(name)
-                return True
-            case ast.Expr(value=ast.Call(func=func) as call):
-                first, _, last = (dotted(func) or "").rpartition(".")
-                is_basic = self.program.resolved(func) == "logging.basicConfig"
-                return (is_basic and says_look_alone(call)) or (last == "setLevel" and self.is_logger(first))
-            case _:
-                return False
 
     def needs_statements(self, node: ast.expr) -> bool:
         """Whether an expression binds names, as `while page := …` does."""

@@ -202,6 +202,9 @@ class _Starts(ast.NodeTransformer):
             if self.of.starts_task(node.value):
                 return node
             resolved = self.of.program.resolved(node.value.func) or ""
+            if resolved == "asyncio.wait":
+                node.value.args = [cast("ast.expr", self.visit(one)) for one in node.value.args]
+                return node
             if resolved.startswith("asyncio."):
                 for number, one in enumerate(node.value.args):
                     if isinstance(one, ast.Starred):

@@ -28,7 +28,6 @@ from callsheet.frontends.python.source import (
 from callsheet.frontends.python.syntax import (
     Renaming,
     assigned,
-    call_of,
     constant,
     is_value,
     name_of,
@@ -200,7 +199,7 @@ class Translator(Raising):
         if self.eager:
             node = self.with_started(node)
         node = self.with_choices(node)
-        if self.take_tasks(node, out) or self.sets_up_logging(node):
+        if self.take_tasks(node, out):
             return
         match node:
             case ast.AsyncFunctionDef() | ast.Pass():
@@ -542,21 +541,7 @@ class Translator(Raising):
 
     def _remark(self, call: ast.Call, out: core.Block) -> ast.expr:
         parts: list[ast.expr] = []
-        args = call.args
-        name = dotted(call.func) or ""
-        if "." in name:  # a logger, whose first argument is a template for the others
-            if name.endswith(".log"):
-                args = args[1:]
-            if len(args) > 1 and isinstance(args[0], ast.Constant) and isinstance(args[0].value, str):
-                given: list[ast.expr] = [
-                    call_of("str", one)
-                    if isinstance(one, ast.Name) and self.failure_variable(one.id)
-                    else one
-                    for one in args[1:]
-                ]
-                filled = ast.BinOp(args[0], ast.Mod(), ast.Tuple(given, ast.Load()))
-                return self.value(ast.fix_missing_locations(ast.copy_location(filled, call)), out)
-        for number, one in enumerate(args):
+        for number, one in enumerate(call.args):
             if number:
                 parts.append(constant(" ", call))
             inner = one.value if isinstance(one, ast.Starred) else one
