@@ -13,7 +13,7 @@ from callsheet import Runtime, tool
 from callsheet.api.compiling import Compiled
 from callsheet.authoring.compiler.answers import bound_names, program_in, with_imports
 from callsheet.authoring.compiler.compile import compile_goal, prompt_for
-from callsheet.authoring.compiler.program import fields_of
+from callsheet.authoring.compiler.program import fields_of, told_ids
 from callsheet.authoring.compiler.program_prompt import ROOM, stubs_for
 from callsheet.authoring.compiler.request import Draft, Options, PlanForm, Request
 from callsheet.authoring.compiler.review import unstated
@@ -66,16 +66,18 @@ DOUBTED = CONDITIONAL.replace('"e-5"', '"e-77"')
         ("", False),
     ],
 )
-def test_small_model_is_told_findings_with_their_lines_once(second: str, *, calls_of_second: bool) -> None:
-    model = Scripted([DOUBTED, second, second], accepts=[Syntax.GBNF], strength=Strength.SMALL)
+def test_small_model_is_asked_afresh_with_findings_beside_the_goal(
+    second: str, *, calls_of_second: bool
+) -> None:
+    model = Scripted([DOUBTED, second, second], strength=Strength.SMALL)
     draft = drafted(model)
     assert draft.plan is not None
     assert draft.source.text.endswith(CONDITIONAL if calls_of_second else DOUBTED)
     assert len(model.asked) == 2
-    assert model.asked[1][-2] == {"role": "assistant", "content": DOUBTED}
-    told = model.asked[1][-1]["content"]
-    assert told.startswith("That plan may not reach the goal:\n- line ")
-    assert 'await cancel_event(event_id="e-77")`: event_id=e-77: nothing that the model was told' in told
+    asked, again = (messages[-1]["content"] for messages in model.asked)
+    assert model.asked[1][:-1] == model.asked[0][:-1]
+    assert again.startswith(asked)
+    assert "- event_id=e-77: nothing that the model was told" in again.removeprefix(asked)
     is_told = any(one.code == "CMP010" for one in draft.diagnostics)
     assert is_told is not calls_of_second
 
@@ -83,7 +85,7 @@ def test_small_model_is_told_findings_with_their_lines_once(second: str, *, call
 @pytest.mark.parametrize("strength", list(Strength))
 def test_findings_are_not_sent_to_strong_models_nor_without_second_look(strength: Strength) -> None:
     options = Options(second_look=strength is Strength.STRONG)
-    model = Scripted([DOUBTED], accepts=[Syntax.GBNF], strength=strength)
+    model = Scripted([DOUBTED], strength=strength)
     draft = drafted(model, options=options)
     assert (draft.accounting.calls, [one.code for one in draft.diagnostics]) == (1, ["CMP010", "CMP016"])
 
@@ -274,6 +276,22 @@ def test_grammar_of_second_answer_begins_with_lookup_of_what_nobody_stated() -> 
     read = found.replace('found = await find(name="Rex")', 'pet_id = (await find(name="Rex"))["id"]')
     assert is_sentence(record, read)
     assert not is_sentence(record, found)
+
+
+def test_ids_are_words_of_the_goal_or_read_from_results() -> None:
+    shapes = [ToolShape(tool.executor, tool.parameters) for tool in TOOLS]
+    told = told_ids([FORECAST, CANCEL], Request("Cancel Ada Holm's event e-5.", TOOLS))
+    assert set(told) == {("cancel_event", "event_id")}
+    grammar = program_grammar(shapes, told=told)
+    program = CONDITIONAL.rstrip("\n")
+    good = ('"e-5"', "'Ada Holm'", '"Ada"', 'weather["id"]', '(await forecast(city="A"))["id"]', "event_id")
+    bad = ('"e-77"', "'Ada e-5'", "5", 'f"{weather}-5"')
+    assert [is_sentence(grammar, program.replace('"e-5"', each)) for each in good] == [True] * len(good)
+    assert [is_sentence(grammar, program.replace('"e-5"', each)) for each in bad] == [False] * len(bad)
+    assert max(readings(grammar, program)) <= 50
+    assert told_ids([CANCEL], Request(" ".join(map(str, range(400))), TOOLS)) == {}, (
+        "a long goal limits nothing"
+    )
 
 
 def readings(grammar: Grammar, text: str) -> list[int]:

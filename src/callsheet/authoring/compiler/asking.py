@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
-from callsheet.authoring.compiler.prompt import finding_line, repair
+from callsheet.authoring.compiler.prompt import beside, finding_line, repair
 from callsheet.authoring.compiler.request import Accounting, Draft
 from callsheet.diagnostics import Diagnostic, Severity, Source
 from callsheet.ir import Plan
@@ -74,6 +74,8 @@ class Ask:
     repairs: bool = True
     placed: Callable[[Iterable[Diagnostic], Source], Iterable[Diagnostic]] | None = None
     """How errors are told to the model, which sees no places; None tells them as they are."""
+    afresh: bool = False
+    """Whether the model is asked again without its answer, and with what is wrong beside the goal."""
     is_better: Callable[[Draft, Draft], bool] = lambda first, second: len(second.doubts) < len(first.doubts)
     """Whether a second plan takes the place of a doubted first one."""
 
@@ -95,7 +97,7 @@ async def ask_model(ask: Ask, model: LanguageModel) -> Draft:
         ask = replace(ask, constraint=ask.narrowed(first))
     told = first.errors if ask.placed is None else ask.placed(first.errors, first.source)
     wrong = (*map(finding_line, told), *first.doubts)
-    second = await _answered(ask, model, repair(ask.messages, first.answer, wrong))
+    second = await _answered(ask, model, _again(ask, first, wrong))
     second = replace(second, diagnostics=(*_about_server(first), *second.diagnostics))
     if not second.answer and first.answer:  # keep the first answer
         return replace(first, accounting=second.accounting, failure=second.failure)
@@ -107,11 +109,17 @@ async def _second_look(ask: Ask, model: LanguageModel, first: Draft) -> Draft:
     again = replace(ask, accounting=first.accounting)
     if ask.narrowed is not None and ask.constraint is not None:
         again = replace(again, constraint=ask.narrowed(first))
-    second = await _answered(again, model, repair(ask.messages, first.answer, first.doubts, doubted=True))
+    second = await _answered(again, model, _again(ask, first, first.doubts, doubted=True))
     is_better = first.plan is not None and second.plan is not None and ask.is_better(first, second)
     doubted = Fact("asked once more", f"{first.doubts[0]}; {_taken(second, is_better=is_better)}")
     accounting = second.accounting.with_remarks(doubted)
     return replace(second if is_better else first, accounting=accounting)
+
+
+def _again(ask: Ask, first: Draft, wrong: Iterable[str], *, doubted: bool = False) -> Messages:
+    if ask.afresh and first.answer.strip():
+        return beside(ask.messages, wrong)
+    return repair(ask.messages, first.answer, wrong, doubted=doubted)
 
 
 def _taken(second: Draft, *, is_better: bool) -> str:

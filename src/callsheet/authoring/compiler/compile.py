@@ -26,6 +26,7 @@ from callsheet.authoring.compiler.program import (
     no_program,
     placed,
     read_program_answer,
+    told_ids,
     with_doubts,
 )
 from callsheet.authoring.compiler.program_prompt import Stubs, program_question, stubs_for
@@ -116,7 +117,8 @@ async def _program(request: Request, model: LanguageModel, check: Check, chosen:
         else lambda answer: is_sentence(grammar, program_in(answer).rstrip("\n")),
         most_tokens=chosen.max_tokens or (MOST_OF_SMALL if is_small else None),
         repairs=chosen.repairs,
-        placed=placed,
+        placed=None if is_small else placed,
+        afresh=is_small,
         is_better=lambda first, second: _is_better(first, second, request),
     )
     return await ask_model(ask, model)
@@ -140,27 +142,30 @@ def _is_better(first: Draft, second: Draft, request: Request) -> bool:
 def _grammar_of(stubs: Stubs, request: Request, wrong: Draft | None = None) -> Grammar:
     """The grammar of programs over the tools that a small model is told; a strong one needs none.
 
-    A text may be as long as the goal, which it may repeat. After a wrong answer the variables are those that
-    it set, except under names of tools, and after one that was cut off blocks are short: it mostly repeated
-    itself. After a doubtful plan the ids that nobody stated are looked up first.
+    A text may be as long as the goal, which it may repeat, and an id is one of the goal's words or read from
+    a result. After an answer with a name that nothing sets the variables are those that it set, except under
+    names of tools, and after one that was cut off blocks are short: it mostly repeated itself. After a
+    doubtful plan the ids that nobody stated are looked up first.
     """
     shapes = [ToolShape(function_name(spec.name), spec.parameters) for spec in stubs.tools]
     given = tuple(name for name in request.given if name.isidentifier())
     longest = min(max(_TEXT, len(request.goal)), _LONGEST_TEXT)
-    is_cut = wrong is not None and any(one.code == "CMP008" for one in wrong.errors)
+    faults = {one.code for one in wrong.errors} if wrong is not None else set[str]()
     return program_grammar(
         shapes,
         given,
         longest_text=longest,
-        variables=None
-        if wrong is None or wrong.plan is not None
-        else bound_names(program_in(wrong.answer)) - {shape.name for shape in shapes},
+        variables=bound_names(program_in(wrong.answer)) - {shape.name for shape in shapes}
+        if wrong is not None and _UNSET in faults
+        else None,
         fields=fields_of(stubs.tools),
-        most_statements=(8, 3) if is_cut else (20, 8),
+        most_statements=(8, 3) if "CMP008" in faults else (20, 8),
         looked_up=None if wrong is None or wrong.plan is None else lookups(wrong.plan, request),
+        told=told_ids(stubs.tools, request),
     )
 
 
+_UNSET = "PYT008"
 _TEXT, _LONGEST_TEXT = 400, 1_500
 """The most characters of a text in a program: usually, and for a long goal; llama.cpp takes no more."""
 

@@ -37,7 +37,7 @@ from callsheet.ir.expression import Variable
 from callsheet.ir.tree import Act, Tree, acts, all_statements, variables_set
 from callsheet.ports.models.prompts import one_line
 from callsheet.ports.tools import ToolSpec
-from callsheet.views.python_types import docstring
+from callsheet.views.python_types import docstring, table
 from callsheet.views.stubs import function_name
 
 MOST_OF_SMALL = 600
@@ -265,10 +265,10 @@ _DOUBTS = (
 
 
 def with_doubts(reading: Reading) -> Reading:
-    """The reading with its findings about what the plan does as doubts, each with its line."""
+    """The reading with its findings about what the plan does as doubts."""
     found = (one for one in reading.diagnostics if one.code in _DOUBTS and one.severity is not Severity.HINT)
     return reading._replace(
-        doubts=tuple(dict.fromkeys(finding_line(one) for one in placed(found, reading.source)))
+        doubts=tuple(dict.fromkeys(finding_line(replace(one, step=None)) for one in found))
     )
 
 
@@ -285,6 +285,47 @@ def lookups(plan: Plan, request: Request) -> dict[tuple[str, str], dict[str, str
         for one in found
         if one.origins
     }
+
+
+_MOST_TOLD = 300
+"""The most values that an argument may have; llama.cpp takes few more."""
+_EDGES = ".,:;!?()[]{}<>\"'`“”„‘’"
+
+
+def told_ids(tools: Iterable[ToolSpec], request: Request) -> dict[tuple[str, str], tuple[str | int, ...]]:
+    """The arguments that take an id or an address, by the names that programs know, with all that was told.
+
+    These are the words and short phrases of the goal, of what stands beside it, and of the argument's own
+    description: an id is one of them, or in a result. A name among them can be looked up; one that is made
+    up cannot. A long goal limits nothing.
+    """
+    origins, own = Origins(request.tools), tuple(_phrases(" ".join(_told(request))))
+    found: dict[tuple[str, str], tuple[str | int, ...]] = {}
+    for spec in tools:
+        properties = table(spec.parameters.get("properties"))
+        for argument in filter(lambda name: origins.takes_id(spec, name), spec.parameter_names):
+            schema = table(properties.get(argument))
+            about = _phrases(f"{schema.get('description', '')} {schema.get('default', '')}", most=1)
+            words = dict.fromkeys((*own, *about))
+            numbers = tuple(int(one) for one in words if one.isdecimal() and one.isascii())
+            is_number = schema.get("type") in ("integer", "number")
+            known = numbers if is_number else (*words, *(numbers if "type" not in schema else ()))
+            if "enum" not in schema and len(known) <= _MOST_TOLD:
+                found[function_name(spec.name), argument] = known
+    return found
+
+
+def _phrases(text: str, most: int = 3) -> Iterator[str]:
+    """The words of a text, and up to `most` that follow each other within a clause."""
+    words = text.split()
+    for start in range(len(words)):
+        for end in range(start, min(start + most, len(words))):
+            phrase = " ".join(words[start : end + 1]).strip(_EDGES)
+            for one in (phrase, phrase.removesuffix("'s").removesuffix("’s")):
+                if one and not set(one) & set("\"'\\`"):
+                    yield one
+            if words[end][-1] in _EDGES:
+                break
 
 
 def changes_something(plan: Plan, request: Request) -> bool:

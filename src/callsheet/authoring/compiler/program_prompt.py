@@ -23,7 +23,7 @@ from callsheet.ports.tools import ToolSpec
 from callsheet.views.python_types import Record, Types, docstring
 from callsheet.views.stubs import OMITTED, stub_of
 
-PROGRAM_VERSION = 5
+PROGRAM_VERSION = 6
 """Incremented whenever a text of the prompt changes, so that a journal tells which prompt gave a plan."""
 
 RULES = """\
@@ -47,8 +47,8 @@ finds it by what is known, such as a name, and take it from the result.
 SHORT_RULES = """\
 You are given a Python module of async functions. Write `async def main():` that does what the user asks, \
 and nothing else, by awaiting these functions with arguments by name. An id or an address that the user \
-does not give is looked up with a function that finds it. What depends on a condition stands in an `if`, \
-what is done to each of several things in a `for`. \
+gives is used as it is; one that the user does not give is looked up with a function that finds it. \
+What depends on a condition stands in an `if`, what is done to each of several things in a `for`. \
 `await llm("task", data)` writes, translates or summarizes a text. \
 End with `return` and the answer for the user. Answer with `main` alone."""
 """For small models, which follow few rules, and know Python."""

@@ -292,6 +292,17 @@ def repair(messages: Messages, answer: str, wrong: Iterable[str], *, doubted: bo
     return [*messages, {"role": "assistant", "content": shown}, {"role": "user", "content": summary}]
 
 
+def beside(messages: Messages, wrong: Iterable[str]) -> Messages:
+    """The conversation that asks again with what was wrong beside the goal, and without the answer.
+
+    A small model that is shown its own answer mostly repeats it; and all but the end of this was read before.
+    """
+    *before, last = messages
+    lines = [f"- {one}" for one in islice(wrong, MAX_FINDINGS)]
+    said = "\n".join([last["content"], "", "Avoid what was wrong in an earlier answer:", *lines])
+    return [*before, {**last, "content": said}]
+
+
 def finding_line(diagnostic: Diagnostic) -> str:
     """A diagnostic in one line, as a model is told it."""
     where = f"{diagnostic.step}: " if diagnostic.step else ""

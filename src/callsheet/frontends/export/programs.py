@@ -9,8 +9,9 @@ can be called without `await`. What it cannot say, such as which variables are s
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from keyword import iskeyword
+from types import MappingProxyType
 from typing import Any, cast
 
 from callsheet.frontends.export.rules import (
@@ -84,6 +85,7 @@ def program_grammar(
     fields: Iterable[str] | None = None,
     most_statements: tuple[int, int] = (20, 8),
     looked_up: Mapping[tuple[str, str], Mapping[str, str]] | None = None,
+    told: Mapping[tuple[str, str], Sequence[str | int]] = MappingProxyType({}),
 ) -> Grammar:
     """The grammar of the programs that call these tools.
 
@@ -93,6 +95,8 @@ def program_grammar(
     tools declare their results, a model need not guess. `most_statements` are those of the function, and of a
     block in it. `looked_up` has arguments, each with its tool, that must be read from a variable, and the
     tools that find them, with the place in their result: the program begins with a call of one of the first.
+    `told` has arguments, each with its tool, whose written values are only these: all others are read from
+    results.
 
     llama.cpp follows every reading of a text at once and copies them for each character, so alternatives
     that begin alike cost a model minutes once they nest. Here they share their beginnings.
@@ -115,7 +119,11 @@ def program_grammar(
         rules["name"] = _any_of(dict.fromkeys((*names, *_CONSTANTS, *_IMPORTS)))
     _values(rules, is_closed=fields is not None)
     sought: Mapping[tuple[str, str], Mapping[str, str]] = looked_up or {}
-    _calls(rules, tools, sought)
+    sets = {tuple(values): f"told-{number}" for number, values in enumerate(told.values())}
+    rules |= {name: _told(values) for values, name in sets.items()}
+    limited: dict[tuple[str, str], Node] = {key: Use(sets[tuple(values)]) for key, values in told.items()}
+    limited |= dict.fromkeys(sought, _PART_OF_RESULT)
+    _calls(rules, tools, limited)
     for level in range(_DEPTH, 0, -1):
         _statements(rules, level, most_statements[level > 1])
     imports = _one_of((*(f"import {name}" for name in _IMPORTS), *_FROM))
@@ -358,11 +366,11 @@ def _values(rules: dict[str, Node], *, is_closed: bool) -> None:
     rules["expr"] = seq(Use("condition"), _maybe(seq(" if ", Use("condition"), " else ", Use("condition"))))
 
 
-def _calls(rules: dict[str, Node], tools: Sequence[ToolShape], sought: Collection[tuple[str, str]]) -> None:
+def _calls(rules: dict[str, Node], tools: Sequence[ToolShape], known: Mapping[tuple[str, str], Node]) -> None:
     """Awaits: of tools, of operations, of several side by side."""
     calls: dict[str, Node | None] = {}
     for number, tool in enumerate(tools):
-        rules[f"tool-{number}"] = _enclosed("", _arguments(tool, sought), ")")
+        rules[f"tool-{number}"] = _enclosed("", _arguments(tool, known), ")")
         calls[f"{tool.name}("] = Use(f"tool-{number}")
     for name, parameters in _OPERATIONS.items():
         first, *rest = parameters
@@ -376,7 +384,7 @@ def _calls(rules: dict[str, Node], tools: Sequence[ToolShape], sought: Collectio
     rules["await"] = seq("await ", _one_of((Use("gather"), Use("call"))))
 
 
-def _arguments(tool: ToolShape, sought: Collection[tuple[str, str]]) -> Node:
+def _arguments(tool: ToolShape, known: Mapping[tuple[str, str], Node]) -> Node:
     """The arguments of a tool by name, in their order; the required ones are always given."""
     schema = tool.parameters
     given = cast("Mapping[str, Any]", schema.get("properties") or {})
@@ -387,7 +395,7 @@ def _arguments(tool: ToolShape, sought: Collection[tuple[str, str]]) -> Node:
     comma = seq(",", _one_of((" ", Use("wrap"))))
 
     def value_of(name: str) -> Node:
-        return _PART_OF_RESULT if (tool.name, name) in sought else _value(given[name])
+        return known.get((tool.name, name)) or _value(given[name])
 
     nodes = [seq(f"{name}=", value_of(name)) for name in first]
     must = seq(*(part for n, node in enumerate(nodes) for part in ((comma, node) if n else (node,))))
@@ -401,6 +409,15 @@ def _arguments(tool: ToolShape, sought: Collection[tuple[str, str]]) -> Node:
     for n, node in enumerate(optional_ones):
         tails.append(seq(node, *(_maybe(seq(comma, later)) for later in optional_ones[n + 1 :])))
     return _maybe(_one_of(tails)) if tails else Text("")
+
+
+def _told(known: Sequence[str | int]) -> Node:
+    """One of the values that are known, or a part of a result."""
+    texts = [f"{quote}{one}{quote}" for one in known if isinstance(one, str) for quote in "\"'"]
+    numbers = [str(one) for one in known if isinstance(one, int)]
+    found = seq("(", Use("await"), ")", Many(Use("after"), 1, 8))
+    written = [_any_of([*texts, *numbers])] if known else []
+    return _one_of((_PART_OF_RESULT, found, *written))
 
 
 def _value(schema: object) -> Node:

@@ -32,7 +32,7 @@ def check_tree(tree: Tree, *, tools: Mapping[str, ToolSignature] | None = None) 
     every = list(all_statements(tree))
     order = {one.id: number for number, one in enumerate(every)}
     with gc_paused(len(every) >= _LARGE):
-        report = Report()
+        report = Report(tools)
         if len(order) < len(every):
             placement.repeated_ids(every, report)
             return tuple(report.found)

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Any, cast
 
 from callsheet.diagnostics import Diagnostic, Fix, Severity, Span
 from callsheet.ir.expression import Expression, Field, Index
 from callsheet.ir.tree import Statement
-from callsheet.passes.finding import Advisor, Finding, Suggestion
+from callsheet.passes.finding import Advisor, Finding, Suggestion, ToolSignature
 from callsheet.passes.structured import operations as of
 from callsheet.passes.structured import shapes
 from callsheet.passes.structured.shapes import Shape, Special, families
 
 
 class Report:
-    """The findings about one plan, in the order in which they were made."""
+    """The findings about one plan over `tools`, in the order in which they were made."""
 
-    def __init__(self) -> None:
+    def __init__(self, tools: Mapping[str, ToolSignature] | None = None) -> None:
         self.found: list[Diagnostic] = []
         self.suggest = Advisor().suggest
+        self._tools = tools or {}
+
+    def telling(self, field: str) -> list[str]:
+        """The tools that read whose declared results have a field, at most two."""
+        found = (
+            f"@{name}"
+            for name, tool in self._tools.items()
+            if tool.effect.only_reads and field in _fields(tool.result or {})
+        )
+        return list(islice(found, 2))
 
     def add(
         self,
@@ -63,6 +75,14 @@ class Report:
     def sorted(self, order: Mapping[str, int]) -> tuple[Diagnostic, ...]:
         """All findings by the place of their statement in the text; those about no statement first."""
         return tuple(sorted(self.found, key=lambda one: order.get(one.step or "", -1)))
+
+
+def _fields(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The fields of a record that a schema declares, or of the items of its list."""
+    items: Any = result.get("items")
+    record = cast("Mapping[str, Any]", items) if isinstance(items, dict) else result
+    declared: Any = record.get("properties")
+    return cast("Mapping[str, Any]", declared) if isinstance(declared, dict) else {}
 
 
 def listed(names: Iterable[str], mark: str = "", most: int = 12) -> str:

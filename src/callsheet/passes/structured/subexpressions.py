@@ -428,6 +428,8 @@ def lacks(
             near = None if typer.is_quiet else typer.report.suggest(name, fields)
             if near is not None:
                 help_ = Suggestion(f"{near.words} {help_}", near.swap)
+            elif not typer.is_quiet and (tools := typer.report.telling(name)):
+                help_ = f"{' or '.join(tools)} tells it; {help_ or 'here there are no fields'}"
         case _ if name in _LENGTHS and (isinstance(kind, Items) or family(kind) == of.TEXT):
             help_ = f"write len({shown})"
         case Items(kind="list"):
