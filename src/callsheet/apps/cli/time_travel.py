@@ -19,11 +19,12 @@ import click
 
 from callsheet.apps.cli import journals
 from callsheet.apps.cli.arguments import actor_name, parse_value, parse_variables
+from callsheet.apps.cli.debugging.faces import NOWHERE, Stops, face_of, stops
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.options import FiniteRange
 from callsheet.apps.cli.output import can_redraw, ignoring_broken_pipe, is_terminal, print_json, to_stderr
 from callsheet.apps.cli.progress.progress import LinePlayback, LivePlayback
-from callsheet.apps.cli.resume import execute_resume, resume_options
+from callsheet.apps.cli.resume import NO_STOPS, execute_resume, resume_options
 from callsheet.apps.rendering.values import without_controls
 
 if TYPE_CHECKING:
@@ -230,6 +231,7 @@ def start_branch(
     journal: Path | None,
     as_json: bool,
     is_strict: bool,
+    stops: Stops = NOWHERE,
     **arguments: Any,
 ) -> int:
     """Record a branch of `run`, after confirmation, and execute it. Returns the exit status."""
@@ -246,6 +248,7 @@ def start_branch(
     from callsheet.store.journal_paths import check_run_id, new_run_id  # noqa: PLC0415 - imports the store
 
     name = new_run_id() if new_id is None else check_run_id(new_id)
+    face_of(stops, otherwise=NO_STOPS)  # a wrong use is told before a branch is made
     temporal_runs.refresh_copies(journal, run)
     with journals.open_recorded(journal) as opened:
         run_id = opened.find_run(run).run_id
@@ -275,6 +278,7 @@ def start_branch(
         journal=journal,
         as_json=as_json,
         is_strict=is_strict,
+        stops=stops,
         **arguments,
     )
 
@@ -413,6 +417,7 @@ def edited_plan(path: Path, place: str, by: str, verb: str) -> Revised:
 @sure
 @run_id
 @by
+@stops
 @resume_options
 def rerun(
     run: str,
