@@ -19,15 +19,20 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from itertools import count
 from pathlib import Path
+from typing import Any
 
+import click
 import platformdirs
 import pytest
+from click.testing import CliRunner, Result
 from tests.laws import give_examples
 
 from callsheet.apps.demo.sample import install_servers
 from callsheet.store import Durability, Journal
+from json_forms import printed_holds
 
 ROOT = Path(__file__).resolve().parent.parent
 LEFT_FILES = 70
@@ -55,9 +60,24 @@ NODE_PROGRAMS = {
 
 
 def pytest_configure() -> None:
-    """Reset SIGINT for the programs under test, since background jobs ignore it."""
+    """Reset SIGINT for the programs under test, since background jobs ignore it.
+
+    What a test prints with `--json` in this process has to hold to the schema of its command.
+    """
+    CliRunner.invoke = _invoked
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+_invoke = CliRunner.invoke
+
+
+@wraps(_invoke)
+def _invoked(self: CliRunner, cli: click.Command, args: Any = None, *more: Any, **given: Any) -> Result:
+    done = _invoke(self, cli, args, *more, **given)
+    if isinstance(cli, click.Group) and cli.name == "callsheet" and not isinstance(args, str):
+        printed_holds(cli, tuple(args or ()), done.stdout)
+    return done
 
 
 def _files() -> frozenset[Path]:

@@ -51,7 +51,9 @@ async def test_repr_of_run_shows_no_secret(tmp_path: Path, is_recorded: bool) ->
     assert result.variables["token"] == TOKEN
     assert TOKEN in result.response
     assert any(TOKEN in str(getattr(event, "value", "")) for event in events)
-    for shown in (repr(result), str(result), f"{result}", repr(events), repr([result]), f"{ {'r': result} }"):
+    notebook = result._repr_html_()
+    assert "<b>run r: done</b>" in notebook
+    for shown in (repr(result), str(result), f"{result}", repr(events), f"{ {'r': result} }", notebook):
         check(shown)
     assert repr(result).startswith("RunResult(run_id='r', status=<RunStatus.DONE: 'done'>, response=")
     assert asdict(result)["variables"]["token"] == TOKEN
@@ -66,6 +68,7 @@ async def test_resumed_run_is_masked(tmp_path: Path) -> None:
     assert waits.variables == {"token": TOKEN}
     assert waits.waiting[0].args == {"token": TOKEN}
     check(repr(waits.waiting[0]))
+    check(waits._repr_html_())
     again = Runtime([login, fail], journal=tmp_path / "journal.db", approve=["LOGIN"])
     await again.answer("r")
     handle = again.start_resume("r")

@@ -111,10 +111,12 @@ class Editor:
         return self._next(lambda one: one.get("event") == name)["body"]
 
     def launch(self, plan, *options, breakpoints=(), filters=("ending",), **given):
-        """Start a plan with breakpoints."""
+        """Start a plan with breakpoints, or what else is given to be started."""
         self.get("initialize", adapterID="callsheet")
         self.event("initialized")
-        self.get("launch", program=plan, args=["--tools", "tools.py", *options], **given)
+        if not given.keys() & {"resume", "recorded"}:
+            given, options = {"program": plan, **given}, ("--tools", "tools.py", *options)
+        self.get("launch", args=list(options), **given)
         path = str(self._folder / plan)
         self.get("setBreakpoints", source={"path": path}, breakpoints=list(breakpoints))
         self.get("setExceptionBreakpoints", filters=list(filters))
@@ -213,10 +215,12 @@ def test_breakpoints_have_conditions_counts_and_texts(machine, editor) -> None:
         {"line": 13, "condition": "$x > 1"},
         {"line": 3, "hitCondition": "2"},
         {"line": 99},
+        {"line": 7, "condition": "len($xs"},
     ]
     editor.launch(machine.write("p.ltp", BLOCKS), breakpoints=points)
-    verified = [editor.event("breakpoint")["breakpoint"]["verified"] for _ in points]
-    assert verified == [True, True, True, True, False]
+    told = [editor.event("breakpoint")["breakpoint"] for _ in points]
+    assert [one["verified"] for one in told] == [True, True, True, True, False, False]
+    assert told[-1]["message"].startswith("the condition 'len($xs': ")
     reason, stack = editor.stop()
     assert (reason, stack[0]) == ("breakpoint", (3, "twice"))
     assert editor.variables() == {"$n": "2"}
@@ -259,13 +263,41 @@ def test_questions_are_answered_in_editor_and_labels_are_shown(machine, editor) 
     assert any(body and body.get("verdict") == "approve" and body.get("by") for body in bodies)
 
 
-def test_run_that_editor_leaves_can_be_resumed(machine, editor) -> None:
-    editor.launch(machine.write("p.ltp", BLOCKS), "--run-id", "r1", breakpoints=[{"line": 13}])
-    editor.stop()
-    editor.get("terminate")
-    assert editor.end() == 130
-    assert "continue with: callsheet resume r1" in "".join(editor.output)
-    assert machine("resume", "r1").stdout.splitlines()[-1] == "[3, 6]"
+def test_run_that_editor_leaves_is_resumed_and_its_recording_stepped_through(machine) -> None:
+    """Each under the debugger again; a recording executes nothing, and shows its text if the file changed."""
+    folder = machine.folder
+    with closing(Editor(folder)) as editor:
+        editor.launch(machine.write("p.ltp", BLOCKS), "--run-id", "r1", breakpoints=[{"line": 13}])
+        editor.stop()
+        editor.get("terminate")
+        assert editor.end() == 130
+        assert "continue with: callsheet resume r1" in "".join(editor.output)
+    with closing(Editor(folder)) as editor:
+        editor.launch("p.ltp", resume="r1", breakpoints=[{"line": 11}, {"line": 15}])
+        assert editor.stop() == ("breakpoint", [(11, "S2[1]"), (8, "plan")])
+        assert editor.variables()["$y"] == "4"
+        assert editor.go("continue") == ("breakpoint", [(15, "plan")])
+        editor.get("continue", threadId=1)
+        assert editor.end() == 0
+        assert "[3, 6]" in "".join(editor.output)
+    events = machine.json("show", "r1")["events"]
+    with closing(Editor(folder)) as editor:
+        editor.launch("p.ltp", recorded="r1", breakpoints=[{"line": 11}], stopOnEntry=True)
+        assert editor.stop() == ("entry", [(7, "plan")])
+        assert editor.go("continue") == ("breakpoint", [(11, "S2[1]"), (8, "plan")])
+        assert editor.variables()["$y"] == "4"
+        assert editor.go("stepOut") == ("step", [(15, "plan")])
+        editor.get("continue", threadId=1)
+        assert editor.end() == 0
+    machine.write("p.ltp", BLOCKS.replace("[1, 2]", "[7]"))
+    with closing(Editor(folder)) as editor:
+        editor.launch("p.ltp", recorded="r1", stopOnEntry=True)
+        editor.event("stopped")
+        (frame,) = editor.get("stackTrace", threadId=1)["stackFrames"]
+        assert "path" not in frame["source"]
+        assert editor.get("source", sourceReference=1)["content"] == BLOCKS
+        editor.get("disconnect")
+    assert machine.json("show", "r1")["events"] == events
 
 
 def test_secrets_are_shown_nowhere_and_several_questions_are_told_apart(machine, editor) -> None:
@@ -300,6 +332,7 @@ def test_terminal_steps_through_run(machine) -> None:
         terminal.press("p $x + len($xs)\r", "4\r\n")
         terminal.press("up\r", "p.ltp:8  plan")
         terminal.press("b nowhere\r", "no statement has this id or line")
+        terminal.press("b 13 if $y +\r", "the condition '$y +': ")
         terminal.press("help\r", "into a block, an item, a sub-plan")
         terminal.press("o\r", "p.ltp:15  plan")
         terminal.press("c\r", "[3, 6]")

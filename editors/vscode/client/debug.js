@@ -11,13 +11,15 @@ const DENY = "Deny";
 const configurations = {
   // Fills in what a launch configuration leaves out; without one, the open plan is debugged.
   resolveDebugConfiguration(folder, given) {
+    const cwd = folder?.uri.fsPath || folderOf();
+    if (given.resume || given.recorded) return { cwd, ...given };
     const program = given.program || vscode.window.activeTextEditor?.document.uri.fsPath;
     if (!program) {
       vscode.window.showInformationMessage("callsheet: open a plan first");
       return undefined;
     }
     const named = given.type ? given : { type: TYPE, request: "launch", name: "Debug the plan", stopOnEntry: true };
-    return { cwd: folder?.uri.fsPath || folderOf(), args: runArguments(), ...named, program };
+    return { cwd, args: runArguments(), ...named, program };
   },
 };
 
@@ -54,4 +56,14 @@ function register() {
   ];
 }
 
-module.exports = { register };
+// Steps through the recording of a run.
+const stepThrough = (recorded) =>
+  vscode.debug.startDebugging(vscode.workspace.workspaceFolders?.[0], {
+    type: TYPE,
+    request: "launch",
+    name: `The recording of ${recorded}`,
+    recorded,
+    stopOnEntry: true,
+  });
+
+module.exports = { register, stepThrough };

@@ -1,7 +1,8 @@
-// The runs of the journal in the side bar: their reports, cancelling; in a terminal `resume` and `debug`.
+// The runs of the journal in the side bar: reports, cancelling, recordings in the debugger, `resume` in a terminal.
 "use strict";
 
 const vscode = require("vscode");
+const debug = require("./debug");
 const { commandLine, folderOf, printed } = require("./program");
 
 const MOST = 100;
@@ -75,7 +76,7 @@ function register() {
     command("callsheet.refreshRuns", refresh),
     command("callsheet.showRun", show),
     command("callsheet.resumeRun", (run) => inTerminal("resume", run.run_id)),
-    command("callsheet.stepThroughRun", (run) => inTerminal("debug", run.run_id)),
+    command("callsheet.stepThroughRun", (run) => debug.stepThrough(run.run_id)),
     command("callsheet.cancelRun", async (run) => {
       await printed("cancel", run.run_id);
       refresh();

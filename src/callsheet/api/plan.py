@@ -290,6 +290,11 @@ class Plan:
         """The plan as canonical JSON data; `from_json` reads it back."""
         return dict(plan_to_json(self.ir))
 
+    def _repr_html_(self) -> str:
+        from callsheet.api.notebooks import plan_html  # noqa: PLC0415 - only in notebooks
+
+        return plan_html(self)
+
     def __str__(self) -> str:
         return format_as(Spelling.DAG if self.ir.order is Order.DAG else Spelling.LTP, self.ir)
 

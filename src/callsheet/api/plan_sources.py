@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from callsheet.api.plan import Plan
 from callsheet.api.texts import plan_of_file, read_text, text_hash
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
-from callsheet.frontends.spelling import read_plan_text
+from callsheet.frontends.spelling import Syntax, read_plan_text
 from callsheet.frontends.structured.uses import unread_uses, with_plans
 from callsheet.ir import JSON, Order, Step
 from callsheet.ir import Plan as Steps
@@ -76,6 +76,16 @@ def edited_file(journal: Journal, run_id: str) -> str | None:
     """The file or the id in the library of a run's plan, if its text has changed since the run began."""
     edited = _edited(_start_of(journal, run_id))
     return None if edited is None else edited.argument
+
+
+def file_of(journal: Journal, run_id: str) -> tuple[Path | None, Syntax | None, tuple[str, ...]]:
+    """The file that a run's plan came from, the syntax it was named to have, and the names of the inputs."""
+    start = _start_of(journal, run_id)
+    launch: dict[str, Any] = dict(start.get("launch") or {})
+    note: dict[str, Any] = dict(launch.get("file") or {})
+    path, syntax = note.get("path"), note.get("syntax")
+    names = tuple(dict(start.get("inputs") or {}))
+    return Path(path) if path else None, Syntax(syntax) if syntax else None, names
 
 
 def _start_of(journal: Journal, run_id: str) -> Mapping[str, Any]:

@@ -300,6 +300,11 @@ class RunResult(MaskedRepr):
         """Whether the plan ran to its end: to an answer, a TERMINATE or its last step."""
         return self.status is RunStatus.DONE
 
+    def _repr_html_(self) -> str:
+        from callsheet.api.notebooks import result_html  # noqa: PLC0415 - only in notebooks
+
+        return result_html(self)
+
     def raise_for_status(self, *, strict: bool = False) -> Self:
         """Return this result if the run is done; raise RunFailed otherwise.
 

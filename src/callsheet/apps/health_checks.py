@@ -13,7 +13,7 @@ import shutil
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -29,7 +29,8 @@ from callsheet.apps.setup import Setup, default_local_model
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ports.builtin import isolation
 from callsheet.ports.mcp import McpPool, McpServerConfig, discover, load_config
-from callsheet.ports.mcp.trust import PinKeeper
+from callsheet.ports.mcp.declarations import pin_of
+from callsheet.ports.mcp.trust import LockedServer, PinKeeper, SeenServer
 
 State: TypeAlias = Literal["ok", "note", "bad"]
 
@@ -274,22 +275,38 @@ def _configurations(setup: Setup) -> Iterator[CheckResult]:
 
 async def _servers(setup: Setup) -> list[CheckResult]:
     """Each server, started separately, so that each failure is reported by itself."""
+    from callsheet.apps.server_catalogue import catalogue_of  # noqa: PLC0415 - only where servers are started
+
     try:
         configs = select_servers(setup, None).configs
+        catalogue = catalogue_of(setup)
     except CallsheetError:
         return []  # reported by the check of the configuration
+    locked: Mapping[str, LockedServer] = {} if catalogue is None else catalogue.lock.servers
     pins = pin_keeper(setup.settings, records=False)
-    return [item for config in configs for item in await _server(config, pins)]
+    return [item for config in configs for item in await _server(config, pins, locked.get(config.name))]
 
 
-async def _server(config: McpServerConfig, pins: PinKeeper) -> list[CheckResult]:
-    async with McpPool([config], pins=pins, logins=login_file()) as pool:
+async def _server(config: McpServerConfig, pins: PinKeeper, locked: LockedServer | None) -> list[CheckResult]:
+    """What becomes of starting a server; the lock file takes precedence over what was seen at first use."""
+    async with McpPool([config], pins=None if locked else pins, logins=login_file()) as pool:
         failures = await pool.connect(keep_going=True)
         items = [_result_of(d, "mcp server", config.name) for d in failures]
+        if locked is not None:
+            items += (row for seen in pool.seen() for row in _differences(config.name, locked, seen))
         for status in pool.status():
             protocol = f", protocol {status.protocol}" if status.protocol else ""
             items.append(CheckResult("mcp server", "ok", f"{status.name}: {status.tools} tools{protocol}"))
     return items
+
+
+def _differences(name: str, locked: LockedServer, seen: SeenServer) -> Iterator[CheckResult]:
+    before = {tool: pin_of(each.declaration) for tool, each in locked.tools.items()}
+    now = {tool: pin_of(declaration) for tool, declaration in seen.declarations.items()}
+    other = sorted(tool for tool in {*before, *now} if before.get(tool) != now.get(tool))
+    if other:
+        said = f"{name}: declared differently than in the lock file: {', '.join(other)}"
+        yield CheckResult("mcp server", "note", said, f"`callsheet lock --refresh {name}` shows it in full")
 
 
 def _result_of(diagnostic: Diagnostic, name: str, subject: str = "") -> CheckResult:

@@ -5,6 +5,7 @@ In: a machine that is executed statement by statement. Out: what is seen of it; 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -215,6 +216,23 @@ def evaluate(
     return plain(value), frozenset(names)
 
 
+def misread(text: str) -> str | None:
+    """Why a text is no expression wherever it is evaluated; None if it may be one.
+
+    >>> misread("x > 1 and len($xs)"), misread("x >")
+    (None, 'an operand is missing at the end')
+    """
+    try:
+        read_expression(text.strip(), in_brackets=True, names={*_WORD.findall(text)})
+    except NotAnExpression as error:
+        return error.message
+    return None
+
+
+_WORD = re.compile(r"\b[^\W\d]\w*\b(?!\s*\()")
+"""A name that may be one of a variable: it calls no function."""
+
+
 def _visible(levels: tuple[Level, ...]) -> dict[str, Any]:
     """The variables that can be read at the first of these levels; inner ones hide outer ones."""
     seen: dict[str, Any] = {}
@@ -232,5 +250,6 @@ __all__ = [
     "evaluate",
     "levels_at_step",
     "levels_of",
+    "misread",
     "next_point",
 ]

@@ -200,6 +200,15 @@ class MaskedRepr:
         )
         return f"{type(self).__qualname__}({', '.join(parts)})"
 
+    def shown(self, name: str) -> str:
+        """A field as `repr` shows it."""
+        return _shown(name, getattr(self, name), getattr(self, "_hides", None) or _looks())
+
+    def shown_items(self, name: str) -> list[tuple[str, str]]:
+        """The entries of a field that is an object, each as `repr` shows it."""
+        hides: MaskedFields = getattr(self, "_hides", None) or _looks()
+        return [(key, _shown(key, value, hides)) for key, value in getattr(self, name).items()]
+
 
 _V = TypeVar("_V", bound=MaskedRepr)
 

@@ -6,7 +6,7 @@ in doubt, what people are asked. How rows become events is not known here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, assert_never
 
@@ -18,6 +18,7 @@ from callsheet.machine import (
     CallModel,
     CallTool,
     Cancelled,
+    Command,
     Compile,
     Decision,
     Edited,
@@ -88,6 +89,8 @@ class Folded:
     has_diverged: bool = False
     """Whether the fold took another path than the run, because sealed values decided steps."""
     clock: Clock = field(default_factory=Clock)
+    look: Callable[[Machine], None] | None = None
+    """Called before each statement, which are then executed one by one; it must change nothing."""
     recorded_response: str | None = None
     """What the run has answered, where the fold, over placeholders of secrets, comes to something else."""
 
@@ -224,9 +227,18 @@ class Folded:
         if isinstance(command, Ask):
             self.waiting[key] = command._replace(asked=command.asked._replace(digest=digest))
 
+    def _fed_slowly(self, event: Event, look: Callable[[Machine], None]) -> list[Command]:
+        machine = self.machine
+        commands = machine.feed(event, 0)
+        while machine.is_paused:
+            look(machine)
+            commands += machine.go_on(1)
+        look(machine)
+        return commands
+
     def feed(self, event: Event) -> None:
         """Feed an event to the machine, and update the waiting commands."""
-        commands = self.machine.feed(event)
+        commands = self.machine.feed(event) if self.look is None else self._fed_slowly(event, self.look)
         if isinstance(event, Edited):
             is_open = set(self.machine.open_keys())  # calls issued ahead of their turn were dropped
             self.waiting = {key: command for key, command in self.waiting.items() if key in is_open}

@@ -58,9 +58,16 @@ from callsheet.store.snapshots import (
 from callsheet.store.start import Start, facts_from_json, facts_to_json
 
 
-def fold(plan: Plan, rows: Iterable[Row], plan_of: PlanOf, observer: Observer | None = None) -> Folded:
+def fold(
+    plan: Plan,
+    rows: Iterable[Row],
+    plan_of: PlanOf,
+    observer: Observer | None = None,
+    look: Callable[[Machine], None] | None = None,
+) -> Folded:
     """Fold the events of a run, the first of which is its start.
 
+    `look`, if given, is called with the machine before each statement.
     Raises JournalError (JRN020) if the events do not begin with a start, or if one of them cannot be read by
     this version.
     """
@@ -68,7 +75,7 @@ def fold(plan: Plan, rows: Iterable[Row], plan_of: PlanOf, observer: Observer | 
     first = next(rest, None)
     if first is None:
         raise JournalError("JRN020", "the run has no events", hint="it was never started")
-    return fold_on(begin_with(plan, first, observer), rest, plan_of)
+    return fold_on(begin_with(plan, first, observer, look=look), rest, plan_of)
 
 
 def begin_with(
@@ -78,17 +85,18 @@ def begin_with(
     body: Mapping[str, Any] | None = None,
     decision_log: DecisionLog | None = None,
     prepare: Callable[[Machine], None] | None = None,
+    look: Callable[[Machine], None] | None = None,
 ) -> Folded:
     """A run after its first event; `body`, if given, replaces that event's body.
 
     `decision_log`, if given, records the run's decisions; `prepare` is called with the machine before it
-    begins. Raises JournalError (JRN020) if the event is no
-    start.
+    begins, and `look` as in `fold`. Raises JournalError (JRN020) if the event is no start.
     """
     try:
         folded = begin(plan, start_from(first.type, first.body if body is None else body), observer)
     except (KeyError, TypeError, ValueError) as error:
         raise _unreadable(first, error) from error
+    folded.look = look
     folded.clock.tick(first)
     if decision_log is not None:
         folded.machine.use_decision_log(decision_log)

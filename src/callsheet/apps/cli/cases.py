@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,11 +21,18 @@ from callsheet.diagnostics import CallsheetError, Severity
 
 if TYPE_CHECKING:
     from callsheet.api.plan import Plan
+    from callsheet.apps.operations.printed_rows import (
+        CaseResultRow,
+        CoverageRow,
+        CoveredRow,
+        TestedCases,
+    )
+    from callsheet.apps.operations.printed_rows import RecordedCase as WrittenCase
     from callsheet.apps.setup import Setup
     from callsheet.apps.toolbox import DeclaredTools
     from callsheet.ports.tools import ToolSpec
     from callsheet.testing.cassette import RecordedCase
-    from callsheet.testing.coverage import Coverage
+    from callsheet.testing.coverage import Coverage, Part
     from callsheet.testing.suite import CaseResult, FileResult
 
 FAILED = "TST002"
@@ -214,10 +221,10 @@ def _as_checked(low: Coverage) -> Checked:
     return Checked(name="coverage", group=_name(low), findings=(finding,))
 
 
-def _json(results: Sequence[FileResult], coverages: Sequence[Coverage], *, ok: bool) -> dict[str, Any]:
+def _json(results: Sequence[FileResult], coverages: Sequence[Coverage], *, ok: bool) -> TestedCases:
     from callsheet.testing.coverage import Part  # noqa: PLC0415 - as above
 
-    cases = [
+    cases: list[CaseResultRow] = [
         {
             "file": str(each.file.path),
             "line": one.case.line,
@@ -234,16 +241,24 @@ def _json(results: Sequence[FileResult], coverages: Sequence[Coverage], *, ok: b
         for each in results
         for one in each.results
     ]
-    covered = [
+    covered: list[CoverageRow] = [
         {
             "plan": _name(one),
             "percent": round(one.percent, 1),
-            **{str(part): dict(zip(("covered", "of"), one.count(part), strict=True)) for part in Part},
+            "steps": _count(one, Part.STEPS),
+            "branches": _count(one, Part.BRANCHES),
+            "items": _count(one, Part.ITEMS),
+            "failures": _count(one, Part.FAILURES),
             "missed": [{"line": one.line_of(p), "step": p.mark.step, "what": p.words} for p in one.missed],
         }
         for one in coverages
     ]
     return {"version": 1, "ok": ok, "cases": cases, "coverage": covered}
+
+
+def _count(coverage: Coverage, part: Part) -> CoveredRow:
+    covered, of = coverage.count(part)
+    return {"covered": covered, "of": of}
 
 
 # ------------------------------------------------------------------ record
@@ -311,20 +326,22 @@ def record(
     done = run_file(read_cases(file), lambda plan: _declarations(plan, declared), only=case_name)
     result = next(one for one in done.results if one.case.name == case_name)
     if as_json:
-        print_json(
-            {
-                "version": 1,
-                "ok": result.passed,
-                "file": str(file),
-                "cassette": str(cassette),
-                "plan": None if plan is None else str(plan),
-                "calls": len(made.calls),
-                "left_out": made.left_out,
-                "differences": [difference.text for difference in result.differences],
-            }
-        )
+        written: WrittenCase = {
+            "version": 1,
+            "ok": result.passed,
+            "file": str(file),
+            "cassette": str(cassette),
+            "plan": None if plan is None else str(plan),
+            "calls": len(made.calls),
+            "left_out": made.left_out,
+            "differences": [difference.text for difference in result.differences],
+        }
+        print_json(written)
         return Exit.OK if result.passed else Exit.FAILED
-    click.echo(f"wrote the case {case_name!r} to {file}, and {len(made.calls)} answers to {cassette}")
+    count = len(made.calls)
+    click.echo(
+        f"wrote the case {case_name!r} to {file}, and {count} answer{'' if count == 1 else 's'} to {cassette}"
+    )
     if plan is not None:
         click.echo(f"wrote its plan to {plan}")
     for what in made.left_out:

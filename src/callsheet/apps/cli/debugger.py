@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import journals, options
+from callsheet.apps.cli.debugging.faces import Stops, face_of, stops
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.inspection import without_gc
-from callsheet.apps.cli.output import ignoring_broken_pipe, is_terminal, print_json, print_text
+from callsheet.apps.cli.output import ignoring_broken_pipe, is_terminal, print_json, print_text, to_stderr
 from callsheet.apps.operations.lineage import diff_lines
 from callsheet.apps.operations.runs import shown_status
 from callsheet.apps.rendering.values import format_seconds, preview
@@ -53,7 +54,9 @@ from callsheet.views.report.visits import Times, facts_of, times_of
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from callsheet.apps.cli.debugging.model import Face
     from callsheet.apps.operations.printed_rows import Debugged, DebuggedStep
+    from callsheet.machine import Machine
     from callsheet.views.debugger import Line
 
 _COLUMNS = 120
@@ -62,14 +65,16 @@ _ENTER, _ESCAPE, _BACK = frozenset("\r\n"), "\x1b", frozenset({"\x7f", "\x08"})
 
 @click.command()
 @click.argument("run", metavar="RUN")
+@stops
 @journals.journal_path
 @options.as_json
 @without_gc
-def debug(run: str, journal: Path | None, as_json: bool) -> int:
+def debug(run: str, stops: Stops, journal: Path | None, as_json: bool) -> int:
     """Step through the recorded RUN on a terminal. Nothing is executed.
 
     RUN is a run id, a unique prefix of one, or `last`. If standard output is not a terminal, the steps are
-    printed.
+    printed. With --step or --break the recording is stepped through statement by statement, as `callsheet
+    run --step` does it.
 
     \b
     Keys:
@@ -84,8 +89,11 @@ def debug(run: str, journal: Path | None, as_json: bool) -> int:
     """
     from callsheet.views.debugger import plain_lines  # noqa: PLC0415 - as above
 
+    face = None if as_json else face_of(stops, otherwise="without them the steps are printed")
     with journals.open_to_read(journal) as opened:
         info = opened.find_run(run)
+        if face is not None:
+            return _step_through(opened, info, face)
         view = RunView(opened, info)
         with ignoring_broken_pipe():
             if as_json:
@@ -95,6 +103,31 @@ def debug(run: str, journal: Path | None, as_json: bool) -> int:
             else:
                 for line in plain_lines(view.story, _COLUMNS):
                     print_text(line.text.rstrip())
+    return Exit.OK
+
+
+def _step_through(journal: Journal, info: RunInfo, face: Face) -> int:
+    """Replay a run statement by statement: a face is told of each stop, and says how to go on."""
+    from asyncio import Runner  # noqa: PLC0415 - only where a recording is stopped
+
+    from callsheet.apps.cli.debugging.faces import debugger_of_recorded  # noqa: PLC0415 - as above
+    from callsheet.apps.masking import Masker  # noqa: PLC0415 - as above
+    from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
+    from callsheet.store.replay import fold  # noqa: PLC0415 - as above
+
+    debugger = debugger_of_recorded(journal, info, face, Masker(load_settings().secrets.shapes))
+    to_stderr(f"the recording of run {info.run_id}: nothing is executed")
+    with suppress(KeyboardInterrupt), Runner() as runner:
+
+        def look(machine: Machine) -> None:
+            if debugger.stops(machine):
+                runner.run(debugger.stopped())
+
+        plan, events = journal.plan_of(info.plan_hash), journal.events(info.run_id)
+        folded = fold(plan, events, journal.plan_of, look=look)
+        if folded.start.is_veiled:
+            to_stderr("what the run computed from secrets was computed from their placeholders here")
+        to_stderr(f"the recording ends here: {shown_status(journal, info).replace('_', ' ')}")
     return Exit.OK
 
 

@@ -115,10 +115,11 @@ def _print_result(result: Result, locate: Callable[[str], str]) -> None:
         return
     line = locate(result.ended_at) if result.ended_at else ""
     where = f" at {result.ended_at}{line and f', {line}'}" if result.ended_at else ""
-    if result.response:
-        print_text(result.response)
-    has_news = result.error and result.error not in (result.response, str(result.status))
-    why = f": {result.error}" if has_news else ""
+    if result.response and result.terminated:
+        print_text(result.response)  # the words of the plan
+    told = (result.response if result.terminated else "", str(result.status))
+    reason = result.error or result.response
+    why = "" if reason in told else f": {reason}"
     to_stderr(f"{_ENDED[result.status]}{where}{without_controls(why)}")
     if result.objection is not None:
         for line in _objection_lines(result.objection):

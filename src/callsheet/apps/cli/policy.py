@@ -130,8 +130,8 @@ def init(setup: Setup, base: str, output: Path, force: bool, as_json: bool) -> i
     """Write a policy for the available tools: a line for each class, such as those that only read.
 
     What nobody has declared is assumed from the names of tools and arguments, and marked; in a terminal you
-    are asked where they do not tell. All configured servers are started to list their tools. If one cannot
-    be started, the first lines of the file say so, and the exit status is 1.
+    are asked where they do not tell. Servers that are not in the lock file are started to list their tools.
+    If one cannot be started, the first lines of the file say so, and the exit status is 1.
 
     \b
     Example:
@@ -291,7 +291,7 @@ def explain(policy: str, before: str | None, setup: Setup, as_json: bool) -> int
     """Say what POLICY permits, asks about or refuses that the policy before it did not.
 
     Both policies judge the same kinds of calls of each available tool, so what is said follows from their
-    rules. All configured servers are started to list their tools.
+    rules. Servers that are not in the lock file are started to list their tools.
 
     \b
     Example:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from callsheet.apps.cli import journals, live_export, options, run_options
+from callsheet.apps.cli.debugging.faces import NOWHERE, Stops, debugger_of_recorded, face_of, stops
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.options import DECISIONS, ProgressMode
 from callsheet.apps.cli.output import print_diagnostics, to_stderr
@@ -21,8 +22,10 @@ from callsheet.apps.cli.progress import Progress, choose_progress
 from callsheet.apps.rendering.values import without_controls
 from callsheet.diagnostics import CallsheetError, Source
 from callsheet.ir import Order
+from callsheet.machine.limits import SEQUENTIAL
 
 if TYPE_CHECKING:
+    from callsheet.apps.cli.debugging.model import Debugger, Face
     from callsheet.apps.masking import Masker
     from callsheet.apps.setup import Setup
     from callsheet.diagnostics import Diagnostic
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from callsheet.store.start import Start
 
 _PATH = click.Path(path_type=Path)
+NO_STOPS = "without them the run goes on by itself"
 _MISSING = {"CFG100": "--tools FILE.py", "CFG110": "--mcp-config FILE"}
 
 
@@ -170,6 +174,7 @@ class ResumeJob:
     policy: Policy | None
     accepts_changed_policy: bool
     engine: TemporalSettings | None
+    debugger: Debugger | None
 
 
 _OPTIONS: tuple[options.Decorator, ...] = (
@@ -236,6 +241,7 @@ def resume_options(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.option("--yes", "assume_yes", is_flag=True, help="With --plan: do not ask about side effects.")
 @click.option("--run-id", "new_id", metavar="ID", help="With --plan: the id of the new run.")
+@stops
 @resume_options
 def resume(run: str, plan_file: Path | None, assume_yes: bool, new_id: str | None, **arguments: Any) -> int:
     """Continue RUN where its journal ends, with the tools it was started with.
@@ -289,6 +295,7 @@ def execute_resume(  # noqa: PLR0913 - an argument for each option
     is_strict: bool,
     progress: str,
     as_json: bool,
+    stops: Stops = NOWHERE,
 ) -> int:
     """Continue the run that `find` returns. Returns the exit status."""
     from callsheet.apps.masking import Masker  # noqa: PLC0415 - imports the runtime
@@ -309,22 +316,31 @@ def execute_resume(  # noqa: PLR0913 - an argument for each option
             policy=policy,
             accept_changed_policy=accept_changed_policy,
             otlp=otlp,
+            stops=stops,
         )
+        masker = Masker(load_settings().secrets.shapes, shows_all=shows_secrets)
+        debugger = None
+        if terms.face is not None and not info.status.is_final:
+            debugger = debugger_of_recorded(opened, info, terms.face, masker)
+        mode = ProgressMode(progress)
+        if debugger is not None and mode in (ProgressMode.AUTO, ProgressMode.LIVE):
+            mode = ProgressMode.PLAIN
         job = ResumeJob(
             run_id=info.run_id,
             journal=opened,
             verdict=in_doubt,
             accepts_changed_tools=accept_changed_tools,
             moved=moved,
-            progress=choose_progress(ProgressMode(progress), plan, as_json=as_json),
+            progress=choose_progress(mode, plan, as_json=as_json),
             quiet=as_json,
             waits=waits,
-            masker=Masker(load_settings().secrets.shapes, shows_all=shows_secrets),
+            masker=masker,
             model=terms.model,
-            limits=changes,
+            limits=changes if debugger is None else lambda given: _in_turn(changes(given)),
             policy=terms.policy,
             accepts_changed_policy=accept_changed_policy,
             engine=terms.engine,
+            debugger=debugger,
         )
         _restore(job, info, plan)
         reopens, hint = plan.order is Order.DAG, journals.journal_hint(journal)
@@ -339,6 +355,11 @@ def execute_resume(  # noqa: PLR0913 - an argument for each option
             items = "--failed-items: only the items of loops that failed"
             to_stderr(f"run it again, as a new run: {again}{hint} ({items})")
     return status
+
+
+def _in_turn(limits: Limits) -> Limits:
+    """The limits of a run under the debugger: no call leaves before its turn."""
+    return replace(limits, schedule=SEQUENTIAL)
 
 
 _MOST_RESTORED = 50_000
@@ -383,14 +404,15 @@ def _collector_of(journal: Journal, run_id: str, url: str) -> OtelSettings:
 
 
 class CheckedTerms(NamedTuple):
-    """What the options of a resumption name: the engine of the run, another model, another policy."""
+    """What the options of a resumption name: the run's engine, another model or policy, a debugger's face."""
 
     engine: TemporalSettings | None
     model: str
     policy: Policy | None
+    face: Face | None
 
 
-def checked_terms(
+def checked_terms(  # noqa: PLR0913 - an argument for each option
     opened: Journal,
     run_id: str,
     *,
@@ -400,6 +422,7 @@ def checked_terms(
     policy: str,
     accept_changed_policy: bool,
     otlp: str,
+    stops: Stops,
     **_others: Any,
 ) -> CheckedTerms:
     """Read what the options name, before anything is changed.
@@ -412,17 +435,19 @@ def checked_terms(
     from callsheet.apps.cli.engines import temporal_runs  # noqa: PLC0415 - as below
 
     engine = temporal_runs.temporal_settings_of(opened, run_id)
-    if engine is not None and (model or policy or otlp or accept_changed_tools or moved.is_any):
+    face = face_of(stops, otherwise=NO_STOPS)
+    others = bool(model or policy or otlp or accept_changed_tools or moved.is_any or face is not None)
+    if engine is not None and others:
         raise click.UsageError(
             "a run on Temporal keeps the options it was started with: remove --model, --policy, --otlp,"
-            " --tools, --mcp-config, --workspace and --accept-changed-tools"
+            " --tools, --mcp-config, --workspace, --accept-changed-tools and where to stop"
         )
     other = None
     if policy:
         from callsheet.api.policies import load_policy  # noqa: PLC0415 - only under another policy
 
         other = load_policy(policy)
-    return CheckedTerms(engine, options.resolve_model(model) if model else "", other)
+    return CheckedTerms(engine, options.resolve_model(model) if model else "", other, face)
 
 
 def _execute(job: ResumeJob, *, hint: str, as_json: bool, reopens: bool, is_strict: bool) -> Exit:
@@ -500,11 +525,14 @@ async def _resume(job: ResumeJob, hint: str) -> RunOutcome:
         on_driver=job.progress.begin,
         on_decided=job.progress.begin,
         on_declared=job.masker.add_secrets,
+        pace=job.debugger,
     )
-    prints_questions = job.waits and not job.quiet
-    printer = question_printer(job.masker, hint)
+    printer, debugger = question_printer(job.masker, hint), job.debugger
+    asks = printer if job.waits and not job.quiet else None
     respondents = Respondents(
-        printer if prints_questions else None, job.waits, shows=None if job.quiet else printer
+        asks if debugger is None else debugger.asked,
+        job.waits or debugger is not None,
+        shows=None if job.quiet else printer,
     )
     terms = ResumeTerms(
         in_doubt=job.verdict,

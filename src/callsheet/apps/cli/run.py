@@ -6,7 +6,6 @@ with the run, so that `resume` needs no options.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
@@ -18,11 +17,12 @@ import click
 from callsheet.apps.cli import journals, live_export, options
 from callsheet.apps.cli import run_options as limit_options
 from callsheet.apps.cli.arguments import NamedPlan, as_declared, parse_variables
+from callsheet.apps.cli.debugging.faces import Stops, debugger_of, face_of, is_stopped, stops
 from callsheet.apps.cli.dry_run import Assumptions, DryRunRules, assumptions, print_dry_run
 from callsheet.apps.cli.engines.engine_options import Engine, engine
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.options import ProgressMode
-from callsheet.apps.cli.output import is_terminal, print_diagnostics, to_stderr
+from callsheet.apps.cli.output import print_diagnostics, to_stderr
 from callsheet.apps.cli.progress import Progress, choose_progress
 from callsheet.apps.cli.run_options import PlanCommand
 from callsheet.apps.cli.start_options import StartOptions, start
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from callsheet.planning.results import Checkpoint
     from callsheet.policy.model import Policy
     from callsheet.ports.tools import Registry
-    from callsheet.runtime.answers import Answer, PendingAsk
     from callsheet.runtime.doubt import RunOutcome
     from callsheet.runtime.engines.temporal.settings import TemporalSettings
     from callsheet.sealing.credentials import Shapes
@@ -147,13 +146,9 @@ async def _run(job: Job, hint: str) -> tuple[RunOutcome | None, tuple[Diagnostic
     printer = question_printer(job.masker, hint)
     debugger = job.debugger
 
-    async def asked(ask: PendingAsk) -> Answer | None:
-        assert debugger is not None
-        return await debugger.face.asked(ask, job.masker.ask(ask))
-
     asks = printer if prints_questions else None
     respondents = Respondents(
-        asks if debugger is None else asked,
+        asks if debugger is None else debugger.asked,
         job.waits or debugger is not None,
         shows=None if job.quiet else printer,
     )
@@ -280,6 +275,7 @@ _OPTIONS: tuple[options.Decorator, ...] = (
     journals.recording,
     limit_options.limits,
     start,
+    stops,
     engine,
     live_export.otlp,
     click.option(
@@ -337,6 +333,7 @@ class RunArguments:
     recording: journals.Recording
     limits: Limits
     start: StartOptions
+    stops: Stops
     engine: Engine
     otlp: str
     on_in_doubt: str | None
@@ -371,27 +368,12 @@ def execute_run(arguments: RunArguments) -> int:
 
 def _face(arguments: RunArguments, temporal: TemporalSettings | None) -> Face | None:
     """Who steers the run statement by statement: an editor, the terminal, or nobody."""
-    start = arguments.start
-    adapter: Face | None = click.get_current_context().obj
-    """The adapter of an editor, if `callsheet dap` has started this command."""
-    if adapter is None and not (start.steps or start.breaks):
-        return None
-    if temporal is not None:
+    stops = arguments.stops
+    if temporal is not None and is_stopped(stops):
         raise click.UsageError("a run on Temporal cannot be stopped at a statement: remove --engine")
-    if arguments.recording.no_journal:
+    if arguments.recording.no_journal and is_stopped(stops):
         raise click.UsageError("a run that is stopped must be in the journal: remove --no-journal")
-    if adapter is not None:
-        if start.steps or start.breaks:
-            raise click.UsageError("an editor says where the run stops: remove --step and --break")
-        return adapter
-    if not is_terminal(sys.stdin):
-        raise click.UsageError(
-            "--step and --break ask how to go on, and standard input is no terminal;"
-            " --approve STEP stops a run in the journal"
-        )
-    from callsheet.apps.cli.debugging.terminal import TerminalFace  # noqa: PLC0415 - only where a run stops
-
-    return TerminalFace(start.breaks, stops_at_entry=start.steps)
+    return face_of(stops, otherwise="--approve STEP stops a run in the journal")
 
 
 def _print_dry_run(arguments: RunArguments) -> int:
@@ -471,7 +453,7 @@ def _make_job(
     options.check_approved(plan, start.approved)
     masker = _make_masker(shapes, secret_values, shows_all=arguments.shows_secrets)
     limits, progress = arguments.limits, ProgressMode(arguments.progress)
-    debugger = None if face is None else _debugger(text, plan, face, masker)
+    debugger = None if face is None else debugger_of(plan, text.source, text.path, face, masker)
     if debugger is not None:
         limits = replace(limits, schedule="sequential")
         progress = ProgressMode.PLAIN if progress in (ProgressMode.AUTO, ProgressMode.LIVE) else progress
@@ -502,14 +484,6 @@ def _make_job(
         recording=journals.RunJournal(arguments.recording, shapes, on_open),
         debugger=debugger,
     )
-
-
-def _debugger(text: PlanText, plan: Plan, face: Face, masker: Masker) -> Debugger:
-    from callsheet.apps.cli.debugging.model import Debugger, Places  # noqa: PLC0415 - only under a debugger
-
-    debugger = Debugger(plan, Places(plan, text.source), text.path, face, masker.value)
-    face.attach(debugger)
-    return debugger
 
 
 def _named(secrets: tuple[str, ...]) -> dict[str, SecretReference]:

@@ -402,8 +402,9 @@ def dap() -> int:
     """Start the debug adapter for editors: it runs one plan, and stops it at breakpoints.
 
     An editor starts this command and speaks the Debug Adapter Protocol on its standard input and output. The
-    request `launch` takes `program` (a plan), `args` (options of `callsheet run`), `inputs`, `cwd`, `env` and
-    `stopOnEntry`. The run is recorded as every other.
+    request `launch` takes `program` (a plan), `resume` or `recorded` (a run that goes on, or whose recording
+    is stepped through), `args` (options of `callsheet run`), `inputs`, `cwd`, `env` and `stopOnEntry`. A run
+    is recorded as every other.
     """
     import os  # noqa: PLC0415 - not for --help
     from contextlib import redirect_stderr, redirect_stdout  # noqa: PLC0415 - as above

@@ -1,4 +1,4 @@
-"""The options of `callsheet run` that say how a run starts: id, approvals, policy, state, stops."""
+"""The options of `callsheet run` that say how a run starts: id, approvals, policy, state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from callsheet.apps.cli import options
 
 @dataclass(frozen=True, slots=True)
 class StartOptions:
-    """How a run starts: its id, approvals, policy, state and tags, and where it stops for a debugger."""
+    """How a run starts: its id, approvals, policy, state and tags."""
 
     run_id: str | None
     approve: tuple[str, ...]
@@ -23,8 +23,6 @@ class StartOptions:
     approved: tuple[str, ...]
     state: Path | None
     tags: tuple[str, ...]
-    steps: bool
-    breaks: tuple[str, ...]
 
 
 start = options.grouped(
@@ -71,17 +69,6 @@ start = options.grouped(
         multiple=True,
         metavar="NAME=TEXT",
         help="Tag the run; `callsheet runs` shows its tags and finds it by them. May be repeated.",
-    ),
-    steps=click.option(
-        "--step", "steps", is_flag=True, help="Stop before the first statement, and ask how to go on."
-    ),
-    breaks=click.option(
-        "--break",
-        "breaks",
-        multiple=True,
-        metavar="LINE|STEP",
-        help="Stop before this statement, and ask how to go on; `LINE if EXPRESSION` sets a condition. May "
-        "be repeated.",
     ),
 )
 """The options, as an argument `start`."""

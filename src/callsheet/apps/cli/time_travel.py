@@ -19,6 +19,7 @@ import click
 
 from callsheet.apps.cli import journals
 from callsheet.apps.cli.arguments import actor_name, parse_value, parse_variables
+from callsheet.apps.cli.debugging.faces import NOWHERE, Stops, stops
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.options import FiniteRange
 from callsheet.apps.cli.output import can_redraw, ignoring_broken_pipe, is_terminal, print_json, to_stderr
@@ -230,6 +231,7 @@ def start_branch(
     journal: Path | None,
     as_json: bool,
     is_strict: bool,
+    stops: Stops = NOWHERE,
     **arguments: Any,
 ) -> int:
     """Record a branch of `run`, after confirmation, and execute it. Returns the exit status."""
@@ -249,7 +251,7 @@ def start_branch(
     temporal_runs.refresh_copies(journal, run)
     with journals.open_recorded(journal) as opened:
         run_id = opened.find_run(run).run_id
-        engine = checked_terms(opened, run_id, **arguments).engine
+        engine = checked_terms(opened, run_id, stops=stops, **arguments).engine
         rules = _rules(opened, run_id, arguments["as_recorded"], arguments["model"], arguments["moved"])
         with redirect_stdout(sys.stderr):  # what the tools of an edited plan print
             made = run_async(branch_off(opened, run_id, what, rules))
@@ -275,6 +277,7 @@ def start_branch(
         journal=journal,
         as_json=as_json,
         is_strict=is_strict,
+        stops=stops,
         **arguments,
     )
 
@@ -413,6 +416,7 @@ def edited_plan(path: Path, place: str, by: str, verb: str) -> Revised:
 @sure
 @run_id
 @by
+@stops
 @resume_options
 def rerun(
     run: str,

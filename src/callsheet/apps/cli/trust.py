@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -16,9 +16,20 @@ from callsheet.apps.cli.output import is_terminal, print_diagnostics, print_json
 from callsheet.diagnostics import CallsheetError, to_json
 
 if TYPE_CHECKING:
+    from callsheet.apps.operations.printed_rows import (
+        ApprovedTools,
+        ComparedServerRow,
+        ComparedServers,
+        LockedServers,
+        ReportedServerRow,
+        RevokedTools,
+        TrustedFiles,
+    )
+    from callsheet.apps.operations.schema import DiagnosticRow
     from callsheet.apps.setup import Setup
     from callsheet.apps.tool_trust import ServerTrust, UpdatedLock
     from callsheet.diagnostics import Diagnostic
+    from callsheet.ports.mcp.trust import Reported
 
 
 _SIGNS = {"same": "=", "changed": "~", "new": "+", "gone": "-"}
@@ -72,9 +83,11 @@ def diff(targets: tuple[str, ...], mcp_configs: tuple[Any, ...], as_json: bool) 
     setup = options.setup_from(mcp_configs=mcp_configs)
     servers, diagnostics = compare_servers(setup, targets)
     if as_json:
-        print_json(
-            {"servers": [server_json(server) for server in servers], "diagnostics": to_json(diagnostics)}
-        )
+        compared: ComparedServers = {
+            "servers": [server_json(server) for server in servers],
+            "diagnostics": cast("list[DiagnosticRow]", to_json(diagnostics)),
+        }
+        print_json(compared)
     else:
         for server in servers:
             print_server(server, hides_settled=True)
@@ -119,14 +132,14 @@ def print_server(server: ServerTrust, *, hides_settled: bool) -> None:
         click.echo(f"  {same} unchanged")
 
 
-def server_json(server: ServerTrust) -> dict[str, Any]:
+def server_json(server: ServerTrust) -> ComparedServerRow:
     """The differences of a server as data."""
-    before = None if server.reported_before is None else server.reported_before._asdict()
+    before = server.reported_before
     return {
         "name": server.identity.name,
         "place": server.identity.place,
-        "reported": server.seen.reported._asdict(),
-        "reported_before": before,
+        "reported": _reported(server.seen.reported),
+        "reported_before": None if before is None else _reported(before),
         "tools": [
             {
                 "name": tool.name,
@@ -137,6 +150,10 @@ def server_json(server: ServerTrust) -> dict[str, Any]:
             for tool in server.tools
         ],
     }
+
+
+def _reported(name: Reported) -> ReportedServerRow:
+    return {"name": name.name, "version": name.version}
 
 
 _target_arguments = click.argument("targets", metavar="SERVER[/TOOL]...", nargs=-1, required=True)
@@ -189,7 +206,12 @@ def approve(targets: tuple[str, ...], mcp_configs: tuple[Any, ...], assume_yes: 
     file = pin_file(setup.settings)
     _write(lambda: store_approval(file, servers, now()), str(file.path))
     if as_json:
-        print_json({"approved": names, "path": str(file.path), "diagnostics": to_json(diagnostics)})
+        done: ApprovedTools = {
+            "approved": names,
+            "path": str(file.path),
+            "diagnostics": cast("list[DiagnosticRow]", to_json(diagnostics)),
+        }
+        print_json(done)
     else:
         to_stderr(
             f"approved: {', '.join(names)}" if names else "nothing to approve: no declaration has changed"
@@ -218,7 +240,8 @@ def revoke(targets: tuple[str, ...], forgets: bool, as_json: bool) -> int:
 
     _write(apply_change, str(file.path))
     if as_json:
-        print_json({"revoked": list(revoked), "path": str(file.path)})
+        done: RevokedTools = {"revoked": list(revoked), "path": str(file.path)}
+        print_json(done)
     else:
         to_stderr(f"revoked: {', '.join(revoked)}" if revoked else "no approved tool matches")
     return Exit.OK
@@ -254,7 +277,8 @@ def project(revokes: bool, as_json: bool) -> int:
     (distrust if revokes else trust_files)(files)
     names = [str(path) for path in files]
     if as_json:
-        print_json({"trusted": not revokes, "files": names})
+        done: TrustedFiles = {"trusted": not revokes, "files": names}
+        print_json(done)
     else:
         to_stderr(f"{'no longer trusted' if revokes else 'trusted as they are now'}: {', '.join(names)}")
     return Exit.OK
@@ -393,8 +417,7 @@ def _print(updated: UpdatedLock, *, only_check: bool) -> None:
         )
 
 
-def _json(updated: UpdatedLock, *, is_written: bool) -> dict[str, Any]:
-
+def _json(updated: UpdatedLock, *, is_written: bool) -> LockedServers:
     return {
         "path": str(updated.path),
         "changed": updated.is_changed,
@@ -405,5 +428,5 @@ def _json(updated: UpdatedLock, *, is_written: bool) -> dict[str, Any]:
         },
         "removed": list(updated.removed),
         "asked": [server_json(server) for server in updated.asked],
-        "diagnostics": to_json(updated.diagnostics),
+        "diagnostics": cast("list[DiagnosticRow]", to_json(updated.diagnostics)),
     }

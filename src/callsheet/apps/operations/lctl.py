@@ -55,7 +55,7 @@ class HandOffRow(ConfidenceRow):
     """What the last document of a chain hands on, or, of a post-mortem, what failed."""
 
     document: Annotated[Object | None, "the document as data"]
-    failed_step: NotRequired[str | None]
+    failed_step: NotRequired[Annotated[int | None, "its number in the chain"]]
     root_cause: NotRequired[Annotated[Object | None, "the likely cause: step, by, because"]]
 
 

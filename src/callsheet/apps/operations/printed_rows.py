@@ -113,6 +113,32 @@ class TestedCases(TypedDict):
     coverage: list[CoverageRow]
 
 
+class ReportedServerRow(TypedDict):
+    """What a server says that it is."""
+
+    name: str
+    version: str
+
+
+class ComparedToolRow(TypedDict):
+    """How the declaration of a tool differs from what was recorded of it."""
+
+    name: str
+    state: Literal["new", "changed", "gone", "same"]
+    standing: Annotated[str | None, "how it came to be recorded: seen, or approved by a person"]
+    lines: Annotated[list[str], "the differences in words"]
+
+
+class ComparedServerRow(TypedDict):
+    """How the declarations of a server differ from what was recorded of it."""
+
+    name: str
+    place: str
+    reported: ReportedServerRow
+    reported_before: ReportedServerRow | None
+    tools: list[ComparedToolRow]
+
+
 class LockedServers(TypedDict):
     """The lock file, and how servers that were asked differ from it."""
 
@@ -121,7 +147,7 @@ class LockedServers(TypedDict):
     written: bool
     servers: Annotated[Object, "by server: the effect of each tool"]
     removed: list[str]
-    asked: list[Object]
+    asked: list[ComparedServerRow]
     diagnostics: list[DiagnosticRow]
 
 
@@ -188,6 +214,19 @@ class DrawnPlan(TypedDict):
     plan: PlanName
     format: str
     graph: Any
+
+
+class WrittenPrompt(TypedDict):
+    """What a model is sent for a goal, with `--prompt`; nothing was asked."""
+
+    messages: Annotated[list[Object], "role and content of each"]
+
+
+class TimelineResult(TypedDict):
+    """When the steps of a run were under way, with `--timeline`."""
+
+    run_id: str
+    timeline: list[Object]
 
 
 class ScheduledPlan(TypedDict):
@@ -290,7 +329,7 @@ class TrustedFiles(TypedDict):
 class ComparedServers(TypedDict):
     """How servers differ from what was recorded of them."""
 
-    servers: list[Object]
+    servers: list[ComparedServerRow]
     diagnostics: list[DiagnosticRow]
 
 

@@ -85,6 +85,12 @@ class PredictionResult(TypedDict):
 
     ok: Annotated[bool, "whether the policy allows the plan"]
     plan: str
+    plan_hash: PlanHash
+    steps: Annotated[list[Object], "what each step does, when and how often, and with which values"]
+    totals: Annotated[Object, "calls by tool and effect, tokens and costs of models, questions"]
+    unforeseen: Annotated[list[str], "what cannot be predicted"]
+    blocks: NotRequired[Annotated[list[Object], "the loops and branches of a plan with blocks"]]
+    policy: NotRequired[Annotated[Object, "what the policy refuses, asks and sees to"]]
     diagnostics: list[DiagnosticRow]
     worlds: NotRequired[WorldsRow]
 

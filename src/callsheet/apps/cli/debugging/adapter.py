@@ -50,13 +50,15 @@ _CAPABILITIES = {
     "supportsBreakpointLocationsRequest": True,
     "exceptionBreakpointFilters": _FILTERS,
 }
+_STARTS = {"program": "run", "resume": "resume", "recorded": "debug"}
+"""The commands that an editor can start, by what names the plan or the run in its configuration."""
 _LONG = 1_000
 _CONSOLE = "repl"
 """The context of an expression that somebody has typed; others are evaluated at each stop."""
 
 
 class Launch(NamedTuple):
-    """What an editor wants to be run: the command line of `callsheet run`, and where."""
+    """What an editor wants to be executed: a command line of `run`, `resume` or `debug`, and where."""
 
     line: tuple[str, ...]
     folder: str
@@ -234,15 +236,21 @@ class Adapter:
 
     def launch(self, given: Mapping[str, Any]) -> None:
         """Keep what is to be run; it begins with `configurationDone`."""
-        program = given.get("program")
-        if not isinstance(program, str) or not program:
-            raise _Refused('the launch configuration needs "program": the file of a plan')
+        named = {command: given[key] for key, command in _STARTS.items() if given.get(key)}
+        if len(named) != 1 or not all(isinstance(name, str) for name in named.values()):
+            raise _Refused(
+                'the launch configuration needs one of "program" (the file of a plan), "resume" and'
+                ' "recorded" (the id of a run, or last)'
+            )
+        ((command, name),) = named.items()
         inputs: object = given.get("inputs") or {}
         options: object = given.get("args") or []
         added: object = given.get("env") or {}
         if not (isinstance(inputs, dict) and isinstance(options, list) and isinstance(added, dict)):
             raise _Refused('in the launch configuration "inputs" and "env" are objects, and "args" is a list')
-        line = ["run", program, *map(str, cast("list[Any]", options))]
+        if inputs and command != "run":
+            raise _Refused('a run has its inputs already: remove "inputs"')
+        line = [command, name, *map(str, cast("list[Any]", options))]
         for name, value in cast("dict[str, Any]", inputs).items():
             line += ["--var", f"{name}={json.dumps(value)}"]
         environment = {name: str(value) for name, value in cast("dict[str, Any]", added).items()}
@@ -277,7 +285,7 @@ class Adapter:
 
     def _set(self, one: Breakpoint) -> None:
         debugger = self._debugger
-        if debugger is not None and not self._ignores_all:
+        if debugger is not None and not self._ignores_all and not one.misread():
             one.line, one.steps = debugger.places.at_line(one.line)
             if one.steps:
                 debugger.breakpoints = [*debugger.breakpoints, one]
@@ -286,6 +294,8 @@ class Adapter:
         told: dict[str, Any] = {"id": self._ids[id(one)], "verified": bool(one.steps)}
         if one.steps:
             return told | {"line": one.line}
+        if wrong := one.misread():
+            return told | {"message": wrong}
         if self._debugger is None:
             return told | {"message": "set when the run begins"}
         return told | {"message": "no statement of the plan that is run stands here"}

@@ -6,6 +6,7 @@ on. Out: the pace of the run's driver, and for the face the levels of the stack,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -25,6 +26,7 @@ from callsheet.machine.stepping import (
     evaluate,
     levels_at_step,
     levels_of,
+    misread,
     next_point,
 )
 from callsheet.sealing.keys import MASK
@@ -72,6 +74,18 @@ class Breakpoint:
     after: int = 0
     log: str = ""
     passed: int = 0
+
+    def misread(self) -> str:
+        """Why its condition or an expression of its text can never be evaluated; "" if they may be."""
+        if self.condition and (why := misread(self.condition)) is not None:
+            return f"the condition {self.condition!r}: {why}"
+        for expression in _EXPRESSION.findall(self.log):
+            if (why := misread(expression)) is not None:
+                return f"the expression {{{expression}}}: {why}"
+        return ""
+
+
+_EXPRESSION = re.compile(r"\{([^}]*)\}?")
 
 
 class Stop(NamedTuple):
@@ -163,7 +177,7 @@ Masked = Callable[[Any], Any]
 class Debugger:
     """Decides where a run stops. As the `pace` of its driver it is asked before each statement.
 
-    `mask` hides the secrets in a value that is shown.
+    `mask` hides the secrets in a value that is shown, `mask_ask` those in a question.
     """
 
     plan: Plan
@@ -172,6 +186,7 @@ class Debugger:
     """The file of the plan, None for one of the library."""
     face: Face
     mask: Masked
+    mask_ask: Callable[[PendingAsk], PendingAsk]
     stops_at_entry: bool = True
     failures: FailureStops = FailureStops.ENDING
     breakpoints: list[Breakpoint] = field(default_factory=list[Breakpoint])
@@ -213,6 +228,10 @@ class Debugger:
         self.is_pausing = False
         self._order = await self.face.stopped(self.stop)
         self.stop = None
+
+    async def asked(self, ask: PendingAsk) -> Answer | None:
+        """Ask a question of the run; None leaves it to the inbox."""
+        return await self.face.asked(ask, self.mask_ask(ask))
 
     def _reason(self, machine: Machine, point: Point, *, begins: bool) -> tuple[str, str] | None:
         since, order = self._since, self._order

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli.arguments import actor_name
-from callsheet.apps.cli.debugging.model import Debugger, FailureStops, Order, Stop, answer_of, interrupt
+from callsheet.apps.cli.debugging.model import (
+    Breakpoint,
+    Debugger,
+    FailureStops,
+    Order,
+    Stop,
+    answer_of,
+    interrupt,
+)
 from callsheet.apps.cli.output import to_stderr
 from callsheet.apps.rendering.values import preview
 from callsheet.machine.stepping import NotEvaluated
@@ -48,11 +56,17 @@ class TerminalFace:
         """Held by a stop or a question until it has its line, so that no line answers another one."""
 
     def attach(self, debugger: Debugger) -> None:
-        """Set the breakpoints. Raises click.BadParameter for one where no statement stands."""
+        """Set the breakpoints.
+
+        Raises click.BadParameter for one where no statement stands, or with a condition that is none.
+        """
         self._debugger = debugger
         debugger.stops_at_entry = self._stops_at_entry
         for text in self._breaks:
-            told = self._break(text)
+            try:
+                told = self._break(text)
+            except _Misread as wrong:
+                raise click.BadParameter(str(wrong), param_hint="'--break'") from None
             if told is None:
                 name, lines = debugger.places.source.name, ", ".join(map(str, debugger.places.lines()))
                 raise click.BadParameter(
@@ -177,15 +191,21 @@ class TerminalFace:
 
     def _breakpoints(self, text: str) -> Iterator[str]:
         if text:
-            yield self._break(text) or "no statement has this id or line"
+            try:
+                yield self._break(text) or "no statement has this id or line"
+            except _Misread as wrong:
+                yield str(wrong)
             return
         for one in self._debugger.breakpoints:
             yield f"  line {one.line}{f' if {one.condition}' if one.condition else ''}"
 
     def _break(self, text: str) -> str | None:
-        """Set a breakpoint; what is said of it, None if there is no such statement."""
+        """Set a breakpoint; what is said of it, None if there is no such statement. Raises _Misread."""
         where, _, condition = text.partition(" if ")
         where = where.strip()
+        wrong = Breakpoint(0, (), condition.strip()).misread()
+        if wrong:
+            raise _Misread(wrong)
         if where.isdecimal():
             one = self._debugger.break_at(int(where), condition.strip())
             return f"stops at line {one.line}" if one.steps else None
@@ -194,6 +214,10 @@ class TerminalFace:
             return None
         found.condition = condition.strip()
         return f"stops at line {found.line}"
+
+
+class _Misread(Exception):
+    """A breakpoint whose condition is no expression."""
 
 
 async def _read(prompt: str) -> str | None:

@@ -79,7 +79,8 @@ class Engine:
         if self.name != TEMPORAL:
             if self.whereabouts.is_given or self.detaches:
                 raise click.UsageError(
-                    "--address, --namespace, --queue, --blobs and --detach need --engine temporal"
+                    "--address, --namespace, --queue, --blobs and --detach need --engine temporal;"
+                    " an input of the plan with such a name is given with --var, as --var queue=…"
                 )
             return None
         require_extra()

@@ -1,0 +1,39 @@
+"""Plans and results as notebooks show them (`_repr_html_`): HTML without scripts, with secrets masked."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from callsheet.api.plan import Plan
+    from callsheet.api.result import RunResult
+
+_COLUMNS = 120
+
+
+def plan_html(plan: Plan) -> str:
+    """The title of a plan and its drawing, as `callsheet graph` prints it."""
+    from callsheet.views.terminal import terminal_graph  # noqa: PLC0415 - only where a plan is shown
+
+    name = plan.title or plan.goal or (plan.source.name if plan.source is not None else "plan")
+    return f"<b>{escape(name)}</b>{_pre(terminal_graph(plan.ir, columns=_COLUMNS).rstrip())}"
+
+
+def result_html(result: RunResult) -> str:
+    """How a run ended or what it waits for, its answer, variables and use; nothing of its secrets."""
+    rows = {
+        "answer": result.shown("response") if result.response else "",
+        "error": result.shown("error") if result.error else "",
+        "failed steps": ", ".join(result.failed_steps),
+        "waits for": "\n".join(ask.shown("headline") for ask in result.waiting),
+        "in doubt": "\n".join(f"{call.step} @{call.tool}" for call in result.in_doubt),
+        "variables": "\n".join(f"${name} = {text}" for name, text in result.shown_items("variables")),
+        "used": result.usage.describe(),
+    }
+    told = "".join(f"<tr><th>{name}</th><td>{_pre(text)}</td></tr>" for name, text in rows.items() if text)
+    return f"<b>run {escape(result.run_id)}: {escape(result.outcome.words)}</b><table>{told}</table>"
+
+
+def _pre(text: str) -> str:
+    return f'<pre style="text-align: left">{escape(text)}</pre>'
