@@ -82,8 +82,11 @@ function unfolded(plan, closed) {
     kept.push(n);
     if (closed.has(n)) n += counts[n];
   }
+  const apart = new Set(plan.layout.apart); // the rows to which the row above does not lead
   const depths = kept.map((n) => plan.layout.places[n][1]);
-  const arrows = depths.slice(1).flatMap((depth, n) => (depths[n] <= depth + 1 ? [[n, n + 1, "next", 0]] : []));
+  const arrows = depths.slice(1).flatMap((depth, n) =>
+    depths[n] <= depth + 1 && !apart.has(kept[n + 1]) ? [[n, n + 1, "next", 0]] : [],
+  );
   return {
     steps: kept.map((n) => ({ ...plan.steps[n], number: n })),
     layout: { ...plan.layout, rows: kept.length, places: depths.map((depth, row) => [row, depth]), arrows },
