@@ -127,6 +127,7 @@ function Help({ onClose }) {
         <dt>${key.split(" ").map((each) => html`<kbd>${each}</kbd> `)}</dt><dd>${text}</dd>
       </div>`,
     )}</dl>
+    <p>Programs use <a href="/docs">the HTTP API</a>.</p>
   <//>`;
 }
 

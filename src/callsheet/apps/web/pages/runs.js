@@ -347,7 +347,7 @@ function Row({ run, isChosen, onChoose }) {
       onChange=${() => onChoose(run.run_id)} />
     <a class="run" data-row href=${`#run=${run.run_id}`}>
       <span class=${`state is-${shape}`}><${Status} of=${shape} words=${false} /> ${statusText(run.outcome)}</span>
-      <span class="plan"><b>${run.plan}</b>${run.goal && run.goal !== run.plan ? html` <span class="quiet">${run.goal}</span>` : ""}</span>
+      <span class="run-plan"><b>${run.plan}</b>${run.goal && run.goal !== run.plan ? html` <span class="quiet">${run.goal}</span>` : ""}</span>
       <code>${run.run_id}</code>
       <span class="quiet" title=${facts.join(" · ")}>${facts.join(" · ")}</span>
       <${Moment} class="quiet" at=${Date.parse(run.created) / 1000} />
