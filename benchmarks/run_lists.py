@@ -116,9 +116,9 @@ def seconds(work: Callable[[], object], rounds: int = 5) -> float:
     """The least seconds that some work takes."""
     best = float("inf")
     for _ in range(rounds):
-        began = time.perf_counter()
+        began = time.process_time()
         work()
-        best = min(best, time.perf_counter() - began)
+        best = min(best, time.process_time() - began)
     return best
 
 
@@ -130,7 +130,7 @@ def fresh(path: Path, name: str) -> float:
 
 def cost_of_a_run(path: Path) -> float:
     """The seconds of a run with one call, begun and ended in a journal."""
-    plan, tries = Plan((Step("S1", Respond(())),), goal="more"), iter(range(10**9))
+    plan, tries = Plan((Step("S1", Respond(())),), goal="more"), iter(range(time.time_ns(), 2**63))
     start = {"inputs": {}, "facts": {}, "limits": {}, "pins": {}, "launch": {"tags": {"env": "prod"}}}
     with Journal.open(path, Durability.OFF) as journal:
 

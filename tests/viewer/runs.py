@@ -139,11 +139,11 @@ class Runs:
             await runtime.run(TRIAGE, {"city": city}, run_id=run)
 
     async def _long(self, journal: Journal) -> None:
-        """More than 20,000 events of one step."""
+        """More than 6,000 events of one step."""
         plan = 'S1: ?FOREACH ($i IN $items) THEN @WORK (x=$i) > $done\nS2: @RESPOND ("$done.0.label")'
-        limits = Limits(max_items=20_000, max_calls=20_000)
+        limits = Limits(max_items=3_000, max_calls=3_000)
         async with Runtime([work], journal=journal, limits=limits) as runtime:
-            await runtime.run(plan, {"items": list(range(10_000))}, run_id="long")
+            await runtime.run(plan, {"items": list(range(3_000))}, run_id="long")
 
     async def _waits(self, journal: Journal) -> None:
         """A run with an agent that waits for a person."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from tests.apps.http.conftest import TOKEN, Api, running
-from tests.viewer.web import Web, Windows, browse
+from tests.viewer.web import Web, Windows, axe_findings, browse
 
 from callsheet.apps.http.state import RequestLimits
 from callsheet.apps.operations.reading import plan_text
@@ -181,7 +181,7 @@ async def test_view_is_in_address_and_chosen_runs_are_cancelled_together(web: We
         web.api.until(name, "waiting")
     await web.sign_in("runs&tag=team%3Da")
     await web.wait_for(lambda: web.page.evaluate("document.querySelectorAll('.run').length === 2"))
-    await web.page.select_option(".filters select >> nth=0", "1d")
+    await web.page.select_option(".head-line select >> nth=1", label="the last day")
     await web.wait_for(lambda: web.page.evaluate("location.hash === '#runs&tag=team%3Da&since=1d'"))
     await web.page.focus(".choose")
     await web.page.keyboard.press("Space")
@@ -282,6 +282,7 @@ async def test_run_is_compared_with_another(web: Web):
     await web.page.wait_for_selector("#below-panel select")
     await web.page.locator(f"#below-panel option[value='{runs[1]}']").wait_for(state="attached")
     await web.page.select_option("#below-panel select", runs[1])
+    await web.page.click("#below-panel button:has-text('Compare')")
     await web.page.locator(".pair", has_text="S1").wait_for()
     assert f"other={runs[1]}" in web.page.url
 
@@ -392,10 +393,10 @@ async def test_axe_reports_nothing_and_nothing_is_wider_than_window(
 ):
     run = api.start('S1: @ASK_HUMAN (prompt="Which colour?") > $colour', name="a name that is quite long" * 3)
     api.until(run, "waiting")
-    web = await browse(windows, api, (width, 850), scheme)
+    web, of_look = await browse(windows, api, (width, 850), scheme), scheme == "dark"
     await web.go()
     await web.page.wait_for_selector(".sign-in")
-    assert await web.findings() == []
+    assert await web.findings(of_look=of_look) == []
     await web.sign_in()
     for address, shown in (
         ("runs", ".run"),
@@ -411,7 +412,11 @@ async def test_axe_reports_nothing_and_nothing_is_wider_than_window(
             await web.page.select_option(".head-line select", "workspace")
             await web.page.wait_for_selector(".policy")
         assert await web.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, address
-        assert await web.findings() == [], address
+        assert await web.findings(of_look=of_look) == [], address
+    await web.go("docs")
+    await web.page.wait_for_selector("#post_runs .sample")
+    assert await web.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    assert await axe_findings(web.page, "h1", "#post_runs", of_look=of_look) == []
     await web.leave()
 
 

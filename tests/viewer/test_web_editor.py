@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from tests.apps.http.conftest import Api, running, setup_of
-from tests.viewer.web import Web, Windows, browse
+from tests.viewer.web import Web, Windows, axe_findings, browse
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -299,12 +299,13 @@ async def test_plan_is_saved_opened_replaced_and_deleted(web: Web):
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1400), ("dark", 400)])
 async def test_axe_reports_nothing_in_plan_findings(windows: Windows, api: Api, scheme: str, width: int):
-    web = await browse(windows, api, (width, 850), scheme)
+    web, of_look = await browse(windows, api, (width, 850), scheme), scheme == "dark"
     await web.sign_in("plan")
     await web.page.wait_for_selector("#plan-text")
-    await write(web, GOOD.replace("@NOTE", "@NOTES"))
+    wide = 'S9: @NOTES (line="a line that is wider than small windows") > $w\n'
+    await write(web, GOOD.replace("@NOTE", "@NOTES") + wide)
     await web.page.wait_for_selector(".finding-list")
-    assert await web.findings() == []
+    assert await web.findings(of_look=of_look) == []
     await write(web, GOOD)
     for name, shown in (
         ("Graph", ".sketch"),
@@ -313,8 +314,8 @@ async def test_axe_reports_nothing_in_plan_findings(windows: Windows, api: Api, 
     ):
         await web.page.click(f".head-line button:has-text('{name}')")
         await web.page.wait_for_selector(shown)
-        assert await web.findings() == [], name
+        assert await axe_findings(web.page, "#known-panel", of_look=of_look) == [], name
     await web.page.click("#known-tab-inputs")
-    assert await web.findings() == []
+    assert await axe_findings(web.page, "#known-panel", of_look=of_look) == []
     assert await web.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     await web.leave()

@@ -105,24 +105,32 @@ class Web:
             await self.page.wait_for_timeout(50)
         raise AssertionError(await self.page.inner_text("body"))
 
-    async def findings(self) -> list[Any]:
-        """The findings of axe."""
-        return await axe_findings(self.page)
+    async def findings(self, *, of_look: bool = False) -> list[Any]:
+        """The findings of axe, as `axe_findings`."""
+        return await axe_findings(self.page, of_look=of_look)
 
 
-async def axe_findings(page: Page, *parts: str) -> list[Any]:
-    """The findings of axe on a page, or in parts of it, with two of the rules that are off by default."""
+OF_LOOK = ["color-contrast", "target-size", "scrollable-region-focusable"]
+"""The rules whose findings depend on the size of the window and on the colours, not only on the elements."""
+
+
+async def axe_findings(page: Page, *parts: str, of_look: bool = False) -> list[Any]:
+    """The findings of axe on a page, or in parts of it, with two of the rules that are off by default.
+
+    With `of_look` only those that a page, whose elements were looked at, may have in another size or scheme.
+    """
     spec = importlib.util.find_spec("axe_playwright_python")
     if spec is None or spec.origin is None:
         pytest.skip("axe is not installed: pip install axe-playwright-python")
     if not await page.evaluate("Boolean(window.axe)"):
         await page.evaluate(Path(spec.origin).with_name("axe.min.js").read_text())
     found = await page.evaluate(
-        """(parts) => axe.run(parts.length ? { include: parts } : document, {
-            rules: { "label-content-name-mismatch": { enabled: true }, "target-size": { enabled: true } },
+        """([parts, only]) => axe.run(parts.length ? { include: parts } : document, {
+            ...(only ? { runOnly: only } : { rules: {
+                "label-content-name-mismatch": { enabled: true }, "target-size": { enabled: true } } }),
             resultTypes: ["violations"],
         })""",
-        list(parts),
+        [list(parts), OF_LOOK if of_look else None],
     )
     return [
         (each["id"], node["target"], node.get("failureSummary"))

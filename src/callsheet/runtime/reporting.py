@@ -33,7 +33,7 @@ from callsheet.trace.projection.recording import record_of
 from callsheet.version import VERSION
 from callsheet.views.report.build import Recorded, Showing, Waits, document_of
 from callsheet.views.report.document import Document
-from callsheet.views.report.page import bundle, page_of, served_page
+from callsheet.views.report.page import bundle, page_of
 
 MADE_BY = f"callsheet {VERSION}"
 INTERRUPTED = "interrupted"
@@ -83,12 +83,6 @@ def sketch_page(sketch: dict[str, Any], title: str) -> str:
     """The HTML page that shows the graph of a plan, as `views.lanes.sketch` gives it."""
     script = bundle(viewer_modules(), "viewer/graph.js")
     return page_of(sketch, f"{title} · callsheet", script, viewer_style())
-
-
-def viewer_page(title: str, documents: str, events: str = "") -> str:
-    """The viewer as a page of a server; `documents` and `events` are as for `served_page`."""
-    viewer = the_viewer()
-    return served_page(title, viewer.script, viewer.style, documents, events)
 
 
 def save_page(path: Path, page: str) -> Path:

@@ -474,22 +474,30 @@ def seconds_of_age(text: str) -> float | None:
     return float(match[1]) * _SECONDS[match[2]]
 
 
-def moment_of(text: str, now: float) -> float:
-    """The time that a text means, in seconds since 1970: an age before `now`, or a date, by default in UTC.
+_DAY = 86_400.0
+_DAYS = {"today": 0, "yesterday": 1}
 
-    Raises ValueError for another text.
+
+def moment_of(text: str, now: float) -> float:
+    """The time that a text means, in seconds since 1970: an age before `now`, a date, or when a day began.
+
+    Dates and days are by default in UTC. Raises ValueError for another text.
 
     >>> moment_of("1d", 100_000.0), moment_of("1970-01-02", 0.0), moment_of("1970-01-01T01:00+01:00", 0.0)
     (13600.0, 86400.0, 0.0)
+    >>> moment_of("today", 200_000.0), moment_of("yesterday", 200_000.0)
+    (172800.0, 86400.0)
     """
     word = text.strip()
+    if word.lower() in _DAYS:
+        return (now // _DAY - _DAYS[word.lower()]) * _DAY
     if re.match(_AGE, word.lower(), re.ASCII):
         return now - min(seconds_of_age(word) or 0.0, _MOST_SECONDS)
     try:
         date = datetime.fromisoformat(word)
         return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
-        message = f"{text[:60]!r} is not a time; write an age such as 30m, 12h or 2d, or 2026-01-31T15:00"
+        message = f"{text[:60]!r} is not a time; write an age as 2d, 2026-01-31T15:00, today or yesterday"
         raise ValueError(message) from None
 
 

@@ -204,8 +204,8 @@ def sketch(plan: Plan) -> dict[str, Any]:
     if plan.tree is not None:
         from callsheet.views.tree import sketched_rows  # noqa: PLC0415 - only for version 2
 
-        rows, depths = sketched_rows(plan.tree)
-        return {"steps": rows, "layout": nested_layout(depths)}
+        rows, depths, apart = sketched_rows(plan.tree)
+        return {"steps": rows, "layout": nested_layout(depths, apart)}
     steps = [
         {
             "id": step.id,
@@ -224,20 +224,22 @@ def sketch(plan: Plan) -> dict[str, Any]:
     return {"steps": steps, "layout": layout_json(plan)}
 
 
-def nested_layout(depths: Sequence[int]) -> dict[str, Any]:
+def nested_layout(depths: Sequence[int], apart: Sequence[int] = ()) -> dict[str, Any]:
     """Returns the layout of a plan with blocks: a row for each place, its column is how deep it stands.
 
-    >>> nested_layout([0, 1, 0])["arrows"]
-    [[0, 1, 'next', 0], [1, 2, 'next', 0]]
+    No arrow leads from the row above to one that is `apart`.
+
+    >>> nested_layout([0, 1, 0, 1], [2])["arrows"]
+    [[0, 1, 'next', 0], [2, 3, 'next', 0]]
     """
     arrows = [
         [start, start + 1, str(ArrowKind.NEXT), 0]
         for start, (one, other) in enumerate(pairwise(depths))
-        if one <= other + 1
+        if one <= other + 1 and start + 1 not in apart
     ]
     layout = {"rows": len(depths), "columns": max(depths, default=0) + 1, "left": 0, "right": 0}
     places = [[row, depth] for row, depth in enumerate(depths)]
-    return {**layout, "is_nested": True, "places": places, "arrows": arrows}
+    return {**layout, "is_nested": True, "apart": list(apart), "places": places, "arrows": arrows}
 
 
 def layout_json(plan: Plan) -> dict[str, Any]:

@@ -145,13 +145,15 @@ def describe_recovery(recovery: Recovery | None) -> str:
 class Entry(NamedTuple):
     """A line of an outline: how deep it stands, the id of its statement if it has one, its text.
 
-    `statement` is None for the line that begins a further block, or an input or a sub-plan.
+    `statement` is None for the line that begins a further block, or an input or a sub-plan. The line above
+    does not lead to one that `is_apart`: a sub-plan and what stands after it, a further branch or member.
     """
 
     depth: int
     id: str
     text: str
     statement: Statement | None = None
+    is_apart: bool = False
 
 
 def outline(tree: Tree) -> Iterator[Entry]:
@@ -159,19 +161,37 @@ def outline(tree: Tree) -> Iterator[Entry]:
     for one in tree.inputs:
         yield Entry(0, "", f"INPUT ${one.name}")
     for plan in tree.plans:
-        yield Entry(0, "", f"PLAN {plan.name} ({', '.join('$' + each.name for each in plan.inputs)})")
+        inputs = ", ".join(f"${each.name}" for each in plan.inputs)
+        yield Entry(0, "", f"PLAN {plan.name} ({inputs})", is_apart=True)
         yield from _outlined(plan.body, 1)
-    yield from _outlined(tree.body, 0)
+    yield from _outlined(tree.body, 0, is_apart=bool(tree.plans))
 
 
-def _outlined(block: Block, depth: int) -> Iterator[Entry]:
-    for one in block:
+def _outlined(
+    block: Block, depth: int, *, is_apart: bool = False, are_members: bool = False
+) -> Iterator[Entry]:
+    """The lines of a block, of which the first, or the others as well, are apart from the line above."""
+    for number, one in enumerate(block):
         name = getattr(one, "id", "") if _is_named(one) else ""
-        yield Entry(depth, name, describe_statement(one), one)
+        yield Entry(depth, name, describe_statement(one), one, is_apart if number == 0 else are_members)
         for head, inner in _sections(one):
             if head:
-                yield Entry(depth, "", head)
-            yield from _outlined(inner, depth + 1)
+                yield Entry(depth, "", head, is_apart=head.startswith("ELSE"))
+            yield from _outlined(inner, depth + 1, are_members=isinstance(one, Parallel) and not head)
+
+
+def statements_apart(tree: Tree) -> frozenset[str]:
+    """The ids of the statements to which no line above leads, where sub-plans stand below a call."""
+    found: set[str] = set()
+    for body in (tree.body, *(plan.body for plan in tree.plans)):
+        is_apart = False
+        for one in _outlined(body, 0):
+            is_apart = is_apart or one.is_apart
+            if one.statement is not None:
+                if is_apart:
+                    found.add(one.statement.id)
+                is_apart = False
+    return frozenset(found)
 
 
 def _is_named(statement: Statement) -> bool:
@@ -202,10 +222,11 @@ def _sections(statement: Statement) -> Iterator[tuple[str, Block]]:
             yield "FINALLY", recovery.final
 
 
-def sketched_rows(tree: Tree) -> tuple[list[dict[str, Any]], list[int]]:
-    """The lines of a plan as rows of its picture, and how deep each stands; inputs are not drawn."""
+def sketched_rows(tree: Tree) -> tuple[list[dict[str, Any]], list[int], list[int]]:
+    """The lines of a plan but for inputs, as rows of its picture, how deep each stands, which are apart."""
     entries = [one for one in outline(tree) if not one.text.startswith("INPUT ")]
-    return [_sketched(one) for one in entries], [one.depth for one in entries]
+    apart = [row for row, one in enumerate(entries) if one.is_apart]
+    return [_sketched(one) for one in entries], [one.depth for one in entries], apart
 
 
 def _sketched(entry: Entry) -> dict[str, Any]:
@@ -230,7 +251,7 @@ def outline_text(
 ) -> str:
     """The outline as text, with rules that show the blocks and, given a `status` by id, marks of progress."""
     lines: list[str] = []
-    for depth, own, text, _ in outline(tree):
+    for depth, own, text, *_ in outline(tree):
         head = f"{own}: " if own else ""
         mark = "" if status is None else mark_of(status.get(own, ""), ansi) + " " if own else "  "
         room = max(columns - 3 * depth - len(mark), _LEAST_LINE)

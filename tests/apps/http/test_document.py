@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from apps.http.conftest import TOKEN
+from callsheet.apps.http.examples import EXAMPLES
 from callsheet.apps.http.table import ENDPOINTS, document, statuses_of
 from callsheet.diagnostics import CODES
 from callsheet.machine.limits import IN_REQUESTS
@@ -48,6 +49,21 @@ def test_every_route_is_documented_once_with_responses():
         assert any(status.startswith("2") for status in told["responses"])
         assert {str(status) for status in statuses_of(endpoint)} <= set(told["responses"])
         assert len(told["description"]) > 10
+
+
+def test_examples_of_all_requests_are_taken_and_stand_on_the_page_of_the_api(api):
+    page = api("GET", "/docs", authorization=None)
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    run = api("POST", "/v1/runs", EXAMPLES["/v1/runs"])
+    assert run.status == 202, run.body
+    assert api.ended("first")["outcome"] == "done"
+    for endpoint in ENDPOINTS:
+        assert f'id="{endpoint.name}"'.encode() in page.body
+        if endpoint.body is not None:
+            endpoint.body.model_validate(EXAMPLES[endpoint.path])
+        if endpoint.tag == "texts" and endpoint.path != "/v1/compile":
+            said = api(endpoint.method, endpoint.path, EXAMPLES[endpoint.path])
+            assert said.status == 200, (endpoint.path, said.body)
 
 
 def test_operations_on_plans_and_runs_are_told_apart_by_their_tags():

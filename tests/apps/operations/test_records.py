@@ -21,6 +21,7 @@ from callsheet.apps.operations.runs import (
     run_row,
 )
 from callsheet.apps.operations.schema import schema_of
+from callsheet.apps.operations.under_way import UnderWay
 from callsheet.store.library import Param, PlanLibrary
 from callsheet.store.listing import found_runs
 from json_forms import holds
@@ -52,7 +53,7 @@ async def test_run_record_matches_schema(tmp_path: Path, text: str) -> None:
     with Journal.open_to_read(place) as journal:
         ((info, shown),) = found_runs(journal, None, 10)
         assert info.run_id == result.run_id
-        holds(run_row(journal, info, shown), schema_of(RunRow))
+        holds(run_row(journal, info, shown, UnderWay(journal)), schema_of(RunRow))
         holds(run_details_json(run_details(journal, info)), schema_of(RunDetailsResult))
         outcome = recorded_outcome(journal, info.run_id)
         holds(outcome_json(outcome, place), schema_of(OutcomeResult))

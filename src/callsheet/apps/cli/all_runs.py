@@ -7,16 +7,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from callsheet.apps.cli.progress.call_news import progress_text
-from callsheet.apps.operations.live_calls import CallReport, shared_reports
 from callsheet.apps.operations.runs import RunRow, run_row
+from callsheet.apps.operations.under_way import UnderWay
 from callsheet.apps.operations.watching import OpenRun
 from callsheet.apps.rendering.values import format_seconds, preview
-from callsheet.machine.keys import step_of
-from callsheet.store.events import EventType
 from callsheet.store.listing import RunQuery, listed_runs
 from callsheet.store.runs import RunFilter
 
@@ -31,44 +27,12 @@ _PAUSE = 0.5
 _STYLES = {"running": "cyan", "waiting": "yellow", "in_doubt": "red", "interrupted": "red"}
 
 
-@dataclass(slots=True)
-class _Followed:
-    """The calls of a run up to an event."""
-
-    seq: int = 0
-    calls: int = 0
-    open: dict[str, float] = field(default_factory=dict[str, float])
-
-    def read(self, journal: Journal, run_id: str) -> None:
-        """Read on to the last event."""
-        for event in journal.events(run_id, self.seq, lenient=True):
-            self.seq = event.seq
-            if event.key is None:
-                continue
-            if event.type.opens:
-                self.calls += 1
-                self.open[event.key] = event.ts
-            elif event.type.answers or event.type is EventType.FIRED:
-                self.open.pop(event.key, None)
-
-    def text(self, now: float, reports: list[CallReport]) -> str:
-        """The steps whose calls are under way, with their number, the time of the oldest, and its report."""
-        steps = Counter(step_of(key) for key in self.open)
-        since = {step_of(key): ts for key, ts in reversed(self.open.items())}
-        told = {step_of(each.key): progress_text(each.progress) for each in reversed(reports)}
-        return ", ".join(
-            f"{step}{f' ×{count}' if count > 1 else ''} {format_seconds(max(0.0, now - since[step]))}"
-            + (f" ({told[step]})" if told.get(step) else "")
-            for step, count in steps.items()
-        )
-
-
 class OpenRuns:
     """The runs of a journal that have not ended, by status; each look reads only what is new."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._followed: dict[str, _Followed] = {}
+        self._under_way = UnderWay(journal)
         self.cut: tuple[str, ...] = ()
         """The statuses of which there are more runs than the newest that the last look gave."""
 
@@ -83,26 +47,18 @@ class OpenRuns:
         self.cut = tuple(status for status, runs in found.items() if len(runs) > _MOST)
         for runs in found.values():
             for info, shown in runs[:_MOST]:
-                row = run_row(self._journal, info, shown, has_doubts=False)
-                rows.append(self._row(row, max(0.0, now - info.created), now))
-        shown_ids = {row["run_id"] for row in rows}
-        self._followed = {run: each for run, each in self._followed.items() if run in shown_ids}
+                row = run_row(self._journal, info, shown, self._under_way, has_doubts=False)
+                rows.append(self._row(row, max(0.0, now - info.created)))
         return rows
 
-    def _row(self, row: RunRow, took: float, now: float) -> OpenRun:
-        run_id = row["run_id"]
-        followed = self._followed.setdefault(run_id, _Followed())
-        followed.read(self._journal, run_id)
-        under_way = row["waits_for"] or ""
-        if row["outcome"] == "running":
-            under_way = followed.text(now, shared_reports(self._journal.path, run_id))
+    def _row(self, row: RunRow, took: float) -> OpenRun:
         return {
-            "run_id": run_id,
+            "run_id": row["run_id"],
             "status": row["outcome"],
             "plan": row["plan"],
             "seconds": round(took, 3),
-            "calls": followed.calls,
-            "under_way": under_way,
+            "calls": self._under_way.look(row["run_id"], row["plan_hash"]).calls,
+            "under_way": row.get("under_way") or row["waits_for"] or "",
         }
 
 

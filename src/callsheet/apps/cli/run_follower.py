@@ -14,10 +14,11 @@ import click
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import can_redraw, ignoring_broken_pipe, is_terminal, print_text, to_stderr
-from callsheet.apps.operations.live_calls import CallReport, shared_reports
+from callsheet.apps.operations.live_calls import BETWEEN_LINES, CallReport, shared_reports
 from callsheet.apps.operations.runs import INTERRUPTED, shown_outcome, shown_status
+from callsheet.apps.operations.under_way import UnderWay
 from callsheet.apps.operations.watching import event_row
-from callsheet.apps.rendering.runs import event_line
+from callsheet.apps.rendering.runs import event_line, now_line
 from callsheet.machine import Outcome
 from callsheet.store.events import Event
 from callsheet.store.journal import Journal
@@ -25,6 +26,7 @@ from callsheet.store.journal_paths import is_owned, place_of
 
 if TYPE_CHECKING:
     from callsheet.apps.cli.progress.progress import LinePlayback, LivePlayback
+    from callsheet.store.runs import RunInfo
     from callsheet.trace.replay import Moment
 
 
@@ -104,7 +106,8 @@ def tail(run: str, follows: bool, start: int, journal: Path | None, is_strict: b
     """Print the events of RUN.
 
     RUN is a run id, a unique prefix of one, or `last`. With --follow, new events are printed as they are
-    recorded, also by another process, until the run ends or waits. The exit status is then that of the run: 0
+    recorded, also by another process, until the run ends or waits; between them what the run
+    does at that moment, except with --json. The exit status is then that of the run: 0
     done, 3 refused, 4 waiting or in doubt, 1 failed, cancelled or interrupted.
 
     \b
@@ -113,9 +116,10 @@ def tail(run: str, follows: bool, start: int, journal: Path | None, is_strict: b
     """
 
     with journals.open_to_read(journal) as opened:
-        run_id = opened.find_run(run).run_id
+        info = opened.find_run(run)
+        run_id = info.run_id
         with ignoring_broken_pipe():
-            following = RunFollower(opened, run_id)
+            following = RunFollower(opened, run_id, None if as_json else _Told(opened, info).hear)
             events = (
                 following.events(start - 1) if follows else opened.events(run_id, start - 1, lenient=True)
             )
@@ -186,6 +190,25 @@ def _watch_all(run: str, journal: Path | None, *, as_json: bool) -> int:
         if runs.cut:
             to_stderr(left_out(runs.cut))
     return Exit.OK
+
+
+class _Told:
+    """Prints between events what a run does, when anything has changed, and not too often."""
+
+    def __init__(self, journal: Journal, info: RunInfo) -> None:
+        self._under_way = UnderWay(journal)
+        self._info = info
+        self._printed = time.monotonic()
+        self._before: object = None
+
+    def hear(self, reports: list[CallReport]) -> None:
+        """Print it if it is time."""
+        if time.monotonic() < self._printed + BETWEEN_LINES:
+            return
+        doing = self._under_way.look(self._info.run_id, self._info.plan_hash)
+        if doing.text and (doing.calls, doing.ended, reports) != self._before:
+            print_text(now_line(doing.text))
+            self._printed, self._before = time.monotonic(), (doing.calls, doing.ended, reports)
 
 
 class _Watcher:

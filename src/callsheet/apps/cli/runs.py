@@ -100,7 +100,9 @@ conditions = options.grouped(
         metavar="NAME[=TEXT]",
         help="Only runs with this tag; repeatable.",
     ),
-    since=_time("--since", "Started at this time or later: 2026-01-31T15:00 (UTC), or an age as 2d."),
+    since=_time(
+        "--since", "Started at this time or later: 2026-01-31T15:00 (UTC), an age as 2d, or yesterday."
+    ),
     until=_time("--until", "Started before this time."),
     ended_since=_time("--ended-since", "Ended at this time or later."),
     ended_until=_time("--ended-until", "Ended before this time."),
@@ -180,6 +182,7 @@ def runs(wanted: RunFilter, listing: Listing, journal: Path | None, as_json: boo
         else:
             _print([], wanted, "", as_json=as_json)
         return
+    from callsheet.apps.operations.under_way import UnderWay  # noqa: PLC0415 - as above
     from callsheet.store.listing import RunQuery, listed_runs, run_counts  # noqa: PLC0415 - as above
 
     with journals.open_to_read(journal) as opened, ignoring_broken_pipe():
@@ -194,7 +197,8 @@ def runs(wanted: RunFilter, listing: Listing, journal: Path | None, as_json: boo
             before=None if listing.after is None else opened.find_run(listing.after),
         )
         found = listed_runs(opened, query)
-        rows = [run_row(opened, info, shown) for info, shown in found[: listing.limit]]
+        under_way = UnderWay(opened)
+        rows = [run_row(opened, info, shown, under_way) for info, shown in found[: listing.limit]]
         _print(rows, wanted, journals.journal_hint(journal), as_json=as_json)
         if len(found) > listing.limit and not as_json:
             to_stderr(f"there are more: add --after {rows[-1]['run_id']}, or --limit N")
@@ -237,6 +241,8 @@ def _print_row(row: RunRow, hint: str) -> None:
         more.append(f"failed at {row['failed_step']}")
     if row["waits_for"] is not None and row["outcome"] in ("waiting", "in_doubt"):
         more.append(f"waits for {row['waits_for']}")
+    if row.get("under_way"):
+        more.append(row["under_way"])
     if row["tokens"]:
         more.append(f"{row['tokens']:,} tokens")
     if row["cost"]:

@@ -47,6 +47,7 @@ from callsheet.apps.hosting.service import (
 from callsheet.apps.hosting.shared import SharedTools
 from callsheet.apps.masking import Masker
 from callsheet.apps.operations.runs import shown_status
+from callsheet.apps.operations.under_way import UnderWay
 from callsheet.apps.rendering.values import format_bytes
 from callsheet.apps.settings import RetentionSettings
 from callsheet.apps.setup import Setup
@@ -113,6 +114,7 @@ class Host:
         self.tools = SharedTools(setup, more_tools)
         self.masker = Masker(setup.settings.secrets.shapes)
         self.program_questions = ProgramQuestions()
+        self.under_way = UnderWay(journal)
         bounds = limits or setup.settings.limits
         self.config = HostConfig(self.tools, bounds, policy, say, self.beside, journal.path, name)
         self._readings = SharedReadings(journal, self.beside, self.state)

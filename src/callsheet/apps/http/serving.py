@@ -39,6 +39,7 @@ from callsheet.apps.hosting import Host
 from callsheet.apps.hosting.host import keep_on
 from callsheet.apps.hosting.run_queue import MAX_ATTEMPTS, Capacity, LeftRuns
 from callsheet.apps.http.clients import Keys, Network, Rate, Rates, new_token
+from callsheet.apps.http.docs import docs
 from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint, check_right
 from callsheet.apps.http.guard import PERSON, SECURITY, Guard
 from callsheet.apps.http.herald import Herald
@@ -68,7 +69,9 @@ def make_app(state: State) -> ASGIApp:
     for endpoint in ENDPOINTS:
         by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint
     routes = [_route(path, endpoints, state) for path, endpoints in by_path.items()]
-    routes += [Route(path, _web(handler, state), methods=["GET"]) for path, handler in WEB.items()]
+    routes += [
+        Route(path, _web(handler, state), methods=["GET"]) for path, handler in {**WEB, "/docs": docs}.items()
+    ]
     app = Starlette(
         routes=routes,
         exception_handlers={HTTPException: _http_problem, Exception: _bug},
@@ -454,11 +457,22 @@ _TOO_LARGE = 431
 """The status that h11 suggests for headers that are too large."""
 
 
+_LINGER = 2.0
+"""For how many seconds what else a refused client sends is read: to close before would lose the response."""
+
+
 class ApiProtocol(HeadTimeoutProtocol):
     """An HTTP connection of the API."""
 
+    _is_refused = False
+
+    def data_received(self, data: bytes) -> None:
+        """Process received data; that of a client that was refused is discarded."""
+        if not self._is_refused:
+            super().data_received(data)
+
     def send_400_response(self, msg: str) -> None:
-        """Respond to a malformed request, and close the connection."""
+        """Respond to a malformed request, and close the connection when the client has done so."""
         response = problem_response(*_problem_for(sys.exception()), {"connection": "close", **SECURITY})
         events = (
             h11.Response(status_code=response.status_code, headers=response.raw_headers),
@@ -466,7 +480,10 @@ class ApiProtocol(HeadTimeoutProtocol):
             h11.EndOfMessage(),
         )
         self.transport.write(b"".join(self.conn.send(event) or b"" for event in events))
-        self.transport.close()
+        self._is_refused = True
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self.loop.call_later(_LINGER, self.transport.close)
 
 
 def _problem_for(error: BaseException | None) -> tuple[int, dict[str, Any]]:

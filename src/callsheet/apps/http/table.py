@@ -27,6 +27,7 @@ from callsheet.apps.http.endpoint import (
     json_response,
     reference,
 )
+from callsheet.apps.http.examples import EXAMPLES, IN_PATHS
 from callsheet.apps.http.problems import MEDIA_TYPE
 from callsheet.apps.operations.schema import ProblemRow, Schema, named_types, object_schema
 from callsheet.apps.operations.tools import ToolList
@@ -127,14 +128,14 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
         schema = reference(endpoint.body)
         operation["requestBody"] = {
             "required": endpoint.needs_body,
-            "content": {JSON_TYPE: {"schema": schema}},
+            "content": {JSON_TYPE: {"schema": schema, "example": EXAMPLES[endpoint.path]}},
         }
     return operation
 
 
 def _path_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
     return [
-        {"name": name, "in": "path", "required": True, "schema": _PATHS[name]}
+        {"name": name, "in": "path", "required": True, "schema": _PATHS[name], "example": IN_PATHS[name]}
         for name in PARAMETER.findall(endpoint.path)
     ]
 

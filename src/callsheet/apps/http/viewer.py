@@ -26,7 +26,7 @@ from callsheet.apps.http.endpoint import (
 from callsheet.apps.http.problems import Problem, json_bytes, problem_of
 from callsheet.apps.http.state import State
 from callsheet.apps.table.arguments import RunId
-from callsheet.apps.web.bundled import assets
+from callsheet.apps.web.bundled import Asset, assets
 from callsheet.runtime.reporting import MADE_BY, report_document
 from callsheet.views.report.build import Showing
 from callsheet.views.report.values import Numbers, whole_text
@@ -172,6 +172,11 @@ def _file(name: str, request: Request) -> Response:
     found = assets().get(name)
     if found is None:
         return problem_of(Problem("API009", f"there is no file {name[:80]!a}"))
+    return file_response(found, request)
+
+
+def file_response(found: Asset, request: Request) -> Response:
+    """A file for a browser, which may have it already."""
     headers = {"content-security-policy": POLICY, "cache-control": "no-cache", "etag": found.tag}
     if request.headers.get("if-none-match") == found.tag:
         return Response(None, 304, headers)

@@ -17,7 +17,7 @@ from time import monotonic
 from typing import NamedTuple
 
 from callsheet.apps.operations.watching import CallProgressRow
-from callsheet.apps.rendering.values import finite
+from callsheet.apps.rendering.values import finite, preview
 from callsheet.ports.calls import CallListener, CallProgress
 from callsheet.store.journal_paths import progress_of
 
@@ -26,6 +26,10 @@ _MOST_LINES = 10
 _BETWEEN_WRITES = 0.5
 _MOST_TEXT = 2_000
 """The characters of a message that other processes see."""
+BETWEEN_LINES = 2.0
+"""Seconds between two lines about the progress of one call, where it is told in lines."""
+_PERCENT = (1.0, 100.0)
+"""Totals of tools that report a fraction."""
 
 
 class CallReport(NamedTuple):
@@ -136,6 +140,24 @@ def progress_row(call: CallReport) -> CallProgressRow:
         "waits": waits,
         "lines": list(call.lines),
     }
+
+
+def progress_text(progress: CallProgress) -> str:
+    """Progress in words.
+
+    >>> [progress_text(CallProgress(*said)) for said in ((3, 10, "pages"), (0.4, 1), (7,))]
+    ['3 of 10, pages', '40%', '7']
+    """
+    done, total, message, waits = progress
+    if waits:
+        return preview(message, 100)
+    if done is None:
+        count = ""
+    elif total in _PERCENT and 0 <= done <= total:
+        count = f"{done / total:.0%}"
+    else:
+        count = f"{done:g}" if total is None else f"{done:g} of {total:g}"
+    return ", ".join(filter(None, (count, preview(message, 100) if message else "")))
 
 
 @contextmanager

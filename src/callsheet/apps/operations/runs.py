@@ -16,6 +16,7 @@ from callsheet.apps.rendering.values import iso, preview
 
 if TYPE_CHECKING:
     from callsheet.api.explaining import RunMoment
+    from callsheet.apps.operations.under_way import UnderWay
     from callsheet.runtime.answers import PendingAsk
     from callsheet.runtime.doubt import DoubtfulCall, RunOutcome
     from callsheet.runtime.program_question import FurtherCall, ProgramQuestion
@@ -154,6 +155,9 @@ class RunRow(TypedDict):
     parent: Annotated[str | None, "the run that it branched off from"]
     forked_at: Annotated[Count | None, "the last event shared with the parent"]
     in_doubt: NotRequired[list[DoubtRow]]
+    under_way: NotRequired[
+        Annotated[str, "of a run that goes on: the steps whose calls are open, and how far their loops are"]
+    ]
 
 
 RunDetailsResult = TypedDict(
@@ -337,10 +341,12 @@ def doubts_json(run_id: str, status: str, calls: Sequence[DoubtfulCall]) -> Call
 # ---------------------------------------------------------------- lists
 
 
-def run_row(journal: Journal, info: RunInfo, shown: str, *, has_doubts: bool = True) -> RunRow:
+def run_row(
+    journal: Journal, info: RunInfo, shown: str, under_way: UnderWay, *, has_doubts: bool = True
+) -> RunRow:
     """A run as a row of a list; `shown` is its status as shown to people.
 
-    The calls in doubt cost a replay of the run.
+    The calls in doubt cost a replay of the run, what is under way its events since the last look.
     """
     from callsheet.store.run_index import tags_in  # noqa: PLC0415 - brings sqlite3
 
@@ -365,6 +371,8 @@ def run_row(journal: Journal, info: RunInfo, shown: str, *, has_doubts: bool = T
     }
     if has_doubts:
         row["in_doubt"] = [doubt_json(call) for call in _doubts(journal, info, shown)]
+    if shown == "running":
+        row["under_way"] = under_way.look(info.run_id, info.plan_hash).text
     return row
 
 

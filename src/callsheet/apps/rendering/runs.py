@@ -35,6 +35,11 @@ def event_line(event: Event) -> str:
     return f"{event.seq:>6}  {iso(event.ts)}  {event.type:<8} {event.key or '':<12} {body}".rstrip()
 
 
+def now_line(doing: str) -> str:
+    """What a run does at this moment, as a line between those of events."""
+    return f"{'':>6}  {iso(time.time())}  {'now':<8} {doing}"
+
+
 def count_events(count: int) -> str:
     """The number of events with the noun.
 

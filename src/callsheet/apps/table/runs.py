@@ -79,7 +79,8 @@ class FilterArguments(Arguments):
         None, description="A tag, as name or name=value; several, separated by commas, all have to be there."
     )
     since: Annotated[Words | None, HTTP_ONLY] = Field(
-        None, description="The earliest start: a time (ISO 8601), or an age such as 30m, 12h or 2d."
+        None,
+        description="The earliest start: a time (ISO 8601), an age such as 12h or 2d, `today`, `yesterday`.",
     )
     until: Annotated[Words | None, HTTP_ONLY] = Field(None, description="The latest start, exclusive.")
     ended_since: Annotated[Words | None, HTTP_ONLY] = Field(None, description="The earliest end.")
@@ -149,7 +150,9 @@ def _rows(context: Context, args: ListArguments, wanted: RunFilter) -> list[RunR
         before=None if args.before is None else host.info(args.before),
     )
     found = listed_runs(host.journal, query, host.status)
-    return [run_row(host.journal, info, status, has_doubts=has_doubts) for info, status in found]
+    return [
+        run_row(host.journal, info, status, host.under_way, has_doubts=has_doubts) for info, status in found
+    ]
 
 
 def _list_reply(context: Context, args: ListArguments, listed: RunList) -> Reply:

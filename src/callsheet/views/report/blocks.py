@@ -30,7 +30,7 @@ from callsheet.views.columns import printable
 from callsheet.views.lanes import NO_GROUP, nested_layout
 from callsheet.views.report.document import PlanPart, StepRow
 from callsheet.views.report.values import Values
-from callsheet.views.tree import describe_statement
+from callsheet.views.tree import describe_statement, statements_apart
 
 _ANY = -1
 _MOST_TEXT = 200_000
@@ -127,7 +127,9 @@ def _layout(tree: Tree, sites: Sequence[Site]) -> dict[str, Any]:
     for one in tree.plans:
         _measure(one.body, 1, depth)
     _measure(tree.body, 0, depth)
-    return nested_layout([depth.get(site.statement.id, 0) for site in sites])
+    apart = statements_apart(tree)
+    rows = [row for row, site in enumerate(sites) if site.statement.id in apart]
+    return nested_layout([depth.get(site.statement.id, 0) for site in sites], rows)
 
 
 def _measure(block: Block, depth: int, found: dict[str, int]) -> None:

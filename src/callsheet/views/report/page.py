@@ -1,4 +1,4 @@
-"""Generates the HTML page of a report: self-contained, or with data from a server.
+"""Generates the HTML page of a report, which is self-contained.
 
 In: a document as JSON data, the viewer's script and style. Out: HTML. A content security policy allows only
 this script and this style, by their hashes; the data is never parsed as HTML.
@@ -29,7 +29,7 @@ _PAGE = """<!doctype html>
 <style>{style}</style>
 </head>
 <body>
-<div id="callsheet"{places}><noscript>This page needs JavaScript; the script is in this file.</noscript></div>
+<div id="callsheet"><noscript>This page needs JavaScript; the script is in this file.</noscript></div>
 {data}
 <script>{script}</script>
 </body>
@@ -39,40 +39,18 @@ _PAGE = """<!doctype html>
 
 def page_of(document: dict[str, Any], title: str, script: str, style: str) -> str:
     """Returns a self-contained page with a document."""
-    data = f'<script type="application/json" id="callsheet-data">{embedded(document)}</script>'
-    return _page(title, script, style, "", data, "")
-
-
-def served_page(title: str, script: str, style: str, documents: str, events: str = "") -> str:
-    """Returns a page that loads its document from the URL `documents`.
-
-    It loads the document again when a server-sent event at the URL `events` reports that the journal has
-    grown.
-    """
-    places = f' data-documents="{_attribute(documents)}" data-events="{_attribute(events)}"'
-    return _page(title, script, style, places, "", "'self'")
-
-
-def _page(title: str, script: str, style: str, places: str, data: str, connect: str) -> str:
     rules = (
         "default-src 'none'",
         f"script-src {_hash(script)}",
         f"style-src {_hash(style)}",
         "img-src data:",
-        *((f"connect-src {connect}",) if connect else ()),
         "base-uri 'none'",
         "form-action 'none'",
         "require-trusted-types-for 'script'",
         "trusted-types 'none'",
     )
-    return _PAGE.format(
-        policy="; ".join(rules),
-        title=escape(title),
-        style=style,
-        places=places,
-        data=data,
-        script=script,
-    )
+    data = f'<script type="application/json" id="callsheet-data">{embedded(document)}</script>'
+    return _PAGE.format(policy="; ".join(rules), title=escape(title), style=style, data=data, script=script)
 
 
 def embedded(data: object) -> str:
@@ -97,10 +75,6 @@ def escape(text: str) -> str:
     """
     safe = text.encode("utf-8", "replace").decode()
     return safe.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def _attribute(text: str) -> str:
-    return escape(text).replace('"', "&quot;")
 
 
 def _hash(text: str) -> str:

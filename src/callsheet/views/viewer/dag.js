@@ -1,6 +1,8 @@
 // The plan as a graph. The layout is part of the data: steps in rows, long arrows on lanes beside them.
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { STATUS, band, html } from "./ui.js";
+import { Fold, useFolds } from "./folding.js";
+import { ZoomButtons, useZoom } from "./zoom.js";
 import { model, pickStep, pickVisit, seq, step } from "./state.js";
 
 export const NODE_WIDTH = 208;
@@ -32,32 +34,36 @@ export function Dag() {
     return () => watcher.disconnect();
   }, []);
   const chosen = step.value;
+  const folds = useFolds(data.plans.map((plan) => plan.layout));
   let top = 0;
-  const tops = data.plans.map((plan, number) => {
+  const tops = folds.layouts.map((layout, number) => {
     const at = top + (number ? 40 : 0);
-    top = at + MARGIN * 2 + plan.layout.rows * (NODE_HEIGHT + ROW_GAP);
+    top = at + MARGIN * 2 + layout.rows * (NODE_HEIGHT + ROW_GAP);
     return at;
   });
-  const width = Math.max(...data.plans.map((plan) => layoutWidth(plan.layout)));
-  const scale = Math.max(MIN_SCALE, Math.min(1, (view[2] - 12) / width));
+  const width = Math.max(...folds.layouts.map(layoutWidth));
+  const zoom = useZoom(box, Math.max(MIN_SCALE, Math.min(1, (view[2] - 12) / width)), width, top);
+  const { scale } = zoom;
   useLayoutEffect(() => {
     if (!chosen || !box.current) return;
-    const place = data.plans[chosen.plan].layout.places[chosen.step];
+    const place = folds.layouts[chosen.plan].places[chosen.step];
+    if (!place) return folds.show(chosen.plan, chosen.step);
     let y = tops[chosen.plan] + MARGIN + place[0] * (NODE_HEIGHT + ROW_GAP);
     const el = box.current;
     y *= scale;
     if (y < el.scrollTop || y + NODE_HEIGHT + 30 > el.scrollTop + el.clientHeight)
       el.scrollTop = Math.max(0, y - el.clientHeight / 2 + NODE_HEIGHT);
   }, [chosen && chosen.plan, chosen && chosen.step, data]);
-  return html`<div class="dag" ref=${box} onScroll=${read} tabindex="0" role="group" aria-label="The plan as a graph">
+  return html`<div class="graph-frame"><${ZoomButtons} zoom=${zoom} />
+    <div class="dag" ref=${box} onScroll=${read} tabindex="0" role="group" aria-label="The plan as a graph" ...${zoom.on}>
     <svg width=${width * scale} height=${(top + 10) * scale} viewBox=${`0 0 ${width} ${top + 10}`} role="group"
         aria-label="Steps and dependencies">
       ${data.plans.map(
-        (plan, number) => html`<${Graph} key=${number} plan=${number} top=${tops[number]}
+        (_, number) => html`<${Graph} key=${number} plan=${number} top=${tops[number]} folds=${folds}
         from=${view[0] / scale - tops[number] - 300} to=${(view[0] + view[1]) / scale - tops[number] + 300} />`,
       )}
     </svg>
-  </div>`;
+  </div></div>`;
 }
 
 const leftEdge = (layout) => MARGIN + layout.left * LANE_WIDTH;
@@ -69,10 +75,10 @@ export const layoutWidth = (layout) =>
   (layout.right ? 8 + layout.right * LANE_WIDTH : 0) +
   MARGIN;
 
-// The position of each step; rows with fewer steps are centred.
+// The position of each step that has a place; rows with fewer steps are centred.
 export function positions(layout) {
   const counts = new Array(layout.rows).fill(0);
-  for (const [row, column] of layout.places) counts[row] = Math.max(counts[row], column + 1);
+  for (const [row, column] of layout.places.filter(Boolean)) counts[row] = Math.max(counts[row], column + 1);
   return {
     x: (n) => {
       const [row, column] = layout.places[n];
@@ -83,13 +89,13 @@ export function positions(layout) {
   };
 }
 
-function Graph({ plan: number, top, from, to }) {
+function Graph({ plan: number, top, from, to, folds }) {
   const data = model.value;
   const plan = data.plans[number];
-  const { layout } = plan;
+  const layout = folds.layouts[number];
   const chosen = step.value && step.value.plan === number ? step.value.step : -1;
   const { x, y } = useMemo(() => positions(layout), [layout]);
-  const seen = (n) => y(n) + NODE_HEIGHT >= from && y(n) <= to;
+  const seen = (n) => layout.places[n] && y(n) + NODE_HEIGHT >= from && y(n) <= to;
   const states = plan.steps.map((_, n) => data.stepState(number, n, seq.value));
   const arrows = [];
   const marks = [];
@@ -123,6 +129,9 @@ function Graph({ plan: number, top, from, to }) {
     ${arrows.map((arrow) => arrow.html)}
     ${plan.steps.map((row, n) => (seen(n) ? html`<${Node} key=${n} row=${row} plan=${number} n=${n} x=${x(n)}
         y=${y(n)} state=${states[n]} isChosen=${n === chosen} />` : ""))}
+    ${plan.steps.map((row, n) => seen(n) && folds.inside(number, n) ? html`<${Fold} key=${n} x=${x(n) + NODE_WIDTH + 6}
+        y=${y(n) + NODE_HEIGHT / 2} count=${folds.inside(number, n)} name=${row.id} isFolded=${folds.isClosed(number, n)}
+        onFold=${() => folds.fold(number, n)} />` : "")}
     ${marks}
   </g>`;
 }

@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { VirtualList, counted, duration, html } from "./ui.js";
 import { ValueBox } from "./value.js";
+import { into } from "./actions.js";
 import { actions, model, pickVisit } from "./state.js";
 
 const NOISES = [0, 0.1, 0.2, 0.5];
@@ -89,19 +90,24 @@ function Times({ diff }) {
 function Other() {
   const { diff } = model.value.doc;
   const [runs, setRuns] = useState([]);
+  const [picked, setPicked] = useState(null); // compared on request: with keys each run on the way would be picked
   useEffect(() => {
     actions.value.others().then(setRuns, () => setRuns([]));
   }, []);
   const chosen = diff ? diff.other.id : "";
   const others = runs.filter((run) => run.run_id !== model.value.run.id);
-  return html`<label>Compare with${" "}
-    <select value=${chosen} onChange=${(event) => actions.value.compare(event.currentTarget.value)}>
+  const send = (event) => {
+    event.preventDefault();
+    actions.value.compare(picked);
+  };
+  return html`<form class="joined" onSubmit=${send}><label>Compare with${" "}
+    <select value=${picked === null ? chosen : picked} onChange=${into(setPicked)}>
       <option value="">no other run</option>
       ${diff && !others.some((run) => run.run_id === chosen) ? html`<option value=${chosen}>${chosen}</option>` : ""}
       ${others.map(
         ({ run_id: id, plan, status }) => html`<option key=${id} value=${id}>${id} · ${plan} · ${status}</option>`,
       )}
-    </select></label>`;
+    </select></label> <button class="plain" disabled=${picked === null || picked === chosen}>Compare</button></form>`;
 }
 
 function Side({ side, other }) {

@@ -252,10 +252,13 @@ const KEYS = [
   ["g G", "first, last event"],
   ["space", "playback"],
   ["1 2 3 4", "graph, waterfall, log, plan"],
+  ["+ - 0", "in the graph: larger, smaller, all of it"],
+  ["← → ↑ ↓ Enter", "on the bar between two panels: move it, fold a panel away"],
   ["f w c i", "facts, lineage, confidence, findings"],
   ["d", "differences from the other run"],
   ["/", "search"],
   ["n N", "next, previous hit"],
+  ["y", "copy a link to this view"],
   ["t", "light, dark, auto"],
   ["?", "this help"],
 ];

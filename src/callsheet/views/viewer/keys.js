@@ -1,5 +1,6 @@
 // Keyboard shortcuts: single keys, except while text is entered.
-import { goTo, isHelpOpen, lower, model, nextStep, nextTheme, play, seq, tab, TABS } from "./state.js";
+import { goTo, isHelpOpen, link, lower, model, nextStep, nextTheme, play, seq, tab, TABS } from "./state.js";
+import { copy } from "./ui.js";
 import { nextHit } from "./search.js";
 
 const MOVES = {
@@ -19,6 +20,7 @@ const MOVES = {
   d: () => (lower.value = "diff"),
   n: () => nextHit(1),
   N: () => nextHit(-1),
+  y: () => copy(location.href.split("#")[0] + link(), () => {}),
   t: nextTheme,
   "?": () => (isHelpOpen.value = true),
   "/": () => document.getElementById("search").focus(),

@@ -1,9 +1,9 @@
-// The entry point of a page with one run: a report, or a page that loads the run from a server.
+// The entry point of a page with one run, whose data is in the page.
 import { render } from "preact";
 import { html } from "./ui.js";
 import { Viewer, open } from "./viewer.js";
 import { listen } from "./keys.js";
-import { embedded, served } from "./sources.js";
+import { embedded } from "./sources.js";
 import { keepAddress, keepTheme } from "./state.js";
 
 // Shows a run in an element; `source` is a source of sources.js.
@@ -18,4 +18,4 @@ export function mount(element, source) {
 
 const place = document.getElementById("callsheet");
 const data = document.getElementById("callsheet-data");
-if (place) mount(place, data ? embedded(data) : served(place.dataset.documents, place.dataset.events));
+if (place && data) mount(place, embedded(data));

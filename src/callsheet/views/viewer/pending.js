@@ -124,7 +124,8 @@ function Answer({ ask, isApproval, isShown }) {
   const data = model.value;
   const [problem, isBusy, act] = useAction();
   const [text, setText] = useState("");
-  const answer = (body) => act(() => actions.value.approve({ key: ask.key, digest: ask.digest, ...body }));
+  const [note, setNote] = useState("");
+  const answer = (body) => act(() => actions.value.approve({ key: ask.key, digest: ask.digest, note: note.trim(), ...body }));
   const isFree = !isApproval && !ask.options.length;
   const send = (event) => {
     event.preventDefault();
@@ -141,6 +142,7 @@ function Answer({ ask, isApproval, isShown }) {
       <button class="plain strong" disabled=${isBusy}>Send</button>` : ""}
     <button type="button" class="plain" disabled=${isBusy}
       onClick=${() => answer({ deny: true })}>${isApproval ? "Deny" : "Decline to answer"}</button>
+    <label>Comment <input value=${note} placeholder="kept in the journal" onInput=${into(setNote)} /></label>
     <${ErrorMessage} text=${problem} />
   </form>`;
 }

@@ -1,6 +1,8 @@
 // The graph of a plan that has not run, drawn like that of a run.
-import { useMemo, useState } from "preact/hooks";
+import { useMemo, useRef } from "preact/hooks";
 import { html } from "./ui.js";
+import { Fold, useFolds } from "./folding.js";
+import { ZoomButtons, useZoom } from "./zoom.js";
 import {
   Groups,
   MARGIN,
@@ -15,96 +17,41 @@ import {
 
 const MAX_STEPS = 500;
 
-const FOLDED_FROM = 60; // a plan with more rows begins with its inner blocks folded
-
 export function Sketch({ plan, onPick }) {
-  const [folded, setFolded] = useState(null); // the rows whose blocks are folded; null before anything is
-  const first = useMemo(() => foldedAtFirst(plan), [plan]);
-  const closed = folded && folded.of === plan ? folded.rows : first;
-  const { layout, steps, inside } = useMemo(() => unfolded(plan, closed), [plan, closed]);
-  const fold = (row) => {
-    const rows = new Set(closed);
-    if (!rows.delete(row)) rows.add(row);
-    setFolded({ of: plan, rows });
-  };
+  const box = useRef(null);
+  const { steps } = plan;
+  const folds = useFolds([plan.layout]);
+  const [layout] = folds.layouts;
   const { x, y } = useMemo(() => positions(layout), [layout]);
   const width = layoutWidth(layout);
-  const shown = steps.slice(0, MAX_STEPS);
-  const rows = Math.max(0, ...layout.places.slice(0, MAX_STEPS).map(([row]) => row + 1));
+  const shown = steps.map((_, n) => n).filter((n) => layout.places[n]).slice(0, MAX_STEPS);
+  const last = shown.length ? shown[shown.length - 1] : -1;
+  const rows = Math.max(0, ...shown.map((n) => layout.places[n][0] + 1));
   const height = MARGIN * 2 + rows * (NODE_HEIGHT + ROW_GAP);
-  return html`<div class="dag sketch" tabindex="0" role="group" aria-label="The plan as a graph">
+  const zoom = useZoom(box, 1, width, height);
+  return html`<div class="graph-frame"><${ZoomButtons} zoom=${zoom} />
+    <div class="dag sketch" tabindex="0" role="group" aria-label="The plan as a graph" ref=${box} ...${zoom.on}>
     ${steps.length > MAX_STEPS ? html`
-      <p class="notice">These are the first ${MAX_STEPS} of ${steps.length} steps.</p>` : ""}
-    <svg width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`} role="group"
+      <p class="notice">These are the first ${shown.length} of ${steps.length} steps.</p>` : ""}
+    <svg width=${width * zoom.scale} height=${height * zoom.scale} viewBox=${`0 0 ${width} ${height}`} role="group"
         aria-label="Steps and dependencies">
       <defs>
         <marker id="tip-sketch" class="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7"
             orient="auto"><path d="M0 0.6 L8 4 L0 7.4 z" /></marker>
       </defs>
-      <${Groups} steps=${shown} x=${x} y=${y} />
+      <${Groups} steps=${steps.slice(0, last + 1)} x=${x} y=${y} />
       ${layout.arrows.map(([start, end, kind, lane], n) =>
-        start < MAX_STEPS && end < MAX_STEPS
+        start <= last && end <= last
           ? html`<path key=${n} class=${`arrow ${kind}`} d=${arrowPath(layout, x, y, start, end, kind, lane)}
               marker-end="url(#tip-sketch)" />`
           : "",
       )}
-      ${shown.map((row, n) => html`<${Node} key=${n} row=${row} x=${x(n)} y=${y(n)} onPick=${onPick} />`)}
-      ${shown.map((row, n) => inside && inside[n] ? html`<${Fold} key=${row.number} x=${x(n)} y=${y(n)} count=${inside[n]}
-        name=${row.id || row.tool} isFolded=${closed.has(row.number)} onFold=${() => fold(row.number)} />` : "")}
+      ${shown.map((n) => html`<${Node} key=${n} row=${steps[n]} x=${x(n)} y=${y(n)} onPick=${onPick} />`)}
+      ${shown.map((n) => folds.inside(0, n) ? html`<${Fold} key=${n} x=${x(n) + NODE_WIDTH + 6} y=${y(n) + NODE_HEIGHT / 2}
+        count=${folds.inside(0, n)} name=${steps[n].id || steps[n].tool} isFolded=${folds.isClosed(0, n)}
+        onFold=${() => folds.fold(0, n)} />` : "")}
     </svg>
-  </div>`;
-}
-
-// How many rows stand inside each row of a plan with blocks.
-function countsInside({ layout }) {
-  const open = []; // the rows around, each with its depth
-  const counts = layout.places.map(() => 0);
-  layout.places.forEach(([, depth], n) => {
-    while (open.length && layout.places[open[open.length - 1]][1] >= depth) open.pop();
-    for (const around of open) counts[around] += 1;
-    open.push(n);
-  });
-  return counts;
-}
-
-function foldedAtFirst(plan) {
-  if (!plan.layout.is_nested || plan.steps.length <= FOLDED_FROM) return new Set();
-  const counts = countsInside(plan);
-  return new Set(counts.flatMap((count, n) => (count && plan.layout.places[n][1] > 0 ? [n] : [])));
-}
-
-// A plan without the rows inside those that are folded; `inside` counts them.
-function unfolded(plan, closed) {
-  if (!plan.layout.is_nested) return plan;
-  const counts = countsInside(plan);
-  const kept = [];
-  for (let n = 0; n < plan.steps.length; n += 1) {
-    kept.push(n);
-    if (closed.has(n)) n += counts[n];
-  }
-  const depths = kept.map((n) => plan.layout.places[n][1]);
-  const arrows = depths.slice(1).flatMap((depth, n) => (depths[n] <= depth + 1 ? [[n, n + 1, "next", 0]] : []));
-  return {
-    steps: kept.map((n) => ({ ...plan.steps[n], number: n })),
-    layout: { ...plan.layout, rows: kept.length, places: depths.map((depth, row) => [row, depth]), arrows },
-    inside: kept.map((n) => counts[n]),
-  };
-}
-
-// The button that folds what stands inside a row.
-function Fold({ x, y, count, name, isFolded, onFold }) {
-  const press = (event) => {
-    if (event.type === "keydown" && event.key !== "Enter" && event.key !== " ") return;
-    event.preventDefault();
-    onFold();
-  };
-  const text = isFolded ? `▸ ${count}` : "▾";
-  return html`<g class="fold" transform=${`translate(${x + NODE_WIDTH + 6} ${y + NODE_HEIGHT / 2 - 12})`} role="button"
-      tabindex="0" aria-expanded=${String(!isFolded)} aria-label=${`${text} ${name}: ${count} inside`}
-      onClick=${press} onKeyDown=${press}>
-    <rect width=${isFolded ? 44 : 24} height="24" rx="6" />
-    <text x=${isFolded ? 22 : 12} y="17" text-anchor="middle">${text}</text>
-  </g>`;
+  </div></div>`;
 }
 
 function Node({ row, x, y, onPick }) {

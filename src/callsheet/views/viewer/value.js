@@ -8,27 +8,34 @@ import { actions, model } from "./state.js";
 const MAX_CHILDREN = 100;
 const MAX_TEXT = 2000;
 
-// With `onPick(path)`, names of parts are buttons; `path` is the selected part. With `whole` nothing is folded
-// or cut, as where a person decides about the value.
+// Names of parts are buttons that show the path of the part, to be copied; with `onPick(path)` they also select it,
+// and `path` is the selected part. With `whole` nothing is folded or cut, as where a person decides about the value.
 export function ValueBox({ value, label = "", onPick = null, path = null, open = 2, whole = false }) {
   const { text, size, cut, kind, parsed, load } = useValue(value);
   const [problem, isBusy, act] = useAction();
+  const [own, setOwn] = useState(null); // the part that was picked here, where that selects nothing else
+  const at = onPick ? path : own;
   if (kind) return html`<p class="left-out">${label ? `${label}: ` : ""}omitted (${kind}, ${bytes(size)})</p>`;
   const note = cut ? `, the first ${bytes(model.value.notes.most)} shown` : "";
   return html`<div class="value">
     <div class="value-head">
       <span class="quiet">${label}${size > 200 || cut ? ` ${bytes(size)}` : ""}${note}</span>
-      <span class="value-acts">${cut && load ? html`<button class="plain" disabled=${isBusy}
+      <span class="value-acts">${at && at.length ? html`<code>${pathText(at)}</code>
+        <${CopyButton} text=${pathText(at)} label="Copy path" />` : ""}${cut && load ? html`<button class="plain" disabled=${isBusy}
           onClick=${() => act(load)}>Show all ${bytes(size)}</button>` : ""}
         <${CopyValue} value=${value} /></span></div>
     ${parsed === undefined ? html`<pre>${plain(text)}${cut ? "…" : ""}</pre>` : html`<div class="tree">
-      <${Node} key=${cut} value=${parsed} path=${[]} onPick=${onPick} chosen=${path}
+      <${Node} key=${cut} value=${parsed} path=${[]} onPick=${onPick || setOwn} chosen=${at}
         open=${whole ? Infinity : open} whole=${whole} /></div>`}
     ${cut && !load ? html`<p class="quiet">The rest is not in this report. Full value:
       ${" "}<code>callsheet show ${model.value.run.id} --events</code></p>` : ""}
     <${ErrorMessage} text=${problem} />
   </div>`;
 }
+
+// The JSONPath (RFC 9535) of a part of a value.
+export const pathText = (path) =>
+  `$${path.map((part) => (typeof part === "number" ? `[${part}]` : /^[A-Za-z_]\w*$/.test(part) ? `.${part}` : `[${JSON.stringify(part)}]`)).join("")}`;
 
 const wholes = new Map(); // the JSON texts of long values, by digest, as far as they were loaded
 const MAX_WHOLES = 20;
@@ -85,10 +92,8 @@ function Node({ value, name, path, onPick, chosen, open, whole }) {
   const key =
     name === undefined
       ? ""
-      : onPick
-        ? html`<button class="key ${isChosen ? "chosen" : ""}" aria-pressed=${isChosen}
-            onClick=${() => onPick(path)}>${plain(String(name))}</button>`
-        : html`<span class="key">${plain(String(name))}</span>`;
+      : html`<button class="key ${isChosen ? "chosen" : ""}" aria-pressed=${Boolean(isChosen)}
+          onClick=${() => onPick(path)}>${plain(String(name))}</button>`;
   if (!isInside) return html`<div class="leaf">${key}<${Leaf} value=${value} whole=${whole} /></div>`;
   const entries = Array.isArray(value) ? value.map((each, n) => [n, each]) : Object.entries(value);
   if (!entries.length)

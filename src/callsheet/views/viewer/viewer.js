@@ -19,6 +19,7 @@ import { Diff } from "./diff.js";
 import { Pending } from "./pending.js";
 import { UnderWay } from "./underway.js";
 import { Search } from "./search.js";
+import { Splitter, usePanels } from "./panels.js";
 import { FORMAT } from "./model.js";
 import { failure, reset, isLive, lower, model, show, tab } from "./state.js";
 
@@ -36,6 +37,7 @@ const BELOW = {
 };
 
 export function Viewer() {
+  const panels = usePanels();
   if (failure.value && !model.value)
     return html`<main class="nothing"><h1>No data</h1><p>${failure.value}</p></main>`;
   if (!model.value) return html`<main class="nothing"><p>Reading the journal…</p></main>`;
@@ -54,7 +56,7 @@ export function Viewer() {
     ["diff", "Diff"],
     ...(waits ? [["waits", html`Pending <small>${waits}</small>`]] : []),
   ];
-  return html`<div class="app">
+  return html`<div class=${`app ${panels.names}`} style=${panels.style}>
     <${Header} />
     <${Scrubber} />
     <div class="notices">
@@ -67,6 +69,7 @@ export function Viewer() {
     </div>
     <main class="middle">
       <${Steps} />
+      <${Splitter} of="steps" label="the list of steps" side="left" panels=${panels} />
       <section class="center panel" aria-label="The run">
         <${Tabs} id="main" label="The run" current=${tab.value} onPick=${(name) => (tab.value = name)} tabs=${[
           ["dag", "Graph"],
@@ -76,7 +79,9 @@ export function Viewer() {
         ]} />
         <div class="tab-body" id="main-panel" role="tabpanel" aria-labelledby="main-tab-${tab.value}"><${Main} /></div>
       </section>
+      <${Splitter} of="pane" label="the step" side="right" panels=${panels} />
       <${Pane} />
+      <${Splitter} of="below" label="the details" side="below" panels=${panels} />
     </main>
     <section class="below panel" aria-label="Details">
       <div class="tab-line"><${Tabs} id="below" label="Details" current=${lower.value}

@@ -12,7 +12,8 @@ from enum import StrEnum
 from time import monotonic
 from typing import NamedTuple
 
-from callsheet.apps.cli.progress.loops import LoopCount, place_of
+from callsheet.apps.operations.live_calls import BETWEEN_LINES, progress_text
+from callsheet.apps.rendering.loops import LoopCount, place_of
 from callsheet.apps.rendering.values import finite, format_seconds, preview
 from callsheet.ir import Plan
 from callsheet.machine.keys import is_of_tree, parse_key, visit_of
@@ -21,10 +22,6 @@ from callsheet.ports.calls import CallProgress
 
 SLOW = 1.0
 """Seconds from which an item of a FOREACH is mentioned on a line of its own."""
-BETWEEN_LINES = 2.0
-"""Seconds between two lines about the progress of one call, and before the first one."""
-_PERCENT = (1.0, 100.0)
-"""Totals of tools that report a fraction."""
 
 
 class NewsKind(StrEnum):
@@ -57,24 +54,6 @@ class CallNews(NamedTuple):
     def text(self) -> str:
         """What the tool says about its progress; one line."""
         return "" if self.progress is None else progress_text(self.progress)
-
-
-def progress_text(progress: CallProgress) -> str:
-    """Progress in words.
-
-    >>> [progress_text(CallProgress(*said)) for said in ((3, 10, "pages"), (0.4, 1), (7,))]
-    ['3 of 10, pages', '40%', '7']
-    """
-    done, total, message, waits = progress
-    if waits:
-        return preview(message, 100)
-    if done is None:
-        count = ""
-    elif total in _PERCENT and 0 <= done <= total:
-        count = f"{done / total:.0%}"
-    else:
-        count = f"{done:g}" if total is None else f"{done:g} of {total:g}"
-    return ", ".join(filter(None, (count, preview(message, 100) if message else "")))
 
 
 class CallTracker:

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from callsheet.apps.cli.progress.call_news import CallNews, OpenCalls
 from callsheet.apps.cli.progress.lines import message_of
-from callsheet.apps.cli.progress.loops import Loops, place_of, statement_of
+from callsheet.apps.rendering.loops import Loops, place_of, statement_of
 from callsheet.apps.rendering.values import format_seconds
 from callsheet.ir import Plan
 from callsheet.machine.notes import Note, NoteKind, StepState

@@ -49,7 +49,7 @@ function App() {
   if (isSignedIn.value === null) return html`<main class="nothing"><p role="status">Loading …</p></main>`;
   if (!isSignedIn.value) return html`<${SignIn} />`;
   return html`<div class="page is-${page}">
-    <${Bar} page=${page} onHelp=${() => setHelping(true)} />
+    <${Bar} page=${page} id=${id} onHelp=${() => setHelping(true)} />
     ${page === "run" ? html`<${Run} key=${`${id} ${other}`} id=${id} other=${other} />` : ""}
     ${page === "runs" ? html`<${Runs} />` : ""}
     ${page === "plans" ? html`<${Plans} />` : ""}
@@ -73,14 +73,15 @@ function titleOf(page, id) {
 
 const shortened = (text) => (text.length > 60 ? `${text.slice(0, 59)}…` : text);
 
-function Bar({ page, onHelp }) {
+function Bar({ page, id, onHelp }) {
+  const place = page === "tool" ? "tools" : page === "plan" && id ? "plans" : page;
   const themes = { auto: "◐ auto", light: "○ light", dark: "● dark" };
   return html`<header class="bar top">
     <a class="home" href="#runs">callsheet</a>
     <nav aria-label="Pages">
       ${PLACES.map(
         ([name, text]) => html`
-          <a key=${name} href=${`#${name}`} aria-current=${name === page || (name === "tools" && page === "tool") ? "page" : undefined}>${text}</a>`,
+          <a key=${name} href=${`#${name}`} aria-current=${name === place ? "page" : undefined}>${text}</a>`,
       )}
     </nav>
     <span class="acts">
@@ -126,6 +127,7 @@ function Help({ onClose }) {
         <dt>${key.split(" ").map((each) => html`<kbd>${each}</kbd> `)}</dt><dd>${text}</dd>
       </div>`,
     )}</dl>
+    <p>Programs use <a href="/docs">the HTTP API</a>.</p>
   <//>`;
 }
 

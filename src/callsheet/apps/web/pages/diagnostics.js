@@ -33,11 +33,11 @@ function Finding({ row, line, onGo, onFix }) {
       <span>${row.message}</span>${" "}
       <button class="link code" onClick=${explain} aria-expanded=${Boolean(page)}>${row.code}</button>
     </p>
-    ${line === undefined ? "" : html`<pre class="caret">${caret(line, row)}</pre>`}
+    ${line === undefined ? "" : html`<pre class="caret" tabindex="0" role="region" aria-label=${`Line ${row.line}, ${row.code}`}>${caret(line, row)}</pre>`}
     ${row.help ? html`<p class="quiet">${row.help}</p>` : ""}
     ${onFix ? fixesOf(row).map((fix) => html`
       <button key=${fix.title} class="plain fix" onClick=${() => onFix(fix)}>Fix: ${fix.title}</button>${" "}`) : ""}
-    ${page ? html`<pre class="code-page">${page}</pre>` : ""}
+    ${page ? html`<pre class="code-page" tabindex="0" role="region" aria-label=${`About ${row.code}`}>${page}</pre>` : ""}
   </li>`;
 }
 

@@ -34,6 +34,6 @@ export function Goal({ onPlan }) {
       value=${goal} onInput=${into(setGoal)} />
     <button class="plain" disabled=${isBusy || !goal.trim()}>Create a plan</button>
     <span class=${problem ? "warn" : "quiet"} role="status">${isBusy ? "the model is working …" : problem || status}</span>
-    ${answer ? html`<pre class="code-page">${answer}</pre>` : ""}
+    ${answer ? html`<pre class="code-page" tabindex="0" role="region" aria-label="What the model has written">${answer}</pre>` : ""}
   </form>`;
 }

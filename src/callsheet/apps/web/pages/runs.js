@@ -1,7 +1,7 @@
 // The list of runs, filtered, sorted and counted, actions on many of them, and the open questions to people. It is
 // refreshed while the page is visible.
 import { useEffect, useState } from "preact/hooks";
-import { Dialog, Moment, Status, counted, html } from "../../viewer/ui.js";
+import { Dialog, Moment, Status, counted, duration, html } from "../../viewer/ui.js";
 import { ErrorMessage, into, useAction } from "../../viewer/actions.js";
 import { request } from "./session.js";
 import { EXAMPLES } from "./example.js";
@@ -37,9 +37,10 @@ const FIELDS = {
   tag: ["tag", "env=prod"],
   failed_step: ["first failed step", "S3"],
   waits_for: ["waits for", "SEND"],
-  until: ["started before", "2026-01-31 or 2d"],
-  ended_since: ["ended since", "2026-01-31 or 2d"],
-  ended_until: ["ended before", "2026-01-31 or 2d"],
+  since: ["started since", "2026-01-31, 2d or today"],
+  until: ["started before", "2026-01-31, 2d or today"],
+  ended_since: ["ended since", "2026-01-31, 2d or today"],
+  ended_until: ["ended before", "2026-01-31, 2d or today"],
 };
 const NUMBERS = {
   least_cost: "least cost",
@@ -47,10 +48,24 @@ const NUMBERS = {
   least_tokens: "least tokens",
   most_tokens: "most tokens",
 };
-const MORE = [...Object.keys(FIELDS), ...Object.keys(NUMBERS), "since", "sort"];
+const MORE = [...Object.keys(FIELDS), ...Object.keys(NUMBERS), "sort"];
 const FILTERS = ["status", "text", ...MORE];
-const AGES = { "1h": "the last hour", "1d": "the last day", "7d": "the last week", "30d": "the last 30 days" };
+// times of the start, each with what it means for `since` and `until`
+const TIMES = {
+  "1h ": "the last hour",
+  "today ": "today",
+  "yesterday today": "yesterday",
+  "1d ": "the last day",
+  "7d ": "the last week",
+  "30d ": "the last 30 days",
+};
 const SORTS = { ended: "end", duration: "duration", cost: "cost", tokens: "tokens" };
+
+const OWN_TIME = "own";
+const timeOf = ({ since, until }) => {
+  const given = `${since} ${until}`;
+  return given === " " || given in TIMES ? given : OWN_TIME;
+};
 
 function fromAddress() {
   const params = new URLSearchParams(location.hash.slice(1));
@@ -150,6 +165,11 @@ export function Runs() {
   const isAll = FILTERS.every((name) => name === "sort" || !view[name]);
   if (isAnswered && !rows.length && isAll) return html`<${Empty} />`;
   const total = Object.values(counts).reduce((sum, count) => sum + count, 0);
+  const time = timeOf(view);
+  const started = (value) => {
+    const [since, until] = value.split(" ");
+    change({ since, until });
+  };
   const toggle = (id) =>
     setChosen((before) => {
       const after = new Set(before);
@@ -170,6 +190,11 @@ export function Runs() {
       <label>status <select value=${view.status} onChange=${into((status) => change({ status }))}>
         <option value="">all</option>
         ${STATUSES.map((name) => html`<option key=${name} value=${name}>${statusText(name)}</option>`)}
+      </select></label>
+      <label>started <select value=${time} onChange=${into(started)}>
+        <option value=" ">at any time</option>
+        ${Object.entries(TIMES).map(([value, text]) => html`<option key=${value} value=${value}>${text}</option>`)}
+        ${time === OWN_TIME ? html`<option value=${OWN_TIME}>as filtered below</option>` : ""}
       </select></label>
       <span class="quiet" role="status">${isAnswered ? counted(total, "run") : "loading …"}</span>
     </div>
@@ -220,7 +245,6 @@ function Filters({ view, change }) {
     <div class="filter-fields">
       ${Object.entries(FIELDS).map(([name, [label, placeholder]]) => field(name, label, { placeholder }))}
       ${Object.entries(NUMBERS).map(([name, label]) => field(name, label, { type: "number", min: 0, step: "any" }))}
-      ${choice("since", "started in", "all time", AGES)}
       ${choice("sort", "sorted by", "start", SORTS)}
       ${given ? html`<button class="plain" onClick=${() => change(Object.fromEntries(MORE.map((name) => [name, ""])))}>Clear</button>` : ""}
     </div>
@@ -306,12 +330,16 @@ function Bulk({ action, isWhole, ids, where, onDone, onClose }) {
 function Row({ run, isChosen, onChoose }) {
   const shape = SHAPES[run.outcome] || "open";
   const isStopped = run.outcome === "waiting" || run.outcome === "in_doubt";
+  const took = run.ended ? (Date.parse(run.ended) - Date.parse(run.created)) / 1000 : NaN;
   const facts = [
+    run.under_way,
     run.failed_step && `failed at ${run.failed_step}`,
     isStopped && run.waits_for,
     ...Object.entries(run.tags).map(([name, value]) => `${name}=${value}`),
     run.parent && `from ${run.parent}`,
+    took >= 0 && duration(took),
     run.tokens && counted(run.tokens, "token"),
+    run.cost && `cost ${Number(run.cost.toPrecision(4))}`,
     `${run.events} events`,
   ].filter(Boolean);
   return html`<li class="run-row">
@@ -319,7 +347,7 @@ function Row({ run, isChosen, onChoose }) {
       onChange=${() => onChoose(run.run_id)} />
     <a class="run" data-row href=${`#run=${run.run_id}`}>
       <span class=${`state is-${shape}`}><${Status} of=${shape} words=${false} /> ${statusText(run.outcome)}</span>
-      <b>${run.plan}</b>
+      <span class="run-plan"><b>${run.plan}</b>${run.goal && run.goal !== run.plan ? html` <span class="quiet">${run.goal}</span>` : ""}</span>
       <code>${run.run_id}</code>
       <span class="quiet" title=${facts.join(" · ")}>${facts.join(" · ")}</span>
       <${Moment} class="quiet" at=${Date.parse(run.created) / 1000} />

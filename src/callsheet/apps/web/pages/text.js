@@ -89,7 +89,7 @@ function made(cm, root, text, now) {
       cm.highlightActiveLineGutter(),
       cm.placeholder(PLACEHOLDER),
       cm.EditorState.tabSize.of(4),
-      cm.EditorView.contentAttributes.of({ id: "plan-text", "aria-label": "The text of the plan", autocapitalize: "off" }),
+      cm.EditorView.contentAttributes.of({ id: "plan-text", "aria-label": "The text of the plan", tabindex: "0", autocapitalize: "off" }),
       cm.autocompletion({ override: [(context) => proposals(cm, context, now)], icons: false }),
       cm.hoverTooltip((view, at) => explanationAt(cm, view.state, at, now)),
       marks.field,
