@@ -49,14 +49,16 @@ def test_site_is_built_without_warnings(tmp_path: Path) -> None:
     for part in ("docs", "scripts", "zensical.toml"):
         copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
         copy(ROOT / part, tmp_path / part)
+    (tmp_path / "src").symlink_to(ROOT / "src")
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT / "src")]), "NO_COLOR": "1"}
+    subprocess.run([sys.executable, "-m", "scripts.reference"], cwd=tmp_path, env=env, check=True)
+    (tmp_path / "src").unlink()
     package = ROOT / "src" / "callsheet"
     shutil.copytree(
         package,
         tmp_path / "src" / "callsheet",
         ignore=lambda folder, names: UNNAMED if Path(folder) == package else ["__pycache__"],
     )
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT / "src")]), "NO_COLOR": "1"}
-    subprocess.run([sys.executable, "-m", "scripts.reference"], cwd=tmp_path, env=env, check=True)
     built = subprocess.run(
         [sys.executable, "-m", "zensical", "build", "--strict"],
         cwd=tmp_path,
