@@ -53,3 +53,5 @@ def test_sources_of_compiled_wheel_have_what_the_package_has(tmp_path: Path) -> 
     described = tomllib.loads((tmp_path / "pyproject.toml").read_text("utf-8"))
     assert described["build-system"]["build-backend"] == "setuptools.build_meta"
     compile((tmp_path / "use.py").read_text("utf-8"), "use.py", "exec")
+    release = (ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8")
+    assert "CIBW_TEST_COMMAND: python {package}/use.py\n" in release  # {project} would be the checkout

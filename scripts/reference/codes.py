@@ -66,7 +66,8 @@ def _area_page(area: str, codes: list[Code]) -> str:
     for entry in codes:
         body = (explain(entry.name) or "").strip().split("\n", 1)
         text = body[1].strip() if len(body) > 1 else ""
-        text = re.sub(r"^(#+) ", r"##\1 ", text, flags=re.MULTILINE)
+        # no headings: the search would list each "Repair" before the page that explains
+        text = re.sub(r"^##+ (.+)$", r"**\1**", text, flags=re.MULTILINE)
         text = re.sub(r"^```(\w+) (?:bad|good)$", r"```\1", text, flags=re.MULTILINE)
         parts.append(f"## {entry.name}: {entry.title} {{ #{entry.name.lower()} }}\n\n{text}\n")
     return "\n".join(parts)

@@ -18,7 +18,12 @@ from callsheet.views.dry_run import dry_run_json
 DESCRIBED: Mapping[Any, Callable[..., Any]] = {PredictionResult: dry_run_json}
 """The functions whose docstrings describe further keys of a result, from their third paragraph on."""
 
-_HEAD = """# Results
+_HEAD = """---
+search:
+  exclude: true
+---
+
+# Results
 
 What commands print with `--json`, what the [HTTP API](../http.md) responds with, and what
 [MCP tools](../mcp.md) return as `structuredContent`. A field with `?` may be missing.

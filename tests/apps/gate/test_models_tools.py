@@ -113,6 +113,8 @@ async def test_mcp_offers_the_tools_of_the_gate_and_more_on_request(folder: Path
         code = "async def main(n: int) -> str:\n    return f'{n + 1} left'\n"
         done = text_of(await client.call_tool("run_program", {"code": code, "inputs": {"n": 2}}))
         assert done.startswith("3 left\n")
+        assert "run (what=value, variable=n) returns one" in done
+        assert "explain_run" not in done
         with pytest.raises(MCPError, match="callsheet mcp with --operations"):
             await client.call_tool("parse_plan", {"ltp_text": PLAN})
         assert "run_program with a name" not in text_of(await client.call_tool("plans", {"action": "list"}))

@@ -385,19 +385,35 @@ def in_own_words(result: CallToolResult) -> CallToolResult:
     return result.model_copy(update={"structured_content": None, "content": content})
 
 
-_OWN_WORDS = {
-    "explain_run": "run (what=status)",
-    "resume_run": "run (what=resume)",
-    "save_plan": "run_program with a name",
-}
+_OWN_WORDS = tuple(
+    (re.compile(pattern, re.MULTILINE), own)
+    for pattern, own in (
+        (r"^explain_run\b", "run (what=status)"),
+        (r"^resume_run\b", "run (what=resume)"),
+        (r"^no plans are saved yet; save_plan\b", "no plans are saved yet; run_program with a name"),
+        (
+            r"^(run \S+ is running); explain_run shows its state, cancel_run cancels it$",
+            r"\1; run (what=status) shows its state, run (what=cancel) ends it",
+        ),
+        (
+            r"^(variables: .*); explain_run with run_id \S+ and show_variables \[\"(\w+)\"\] or .*$",
+            r"\1; run (what=value, variable=\2) returns one",
+        ),
+        (
+            r"^(\S+: characters .*; for the rest: )explain_run with show_variables "
+            r"\[\"(\w+)\"\], from_character (\d+)$",
+            r"\1run (what=value, variable=\2, start=\3)",
+        ),
+    )
+)
+"""What operations say should be called next, and how that is said to who has the own tools alone."""
 
 
 def _in_own_words(text: str) -> str:
     """A text with the names of the own tools in the lines that say what to call next."""
-    return _NEXT.sub(lambda found: _OWN_WORDS[found[0]], text)
-
-
-_NEXT = re.compile(rf"(?:^|(?<=^no plans are saved yet; ))(?:{'|'.join(_OWN_WORDS)})\b", re.MULTILINE)
+    for found, own in _OWN_WORDS:
+        text = found.sub(own, text)
+    return text
 
 
 def _found(query: str, tools: ToolIndex, *, whole: bool) -> CallToolResult:

@@ -92,7 +92,7 @@ def _list_reply(context: Context, args: NoArguments, plans: list[Listed]) -> Rep
 
 
 def _line(plan: Listed, width: int) -> str:
-    steps = "errors" if plan.steps is None else f"{plan.steps} steps"
+    steps = "errors" if plan.steps is None else f"{plan.steps} step{'' if plan.steps == 1 else 's'}"
     params = f"  ({', '.join(map(str, plan.params))})" if plan.params else ""
     return f"{plan.id.ljust(width)}  {steps}  {plan.title or plan.goal or ''}{params}".rstrip()
 
