@@ -18,6 +18,7 @@ import pytest
 from rich.console import Console
 from tests import forked
 
+from callsheet.apps.cli import event_loop
 from callsheet.apps.cli.main import main
 from callsheet.apps.cli.progress.live import Heading, LiveDisplay
 from callsheet.apps.cli.progress.progress import Progress
@@ -121,6 +122,23 @@ def test_ignored_signal_stays_ignored(machine, wait_for):
     wait_for(machine.folder / "here")
     process.send_signal(signal.SIGHUP)
     assert process.communicate(timeout=60)[0] == "seen\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_loop_that_computes_is_left_after_signal(monkeypatch, number):
+    """Such as the replay of a run which had been interrupted while it computed."""
+    monkeypatch.setattr(event_loop, "_DEAF", 0.05)
+    before = signal.getsignal(number)
+
+    async def compute():
+        os.kill(os.getpid(), number)
+        while True:
+            pass
+
+    with pytest.raises(event_loop.TerminatedBySignal) as caught:
+        event_loop.run_async(compute())
+    assert caught.value.status == 128 + number
+    assert signal.getsignal(number) is before
 
 
 def on_terminal(machine, *line, until=None, number=None):

@@ -14,6 +14,7 @@ import pytest
 from mcp_types import JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 from tests.runtime.tools import FACTS, plan_of, ports_for, route_to
 
+from callsheet import Plan as AnyPlan
 from callsheet import Runtime
 from callsheet.ir import JSON, Plan
 from callsheet.machine import (
@@ -24,17 +25,22 @@ from callsheet.machine import (
     Limits,
     Machine,
     Refusal,
+    Started,
     Status,
     Succeeded,
     compile_plan,
 )
+from callsheet.machine.tree.values import plain
 from callsheet.ports.calls import CallContext
 from callsheet.ports.mcp import late_answers
 from callsheet.ports.mcp.late_answers import Unanswered
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Launch
+from callsheet.runtime.local import SLICE
 from callsheet.runtime.runs import resume_run, start_run
 from callsheet.runtime.simulated import Simulation
+from callsheet.sealing.known import Known
+from callsheet.sealing.masking import Finder, mask_value
 from callsheet.store import Journal
 from callsheet.store.start import Start
 
@@ -105,6 +111,91 @@ def test_hundred_thousand_retries_wait_at_most_one_hour() -> None:
     plan = 'S1: @READ ("x") > $a ON_FAIL @RETRY(100000)'
     found = simulated(plan, lambda command: Failed(command.key, "no"))
     assert (found.budget, found.limit) == ("max_waiting", 3600.0)
+
+
+DOUBLING = "\n".join(f"LET $x{n + 1} = [$x{n}, $x{n}]" for n in range(40))
+"""Forty steps; written out, their last value has 2 ** 40 parts."""
+
+
+def rounds(body: str, start: str = "[1]") -> str:
+    return f"# ltp: 2\nLET $x = {start}\nS1: ?REPEAT (max=300) {{\n  {body}\n}} UNTIL (False)"
+
+
+TOO_LARGE = [
+    ("doubled lists", f"# ltp: 2\nLET $x0 = [1]\n{DOUBLING}", "let24", "16,777,216 parts"),
+    ("doubled dicts", rounds('SET $x = {"a": $x, "b": $x}'), "S1[#22]/S1.set1", "16,777,216 parts"),
+    ("joined pairs", rounds("SET $x = [$x] + [$x]"), "S1[#23]/S1.set1", "16,777,216 parts"),
+    ("paired by zip", rounds("SET $x = list(zip($x, $x))"), "S1[#24]/S1.set1", "16,777,216 parts"),
+    ("doubled by a sub-plan", rounds("S2: CALL twice (v=$x) > $y\n  SET $x = $y")
+     + "\nPLAN twice ($v: json) -> json {\n  RETURN ([$v, $v])\n}", "S1[#23]/S2/twice.return1",
+     "16,777,216 parts"),
+    ("long texts in a loop", '# ltp: 2\nLET $x = "a" * 10000000\nS1: ?FOREACH ($i IN range(1000)) {\n'
+     "  YIELD ($x)\n} > $all", "S1", "16,777,216 parts"),
+    ("lists in a loop", "# ltp: 2\nLET $x = [0] * 100000\nS1: ?FOREACH ($i IN range(1000)) {\n"
+     "  YIELD ($x)\n} > $all", "S1", "16,777,216 parts"),
+    ("repeated lists", '# ltp: 2\nS1: @READ ([["a" * 1000] * 100000] * 100000)', "S1", "16,777,216 parts"),
+    ("nested lists", rounds("SET $x = [$x]"), "S1[#240]/S1.set1", "240 deep"),
+    ("doubled text", rounds("SET $x = $x + $x", '"ab"'), "S1[#24]/S1.set1", "16,777,216 characters"),
+    ("doubled list", rounds("SET $x = $x + $x"), "S1[#20]/S1.set1", "1,000,000 items"),
+    ("long list", "# ltp: 2\nLET $x = [0] * 10**9", "let1", "1,000,000 items"),
+    ("long text", '# ltp: 2\nLET $x = "a" * 10**12', "let1", "16,777,216 characters"),
+    ("wide format", '# ltp: 2\nLET $x = 1\n@RESPOND ("${x:>999999999999}")', "respond1", "10,000 wide"),
+    ("long range", "# ltp: 2\nLET $x = range(10**12)", "let1", "1,000,000 items"),
+    ("large number", "# ltp: 2\nLET $x = 9**9**9", "let1", "65,536 bits"),
+    ("text of a large list", "# ltp: 2\nLET $x = [[0] * 1000] * 6000\n@RESPOND (\"${$x}\")", "respond1",
+     "5,000,000 parts"),
+    ("format of a large list", "# ltp: 2\nLET $x = [[0] * 1000] * 6000\n@RESPOND (\"${$x:>9}\")", "respond1",
+     "5,000,000 parts"),
+    ("large lists compared", "# ltp: 2\nLET $x = [[0] * 1000] * 6000\nLET $y = [[0] * 1000] * 6000\n"
+     "LET $z = $x == $y", "let3", "too much work"),
+    ("doubled in Python", "async def main():\n    x = [1]\n    for i in range(60):\n        await read(x=i)\n"
+     "        x = [x, x]\n", "main.for_i[22]/main.for_i.set1", "16,777,216 parts"),
+    ("doubled in JSON", '{"ltp": 2, "steps": [{"let": "x", "value": [1]}, {"repeat": 60, "do": [{"set": "x",'
+     ' "value": {"=": "[$x, $x]"}}], "until": {"=": "False"}}]}',
+     "repeat1[#23]/repeat1.set1", "16,777,216 parts"),
+    ("doubled in Micro-CLI", "# ltp: 2\nlet x = [1]\nrepeat (max=60) {\n  set x = [$x, $x]\n} until False",
+     "repeat1[#23]/repeat1.set1", "16,777,216 parts"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "limit"), [each[1:] for each in TOO_LARGE], ids=[each[0] for each in TOO_LARGE]
+)
+async def test_values_too_large_to_be_written_are_failures(
+    journal: Journal, text: str, where: str, limit: str
+) -> None:
+    """What shares its parts is small in memory: the step that makes it too large is the one that fails."""
+    plan = AnyPlan.parse(text).ir
+    ports = Ports(route_to({"READ": "x"}))
+    outcome = await start_run(plan, ports, Launch(FACTS, limits=QUICK), journal, "run")
+    assert outcome.result is not None
+    assert (outcome.result.ended_at, outcome.result.status) == (where, Status.FAILED)
+    assert limit in outcome.result.response
+    assert (await resume_run(journal, "run", ports_for({}))).result == outcome.result
+
+
+def test_values_that_share_parts_are_made_masked_and_shown_once() -> None:
+    value: Any = ["a-long-secret"]
+    for _ in range(60):
+        value = [value, {"both": value}]
+    masked = mask_value(plain(value), Finder(Known.of(["a-long-secret"], "declared")))
+    for _ in range(60):
+        assert masked[0] is masked[1]["both"]
+        masked = masked[0]
+    assert masked == ["[secret]"]
+
+
+@pytest.mark.parametrize(
+    "loop", ["?FOREACH ($i IN range(100000))", "?REPEAT (max=100000)"], ids=["foreach", "repeat"]
+)
+def test_work_of_expressions_lets_a_driver_hear_of_signals(loop: str) -> None:
+    """A slice of a machine's work ends after what takes some tenths of a second, whatever is computed."""
+    until = " UNTIL (False)" if "REPEAT" in loop else ""
+    text = f"# ltp: 2\nLET $n = 0\nS1: {loop} {{\n  SET $n = $n + len(range(1000000))\n}}{until}"
+    machine = Machine(compile_plan(AnyPlan.parse(text).ir, FACTS))
+    machine.feed(Started({}), SLICE)
+    assert machine.is_paused
+    assert machine.variables()["n"] == 1_000_000
 
 
 class Planner:

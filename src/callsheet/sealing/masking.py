@@ -115,7 +115,8 @@ def mask_value(value: Any, finder: Finder) -> Any:
         return mask_text(value, finder)
     if finder.is_idle or not isinstance(value, list | dict):
         return value
-    return _Masked(finder, has_spans=finder.sees_in_any(texts_in(value))).part(value)
+    part = cast("list[Any] | dict[str, Any]", value)
+    return _Masked(finder, has_spans=finder.sees_in_any(texts_in(part))).part(part)
 
 
 class _Masked:
@@ -159,9 +160,10 @@ def texts_in(body: Any) -> Iterator[str]:
         if isinstance(part, str):
             yield part
         elif isinstance(part, list | dict):
-            if id(part) in seen:
+            number = id(cast("object", part))
+            if number in seen:
                 continue
-            seen.add(id(part))
+            seen.add(number)
             if isinstance(part, list):
                 stack += cast("list[Any]", part)
                 continue

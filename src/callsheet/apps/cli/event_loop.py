@@ -11,8 +11,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Coroutine
-from contextlib import suppress
+from collections.abc import Coroutine, Generator
+from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -45,25 +45,53 @@ def run_async(work: Coroutine[Any, Any, _T]) -> _T:
         raise TerminatedBySignal(received[0]) from None
 
 
-def _cancel_on_signals(loop: asyncio.AbstractEventLoop, received: list[int]) -> None:
-    """Cancel this task on the first SIGTERM or SIGHUP; an ignored signal (nohup) stays ignored."""
-    task = asyncio.current_task()
+_DEAF = 3.0
+"""Seconds after which a loop that has not heard of a signal, since it computes, is left."""
+
+
+@contextmanager
+def _cancelling_on_signals(received: list[int]) -> Generator[None]:
+    """Cancel this task on the first SIGTERM or SIGHUP; an ignored signal (nohup) stays ignored.
+
+    A task that computes for so long that it does not hear of it gets a TerminatedBySignal where it is.
+    """
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
+    is_heard, is_late = threading.Event(), threading.Event()
 
-    def on_signal(number: int) -> None:
+    def hear() -> None:
+        is_heard.set()
+        task.cancel()
+
+    def insist(number: int) -> None:
+        if not is_heard.wait(_DEAF):
+            is_late.set()
+            os.kill(os.getpid(), number)
+
+    def on_signal(number: int, _frame: object) -> None:
         received.append(number)
+        if is_late.is_set() and not is_heard.is_set():
+            raise TerminatedBySignal(number)
         if len(received) == 1:  # a closing terminal sends more than one
-            task.cancel()
+            loop.call_soon_threadsafe(hear)
+            threading.Thread(target=insist, args=(number,), daemon=True).start()
 
+    before: dict[int, Any] = {}
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:
-            with suppress(ValueError, RuntimeError):  # signals are delivered only to the main thread
-                loop.add_signal_handler(number, on_signal, number)
+            with suppress(ValueError):  # signals are delivered only to the main thread
+                before[number] = signal.signal(number, on_signal)
+    try:
+        yield
+    finally:
+        is_heard.set()
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 async def _run_cancellable(work: Coroutine[Any, Any, _T], received: list[int]) -> _T:
-    _cancel_on_signals(asyncio.get_running_loop(), received)
-    return await run_before_close(work)
+    with _cancelling_on_signals(received):
+        return await run_before_close(work)
 
 
 def exit_process(status: int) -> None:

@@ -59,6 +59,7 @@ from callsheet.machine.expressions.values import (
     contains,
     elements,
     equals,
+    is_small,
     joined,
     to_text,
     weight,
@@ -85,7 +86,7 @@ class Compiled:
         try:
             env.spend(self.cost)
             made = self.function(slots, env)
-            if self.size_of is not None and type(made) in CONTAINERS:
+            if self.size_of is not None and type(made) in CONTAINERS and not is_small(made):
                 env.sizes.admit(made, self.size_of(slots, env.sizes))
             return made
         except ExpressionFailed as failure:

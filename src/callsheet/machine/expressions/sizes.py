@@ -14,8 +14,10 @@ from callsheet.ir.expression import (
     BinaryOp,
     Bound,
     Call,
+    Clause,
     Coalesce,
     Compared,
+    Comprehension,
     Conditional,
     Display,
     Expression,
@@ -66,12 +68,21 @@ def size_of(node: Expression, slot_of: Callable[[str], int]) -> SizeOf | None:  
             return _any(arguments, slot_of)
         case Binary(op=op, left=left, right=right) if op in _JOINING:
             return _sum((left, right), slot_of, 0)
+        case Comprehension(element=element, clauses=(Clause(source=source),), key=None) if _is_part(element):
+            return size_of(source, slot_of)
         case Display(kind=Kind.LIST | Kind.TUPLE, items=items):
             return _sum(items, slot_of, 1)
         case Mapping(items=pairs):
             return _sum(tuple(one for pair in pairs for one in pair), slot_of, 1)
         case _:
             return unbounded
+
+
+def _is_part(element: Expression) -> bool:
+    """Whether the element of a comprehension is a part of what it goes through, or no container."""
+    while isinstance(element, Field | Index):
+        element = element.target
+    return isinstance(element, Bound | Literal | Compared | Unary | Text)
 
 
 def _any(parts: Iterable[Expression], slot_of: Callable[[str], int]) -> SizeOf | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sized
+from collections.abc import Collection, Iterable, Mapping, Sized
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
@@ -35,10 +35,13 @@ MOST_LEVELS: Final = 240
 CONTAINERS: Final = frozenset({list, dict, tuple, set, frozenset})
 """The types of values that have parts."""
 
-_ATOMS: Final = frozenset({int, float, bool, type(None)})
+_TEXT: Final[frozenset[type]] = frozenset({str})
+_ATOMS: Final[frozenset[type]] = frozenset({int, float, bool, type(None)})
+_SCALARS: Final = _ATOMS | _TEXT
 _REMEMBERED: Final = 8
 """How many large values are remembered with their sizes."""
 _LARGE: Final = 64
+_SHORT: Final = 8
 
 
 class FailureKind(StrEnum):
@@ -167,35 +170,83 @@ def _measured(value: Any, seen: dict[int, Size], level: int) -> Size:
         raise _too_deep()
     if isinstance(value, dict):
         members = cast("dict[Any, Any]", value)
-        keys = _together(members, seen, level)
+        keys = _together(members.keys(), seen, level)
         held = _together(members.values(), seen, level)
         size = Size(1 + keys.parts + held.parts, 1 + max(keys.levels, held.levels))
     elif isinstance(value, (list, tuple, set, frozenset)):
-        parts = _together(cast("Iterable[Any]", value), seen, level)
+        parts = _together(cast("Collection[Any]", value), seen, level)
         size = Size(1 + parts.parts, 1 + parts.levels)
     elif isinstance(value, Kept):
         parts = _together(value.parts, seen, level)
         size = Size(1 + parts.parts, 1 + parts.levels)
     else:
         return _ONE
-    seen[id(value)] = size
+    seen[id(cast("object", value))] = size
     return size
 
 
-def _together(items: Iterable[Any], seen: dict[int, Size], level: int) -> Size:
+def _together(items: Collection[Any], seen: dict[int, Size], level: int) -> Size:
     kinds = set(map(type, items))
     if kinds <= _ATOMS:
-        return Size(len(cast("list[Any]", items)))
-    if kinds == {str}:
-        return Size(len(cast("list[Any]", items)) + (sum(map(len, items)) >> 4))
+        return Size(len(items))
+    if kinds <= _SCALARS:
+        return Size(len(items) + (sum([len(item) for item in items if type(item) is str]) >> 4))
     parts = levels = 0
     for item in items:
-        one = _measured(item, seen, level + 1)
-        parts += one.parts
-        levels = max(levels, one.levels)
+        record = _record(cast("dict[Any, Any]", item)) if type(item) is dict else 0
+        if record:
+            parts += record
+            levels = levels or 1
+        else:
+            one = _measured(item, seen, level + 1)
+            parts += one.parts
+            levels = max(levels, one.levels)
         if parts > MOST_PARTS:
             raise _too_large()
     return Size(parts, levels)
+
+
+def _record(item: dict[Any, Any]) -> int:
+    """The parts of a dict of scalars, as most items are, and 0 for another."""
+    kinds = set(map(type, item.values()))
+    if not kinds <= _SCALARS or not _TEXT.issuperset(map(type, item)):
+        return 0
+    texts = sum(map(len, item))
+    if str in kinds:
+        texts += sum([len(held) for held in item.values() if type(held) is str])
+    return 1 + 2 * len(item) + (texts >> 4)
+
+
+def is_small(value: Any) -> bool:
+    """Whether a value has few parts, which is cheap to see; texts inside a short one may be long."""
+    held = cast("dict[Any, Any]", value)
+    if (
+        type(value) is dict
+        and len(held) <= _SHORT
+        and _SCALARS.issuperset(map(type, held.values()))
+        and _TEXT.issuperset(map(type, held))
+    ):
+        return True
+    left = _LARGE
+    stack: list[Any] = [value]
+    while stack:
+        one = stack.pop()
+        kind = type_of(one)
+        if kind is str:
+            left -= len(one) >> 4
+        elif kind is dict:
+            left -= 2 * len(one)
+            if left < 0 or not _TEXT.issuperset(map(type, one)):
+                return False
+            stack.extend(one.values())
+        elif kind is list or kind is tuple:
+            left -= len(one)
+            if left < 0:
+                return False
+            stack.extend(one)
+        elif kind not in _ATOMS:
+            return False
+    return left >= 0
 
 
 def _too_large() -> ExpressionFailed:
@@ -263,28 +314,18 @@ def fields_of(value: Mapping[Any, Any]) -> str:
 
 
 def weight(value: Any) -> int:
-    """How many elements and characters (64 to one) comparing or copying a value may touch.
+    """How many elements and characters (64 to one; 16 to one in a container) comparing or copying may touch.
 
-    It is counted no further than until it is more than an expression may do.
+    What is more than an expression may do is not counted any further.
     """
     if not isinstance(value, Sized):
         return 1
     if isinstance(value, str):
         return 1 + (len(value) >> 6)
-    total = 0
-    stack: list[Any] = [value]
-    while stack and total <= DEFAULT_WORK:
-        one = stack.pop()
-        total += 1
-        if isinstance(one, str):
-            total += len(one) >> 6
-        elif isinstance(one, dict):
-            members = cast("dict[Any, Any]", one)
-            stack.extend(members)
-            stack.extend(members.values())
-        elif isinstance(one, (list, tuple, set, frozenset)):
-            stack.extend(cast("Iterable[Any]", one))
-    return total
+    try:
+        return _measured(value, {}, 0).parts
+    except ExpressionFailed:
+        return DEFAULT_WORK + 1
 
 
 def writable(value: Any) -> None:

@@ -150,8 +150,8 @@ class Execution:
                 elif act.pc >= count:
                     act.ended = Ended(None, act.yielded)
                     return ENDED
-                elif run.units_left <= 0:
-                    run.is_paused = True
+                elif run.units_left <= self.worked >> _WORK_OF_UNIT:
+                    run.is_paused, self.worked = True, 0
                     self.paused.append(act)
                     return WAITING
                 else:
