@@ -96,12 +96,15 @@ def work() -> None:
 
     Twice before that, uncounted: what is done once in a process is no part of it, and the interpreter has
     specialized its code. What is there by then is not looked through for cycles: when the collector's turn
-    comes is chance. Nor are turns left to others by the clock, which is fifty times as fast here.
+    comes is chance. Nor does the clock, which is fifty times as fast here, make it leave turns to others or
+    look whether the journal is still in its place.
     """
     from callsheet.runtime import concurrent_calls, local  # noqa: PLC0415 - as above
+    from callsheet.store import connections  # noqa: PLC0415 - as above
 
     for module in (concurrent_calls, local):
         setattr(module, "_SECONDS_BETWEEN_YIELDS", 3_600.0)  # noqa: B010 - it is nobody else's
+    setattr(connections, "_BETWEEN_LOOKS", 3_600.0)  # noqa: B010 - as above
     with tempfile.TemporaryDirectory() as folder:
         found = workloads(Path(folder))
         for workload in found:

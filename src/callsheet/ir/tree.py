@@ -6,7 +6,7 @@ Nodes are immutable; equality ignores spans and comments.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import chain
@@ -497,8 +497,14 @@ def blocks_of_scope(statement: Statement) -> Iterator[Block]:
     yield from blocks
 
 
-def operands(statement: Statement) -> Iterator[Expression]:  # noqa: PLR0912 - a case for each statement
+def operands(statement: Statement) -> Iterable[Expression]:
     """The expressions that a statement itself evaluates, in the order of the text; none of its blocks."""
+    if isinstance(statement, Act) and statement.recovery is None:  # by far the most frequent case
+        return [*statement.positional, *[value for _, value in statement.named]]
+    return _operands(statement)
+
+
+def _operands(statement: Statement) -> Iterator[Expression]:  # noqa: PLR0912 - a case for each statement
     match statement:
         case Act(positional=positional, named=named):
             yield from positional
@@ -541,11 +547,6 @@ def operands(statement: Statement) -> Iterator[Expression]:  # noqa: PLR0912 - a
 
 def variables_read(statement: Statement) -> tuple[str, ...]:
     """The variables that a statement itself reads, each once, in the order of the text."""
-    if isinstance(statement, Act) and statement.recovery is None:  # by far the most frequent case
-        values = (*statement.positional, *(value for _, value in statement.named))
-        if len(values) == 1:
-            return variables_in(values[0])
-        return tuple(dict.fromkeys(name for value in values for name in variables_in(value)))
     found = dict.fromkeys(statement.names) if isinstance(statement, Compute) else dict[str, None]()
     for operand in operands(statement):
         for name in variables_in(operand):

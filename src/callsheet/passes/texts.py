@@ -102,7 +102,7 @@ def _texts_with_braces(step: Step) -> list[tuple[Value, str]]:
     for value in call.positional[call.tool in CODE_ARGUMENTS :]:
         _find_braces(value, value, found)
     for name, value in call.named:
-        if name.lower() not in OWN_BRACES:
+        if not isinstance(value, Ref) and name.lower() not in OWN_BRACES:
             _find_braces(value, value, found)
     return found
 

@@ -106,6 +106,8 @@ class Shapes:
 
     def found_in(self, text: str) -> Iterator[Found]:
         """Every match, pattern by pattern; the same span may be found under several names."""
+        if not self.may_be_in_any((text,)):
+            return
         clean = text if text.isascii() else text.encode(errors="replace").decode()
         for name, pattern in self._shapes:
             for match in pattern.finditer(clean):

@@ -525,7 +525,8 @@ _TIMELESS = (Variable, Literal)
 
 def reads_clock(read: Iterable[Expression]) -> bool:
     """Whether one of these expressions asks for the time."""
-    return any(not isinstance(one, _TIMELESS) and any(map(asks_time, nodes(one))) for one in read)
+    others = [one for one in read if not isinstance(one, _TIMELESS)]
+    return any(asks_time(node) for one in others for node in nodes(one))
 
 
 _WITH_BLOCKS = (If, Repeat, Try, Foreach, Parallel)

@@ -58,7 +58,7 @@ class Calls:
 
     def check(self, typer: Typer, act: Act) -> Shape:
         """The shape of what a call gives, after a check of the call."""
-        given = dict(self._arguments(typer, act))
+        given = self._arguments(typer, act)
         faulty: set[str] = set()
         if self.tools is not None or act.tool in OPERATIONS or act.tool in CODE_ARGUMENTS:
             for finding in self._findings(typer, act):
@@ -69,12 +69,13 @@ class Calls:
             _shapes(typer, act, signature, given, faulty)
         return self._result(act, signature)
 
-    def _arguments(self, typer: Typer, act: Act) -> Iterator[tuple[int | str, Shape]]:
+    def _arguments(self, typer: Typer, act: Act) -> dict[int | str, Shape]:
         """The shape of each argument by its position or name."""
+        given: dict[int | str, Shape] = {}
         if act.tool not in _WITH_TEXTS:
-            yield from enumerate(map(typer.data, act.positional))
-            yield from ((name, typer.data(value)) for name, value in act.named)
-            return
+            for name, value in (*enumerate(act.positional), *act.named):
+                given[name] = typer.data(value)
+            return given
         own = dict(act.named)
         for name, value in (*enumerate(act.positional), *act.named):
             query = act.tool == "SELECT" and (name == _QUERY or (name == 1 and _QUERY not in own))
@@ -84,9 +85,10 @@ class Calls:
                 _check_text_of_calc(typer, value)
             if query and isinstance(value, Text):
                 _check_query(typer, act, value)
-                yield name, shapes.STR
+                given[name] = shapes.STR
             else:
-                yield name, typer.data(value)
+                given[name] = typer.data(value)
+        return given
 
     def _findings(self, typer: Typer, act: Act) -> Iterator[Any]:
         call = Call(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from callsheet import lazy
 from callsheet.diagnostics import Severity, WordFix
@@ -22,8 +22,6 @@ _INDEX = lazy.pattern(r"\[(?:(?:\w+|\"[^\"]*\"|'[^']*')\]|\Z)")
 def names_left_alone(one: Statement, report: Report, is_known: Callable[[str], bool]) -> None:
     """CHK034 for names in the texts of a statement that look like references and are none."""
     for node in _read_by_people(one):
-        if isinstance(node, Variable):  # by far the most frequent, and no text
-            continue
         for part, text, hole in _texts(node):
             found = _BRACES.search(text) if "{" in text else None
             if found is not None and is_known(found[2]):
@@ -42,17 +40,14 @@ def names_left_alone(one: Statement, report: Report, is_known: Callable[[str], b
                 report.add("CHK034", message, one, span=part.span, help=help_, severity=Severity.WARNING)
 
 
-def _read_by_people(one: Statement) -> Iterator[Expression]:
-    """The expressions of a statement, without code and queries."""
-    if not isinstance(one, Act):
-        yield from operands(one)
-        return
+def _read_by_people(one: Statement) -> Sequence[Expression]:
+    """The expressions of a statement that may have texts, without code and queries."""
+    found = [value for value in operands(one) if not isinstance(value, Variable)]
+    if not found or not isinstance(one, Act):
+        return found
     code = CODE_ARGUMENTS.get(one.tool)
-    yield from one.positional if code is None else one.positional[1:]
-    for name, value in one.named:
-        folded = name.lower()
-        if folded != code and folded not in _NOT_READ:
-            yield value
+    named = [value for name, value in one.named if name.lower() not in _NOT_READ and name.lower() != code]
+    return [*(one.positional if code is None else one.positional[1:]), *named]
 
 
 def _texts(node: Expression) -> Iterator[tuple[Literal | Text, str, Hole | None]]:

@@ -140,6 +140,8 @@ def is_told_its_end(block: Block, number: int) -> bool:
 
     It is false right before the TRY, the last line of the TRY makes it true, and nothing else sets it.
     """
+    if not isinstance(block[number], If):  # most statements
+        return False
     match block[max(number - 2, 0) : number + 1]:
         case (
             Let(name=name, value=Literal(value=False)) | Assign(name=name, value=Literal(value=False)),

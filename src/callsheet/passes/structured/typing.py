@@ -206,7 +206,7 @@ class Typer:
             case Literal(value=value):
                 return shapes.literal(value)
             case Variable(name=name, span=span):
-                found = self.facts.get((f"${name}",))
+                found = self.facts.get((f"${name}",)) if self.facts else None
                 if found is not None:
                     return found
                 return self.variables.read(name, None if self.is_quiet else span)

@@ -382,7 +382,7 @@ class Walk:
             for arguments, _ in ways
         ]
         if len(ways) == 1:
-            return calls, tuple((name, value) for (name, _), value in zip(named, ways[0][1], strict=True))
+            return calls, tuple([(name, value) for (name, _), value in zip(named, ways[0][1], strict=True)])
         known: list[tuple[str, Labelled]] = []
         for number, (name, _) in enumerate(named):
             values = [values[number] for _, values in ways]
