@@ -8,7 +8,7 @@ from typing import cast
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.source import Refused, children, names_bound, names_read, waits, walk
-from callsheet.frontends.python.syntax import assigned, constant, name_of
+from callsheet.frontends.python.syntax import assigned, bound_inside, constant, name_of
 from callsheet.frontends.python.values import Values
 
 
@@ -20,6 +20,8 @@ class Loops(Values):
         for one in walk(root):
             if isinstance(one, ast.Lambda) and self.is_call_alone(one.body):
                 called = ast.unparse(cast("ast.Call", one.body).func)
+                if called in bound_inside(root):
+                    continue
                 raise Refused(
                     "PYT011",
                     one,

@@ -33,6 +33,7 @@ from callsheet.machine.expressions.values import (
     ExpressionFailed,
     FailureKind,
     FailureRecord,
+    Kept,
     limited,
     ordered,
     to_text,
@@ -93,7 +94,7 @@ def _compensated(total: float, lost: float) -> float:
 
 
 def _len(env: Environment, value: Any) -> int:
-    return len(value)
+    return len([*value]) if isinstance(value, Kept) else len(value)
 
 
 def _beyond_one(items: Sequence[Any]) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterable, Mapping, Sized
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sized
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
@@ -79,10 +79,10 @@ class Kept:
     Expressions hand it on and do no more with it; pure code gets the object back. `kind` is `class` (parts:
     the name of the class, its fields, and whether it is true, if the class says that), `Counter`,
     `defaultdict` (the name of its factory, its items), `deque` (its items, its most length), `OrderedDict`,
-    `pattern`, `match`, `named` (a named tuple: its name, its fields, its values), `iterator` (what is left in
-    it), `count`, `enum` (a member of an enumeration: its class, its name, its value, and whether it is a text
-    or a number too, as those of StrEnum are), or `helper` (a class of the standard library that the
-    interpreter lacks: its name, its parts).
+    `range` (its bounds), `pattern`, `match`, `named` (a named tuple: its name, its fields, its values),
+    `iterator` (what is left in it, and what it then fails with), `count`, `enum` (a member of an enumeration:
+    its class, its name, its value, and whether it is a text or a number too, as those of StrEnum are), or
+    `helper` (a class of the standard library that the interpreter lacks: its name, its parts).
     """
 
     kind: str
@@ -92,9 +92,21 @@ class Kept:
         """Whether it has items, for a container; what its class says, for an object; True for any other."""
         if self.kind in _ITEMS:
             return bool(self.parts[_ITEMS[self.kind]])
+        if self.kind == "range":
+            return bool(range(*self.parts[0]))
         if self.kind == "enum":
             return bool(self.parts[2]) if self.parts[3] else True
         return bool(self.parts[2]) if self.kind == "class" and len(self.parts) > 2 else True
+
+    def __iter__(self) -> Iterator[Any]:
+        """What a loop over it goes through. Raises TypeError for what has no items that stay in it."""
+        if self.kind == "range":
+            return iter(range(*self.parts[0]))
+        if self.kind == "named":
+            return iter(self.parts[2])
+        if self.kind in _ITEMS:
+            return iter(self.parts[_ITEMS[self.kind]])
+        raise TypeError(f"a {self.kind} is not gone through outside of the code that made it")
 
 
 _ITEMS: Final[Mapping[str, int]] = {"Counter": 0, "OrderedDict": 0, "defaultdict": 1, "deque": 0}
