@@ -227,7 +227,10 @@ class Office(Place):
         return degrees
 
 
-_READING = ("get_", "list_", "find_", "read_", "search_", "electricity_", "buses_", "hall_")
+_READING = (
+    *("get_", "list_", "find_", "read_", "search_", "electricity_", "buses_", "hall_"),
+    *("slack_get_", "slack_list_", "convert_"),
+)
 
 
 def _world(kind: type[Place], changes: Mapping[str, Any]) -> World:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from benchmarks.compiling import jobs, trades
+from benchmarks.compiling import jobs, servers, trades
 from benchmarks.compiling.worlds import Task, World, execute
 
-TASKS = {task.id: task for task in (*jobs.job_tasks(), *trades.trade_tasks())}
+TASKS = {task.id: task for task in (*jobs.job_tasks(), *trades.trade_tasks(), *servers.server_tasks())}
 ROWS = {
     row["id"]: row
-    for goals in (jobs.GOALS, trades.GOALS)
+    for goals in (jobs.GOALS, trades.GOALS, servers.GOALS)
     for row in map(json.loads, goals.read_text(encoding="utf-8").splitlines())
 }
 

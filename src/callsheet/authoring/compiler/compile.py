@@ -27,6 +27,7 @@ from callsheet.authoring.compiler.program import (
     placed,
     read_program_answer,
     told_ids,
+    unplaced,
     with_doubts,
 )
 from callsheet.authoring.compiler.program_prompt import Stubs, program_question, stubs_for
@@ -117,7 +118,7 @@ async def _program(request: Request, model: LanguageModel, check: Check, chosen:
         else lambda answer: is_sentence(grammar, program_in(answer).rstrip("\n")),
         most_tokens=chosen.max_tokens or (MOST_OF_SMALL if is_small else None),
         repairs=chosen.repairs,
-        placed=None if is_small else placed,
+        placed=(lambda found, _: unplaced(found)) if is_small else placed,
         afresh=is_small,
         is_better=lambda first, second: _is_better(first, second, request),
     )

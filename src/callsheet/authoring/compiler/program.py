@@ -265,11 +265,15 @@ _DOUBTS = (
 
 
 def with_doubts(reading: Reading) -> Reading:
-    """The reading with its findings about what the plan does as doubts."""
-    found = (one for one in reading.diagnostics if one.code in _DOUBTS and one.severity is not Severity.HINT)
-    return reading._replace(
-        doubts=tuple(dict.fromkeys(finding_line(replace(one, step=None)) for one in found))
-    )
+    """The reading with its findings about what the plan does as doubts.
+
+    What the goal says and the plan has nowhere is no reason to ask again, but is told beside one.
+    """
+    found = [one for one in reading.diagnostics if one.severity is not Severity.HINT]
+    if not any(one.code in _DOUBTS for one in found):
+        return reading
+    told = unplaced(one for one in found if one.code in (*_DOUBTS, "CMP016"))
+    return reading._replace(doubts=tuple(dict.fromkeys(map(finding_line, told))))
 
 
 def lookups(plan: Plan, request: Request) -> dict[tuple[str, str], dict[str, str]]:
@@ -414,6 +418,11 @@ def no_program(answer: str) -> Diagnostic:
         f"the model's answer contains no Python program: it begins {begins!r}",
         help="make the goal more precise, or try another model",
     )
+
+
+def unplaced(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Diagnostics for a model that does not see the program that they are about."""
+    return tuple(replace(one, step=None) for one in diagnostics)
 
 
 def placed(diagnostics: Iterable[Diagnostic], source: Source) -> tuple[Diagnostic, ...]:
