@@ -121,6 +121,13 @@ class PrunedRuns(TypedDict):
     labels: list[RemovedLabel]
 
 
+class DetachedRun(TypedDict):
+    """A run that was started with `--detach`; `callsheet show` says what has become of it."""
+
+    run_id: str
+    status: Literal["running"]
+
+
 class PrunedValues(TypedDict):
     """The large values of runs on Temporal that were deleted, or would be in a dry run."""
 
