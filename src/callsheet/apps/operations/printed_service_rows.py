@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal, NotRequired, TypedDict
 
 from callsheet.api.run_branches import UndoResult
-from callsheet.apps.operations.library import StoredResult
+from callsheet.apps.operations.library import ParamRow, StoredResult
 from callsheet.apps.operations.printed_rows import ModelRow
 from callsheet.apps.operations.runs import StatusWord
 from callsheet.apps.operations.schema import Count, Object, ProblemRow
@@ -15,6 +15,25 @@ class CreatedPlan(StoredResult):
     """A plan of the library that was just compiled of a goal, and what the model used."""
 
     usage: Object
+
+
+class PlanVersionRow(TypedDict):
+    """A version of a plan of the library, as its file has it."""
+
+    callsheet: Literal["plan version"]
+    format: int
+    id: str
+    version: Count
+    saved: Annotated[float, "when, in seconds since 1970"]
+    syntax: str
+    plan_hash: str
+    goal: str | None
+    params: list[ParamRow]
+    tools: Annotated[Object | None, "the pins of its tools"]
+    compiled: Annotated[Object | None, "data of the compiler that made it"]
+    is_by_hand: Annotated[bool, "whether its file was changed by hand since"]
+    text: str
+    sha256: Annotated[str, "of all the rest"]
 
 
 class ImportedPlanRow(TypedDict):
