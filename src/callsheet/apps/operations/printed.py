@@ -72,6 +72,7 @@ from callsheet.apps.operations.printed_rows import (
 )
 from callsheet.apps.operations.printed_service_rows import (
     AcceptedDelivery,
+    AskedToCancel,
     BranchedNothing,
     ComparedWays,
     CreatedPlan,
@@ -113,12 +114,12 @@ from callsheet.version import VERSION
 _DOCUMENT = Annotated[Object, "an LCTL document"]
 
 PRINTED: Mapping[str, Any] = {
-    "approve": AnsweredAsk,
+    "approve": AnsweredAsk | list[AnsweredAsk],
     "at": MomentResult,
     "blame": Blamed,
     "blobs prune": PrunedValues,
     "call": OutcomeResult | PredictionResult | DetachedRun,
-    "cancel": CallsInDoubt,
+    "cancel": CallsInDoubt | AskedToCancel,
     "check": CheckedPlans,
     "compare-react": ComparedWays,
     "compile": CompileResult | WrittenPrompt,

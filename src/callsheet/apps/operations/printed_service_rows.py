@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 from callsheet.api.run_branches import UndoResult
 from callsheet.apps.operations.library import ParamRow, StoredResult
 from callsheet.apps.operations.printed_rows import ModelRow
-from callsheet.apps.operations.runs import StatusWord
+from callsheet.apps.operations.runs import DoubtRow, StatusWord
 from callsheet.apps.operations.schema import Count, Object, ProblemRow
 
 
@@ -138,6 +138,14 @@ class PrunedRuns(TypedDict):
     orphans: Annotated[Count, "the number of files and values that nothing referenced"]
     compacted: bool
     labels: list[RemovedLabel]
+
+
+class AskedToCancel(TypedDict):
+    """A run whose process was asked to cancel it, and has not done so yet."""
+
+    run_id: str
+    status: Literal["asked"]
+    in_doubt: list[DoubtRow]
 
 
 class DetachedRun(TypedDict):
