@@ -18,7 +18,7 @@ from callsheet.apps.operations.lctl import (
     LctlResult,
 )
 from callsheet.apps.operations.library import ListedPlan, StoredResult
-from callsheet.apps.operations.lineage import DifferenceResult, LineageResult
+from callsheet.apps.operations.lineage import LineageResult
 from callsheet.apps.operations.printed_rows import (
     AnsweredAsk,
     ApprovedTools,
@@ -74,6 +74,7 @@ from callsheet.apps.operations.printed_service_rows import (
     AcceptedDelivery,
     AskedToCancel,
     BranchedNothing,
+    ComparedRuns,
     ComparedWays,
     CreatedPlan,
     DetachedRun,
@@ -125,7 +126,7 @@ PRINTED: Mapping[str, Any] = {
     "compile": CompileResult | WrittenPrompt,
     "debug": Debugged,
     "decide": CallsInDoubt,
-    "diff": DifferenceResult,
+    "diff": ComparedRuns,
     "doctor": Health,
     "dry-run": PredictionResult,
     "explain": CodePage,
@@ -183,7 +184,7 @@ PRINTED: Mapping[str, Any] = {
     "runs backup": BackedUp,
     "runs cancel": BulkDone,
     "runs delete": BulkDone,
-    "runs diff": DifferenceResult,
+    "runs diff": ComparedRuns,
     "runs export": ExportedRuns,
     "runs heads": list[HeadRow],
     "runs import": list[ImportedRun],

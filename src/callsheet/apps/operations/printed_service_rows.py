@@ -6,6 +6,7 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 
 from callsheet.api.run_branches import UndoResult
 from callsheet.apps.operations.library import ParamRow, StoredResult
+from callsheet.apps.operations.lineage import DifferenceResult
 from callsheet.apps.operations.printed_rows import ModelRow
 from callsheet.apps.operations.runs import DoubtRow, StatusWord
 from callsheet.apps.operations.schema import Count, Object, ProblemRow
@@ -146,6 +147,12 @@ class AskedToCancel(TypedDict):
     run_id: str
     status: Literal["asked"]
     in_doubt: list[DoubtRow]
+
+
+class ComparedRuns(DifferenceResult):
+    """How two runs differ, with `--times` also in their durations."""
+
+    times: NotRequired[Annotated[list[Object], "the steps that became slower or faster"]]
 
 
 class DetachedRun(TypedDict):
