@@ -183,7 +183,7 @@ def test_step_budget_applies(machine):
     plan = machine.plan("S1: @ADD (a=1) > $a", "S2: ?IF ($a > 0) THEN GOTO S1", "S3: @RESPOND ($a)")
     result = machine("run", plan, "--tools", machine.tools, "--max-steps", "20", "--progress", "none")
     assert result.exit_code == 1
-    assert "20 steps" in result.stdout
+    assert "20 steps" in result.stderr
     assert "the plan failed at S1" in result.stderr
 
 

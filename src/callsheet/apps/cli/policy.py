@@ -29,6 +29,7 @@ from callsheet.policy.calls import CODES
 
 if TYPE_CHECKING:
     from callsheet.api.policy_draft import Asked
+    from callsheet.apps.operations.printed_rows import PolicyPlace
     from callsheet.apps.setup import Setup
     from callsheet.ir import Plan
 
@@ -340,7 +341,8 @@ def share(policy: str, name: str | None, as_json: bool) -> int:
     place = share_policy(store_name, source.text)
     address = f"{SHARED}{store_name.removeprefix(SHARED)}"
     if as_json:
-        print_json({"policy": address, "place": str(place)})
+        shared: PolicyPlace = {"policy": address, "place": str(place)}
+        print_json(shared)
     else:
         click.echo(address)
         to_stderr(f"saved in {place}")

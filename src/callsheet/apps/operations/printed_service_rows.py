@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Literal, NotRequired, TypedDict
 
 from callsheet.api.run_branches import UndoResult
-from callsheet.apps.operations.library import StoredResult
+from callsheet.apps.operations.library import ParamRow, StoredResult
+from callsheet.apps.operations.lineage import DifferenceResult
 from callsheet.apps.operations.printed_rows import ModelRow
-from callsheet.apps.operations.runs import StatusWord
+from callsheet.apps.operations.runs import DoubtRow, StatusWord
 from callsheet.apps.operations.schema import Count, Object, ProblemRow
 
 
@@ -15,6 +16,25 @@ class CreatedPlan(StoredResult):
     """A plan of the library that was just compiled of a goal, and what the model used."""
 
     usage: Object
+
+
+class PlanVersionRow(TypedDict):
+    """A version of a plan of the library, as its file has it."""
+
+    callsheet: Literal["plan version"]
+    format: int
+    id: str
+    version: Count
+    saved: Annotated[float, "when, in seconds since 1970"]
+    syntax: str
+    plan_hash: str
+    goal: str | None
+    params: list[ParamRow]
+    tools: Annotated[Object | None, "the pins of its tools"]
+    compiled: Annotated[Object | None, "data of the compiler that made it"]
+    is_by_hand: Annotated[bool, "whether its file was changed by hand since"]
+    text: str
+    sha256: Annotated[str, "of all the rest"]
 
 
 class ImportedPlanRow(TypedDict):
@@ -119,6 +139,27 @@ class PrunedRuns(TypedDict):
     orphans: Annotated[Count, "the number of files and values that nothing referenced"]
     compacted: bool
     labels: list[RemovedLabel]
+
+
+class AskedToCancel(TypedDict):
+    """A run whose process was asked to cancel it, and has not done so yet."""
+
+    run_id: str
+    status: Literal["asked"]
+    in_doubt: list[DoubtRow]
+
+
+class ComparedRuns(DifferenceResult):
+    """How two runs differ, with `--times` also in their durations."""
+
+    times: NotRequired[Annotated[list[Object], "the steps that became slower or faster"]]
+
+
+class DetachedRun(TypedDict):
+    """A run that was started with `--detach`; `callsheet show` says what has become of it."""
+
+    run_id: str
+    status: Literal["running"]
 
 
 class PrunedValues(TypedDict):

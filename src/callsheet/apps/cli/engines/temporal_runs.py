@@ -19,6 +19,7 @@ from callsheet.store.writer import RunStatus
 
 if TYPE_CHECKING:
     from callsheet.api.admission import Prepared
+    from callsheet.apps.operations.printed_service_rows import DetachedRun
     from callsheet.ir import Plan
     from callsheet.machine import Limits
     from callsheet.machine.machine import Observer
@@ -146,7 +147,8 @@ async def run_on_temporal(
 def report_detached(run_id: str, hint: str, *, as_json: bool) -> Exit:
     """Print the id of a run that was started without waiting for its end."""
     if as_json:
-        print_json({"run_id": run_id, "status": "running"})
+        detached: DetachedRun = {"run_id": run_id, "status": "running"}
+        print_json(detached)
     else:
         print_text(run_id)
         to_stderr(f"the run has been started; wait for its end with: callsheet resume {run_id}{hint}")

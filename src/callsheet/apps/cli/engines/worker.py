@@ -27,6 +27,7 @@ from callsheet.apps.rendering.values import format_bytes
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
+    from callsheet.apps.operations.printed_service_rows import PrunedValues, ServedQueue
     from callsheet.apps.setup import Setup
     from callsheet.runtime.engines.temporal.settings import TemporalSettings
     from callsheet.runtime.engines.temporal.worker import Duties
@@ -215,7 +216,8 @@ async def _serve(
         def announce() -> None:
             kinds = [name for name in ("plans", "tools", "models") if getattr(duties, name)]
             if as_json:
-                click.echo(json.dumps({"address": address, "queue": duties.queue, "serves": kinds}))
+                served: ServedQueue = {"address": address, "queue": duties.queue, "serves": kinds}
+                click.echo(json.dumps(served))
             else:
                 to_stderr(
                     f"serving {', '.join(kinds)} on the task queue {duties.queue} of {address}; Ctrl-C stops"
@@ -295,8 +297,17 @@ def prune(
     done = run_async(_prune(settings, older_than, gone, dry_run=dry_run))
     with ignoring_broken_pipe():
         if as_json:
-            swept = done.swept._asdict()
-            print_json({"dry_run": dry_run, "place": done.place, "histories": done.histories, **swept})
+            swept = done.swept
+            pruned: PrunedValues = {
+                "dry_run": dry_run,
+                "place": done.place,
+                "histories": done.histories,
+                "removed": list(swept.removed),
+                "bytes": swept.bytes,
+                "needed": swept.needed,
+                "young": swept.young,
+            }
+            print_json(pruned)
         else:
             _report(done, dry_run=dry_run)
     return Exit.OK
