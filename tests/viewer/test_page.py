@@ -29,6 +29,26 @@ async def test_report_opens_from_disk_and_shows_outcome(open_report: Opener):
     assert len(opened.asked) <= 2  # the file, and its empty icon
 
 
+async def test_panels_and_graph_change_their_size_by_keys(open_report: Opener):
+    opened = await open_report("triage")
+    page, width = opened.page, "document.querySelector('.dag svg').getBoundingClientRect().width"
+    before = await page.evaluate(width)
+    await page.locator(".dag").focus()
+    await page.keyboard.press("+")
+    assert await page.evaluate(width) > before
+    await page.keyboard.press("0")
+    assert (
+        await page.evaluate("(dag => dag.scrollHeight - dag.clientHeight)(document.querySelector('.dag'))")
+        <= 0
+    )
+    for side, panel in (("left", ".steps"), ("right", ".pane"), ("below", ".below")):
+        bar = page.locator(f".splitter.is-{side}")
+        await bar.press("Enter")
+        assert not await page.locator(panel).is_visible()
+        await bar.press("Home")
+        assert await page.locator(panel).is_visible()
+
+
 async def test_tool_text_is_never_markup(open_report: Opener):
     opened = await open_report("triage", "#var=tickets&below=lineage")
     page = opened.page

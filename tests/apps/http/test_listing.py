@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -148,3 +149,17 @@ def test_run_without_named_file_is_called_by_its_goal(api):
     assert rows["c"].startswith("plan ")
     api.ended("a")
     assert api.get("/v1/runs/a")["plan"] == "Pay what is owed"
+
+
+def test_running_run_is_listed_with_what_it_does(api):
+    (api.folder / "one").touch()
+    run = api.start(
+        "S1: ?FOREACH ($name IN $names) THEN @HOLD (name=$name) > $held", inputs={"names": ["one", "two"]}
+    )
+    while not re.fullmatch(
+        r"S1 .+ \(1 of 2; 1 of 4, rows\)", api.get("/v1/runs")["runs"][0].get("under_way", "")
+    ):
+        assert api.get(f"/v1/runs/{run}")["status"] in ("queued", "running")
+    (api.folder / "two").touch()
+    api.ended(run)
+    assert "under_way" not in api.get("/v1/runs")["runs"][0]

@@ -57,7 +57,7 @@ class OpenRuns:
             "status": row["outcome"],
             "plan": row["plan"],
             "seconds": round(took, 3),
-            "calls": self._under_way.look(row["run_id"], row["plan_hash"]).calls,
+            "calls": self._under_way.look(row["run_id"], row["plan_hash"], row["events"]).calls,
             "under_way": row.get("under_way") or row["waits_for"] or "",
         }
 

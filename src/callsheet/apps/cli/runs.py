@@ -182,7 +182,6 @@ def runs(wanted: RunFilter, listing: Listing, journal: Path | None, as_json: boo
         else:
             _print([], wanted, "", as_json=as_json)
         return
-    from callsheet.apps.operations.under_way import UnderWay  # noqa: PLC0415 - as above
     from callsheet.store.listing import RunQuery, listed_runs, run_counts  # noqa: PLC0415 - as above
 
     with journals.open_to_read(journal) as opened, ignoring_broken_pipe():
@@ -197,7 +196,11 @@ def runs(wanted: RunFilter, listing: Listing, journal: Path | None, as_json: boo
             before=None if listing.after is None else opened.find_run(listing.after),
         )
         found = listed_runs(opened, query)
-        under_way = UnderWay(opened)
+        under_way = None
+        if any(shown == "running" for _, shown in found):
+            from callsheet.apps.operations.under_way import UnderWay  # noqa: PLC0415 - brings the machine
+
+            under_way = UnderWay(opened)
         rows = [run_row(opened, info, shown, under_way) for info, shown in found[: listing.limit]]
         _print(rows, wanted, journals.journal_hint(journal), as_json=as_json)
         if len(found) > listing.limit and not as_json:

@@ -342,11 +342,12 @@ def doubts_json(run_id: str, status: str, calls: Sequence[DoubtfulCall]) -> Call
 
 
 def run_row(
-    journal: Journal, info: RunInfo, shown: str, under_way: UnderWay, *, has_doubts: bool = True
+    journal: Journal, info: RunInfo, shown: str, under_way: UnderWay | None, *, has_doubts: bool = True
 ) -> RunRow:
     """A run as a row of a list; `shown` is its status as shown to people.
 
-    The calls in doubt cost a replay of the run, what is under way its events since the last look.
+    The calls in doubt cost a replay of the run, what is `under_way`, if that is given, its
+    events since the last look.
     """
     from callsheet.store.run_index import tags_in  # noqa: PLC0415 - brings sqlite3
 
@@ -371,8 +372,8 @@ def run_row(
     }
     if has_doubts:
         row["in_doubt"] = [doubt_json(call) for call in _doubts(journal, info, shown)]
-    if shown == "running":
-        row["under_way"] = under_way.look(info.run_id, info.plan_hash).text
+    if shown == "running" and under_way is not None:
+        row["under_way"] = under_way.look(info.run_id, info.plan_hash, info.events).text
     return row
 
 

@@ -30,8 +30,9 @@ _MOST = 200
 
 @dataclass(slots=True)
 class Followed:
-    """The calls of a run up to an event, and the outermost loops that they belong to."""
+    """The calls of a run of a plan up to an event, and the outermost loops that they belong to."""
 
+    plan: Plan
     seq: int = 0
     calls: int = 0
     ended: int = 0
@@ -39,51 +40,48 @@ class Followed:
     """When each open call was sent, by key."""
     loops: dict[str, LoopCount] = field(default_factory=dict[str, LoopCount])
 
-    def read(self, journal: Journal, run_id: str, plan_hash: str) -> None:
+    def read(self, journal: Journal, run_id: str) -> None:
         """Read on to the last event."""
-        plan: Plan | None = None
         for event in journal.events(run_id, self.seq, lenient=True):
             self.seq = event.seq
             if event.key is None or not (
                 event.type.opens or event.type.answers or event.type is EventType.FIRED
             ):
                 continue
-            if plan is None:
-                plan = journal.plan_of(plan_hash)
             if event.type.opens:
                 self.calls += 1
                 self.open[event.key] = event.ts
             else:
                 self.ended += 1
                 self.open.pop(event.key, None)
-            found = _place_in_loop(event.key, plan)
+            found = _place_in_loop(event.key, self.plan)
             if found is not None:
-                self._count(journal, run_id, plan, event, *found)
+                self._count(journal, run_id, event, *found)
 
-    def _count(self, journal: Journal, run_id: str, plan: Plan, event: Event, name: str, item: int) -> None:
+    def _count(self, journal: Journal, run_id: str, event: Event, name: str, item: int) -> None:
         if name not in self.loops:
-            items, since = _items_of(journal, run_id, plan, name, event)
+            items, since = _items_of(journal, run_id, self.plan, name, event)
             self.loops[name] = LoopCount(items, since)
         if event.type.opens:
             self.loops[name].begin(item)
         else:
             self.loops[name].end(item, event.ts)
 
-    def text(self, plan: Plan, now: float, reports: dict[str, str]) -> str:
+    def text(self, now: float, reports: dict[str, str]) -> str:
         """The steps whose calls are open: how many, since when, and in brackets how far they are."""
         steps = Counter(step_of(key) for key in self.open)
         first = {step_of(key): key for key in reversed(self.open)}
         return ", ".join(
             f"{step}{f' ×{count}' if count > 1 else ''} "
             f"{format_seconds(max(0.0, now - self.open[first[step]]))}"
-            + self._beside(step, plan, now, first[step], reports)
+            + self._beside(step, now, first[step], reports)
             for step, count in steps.items()
         )
 
-    def _beside(self, step: str, plan: Plan, now: float, key: str, reports: dict[str, str]) -> str:
+    def _beside(self, step: str, now: float, key: str, reports: dict[str, str]) -> str:
         """How far the loop of a step is, and what the tool of its oldest call with a report says."""
         said: list[str] = []
-        found = _place_in_loop(key, plan)
+        found = _place_in_loop(key, self.plan)
         if found is not None and (text := self.loops[found[0]].text(now)):
             said.append(text if found[0] == step else f"{found[0]}: {text}")
         if reports.get(step):
@@ -108,11 +106,15 @@ class UnderWay:
         self._followed: dict[str, Followed] = {}
         self._mutex = Lock()
 
-    def look(self, run_id: str, plan_hash: str) -> Doing:
-        """What a run does now; of one that cannot be read, nothing."""
+    def look(self, run_id: str, plan_hash: str, last: int | None = None) -> Doing:
+        """What a run does now, whose `last` event has this number if it is known.
+
+        Of one that cannot be read, nothing.
+        """
         with self._mutex, suppress(CallsheetError):
-            followed = self._followed.pop(run_id, None) or Followed()
-            followed.read(self._journal, run_id, plan_hash)
+            followed = self._followed.pop(run_id, None) or Followed(self._journal.plan_of(plan_hash))
+            if last != followed.seq:
+                followed.read(self._journal, run_id)
             self._followed[run_id] = followed  # the one looked at last is forgotten last
             if len(self._followed) > _MOST:
                 del self._followed[next(iter(self._followed))]
@@ -120,9 +122,7 @@ class UnderWay:
                 step_of(each.key): progress_text(each.progress)
                 for each in reversed(shared_reports(self._journal.path, run_id))
             }
-            return Doing(
-                followed.text(self._journal.plan_of(plan_hash), time(), told), followed.calls, followed.ended
-            )
+            return Doing(followed.text(time(), told), followed.calls, followed.ended)
         return Doing("", 0, 0)
 
 

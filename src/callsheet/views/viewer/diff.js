@@ -27,7 +27,7 @@ export function Diff() {
   const leftOut = diff.left_out ? `; ${diff.left_out} more differences are omitted` : "";
   return html`<div class="diff">
     <section aria-label="Differences">
-      ${actions.value ? html`<p class="bar"><${Other} /></p>` : ""}
+      ${actions.value ? html`<div class="bar"><${Other} /></div>` : ""}
       <p class="bar"><span>A <code>${data.run.id}</code> · B <code>${diff.other.id}</code>${" "}
         <span class="quiet">${diff.other.status}, ${isSame ? "the same plan" : "a different plan"}</span></span>
         <label><input type="checkbox" checked=${isCone} onChange=${() => setCone(!isCone)}
@@ -100,7 +100,7 @@ function Other() {
     event.preventDefault();
     actions.value.compare(picked);
   };
-  return html`<form class="joined" onSubmit=${send}><label>Compare with${" "}
+  return html`<form class="other" onSubmit=${send}><label>Compare with${" "}
     <select value=${picked === null ? chosen : picked} onChange=${into(setPicked)}>
       <option value="">no other run</option>
       ${diff && !others.some((run) => run.run_id === chosen) ? html`<option value=${chosen}>${chosen}</option>` : ""}

@@ -22,7 +22,7 @@ export const base = signal(""); // the beginning of the URL fragment if a page s
 export const reports = signal([]); // what tools report of the calls under way, as the server sends it
 export const actions = signal(null); // the actions that a server offers for the run
 
-const BEAT = 500; // the interval between two beats, in milliseconds
+const BEAT = 1000; // the interval between two beats, in milliseconds
 
 export const TABS = ["dag", "waterfall", "log", "plan"];
 const LOWER = ["facts", "lineage", "confidence", "findings", "lctl", "otel", "cost", "diff", "waits"];

@@ -20,8 +20,8 @@ export function ValueBox({ value, label = "", onPick = null, path = null, open =
   return html`<div class="value">
     <div class="value-head">
       <span class="quiet">${label}${size > 200 || cut ? ` ${bytes(size)}` : ""}${note}</span>
-      <span class="value-acts">${at && at.length ? html`<code>${pathText(at)}</code>
-        <${CopyButton} text=${pathText(at)} label="Copy path" />` : ""}${cut && load ? html`<button class="plain" disabled=${isBusy}
+      <span class="value-acts">${own ? html`<code>${pathText(own)}</code>
+        <${CopyButton} text=${pathText(own)} label="Copy path" />` : ""}${cut && load ? html`<button class="plain" disabled=${isBusy}
           onClick=${() => act(load)}>Show all ${bytes(size)}</button>` : ""}
         <${CopyValue} value=${value} /></span></div>
     ${parsed === undefined ? html`<pre>${plain(text)}${cut ? "…" : ""}</pre>` : html`<div class="tree">
