@@ -120,7 +120,11 @@ class Inputs:
     def words_said(self, values: Sequence[JSON]) -> list[Source]:
         """All that the user has said which may be data, as inputs: words, numbers, and what is quoted."""
         words = [*said_data(self.said), *re.findall(r"[\"“«]([^\"“”«»]+)[\"”»]", self.said)]
-        words += [one for one in re.findall(r"[^\W\d_][\w'-]*", self.request) if len(one) >= _SENTENCE]
+        words += [
+            one
+            for one in re.findall(r"[^\W\d_][\w'-]*", self.request)
+            if len(one) >= _SENTENCE or one.isupper()
+        ]
         texts = [one for one in dict.fromkeys(words) if one.lower() not in SMALL_WORDS or one.isupper()]
         known = [(name, value) for name, value in self.values.items() if self.reasons[name] == SAID]
         named = [(self.said_input(text, text), text) for text in texts if not _PLAIN_NUMBER.fullmatch(text)]

@@ -103,7 +103,8 @@ def values_of(sources: Sequence[Source]) -> list[Value]:
     """The plain values at hand, with which items may be compared, each once."""
     found: dict[str, Value] = {}
     for source in sorted(sources, key=lambda one: not one.is_given):
-        if source.listing or any(value != source.values[0] for value in source.values):
+        is_picked = source.is_chosen and source.rank == 0
+        if source.listing or is_picked or any(value != source.values[0] for value in source.values):
             continue
         for leaf in leaves_of(source):
             value = leaf.values[0]

@@ -64,6 +64,8 @@ class Sources:
     """Which readings are taken of what one run leaves open; None if none is."""
     picked: list[Source] = field(default_factory=list[Source])
     """The items of lists that arguments were read to be taken from."""
+    in_round: list[Source] = field(default_factory=list[Source])
+    """The results in the rounds of the loop that is written."""
     items: int = 0
     """How many items of loops were thought of; those that are used get a name."""
 
@@ -94,7 +96,8 @@ class Sources:
     def whole(self, count: int) -> list[Source]:
         """The results before as they are, also where nobody has said which items are meant."""
         picked = [one._replace(values=one.values[:1] * count) for one in self.picked]
-        return picked + [
+        in_round = [one for one in self.in_round if len(one.values) == count]
+        return [*in_round, *picked] + [
             Source(one.name, ([*one.values] if one.is_list else one.values[0],) * count, BEFORE + age)
             for age, one in enumerate(reversed(self.known))
         ]

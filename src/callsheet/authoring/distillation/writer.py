@@ -348,6 +348,7 @@ class Writer(Arguments):
         )
         sources = [*self.sources.listed(count, is_tested=is_tested), *self.sources.outer(count)]
         loop = _Loop()
+        self.sources.in_round.clear()
         columns = [[one[position] for one in rounds] for position in range(segment.head)]
         sources = self.with_list_read(columns, sources)
         self.write_round(loop, columns, sources, " " * 8, has_tail=segment.tail > 0)
@@ -381,6 +382,7 @@ class Writer(Arguments):
         lists = f"zip({', '.join((first, *others))})" if others else first
         self.lines.append(f"    for {names} in {lists}:")
         self.lines += loop.body
+        self.sources.in_round.clear()
         self.sources.known += loop.results
         if not segment.tail:
             self.know_joined(loop, columns)
@@ -463,6 +465,7 @@ class Writer(Arguments):
                 loop.body.append(f"\3{result}")
                 self.looks[result] = _Look(values, indent)
                 loop.within += self.sources.of_rounds(result, values, calls)
+                self.sources.in_round.append(Source(result, values, NEAR))
             else:
                 loop.before += self.unlike_items(loop, calls, columns)
                 loop.within.append(Source(result, values, NEAR))
