@@ -436,7 +436,7 @@ def distil(run_ids: tuple[str, ...], output: Path | None, ask: bool, journal: Pa
     if output is not None and output.exists():
         raise CallsheetError.single("CFG012", f"{output} exists already", help="name another file")
     if ask and not is_terminal(sys.stdin):
-        raise CallsheetError.single("CFG012", "--ask needs a terminal", help="name a second run instead")
+        raise CallsheetError.single("CFG010", "--ask needs a terminal", help="name a second run instead")
     files = {one: Path(one).read_text("utf-8", errors="replace") for one in run_ids if Path(one).is_file()}
     if len(run_ids) == 1 and not ask and files:
         made = run_async(distil_transcript(files[run_ids[0]], Path(run_ids[0]).name))
