@@ -1,13 +1,14 @@
 """What plans distilled from recorded sessions do with other inputs: right, stopped, or wrong without a word.
 
-    python -m benchmarks.distilling [--show]
+    python -m benchmarks.distilling [--show] [--runs N]
 
 Fifty sessions of a small office (mails, people, orders, files), and five times twenty of other jobs, are
-recorded: for each task a scripted agent makes its calls for one input. The plan that is distilled from each
-runs on three other inputs, in a world with other data, longer lists, and empty ones. A variant is right if
-the plan has changed exactly what the task asks for; stopped if it ended with an error, or has an input that
-nobody gave it, and has changed nothing else before; and wrong otherwise. The inputs of a variant are what the
-user says anew; an input that is no word of the user is not filled in.
+recorded: for each task a scripted agent makes its calls for one input, or in N runs for one input each (then
+all takes some minutes). The plan that is distilled runs on three other inputs, in a world with other data,
+longer lists, and empty ones. A variant is right if the plan has changed exactly what the task asks for;
+stopped if it ended with an error, or has an input that nobody gave it, and has changed nothing else before;
+and wrong otherwise. The inputs of a variant are what the user says anew; an input that is no word of the user
+is not filled in.
 """
 
 from __future__ import annotations
@@ -30,9 +31,11 @@ from benchmarks import distilling_school as school
 from benchmarks import distilling_services as services
 from benchmarks import distilling_store as store
 from benchmarks import distilling_team as team
-from callsheet.api.distillation import Distillation, distil_transcript
+from callsheet.api.distillation import Distillation, distil_all, distil_transcript
 from callsheet.api.oneshot import arun
 from callsheet.api.plan import Plan
+from callsheet.authoring.distillation.recorded_calls import work_in_transcript
+from callsheet.authoring.distillation.retelling import Retelling
 from callsheet.diagnostics import CallsheetError
 from callsheet.ports.calls import ToolFailed
 from callsheet.ports.tools import Tool
@@ -204,10 +207,8 @@ class Suite:
     sessions: int
 
 
-async def distilled(
-    suite: Suite, task: Task, number: int
-) -> tuple[Distillation | CallsheetError, dict[str, Any]]:
-    """The plan of a recorded session, and what the user had given."""
+def session(suite: Suite, task: Task, number: int) -> tuple[str, dict[str, Any]]:
+    """The transcript of a session, and what the user had given."""
     calls: list[Recorded] = []
     office = suite.world(number)
 
@@ -227,10 +228,22 @@ async def distilled(
         task.agent(call, given)
         if office.done:
             break
+    return transcript(task.said.format(**given), calls), given
+
+
+async def distilled(
+    suite: Suite, task: Task, number: int, runs: int
+) -> tuple[Distillation | CallsheetError, dict[str, Any]]:
+    """The plan of recorded sessions, and what the user had given in that which it is made of."""
+    sessions = [session(suite, task, number + 100 * run) for run in range(runs)]
     try:
-        return await distil_transcript(transcript(task.said.format(**given), calls), "session"), given
+        if runs == 1:
+            return await distil_transcript(sessions[0][0], "session"), sessions[0][1]
+        works = [work_in_transcript(text, "session") for text, _ in sessions]
+        made = await distil_all(works, {}, "the agent in session")
     except CallsheetError as error:
-        return error, given
+        return error, sessions[0][1]
+    return made, next(given for work, (_, given) in zip(works, sessions, strict=True) if work is made.work)
 
 
 def filled(
@@ -284,18 +297,22 @@ def _made(office: Any, tool: str, **args: Any) -> Any:
     return office.call(tool, args)
 
 
-async def outcomes(suite: Suite) -> list[tuple[str, str, str]]:
+async def outcomes(suite: Suite, runs: int = 1) -> list[tuple[str, str, str]]:
     """The task, the outcome and the plan of each variant."""
     found: list[tuple[str, str, str]] = []
     for number in range(suite.sessions):
         task = suite.tasks[number % len(suite.tasks)]
-        made, given = await distilled(suite, task, number)
+        made, given = await distilled(suite, task, number, runs)
         for variant in range(3):
             now = task.inputs(random.Random(f"variant {number} {variant}"))
             if isinstance(made, CallsheetError):
                 found.append((task.said, "not distilled", str(made)))
                 continue
             inputs = filled(made, task.said, given, now)
+            if inputs is None:  # a user says two words of the request as one value
+                told = Retelling(task.said.format(**given), task.said.format(**now))
+                values = {name: told.value_for(value) for name, value in made.plan.inputs.items()}
+                inputs = None if None in values.values() else values
             wanted, office = suite.world(900 + variant), suite.world(900 + variant)
             task.agent(partial(_made, wanted), now)
             has_ended = inputs is not None and await ended(suite, made, inputs, office)
@@ -327,8 +344,9 @@ OTHERS = (
 def main() -> int:
     """Print the outcomes by task; 1 if a plan was wrong."""
     wrong = 0
+    runs = int(sys.argv[sys.argv.index("--runs") + 1]) if "--runs" in sys.argv else 1
     for suite in (OFFICE, *OTHERS):
-        found = asyncio.run(outcomes(suite))
+        found = asyncio.run(outcomes(suite, runs))
         for said in dict.fromkeys(said for said, _, _ in found):
             counts = Counter(outcome for name, outcome, _ in found if name == said)
             print(f"{said:66} {', '.join(f'{count} {name}' for name, count in counts.items())}")

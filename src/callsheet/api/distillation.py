@@ -6,14 +6,10 @@ recorded calls again; or CallsheetError (RUN090, RUN091).
 
 from __future__ import annotations
 
-import json
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from callsheet.api.oneshot import arun
-from callsheet.api.plan import Plan
+from callsheet.api.evidence import Answer, Evidence, key_of, tried
 from callsheet.authoring.distillation.plan_text import DistilledPlan, plans
 from callsheet.authoring.distillation.recorded_calls import (
     RecordedCall,
@@ -23,20 +19,22 @@ from callsheet.authoring.distillation.recorded_calls import (
     work_in_transcript,
 )
 from callsheet.diagnostics import CallsheetError
-from callsheet.ir import JSON, Effect
-from callsheet.ports.calls import CallContext, ToolFailed
-from callsheet.ports.tools import Tool, ToolSpec
+from callsheet.ir import Effect
 from callsheet.store import Journal
 from callsheet.store.start import Start
 
 
 @dataclass(frozen=True, slots=True)
 class Distillation:
-    """A plan that repeats what a model did: its text and inputs, the calls in it, and all that were made."""
+    """A plan that repeats what a model did: its text and inputs, the calls in it, and all that were made.
+
+    `runs` is how many recorded runs it repeats.
+    """
 
     plan: DistilledPlan
     calls: tuple[RecordedCall, ...]
     work: RecordedWork
+    runs: int = 1
 
     @property
     def left_out(self) -> list[str]:
@@ -45,11 +43,10 @@ class Distillation:
         return [call.tool for call in self.work.calls if call.place not in kept]
 
 
-async def distil(journal: Journal, run_id: str) -> Distillation:
-    """The plan of a run, verified: with the recorded inputs and answers it makes the recorded calls again.
+def recorded(journal: Journal, run_id: str) -> tuple[RecordedWork, dict[str, Effect], str]:
+    """What a model did in a run, the effects of the tools, and the id of the run.
 
-    Raises CallsheetError: RUN090 for a run without calls of a model, RUN091 if the plan does not repeat them,
-    JournalError if the run cannot be read.
+    Raises CallsheetError (RUN090) for a run without calls of a model, JournalError if it cannot be read.
     """
     info = journal.find_run(run_id)
     events = [*journal.events(info.run_id)]
@@ -61,8 +58,17 @@ async def distil(journal: Journal, run_id: str) -> Distillation:
             help="name the run of a gate's session, or one with @AGENT_SOLVE; `callsheet runs` lists them",
         )
     facts = Start.from_json(events[0].body or {}).facts
-    effects = {name: fact.effect for name, fact in facts.items()}
-    return await _distilled(work, effects, f"What run {info.run_id} did, as a plan.")
+    return work, {name: fact.effect for name, fact in facts.items()}, f"run {info.run_id}"
+
+
+async def distil(journal: Journal, run_id: str) -> Distillation:
+    """The plan of a run, verified: with the recorded inputs and answers it makes the recorded calls again.
+
+    Raises CallsheetError: RUN090 for a run without calls of a model, RUN091 if the plan does not repeat them,
+    JournalError if the run cannot be read.
+    """
+    work, effects, name = recorded(journal, run_id)
+    return await _distilled(work, effects, f"What {name} did, as a plan.")
 
 
 async def distil_transcript(text: str, name: str) -> Distillation:
@@ -74,49 +80,29 @@ async def distil_transcript(text: str, name: str) -> Distillation:
     return await _distilled(work, {}, f"What the agent in {name} did, as a plan.")
 
 
+async def distil_all(
+    works: Sequence[RecordedWork], effects: Mapping[str, Effect], name: str, answer: Answer | None = None
+) -> Distillation:
+    """The plan of several recorded runs of one job, which repeats each of them.
+
+    What the first leaves open the others decide, and then `answer`, if there is one: it is asked which
+    reading is meant. Raises CallsheetError (RUN092) if nothing repeats all runs.
+    """
+    evidence = Evidence(works, effects, f"What {name} did, as a plan.")
+    made, first = await evidence.plan(answer)
+    return Distillation(made.plan, (*made.calls,), first, len(works))
+
+
 async def _distilled(work: RecordedWork, effects: dict[str, Effect], about: str) -> Distillation:
     needed = slice_of(work.calls, effects, work.said)
     failure: CallsheetError | None = None
     for plan, calls in plans(needed, work.calls, work.said, about, effects):
-        try:
-            await _verify(plan, calls, effects)
-        except CallsheetError as error:
-            failure = failure or error
-        else:
+        trial = await tried(plan.text, plan.inputs, calls, effects)
+        if trial.is_same and trial.made == tuple(key_of(call.tool, call.args) for call in calls):
             return Distillation(plan, tuple(calls), work)
+        failure = failure or CallsheetError.single(
+            "RUN091",
+            f"the plan does not repeat the run: {trial.error or 'its calls come in another order'}",
+            help="this is a gap in callsheet; please report the shape of the run",
+        )
     raise failure or AssertionError("there is a plan of any calls")
-
-
-async def _verify(plan: DistilledPlan, calls: Sequence[RecordedCall], effects: dict[str, Effect]) -> None:
-    """Run a plan on the recorded answers; raises CallsheetError (RUN091) if it makes other calls."""
-    made: list[tuple[str, str]] = []
-    answers: dict[tuple[str, str], deque[JSON]] = {}
-    for call in calls:
-        answers.setdefault(_key(call.tool, call.args), deque()).append(call.result)
-
-    def replayed(name: str) -> Tool:
-        async def answer(args: dict[str, Any], context: CallContext) -> JSON:
-            key = _key(name, args)
-            made.append(key)
-            if not answers.get(key):
-                raise ToolFailed(f"the recorded run made no such call: {key[1]}")
-            return answers[key].popleft()
-
-        given = dict.fromkeys(arg for call in calls if call.tool == name for arg in call.args)
-        schema: dict[str, Any] = {"type": "object", "properties": {arg: {} for arg in given}}
-        effect = effects.get(name, Effect.UNSAFE)
-        return Tool(ToolSpec(name, name.lower(), "", schema, effect=effect), answer)
-
-    read = Plan.parse(plan.text, name="the distilled plan", syntax="python")
-    result = await arun(read, plan.inputs, tools=[replayed(name) for name in {call.tool for call in calls}])
-    if result.error is None and made == [_key(call.tool, call.args) for call in calls]:
-        return
-    raise CallsheetError.single(
-        "RUN091",
-        f"the plan does not repeat the run: {result.error or 'its calls come in another order'}",
-        help="this is a gap in callsheet; please report the shape of the run",
-    )
-
-
-def _key(tool: str, args: dict[str, Any]) -> tuple[str, str]:
-    return tool, json.dumps(args, sort_keys=True, ensure_ascii=False)

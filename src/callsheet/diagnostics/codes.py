@@ -499,6 +499,7 @@ CODES: dict[str, Code] = _table(
     RUN060="a step that the run has not executed",
     RUN090="a run without calls of a model",
     RUN091="a distilled plan that does not repeat its run",
+    RUN092="recorded runs that no one plan repeats",
     TST001="test cases that cannot be used",
     TST002="a test case that fails",
     TST003="a run that cannot become a test case",

@@ -11,10 +11,12 @@ from typing import Any, TypeAlias
 import pytest
 
 from callsheet import Plan, arun
+from callsheet.api.distillation import distil_all
 from callsheet.authoring.distillation.explanations import explain
 from callsheet.authoring.distillation.leaves import Source
 from callsheet.authoring.distillation.plan_text import DistilledPlan, distilled, plans
-from callsheet.authoring.distillation.recorded_calls import RecordedCall, slice_of
+from callsheet.authoring.distillation.recorded_calls import RecordedCall, RecordedWork, slice_of
+from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Effect
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.tools import Tool, ToolSpec
@@ -587,3 +589,33 @@ def test_call_for_the_result_of_the_one_before_is_no_round_of_a_loop() -> None:
     plan = distilled(calls, "who is the manager of anton?", "")
     assert 'find_person(name=person["manager"])' in plan.text
     assert plan.inputs == {"name": "anton"}
+
+
+def _invoice(vendor: str, sheet: str, number: str, total: str, ids: tuple[str, str]) -> RecordedWork:
+    said = f"file the newest invoice of {vendor} in {sheet}: number, total"
+    mails: JSON = [{"id": ids[0], "day": "2026-02-03"}, {"id": ids[1], "day": "2026-05-06"}]
+    body = f"Invoice {number} of May.\nTotal: {total} EUR\nDue soon."
+    return RecordedWork(
+        [
+            RecordedCall(0, "SEARCH_MAILS", {"query": f"from:{vendor}"}, mails),
+            RecordedCall(1, "READ_MAIL", {"id": ids[1]}, {"id": ids[1], "body": body}),
+            RecordedCall(2, "ADD_ROW", {"sheet": sheet, "values": [number, total]}, "done"),
+        ],
+        said=said,
+    )
+
+
+async def test_two_runs_decide_what_one_leaves_open() -> None:
+    one = _invoice("acme", "costs-1", "INV-2041", "17.50", ("m417", "m592"))
+    two = _invoice("globex", "costs-7", "INV-9", "1300.00", ("m771", "m803"))
+    made = await distil_all([one, two], {}, "the agent")
+    assert made.plan.unexplained == frozenset()
+    assert [*made.plan.inputs.values()][:2] == ["acme", "costs-1"]
+    assert 'max(mails, key=lambda one: one["day"])' in made.plan.text
+
+
+async def test_runs_of_other_jobs_are_no_evidence() -> None:
+    one = _invoice("acme", "costs-1", "INV-2041", "17.50", ("m417", "m592"))
+    calls = [RecordedCall(0, "DELETE_SHEET", {"sheet": "costs-7"}, "done")]
+    with pytest.raises(CallsheetError, match="no reading of one run"):
+        await distil_all([one, RecordedWork(calls, said="delete costs-7")], {}, "the agent")

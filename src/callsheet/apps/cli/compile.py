@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -21,10 +22,13 @@ from callsheet.diagnostics import CallsheetError
 if TYPE_CHECKING:
     from callsheet.api.compiling import Compiled, CompileFailed
     from callsheet.api.distillation import Distillation
+    from callsheet.api.evidence import Question
     from callsheet.apps.comparison import AttemptTotals
     from callsheet.apps.compiling import CompileOutcome, LibraryMatch
     from callsheet.apps.setup import Setup
     from callsheet.authoring.compiler.request import Accounting
+    from callsheet.authoring.distillation.recorded_calls import RecordedWork
+    from callsheet.ir import Effect
 
 
 _REJECTED = ".rejected"
@@ -404,7 +408,7 @@ def _row(totals: AttemptTotals) -> tuple[str, ...]:
 
 
 @click.command()
-@click.argument("run_id", metavar="RUN")
+@click.argument("run_ids", metavar="RUN...", nargs=-1, required=True)
 @click.option(
     "-o",
     "--output",
@@ -412,29 +416,48 @@ def _row(totals: AttemptTotals) -> tuple[str, ...]:
     metavar="FILE",
     help="The file of the plan, which must not exist; default: standard output.",
 )
+@click.option("--ask", is_flag=True, help="Ask which reading is meant of what the runs leave open.")
 @journals.journal_path
-def distil(run_id: str, output: Path | None, journal: Path | None) -> int:
+def distil(run_ids: tuple[str, ...], output: Path | None, ask: bool, journal: Path | None) -> int:
     """Make a Python plan from RUN, a session of a gate or an agent: the calls that led to its end.
 
     What was copied or computed from earlier results becomes an expression, what repeats a loop, what the user
     said an input; what nothing explains is an input too. The plan is run on the recorded answers before it is
     written, and has to make the recorded calls again. RUN is a run id, a unique prefix of one, or `last`; or
     a file of another program: a transcript of Claude Code, messages of the Anthropic or OpenAI API, or an
-    OpenTelemetry export in JSON with tool calls.
+    OpenTelemetry export in JSON with tool calls. Of several runs of one job the plan repeats each, which
+    decides what a single one leaves open: name two or three.
     """
-    from callsheet.api.distillation import distil as distil_run  # noqa: PLC0415 - imports asyncio
-    from callsheet.api.distillation import distil_transcript  # noqa: PLC0415 - as above
+    from callsheet.api.distillation import distil as distil_run  # noqa: PLC0415
+    from callsheet.api.distillation import distil_all, distil_transcript, recorded  # noqa: PLC0415 - asyncio
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415
+    from callsheet.authoring.distillation.recorded_calls import work_in_transcript  # noqa: PLC0415
 
     if output is not None and output.exists():
         raise CallsheetError.single("CFG012", f"{output} exists already", help="name another file")
-    transcript = Path(run_id)
-    if transcript.is_file():
-        text = transcript.read_text("utf-8", errors="replace")
-        made = run_async(distil_transcript(text, transcript.name))
-    else:
+    if ask and not is_terminal(sys.stdin):
+        raise CallsheetError.single("CFG010", "--ask needs a terminal", help="name a second run instead")
+    files = {one: Path(one).read_text("utf-8", errors="replace") for one in run_ids if Path(one).is_file()}
+    if len(run_ids) == 1 and not ask and files:
+        made = run_async(distil_transcript(files[run_ids[0]], Path(run_ids[0]).name))
+    elif len(run_ids) == 1 and not ask:
         with journals.open_to_read(journal) as opened:
-            made = run_async(distil_run(opened, run_id))
+            made = run_async(distil_run(opened, run_ids[0]))
+    else:
+        works: list[RecordedWork] = []
+        effects: dict[str, Effect] = {}
+        names: list[str] = []
+        for one in run_ids:
+            if one in files:
+                works.append(work_in_transcript(files[one], Path(one).name))
+                names.append(f"the agent in {Path(one).name}")
+                continue
+            with journals.open_to_read(journal) as opened:
+                work, known, name = recorded(opened, one)
+            works.append(work)
+            effects |= known
+            names.append(name)
+        made = run_async(distil_all(works, effects, " and ".join(names), _asked if ask else None))
     if output is None:
         print_text(made.plan.text)
     else:
@@ -444,10 +467,24 @@ def distil(run_id: str, output: Path | None, journal: Path | None) -> int:
     return Exit.OK
 
 
+def _asked(question: Question) -> int:
+    """Ask in the terminal which reading is meant; the last is an input, where nothing explains a value."""
+    tool, _, argument = question.place.partition("#")[0].rpartition(".")
+    what = f"{argument} of {tool.lower()}" if tool else f"the {argument}"
+    value = "" if question.value is None else f" = {preview(question.value)}"
+    to_stderr(f"{what}{value}: which is meant?")
+    for number, option in enumerate(question.options, 1):
+        code = re.sub("\1\\d+\1", "each", option)
+        to_stderr(f"  {number}  {code or 'what the words say'}")
+    return click.prompt("number", type=click.IntRange(1, len(question.options)), default=1, err=True) - 1
+
+
 def _told(made: Distillation, output: Path | None) -> list[str]:
     """What is in the plan and what is not, and how it is run with the inputs of the recorded run."""
     count = len(made.calls)
     lines = [f"verified: on the recorded answers it makes the same {count} call{'' if count == 1 else 's'}"]
+    if made.runs > 1:
+        lines.append(f"confirmed by {made.runs} runs")
     if made.left_out:
         lines.append(f"left out, since nothing came of them: {', '.join(made.left_out)}")
     if made.work.failed:

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple, cast
 from callsheet.authoring.distillation.item_tests import (
     NEAR_WORDS,
     TEXT,
-    WITHIN,
     Asking,
     content_tests,
     day_field,
@@ -29,6 +28,7 @@ from callsheet.authoring.distillation.item_tests import (
     words_in,
     words_of_field,
 )
+from callsheet.authoring.distillation.selections import flat
 from callsheet.authoring.distillation.wording import SMALL_WORDS, word_set
 from callsheet.ir import JSON
 
@@ -60,7 +60,6 @@ _VAGUE = word_set(
 _QUANTIFIERS = word_set("all each every both these those what which their his her many number count")
 _CLAUSES = word_set("that which whose")
 _RELATIVES = word_set("that which who whose with without where older newer due still")
-_DEEPEST = 2
 
 
 class Unclear(Enum):
@@ -112,7 +111,7 @@ def part_named(
     """
     if items and all(isinstance(item, str) for item in items):
         return _texts_named(said, listing, cast("Sequence[str]", items), input_for)
-    rows = [_flat(item) for item in items if isinstance(item, dict)]
+    rows = [flat(item) for item in items if isinstance(item, dict)]
     if not rows or len(rows) < len(items):
         return None
     whole = {id(row): item for row, item in zip(rows, items, strict=True)}
@@ -139,17 +138,6 @@ def part_named(
         return UNCLEAR
     part = ranks[0]
     return part._replace(items=tuple(whole[id(row)] for row in part.items), test=asks)
-
-
-def _flat(item: dict[str, JSON], before: str = "", depth: int = 0) -> dict[str, JSON]:
-    """The fields of an object, with those of the objects in it."""
-    found: dict[str, JSON] = {}
-    for name, value in item.items():
-        if isinstance(value, dict) and depth < _DEEPEST:
-            found |= _flat(value, f"{before}{name}{WITHIN}", depth + 1)
-        else:
-            found[before + name] = value
-    return found
 
 
 def _texts_named(

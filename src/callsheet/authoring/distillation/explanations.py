@@ -375,7 +375,7 @@ def _composed(
 
 def _place_of(value: str) -> re.Pattern[str]:
     """Where a value stands in a text: a number or a short text only as a word of its own."""
-    is_short = len(value) < _SHORTEST or re.fullmatch(r"[\d.]+", value)
+    is_short = len(value) < _SHORTEST or re.fullmatch(r"\d+(?:\.\d+)?", value)
     return re.compile(rf"(?<![\w.]){re.escape(value)}(?!\w|\.\d)" if is_short else re.escape(value))
 
 

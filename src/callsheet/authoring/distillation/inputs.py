@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from callsheet.authoring.distillation.figures import is_number
 from callsheet.authoring.distillation.leaves import Source
-from callsheet.authoring.distillation.wording import is_kin, said_data, says_the_same
+from callsheet.authoring.distillation.wording import SMALL_WORDS, is_kin, said_data, says_the_same
 from callsheet.ir import JSON
 
 SAID = "the user said it"
@@ -115,6 +115,25 @@ class Inputs:
             Source(self.said_input(called, text), (text,) * len(values), GIVEN, is_given=True)
             for called, text in said
             if is_long or all(isinstance(one, str) and text in one for one in values)
+        ]
+
+    def words_said(self, values: Sequence[JSON]) -> list[Source]:
+        """All that the user has said which may be data, as inputs: words, numbers, and what is quoted."""
+        words = [*said_data(self.said), *re.findall(r"[\"“«]([^\"“”«»]+)[\"”»]", self.said)]
+        words += [
+            one
+            for one in re.findall(r"[^\W\d_][\w'-]*", self.request)
+            if len(one) >= _SENTENCE or one.isupper()
+        ]
+        texts = [one for one in dict.fromkeys(words) if one.lower() not in SMALL_WORDS or one.isupper()]
+        known = [(name, value) for name, value in self.values.items() if self.reasons[name] == SAID]
+        named = [(self.said_input(text, text), text) for text in texts if not _PLAIN_NUMBER.fullmatch(text)]
+        return [
+            *(
+                Source(name, (value,) * len(values), GIVEN, is_given=True)
+                for name, value in dict([*known, *named]).items()
+            ),
+            *self.numbers_said(["0"] * len(values)),
         ]
 
     def is_of_this_time(self, text: str) -> bool:

@@ -77,6 +77,8 @@ _FILE = re.compile(r"\w\.[A-Za-z][A-Za-z0-9]{1,4}$")
 _SHORTEST = 3
 WITHIN = "\0"
 """Between the names of a field and of the object that it is in."""
+CELL = "\2"
+"""Before the place of a value in a row that is a list."""
 TEXT = ""
 """The name of the only field of a text."""
 
@@ -99,7 +101,10 @@ class ItemTest(NamedTuple):
 def field_code(item: str, field: str) -> str:
     """The code of a field of an item."""
     names = field.split(WITHIN) if field != TEXT else []
-    return item + "".join(f"[{json.dumps(name, ensure_ascii=False)}]" for name in names)
+    return item + "".join(
+        f"[{name[1:]}]" if name.startswith(CELL) else f"[{json.dumps(name, ensure_ascii=False)}]"
+        for name in names
+    )
 
 
 class Asking(NamedTuple):
@@ -327,6 +332,8 @@ def place_of_field(field: str, words: Sequence[str]) -> int | None:
 
 
 def _is_said(text: str, said: str) -> bool:
+    if len(text) == _SHORTEST - 1 and text.isupper():  # as of a country
+        return re.search(rf"\b{re.escape(text)}\b", said) is not None
     if len(text) < _SHORTEST or len(text) > len(said):
         return False
     return re.search(rf"(?<!\w){re.escape(text)}s?(?!\w)", said, re.IGNORECASE) is not None or (

@@ -62,9 +62,17 @@ def pages_at(calls: Sequence[RecordedCall], place: int, only_reads: bool) -> Pag
 
 
 def _pages(calls: Sequence[RecordedCall], argument: str) -> Pages | None:
+    whole = [call.result for call in calls]
+    asked = [call.args.get(argument) for call in calls]
+    if (
+        all(isinstance(one, list) for one in whole)
+        and all(whole[:-1])
+        and not whole[-1]
+        and _counts_up(asked)
+    ):
+        return Pages(tuple(calls), argument, "it", "it", "")
     listings = [code for code, _ in own_lists("it", calls[0].result)]
     tables = [call.result for call in calls if isinstance(call.result, dict)]
-    asked = [call.args.get(argument) for call in calls]
     if len(listings) != 1 or len(tables) < len(calls) or None in asked[1:]:
         return None
     if any([code for code, _ in own_lists("it", call.result)] != listings for call in calls):

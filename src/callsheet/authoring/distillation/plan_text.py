@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from callsheet.authoring.distillation.inputs import SAID, Inputs
+from callsheet.authoring.distillation.readings import Readings
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, only_reads, texts_in
 from callsheet.authoring.distillation.rounds import segments
 from callsheet.authoring.distillation.sources import Sources
@@ -27,6 +28,11 @@ _FEW, _MOST_CALLS = 6, 300
 """Up to so many calls of a reading tool each is tried to be left out, in a run of at most so many calls."""
 _TEST = "\n        if "
 """How a plan asks something of what it has looked up in a round, as the user's words ask."""
+_IMPORTS = (
+    ("re.search(", "import re\n"),
+    ("re.findall(", "import re\n"),
+    ("timedelta(", "from datetime import date, timedelta\n"),
+)
 _NO_EFFECTS: Mapping[str, Effect] = MappingProxyType({})
 
 
@@ -146,8 +152,12 @@ def distilled(
     title: str,
     effects: Mapping[str, Effect] = _NO_EFFECTS,
     seen: frozenset[str] = frozenset(),
+    readings: Readings | None = None,
 ) -> DistilledPlan:
-    """The plan of these calls; there is at least one. `seen` are the texts in the results of the run."""
+    """The plan of these calls; there is at least one. `seen` are the texts in the results of the run.
+
+    `readings` say how to read what one run leaves open; without them that becomes an input.
+    """
     names = {call.tool.lower() for call in calls} | {"main", "row", "each", "one"}
     words = (re.split(r"\W|_", text.lower()) for call in calls for text in (call.tool, *call.args))
     vocabulary = chain(chain.from_iterable(words), *(_fields_of(call.result) for call in calls))
@@ -155,11 +165,14 @@ def distilled(
     changing = [call for call in calls if not only_reads(call.tool, effects)]
     writer = Writer(
         inputs,
-        Sources(inputs, frozenset(chain.from_iterable(texts_in(call.args) for call in calls))),
+        Sources(
+            inputs, frozenset(chain.from_iterable(texts_in(call.args) for call in calls)), readings=readings
+        ),
         reads=frozenset(call.tool for call in calls if only_reads(call.tool, effects)),
         changed=frozenset(chain.from_iterable(texts_in(call.args) for call in changing)),
         open_condition=condition_in(said),
         seen=seen,
+        readings=readings,
     )
     for segment in segments(calls, writer.sources.is_known, writer.reads):
         writer.write(segment)
@@ -170,7 +183,9 @@ def distilled(
     given = ", ".join(f"{name}: {_type_of(value)}" for name, value in inputs.values.items())
     why = "".join(f"    {name}: {reason}\n" for name, reason in inputs.reasons.items())
     about = f'    """{title}\n\n{why}    """\n' if why else f'    """{title}"""\n'
-    text = f"async def main({given}):\n{about}" + "\n".join([*lines, f"    return {answer}", ""])
+    body = "\n".join([*lines, f"    return {answer}", ""])
+    imports = "".join(line for word, line in _IMPORTS if word in body)
+    text = f"{imports}async def main({given}):\n{about}{body}"
     found = (line.strip()[len("assert ") :].partition(f', "{STOP}')[0] for line in lines if STOP in line)
     stops = tuple(dict.fromkeys(found))
     return DistilledPlan(text, inputs.values, inputs.reasons, (*_readings(writer, lines),), stops)

@@ -15,23 +15,25 @@ from itertools import chain
 from typing import NamedTuple
 
 from callsheet.authoring.distillation import guards
+from callsheet.authoring.distillation.arguments import Arguments
 from callsheet.authoring.distillation.conditions import Result, condition_of
 from callsheet.authoring.distillation.explanations import explain
 from callsheet.authoring.distillation.figures import is_number
-from callsheet.authoring.distillation.inputs import SAID, Inputs
 from callsheet.authoring.distillation.leaves import Explained, Source
 from callsheet.authoring.distillation.pages import Pages
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, texts_in
 from callsheet.authoring.distillation.rounds import Segment
 from callsheet.authoring.distillation.searches import search_in
-from callsheet.authoring.distillation.sources import BEFORE, LOOP, NEAR, Known, Sources, nouns_of
-from callsheet.authoring.distillation.wording import asked_figures
+from callsheet.authoring.distillation.sources import BEFORE, NEAR, Known, nouns_of
+from callsheet.authoring.distillation.wording import said_data
 from callsheet.ir import JSON
 
 _EACH = frozenset(("each", "every"))
 STOP = "the recorded run does not show what to do without this"
 """What a plan says where it stops, and the condition, if that is not long."""
 _LONG = 60
+_FEW_ROUNDS = 4
+"""So many rounds may also be calls that have nothing to do with each other."""
 _MESSAGE = f', "{STOP}'
 _QUOTE, _TICK = '"', "'"
 
@@ -60,18 +62,14 @@ class _Look(NamedTuple):
 
 
 @dataclass
-class Writer:
+class Writer(Arguments):
     """What is written so far, and what is known at this place of the plan."""
 
-    inputs: Inputs
-    sources: Sources
     lines: list[str] = field(default_factory=list[str])
     reads: frozenset[str] = frozenset()
     """The tools that change nothing."""
     changed: frozenset[str] = frozenset()
     """The texts in the arguments of calls that changed something."""
-    seen: frozenset[str] = frozenset()
-    """The texts in the results of all calls of the run, also of those that the plan leaves out."""
     open_condition: str = ""
     """The word of the user's condition, as long as nothing is written for it."""
     decided: str = ""
@@ -86,7 +84,8 @@ class Writer:
     def stop_unless(self, conditions: Sequence[str], indent: str = "    ") -> list[str]:
         """The lines that stop the plan where one of the conditions does not hold."""
         lines: list[str] = []
-        for condition in dict.fromkeys(conditions):
+        dropped = self.readings.dropped if self.readings is not None else frozenset[str]()
+        for condition in dict.fromkeys(one for one in conditions if one not in dropped):
             told = f": {condition.replace(_QUOTE, _TICK)}" if len(condition) < _LONG else ""
             lines.append(f"{indent}assert {condition}, {json.dumps(STOP + told)}")
         return lines
@@ -173,16 +172,23 @@ class Writer:
 
     def unlike(self, one: Known, text: str) -> list[str]:
         """The conditions on the result of a call; more of them if nothing else uses it, or it was changed."""
-        value = one.values[0]
-        is_used = len(re.findall(rf"(?<![\w\"]){one.name}\b", text)) > 1
+        value, words = one.values[0], {*re.findall(r"\w+", text)}
+        uses = re.findall(rf"(?<![\w\"]){one.name}\b(?!\s*=)(\[\W(\w+)\W\])?", text)
+        fields = (
+            {key for key, item in value.items() if str(item) in one.asked} if isinstance(value, dict) else ()
+        )
+        is_used = any(
+            not use[1] or use[1] not in fields for use in uses
+        )  # what repeats the question tells nothing
         if not self.changed:
             return []
         is_changed = bool(one.asked & self.changed)
         conditions = [*guards.same_state(one.name, value, flags_only=is_used and not is_changed)]
         if not is_used:
-            texts = {name: given for name, given in self.inputs.values.items() if isinstance(given, str)}
+            used = {name: given for name, given in self.inputs.values.items() if name in words}
+            texts = {name: given for name, given in used.items() if isinstance(given, str)}
             conditions = [*guards.of_look(one.name, value, texts)]
-            numbers = {name: given for name, given in self.inputs.values.items() if is_number(given)}
+            numbers = {name: given for name, given in used.items() if is_number(given)}
             conditions += guards.same_order(one.name, value, numbers)
         at = re.compile(rf"(?:not |len\()*({one.name}\[[^ )]+)")
         is_met = text + self.decided
@@ -200,11 +206,27 @@ class Writer:
             return
         if self.write_search(segment):
             return
-        if len(segment.rounds) == 1 and not any(map(self.is_for_each, segment.rounds[0])):
-            for call in segment.rounds[0]:
+        if self.is_written_out(segment):
+            for call in calls:
                 self.write_call(call)
             return
         self.write_loop(segment)
+
+    def is_written_out(self, segment: Segment) -> bool:
+        """Whether each call is written for itself, and no loop."""
+        is_one = len(segment.rounds) == 1
+        is_each = is_one and any(map(self.is_for_each, segment.rounds[0]))
+        if self.readings is None or len(segment.rounds) > _FEW_ROUNDS or (is_one and not is_each):
+            return is_one and not is_each
+        out, loop = Explained("written out", ()), Explained("a loop", ())
+        data = said_data(self.inputs.said)
+        said = not is_one and all(
+            self.inputs.has_said(value) or any(one in str(value) for one in data)
+            for one in segment.rounds
+            for call in one[: segment.head]
+            for value in call.args.values()
+        )
+        return self.readings.take("rounds", [out, loop] if said else [loop, out], 1).code == out.code
 
     def write_call(self, call: RecordedCall) -> None:
         """Write a call that is made once, and what a result unlike the recorded one leaves open."""
@@ -221,6 +243,7 @@ class Writer:
         written: dict[str, str] = {}
         conditions: list[str] = []
         for name, value in call.args.items():
+            self.place = f"{call.tool}.{name}"
             found = self.value(name, [value], self.sources.outer(1), is_read=call.tool in self.reads)
             if call.tool not in self.reads and self.is_as_before(found.code, call, name):
                 why = "it is what was there before"
@@ -325,7 +348,9 @@ class Writer:
         )
         sources = [*self.sources.listed(count, is_tested=is_tested), *self.sources.outer(count)]
         loop = _Loop()
+        self.sources.in_round.clear()
         columns = [[one[position] for one in rounds] for position in range(segment.head)]
+        sources = self.with_list_read(columns, sources)
         self.write_round(loop, columns, sources, " " * 8, has_tail=segment.tail > 0)
         tail = self.sources.tail_of(segment, loop.names) if segment.tail else None
         if tail is not None:
@@ -357,6 +382,7 @@ class Writer:
         lists = f"zip({', '.join((first, *others))})" if others else first
         self.lines.append(f"    for {names} in {lists}:")
         self.lines += loop.body
+        self.sources.in_round.clear()
         self.sources.known += loop.results
         if not segment.tail:
             self.know_joined(loop, columns)
@@ -409,6 +435,7 @@ class Writer:
             conditions: list[str] = []
             for name in call.args:
                 known = [*loop.within, *sources]
+                self.place = f"{call.tool}.{name}"
                 found = self.value(name, [one.args[name] for one in calls], known, is_read=is_read)
                 for used in found.used:
                     if used.listing:
@@ -438,6 +465,7 @@ class Writer:
                 loop.body.append(f"\3{result}")
                 self.looks[result] = _Look(values, indent)
                 loop.within += self.sources.of_rounds(result, values, calls)
+                self.sources.in_round.append(Source(result, values, NEAR))
             else:
                 loop.before += self.unlike_items(loop, calls, columns)
                 loop.within.append(Source(result, values, NEAR))
@@ -487,83 +515,6 @@ class Writer:
                 header[mark] = listing, name
                 code = code.replace(mark, name)
         return code
-
-    # ------------------------------------------------------------ values
-
-    def value(
-        self, name: str, values: Sequence[JSON], sources: Sequence[Source], *, is_read: bool
-    ) -> Explained:
-        """The code of an argument, or of a member of one, in all rounds."""
-        first = values[0]
-        is_same = all(value == first and type(value) is type(first) for value in values)
-        if is_same and (first is None or isinstance(first, bool)):
-            return Explained(repr(first), ())
-        if is_same and self.inputs.has_said(first):
-            return Explained(self.inputs.said_input(name, first), ())
-        known = [*sources, *self.inputs.words_in(name, values), *self.inputs.numbers_said(values)]
-        found = explain(name, values, known, self.inputs.is_expected, asked_figures(self.inputs.request))
-        if found is not None and not self.is_rather_copied(found, values):
-            return found
-        is_own = isinstance(first, str) and bool(re.search(r"\w", first)) and self.inputs.is_expected(first)
-        if is_same and (is_own or (is_read and guards.is_paging(name, first))):
-            return Explained(json.dumps(first, ensure_ascii=False), ())
-        if self.is_partly_known(name, values, known):
-            return self.built(name, values, sources, is_read=is_read)
-        if is_same:
-            return Explained(self.inputs.input_for(name, first, "nothing before it explains it"), ())
-        are_said = all(map(self.inputs.has_said, values))
-        listing = self.inputs.input_for(f"{name}s", [*values], SAID if are_said else "a model chose them")
-        item = self.sources.item_of(listing, tuple(values), LOOP)
-        return Explained(item.code, (item,))
-
-    def is_rather_copied(self, found: Explained, values: Sequence[JSON]) -> bool:
-        """Whether values that the user's words would give are texts that tools have answered."""
-        from_user = all(source.is_given for source in found.used)
-        return from_user and all(isinstance(value, str) and value in self.seen for value in values)
-
-    def is_partly_known(self, name: str, values: Sequence[JSON], sources: Sequence[Source]) -> bool:
-        """Whether objects or lists are alike in all rounds, and something in them is known."""
-        first = values[0]
-        members: list[tuple[str, list[JSON]]] = []
-        if isinstance(first, dict) and all(isinstance(v, dict) and v.keys() == first.keys() for v in values):
-            members = [(key, [v[key] for v in values if isinstance(v, dict)]) for key in first]
-        elif isinstance(first, list) and all(isinstance(v, list) and len(v) == len(first) for v in values):
-            members = [(name, [v[n] for v in values if isinstance(v, list)]) for n in range(len(first))]
-        return any(
-            (
-                all(one == each[0] for one in each)
-                and (
-                    self.inputs.has_said(each[0])
-                    or (
-                        isinstance(each[0], str)
-                        and re.search(r"\w", each[0])
-                        and self.inputs.is_expected(each[0])
-                    )
-                )
-            )
-            or explain(key, each, [*sources, *self.inputs.words_in(key, each)], self.inputs.is_expected)
-            is not None
-            or self.is_partly_known(key, each, sources)
-            for key, each in members
-        )
-
-    def built(
-        self, name: str, values: Sequence[JSON], sources: Sequence[Source], *, is_read: bool
-    ) -> Explained:
-        """The code of objects or lists, whose members are arguments of their own."""
-        found: list[tuple[str, Explained]] = []
-        tables = [value for value in values if isinstance(value, dict)]
-        lists = [value for value in values if isinstance(value, list)]
-        for key in tables[0] if tables else ():
-            member = self.value(key, [one[key] for one in tables], sources, is_read=is_read)
-            found.append((json.dumps(key, ensure_ascii=False) + ": ", member))
-        for place in range(len(lists[0]) if lists else 0):
-            member = self.value(name, [one[place] for one in lists], sources, is_read=is_read)
-            found.append(("", member))
-        code = ", ".join(before + one.code for before, one in found)
-        used = tuple(chain.from_iterable(one.used for _, one in found))
-        conditions = tuple(chain.from_iterable(one.conditions for _, one in found))
-        return Explained(f"{{{code}}}" if tables else f"[{code}]", used, conditions)
 
 
 def _is_named_after(argument: str, code: str) -> bool:

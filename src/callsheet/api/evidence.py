@@ -1,0 +1,411 @@
+"""Finds the reading of a recorded run that other runs of the same job confirm, or the user.
+
+In: recorded runs of one job. Out: a plan that makes the calls of each of them again, with the inputs that the
+words of each say. Where several readings do so, the plan stops where they differ; what none of them explains
+stays an input.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from callsheet.api.oneshot import arun
+from callsheet.api.plan import Plan
+from callsheet.authoring.distillation.inputs import SAID
+from callsheet.authoring.distillation.leaves import Explained
+from callsheet.authoring.distillation.plan_text import DistilledPlan, distilled
+from callsheet.authoring.distillation.readings import Readings
+from callsheet.authoring.distillation.recorded_calls import (
+    RecordedCall,
+    RecordedWork,
+    only_reads,
+    slice_of,
+    texts_in,
+)
+from callsheet.authoring.distillation.retelling import Retelling
+from callsheet.authoring.distillation.writer import STOP
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir import JSON, Effect
+from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.tools import Tool, ToolSpec
+
+_MOST_TRIALS, _MOST_RIVALS, _MOST_ASIDE = 120, 3, 4
+_MOST_READ = 8
+_LENIENT = 30
+"""So many trials are left at least for a plan with open inputs."""
+_NO_NUMBER, _OPEN = -982_451_653, "\0open"
+"""What an input has that nothing explains, so that nothing is taken for right that uses it."""
+_ASSERT = re.compile(rf'^(\s*assert )(.*), "{STOP}.*"$', re.MULTILINE)
+_STOPPED = re.compile(r"stop §(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """How far a plan repeats a recorded run: the arguments that were as recorded, and what ended it.
+
+    `missed` are the tool and the arguments of the call that was not as recorded, `stopped_by` the condition;
+    `made` are the calls that were as recorded.
+    """
+
+    is_same: bool
+    score: int
+    missed: tuple[str, ...] = ()
+    stopped_by: str = ""
+    made: tuple[str, ...] = ()
+    error: str = ""
+
+
+class Candidate(NamedTuple):
+    """A plan with its readings, and its calls in the run that it is made of."""
+
+    plan: DistilledPlan
+    readings: Readings
+    calls: Sequence[RecordedCall]
+
+
+async def tried(
+    text: str, inputs: Mapping[str, JSON], calls: Sequence[RecordedCall], effects: Mapping[str, Effect]
+) -> Trial:
+    """Run a plan on the recorded answers of a run; it has to make the calls that changed something."""
+    wanted = deque(call for call in calls if not only_reads(call.tool, effects))
+    answers: dict[str, deque[JSON]] = {}
+    for call in calls:
+        if only_reads(call.tool, effects):
+            answers.setdefault(key_of(call.tool, call.args), deque()).append(call.result)
+    score = 0
+    made: list[str] = []
+    missed: list[tuple[str, ...]] = []
+
+    def replayed(name: str) -> Tool:
+        async def answer(args: dict[str, Any], context: CallContext) -> JSON:
+            nonlocal score
+            if missed:
+                raise ToolFailed("the run is over")
+            if only_reads(name, effects):
+                found = answers.get(key_of(name, args))
+                if found:
+                    score += 1 + len(args)
+                    made.append(key_of(name, args))
+                    return found.popleft() if len(found) > 1 else found[0]
+                near = [call for call in calls if call.tool == name]
+                best = max(near, key=lambda call: _equal(call.args, args), default=None)
+            else:
+                best = wanted[0] if wanted and wanted[0].tool == name else None
+                if best is not None and best.args == args:
+                    score += 1 + len(args)
+                    made.append(key_of(name, args))
+                    return wanted.popleft().result
+            score += _equal(best.args, args) if best is not None else 0
+            wrong = [key for key in args if best is not None and best.args.get(key) != args[key]]
+            missed.append((name, *wrong))
+            raise ToolFailed(f"the recorded run made no such call: {name} {args}")
+
+        given = dict.fromkeys(arg for call in calls if call.tool == name for arg in call.args)
+        schema: dict[str, Any] = {"type": "object", "properties": {arg: {} for arg in given}}
+        return Tool(ToolSpec(name, name.lower(), "", schema, effect=effects.get(name, Effect.UNSAFE)), answer)
+
+    read, conditions = _read(text)
+    tools = {call.tool for call in calls} | {
+        name.upper() for name in re.findall(r"await (\w+)\(", text) if name.upper() not in calls
+    }
+    result = await arun(read, dict(inputs), tools=[replayed(name) for name in tools])
+    if result.error is None and not missed:
+        if not wanted:
+            return Trial(True, score + 1, made=(*made,))
+        return Trial(False, score, (wanted[0].tool,), error=f"it does not call {wanted[0].tool}")
+    stopped = _STOPPED.search(str(result.error))
+    if stopped is not None and not missed:
+        return Trial(False, score, (), conditions[int(stopped[1])], error=str(result.error))
+    return Trial(False, score, missed[0] if missed else ("",), error=str(result.error))
+
+
+@lru_cache(maxsize=_MOST_READ)
+def _read(text: str) -> tuple[Plan, tuple[str, ...]]:
+    """The plan, whose conditions stop it with their numbers; and the conditions."""
+    conditions: list[str] = []
+
+    def numbered(found: re.Match[str]) -> str:
+        conditions.append(found[2])
+        return f'{found[1]}{found[2]}, "stop §{len(conditions) - 1}"'
+
+    numbered_text = _ASSERT.sub(numbered, text)
+    return Plan.parse(numbered_text, name="the distilled plan", syntax="python"), (*conditions,)
+
+
+def _equal(one: Mapping[str, JSON], other: Mapping[str, JSON]) -> int:
+    return sum(key in other and other[key] == value for key, value in one.items())
+
+
+def key_of(tool: str, args: Mapping[str, JSON]) -> str:
+    """A call as a text that is the same for the same call."""
+    return tool + json.dumps(args, sort_keys=True, ensure_ascii=False)
+
+
+class Question(NamedTuple):
+    """Which reading is meant of a recorded value, or of what a loop goes over: code that gives it."""
+
+    place: str
+    value: JSON
+    options: tuple[str, ...]
+
+
+Answer = Callable[[Question], int]
+"""Gives the number of the reading that is meant."""
+
+
+class Evidence:
+    """Recorded runs of one job, and how plans made of the first do on all of them."""
+
+    def __init__(self, runs: Sequence[RecordedWork], effects: Mapping[str, Effect], title: str) -> None:
+        self.first, *self.others = runs
+        self.runs = runs
+        self.effects = effects
+        self.title = title
+        self.left = _MOST_TRIALS
+        self.memory: dict[str, list[Explained]] = {}
+        self.told = [Retelling(self.first.said, one.said) for one in self.others]
+
+    def candidate(self, calls: Sequence[RecordedCall], readings: Readings) -> Candidate:
+        """The plan of the first run with these readings."""
+        fresh = Readings(readings.chosen, readings.rivals, readings.dropped, memory=self.memory)
+        seen = frozenset(text for call in self.first.calls for text in texts_in(call.result))
+        plan = distilled(calls, self.first.said, self.title, self.effects, seen, fresh)
+        return Candidate(plan, fresh, calls)
+
+    def inputs_for(self, plan: DistilledPlan, number: int, *, lenient: bool) -> dict[str, JSON] | None:
+        """The inputs of the plan for another run; what its words do not say, its calls have."""
+        found: dict[str, JSON] = {}
+        for name, value in plan.inputs.items():
+            is_open = plan.reasons.get(name) != SAID
+            if is_open and not lenient:
+                found[name] = _unlike(value)
+                continue
+            told = None if is_open else self.told[number].value_for(value)
+            if told is None:
+                told = self._called_with(plan.text, name, self.others[number].calls)
+            if told is None:
+                return None
+            found[name] = told
+        return found
+
+    def _called_with(self, text: str, name: str, calls: Sequence[RecordedCall]) -> JSON:
+        """The value of an input that stands in a call as it is: that of this call in the run."""
+        for tool, args in re.findall(r"await (\w+)\((.*)\)$", text, re.MULTILINE):
+            used = re.search(rf"(\w+)={name}\b(?!\[)(?=[,)]|$)", args)
+            found = [call.args for call in calls if call.tool.lower() == tool]
+            if used and found:
+                return found[0].get(used[1])
+        return None
+
+    async def trials(self, made: Candidate, *, lenient: bool = True) -> Trial:
+        """How a plan does on all runs: the first that it does not repeat."""
+        self.left -= 1
+        first = await tried(made.plan.text, made.plan.inputs, made.calls, self.effects)
+        if not first.is_same:
+            return first
+        score = first.score
+        for number, other in enumerate(self.others):
+            inputs = self.inputs_for(made.plan, number, lenient=lenient)
+            if inputs is None:
+                return Trial(False, score, ("",))
+            trial = await tried(made.plan.text, inputs, other.calls, self.effects)
+            score += trial.score
+            if not trial.is_same:
+                return Trial(False, score, trial.missed, trial.stopped_by)
+        return Trial(True, score)
+
+    async def search(self, calls: Sequence[RecordedCall]) -> tuple[Candidate, Trial]:
+        """The readings with which the plan repeats the most of all runs, one place after the other.
+
+        Only where none explains everything, a value stays an input that each run gives.
+        """
+        made = self.candidate(calls, Readings())
+        self.left = _MOST_TRIALS
+        for lenient in (False, True):
+            self.left = max(self.left, _LENIENT)
+            trial = await self.trials(made, lenient=lenient)
+            while not trial.is_same and self.left > 0:
+                found = await self.step(made, trial, lenient=lenient)
+                if found is None:
+                    break
+                made, trial = found
+            if trial.is_same:
+                break
+        return made, trial
+
+    async def step(self, made: Candidate, trial: Trial, *, lenient: bool) -> tuple[Candidate, Trial] | None:
+        """A plan that repeats more than another, with one reading changed, or two."""
+        if trial.stopped_by:
+            dropped = made.readings.dropped | {trial.stopped_by}
+            if dropped == made.readings.dropped:
+                return None
+            other = self.candidate(made.calls, Readings(made.readings.chosen, {}, dropped))
+            return other, await self.trials(other, lenient=lenient)
+        aside: list[tuple[Candidate, Trial]] = []
+        for other in self.near(made, trial):
+            found = await self.trials(other, lenient=lenient)
+            if (
+                found.is_same
+                or found.score > trial.score
+                or (found.score == trial.score and found.stopped_by)
+            ):
+                return other, found
+            if found.score == trial.score and [*other.readings.options] != [*made.readings.options]:
+                aside.append((other, found))
+            if self.left < 0:
+                break
+        for other, missed in aside[:_MOST_ASIDE]:
+            for next_one in self.near(other, missed, only_missed=True):
+                found = await self.trials(next_one, lenient=lenient)
+                if found.is_same or found.score > trial.score:
+                    return next_one, found
+        return None
+
+    def near(self, made: Candidate, trial: Trial, *, only_missed: bool = False) -> Iterator[Candidate]:
+        """The plans with another reading at one place; first those places that the trial missed."""
+        tool, *args = trial.missed or ("",)
+        places = sorted(
+            made.readings.options,
+            key=lambda place: (
+                not any(place.startswith(f"{tool}.{arg}#") for arg in args),
+                not place.startswith(("loop", "tail", "rounds")),
+                not place.startswith(f"{tool}."),
+            ),
+        )
+        for place in places:
+            if only_missed and not any(place.startswith(f"{tool}.{arg}#") for arg in args):
+                break
+            taken = made.readings.chosen.get(place, 0)
+            for number in range(len(made.readings.options[place])):
+                if number != taken:
+                    chosen = {**made.readings.chosen, place: number}
+                    yield self.candidate(
+                        made.calls, Readings(chosen, made.readings.rivals, made.readings.dropped)
+                    )
+
+    async def with_rivals(self, made: Candidate) -> Candidate:
+        """The plan that stops where readings differ that all runs bear out, and no words decide between."""
+        rivals: dict[str, tuple[int, ...]] = {}
+        for place, options in made.readings.options.items():
+            taken = made.readings.chosen.get(place, 0)
+            if not self._is_asked(made, place) or _is_constant(options[min(taken, len(options) - 1)]):
+                continue
+            found: list[int] = []
+            for number in range(len(options)):
+                if number == taken or _is_constant(options[number]) or len(found) >= _MOST_RIVALS:
+                    continue
+                chosen = {**made.readings.chosen, place: number}
+                other = self.candidate(made.calls, Readings(chosen, {}, made.readings.dropped))
+                if self._is_open(other.plan) > self._is_open(made.plan):
+                    continue
+                if (await self.trials(other)).is_same:
+                    found.append(number)
+            rivals[place] = tuple(found)
+        return self.candidate(made.calls, Readings(made.readings.chosen, rivals, made.readings.dropped))
+
+    @staticmethod
+    def _is_open(plan: DistilledPlan) -> int:
+        return len(plan.unexplained)
+
+    async def plan(self, answer: Answer | None = None) -> tuple[Candidate, RecordedWork]:
+        """The plan that all runs confirm, and the run that it is made of.
+
+        `answer` is asked what no run decides. Raises CallsheetError (RUN092) if no reading repeats all runs.
+        """
+        missed: tuple[str, ...] = ()
+        longest = sorted(self.runs, key=lambda one: -len(one.calls))
+        for number in range(len(longest)):
+            turned = Evidence([*longest[number:], *longest[:number]], self.effects, self.title)
+            made, trial = await turned.best()
+            if trial.is_same:
+                made = await turned.without_idle(made)
+                made = await (turned.answered(made, answer) if answer else turned.with_rivals(made))
+                return made, turned.first
+            missed = missed or trial.missed
+        raise CallsheetError.single(
+            "RUN092",
+            "no reading of one run makes the calls of the others"
+            + (f": {' '.join(missed)} is not explained" if any(missed) else ""),
+            help="distil each of the runs by itself, or record one more whose request has the same words",
+        )
+
+    async def answered(self, made: Candidate, answer: Answer) -> Candidate:
+        """The plan with the readings that are meant: of each place that no words decide, one is asked for."""
+        done: set[str] = set()
+        while True:
+            options = made.readings.options
+            place = next((one for one in options if one not in done and self._is_asked(made, one)), None)
+            if place is None:
+                return made
+            done.add(place)
+            possible = [made.readings.chosen.get(place, 0)]
+            for number in range(len(options[place])):
+                if number not in possible:
+                    chosen = {**made.readings.chosen, place: number}
+                    other = self.candidate(made.calls, Readings(chosen, {}, made.readings.dropped))
+                    if (await self.trials(other)).is_same:
+                        possible.append(number)
+            if len(possible) < 2:
+                continue
+            question = Question(
+                place, made.readings.values.get(place), tuple(options[place][n] for n in possible)
+            )
+            taken = possible[answer(question)]
+            chosen = {**made.readings.chosen, place: taken}
+            made = self.candidate(made.calls, Readings(chosen, {}, made.readings.dropped))
+
+    @staticmethod
+    def _is_asked(made: Candidate, place: str) -> bool:
+        return made.readings.chosen.get(place, 0) >= made.readings.supported.get(place, 0)
+
+    async def best(self) -> tuple[Candidate, Trial]:
+        """The plan of the first run that repeats the most of all, with the fewest open inputs."""
+        best: tuple[Candidate, Trial] | None = None
+        needed = slice_of(self.first.calls, dict(self.effects), self.first.said)
+        for calls in (self.first.calls, needed) if len(needed) < len(self.first.calls) else (needed,):
+            made, trial = await self.search(calls)
+            if trial.is_same and (
+                best is None or not best[1].is_same or self._is_open(made.plan) < self._is_open(best[0].plan)
+            ):
+                best = made, trial
+            best = best or (made, trial)
+            if trial.is_same and not self._is_open(made.plan):
+                break
+        assert best is not None
+        return best
+
+    async def without_idle(self, made: Candidate) -> Candidate:
+        """The plan without the reading calls with open inputs, if it still repeats all runs."""
+        for tool in {call.tool for call in made.calls if only_reads(call.tool, self.effects)}:
+            rest = [call for call in made.calls if call.tool != tool]
+            if not self._is_open(made.plan) or not rest:
+                break
+            other = self.candidate(rest, made.readings)
+            if self._is_open(other.plan) < self._is_open(made.plan) and (await self.trials(other)).is_same:
+                made = other
+        return made
+
+
+def _unlike(value: JSON) -> JSON:
+    """A value of the same type that no call has."""
+    match value:
+        case list():
+            return [_unlike(item) for item in value]
+        case bool() | None:
+            return value
+        case int() | float():
+            return type(value)(_NO_NUMBER)
+        case str():
+            return _OPEN
+        case _:
+            return {}
+
+
+def _is_constant(code: str) -> bool:
+    return code.startswith('"') and code.endswith('"') and code.count('"') == 2
