@@ -128,7 +128,11 @@ _ONE: Final = Size(1)
 
 
 class Sizes:
-    """Measures values; remembers the last large ones, so that those made of them need not be gone through."""
+    """Measures values; remembers the last large ones, so that those made of them need not be gone through.
+
+    What is remembered may be larger than the value, so nothing is refused by it: that takes the exact size,
+    which is the same on every machine and in every replay.
+    """
 
     __slots__ = ("_known",)
 
@@ -136,7 +140,7 @@ class Sizes:
         self._known: dict[int, tuple[Any, Size]] = {}
 
     def of(self, value: Any) -> Size:
-        """The size of a value. Raises ExpressionFailed if it is beyond the limits."""
+        """What the size of a value does not exceed. Raises ExpressionFailed if it is beyond the limits."""
         kind = cast("type[Any]", type(value))
         if kind is str:
             return Size(1 + (len(value) >> 4))
@@ -145,27 +149,41 @@ class Sizes:
         known = self._known.get(id(value))
         if known is not None:
             return known[1]
-        size = _measured(value, {key: one[1] for key, one in self._known.items()}, 0)
+        try:
+            size = _allowed(_measured(value, {key: one[1] for key, one in self._known.items()}, 0))
+        except ExpressionFailed:
+            size = _exact(value)
         self._remember(value, size)
         return size
 
     def admit(self, value: Any, size: Size | None = None) -> None:
         """Check a value that was made; `size` is one that it does not exceed. Raises ExpressionFailed."""
-        if size is None or size.parts > MOST_PARTS or size.levels > MOST_LEVELS:
+        if size is None:
             size = self.of(value)
+        elif size.parts > MOST_PARTS or size.levels > MOST_LEVELS:
+            size = _exact(value)
         self._remember(value, size)
 
     def _remember(self, value: Any, size: Size) -> None:
-        if size.parts > MOST_PARTS:
-            raise _too_large()
-        if size.levels > MOST_LEVELS:
-            raise _too_deep()
         if size.parts < _LARGE:
             return
         known = self._known
         if len(known) >= _REMEMBERED:
             del known[next(iter(known))]
         known[id(value)] = value, size
+
+
+def _exact(value: Any) -> Size:
+    """The size of a value. Raises ExpressionFailed if it is beyond the limits."""
+    return _allowed(_measured(value, {}, 0))
+
+
+def _allowed(size: Size) -> Size:
+    if size.parts > MOST_PARTS:
+        raise _too_large()
+    if size.levels > MOST_LEVELS:
+        raise _too_deep()
+    return size
 
 
 def _measured(value: Any, seen: dict[int, Size], level: int) -> Size:
