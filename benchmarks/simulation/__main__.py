@@ -48,9 +48,12 @@ def _seeds(text: str) -> range:
 
 
 def _try_seeds(seeds: range, jobs: int) -> int:
-    began, failed, calls = time.perf_counter(), 0, 0
+    began, tried, failed, calls = time.perf_counter(), 0, 0, 0
     faults: Counter[str] = Counter()
     for report in _reports(seeds, jobs):
+        tried += 1
+        if tried % 1000 == 0:
+            print(f"{tried} of {len(seeds)} seeds, {failed} failed", file=sys.stderr, flush=True)
         faults += report.faults
         calls += report.calls
         if len(seeds) == 1:
@@ -59,8 +62,8 @@ def _try_seeds(seeds: range, jobs: int) -> int:
             failed += 1
             print(f"{report.seed}: {report.problems[0]}", flush=True)
     used = sum(getrusage(who).ru_utime + getrusage(who).ru_stime for who in (RUSAGE_SELF, RUSAGE_CHILDREN))
-    took, rate = time.perf_counter() - began, len(seeds) / used * 60
-    print(f"{len(seeds)} seeds, {calls} calls, {failed} failed; {took:.1f} s, {rate:.0f} a minute of CPU")
+    took, rate = time.perf_counter() - began, tried / used * 60
+    print(f"{tried} seeds, {calls} calls, {failed} failed; {took:.1f} s, {rate:.0f} a minute of CPU")
     print(", ".join(f"{name} {count}" for name, count in sorted(faults.items())))
     return 1 if failed else 0
 
