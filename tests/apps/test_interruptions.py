@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -128,17 +129,22 @@ def test_ignored_signal_stays_ignored(machine, wait_for):
 def test_loop_that_computes_is_left_after_signal(monkeypatch, number):
     """Such as the replay of a run which had been interrupted while it computed."""
     monkeypatch.setattr(event_loop, "_DEAF", 0.05)
-    before = signal.getsignal(number)
+    outside = signal.signal(number, signal.SIG_DFL)  # where it is ignored, it stays ignored
 
     async def compute():
         os.kill(os.getpid(), number)
-        while True:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
             pass
+        pytest.fail("the loop was not left")
 
-    with pytest.raises(event_loop.TerminatedBySignal) as caught:
-        event_loop.run_async(compute())
-    assert caught.value.status == 128 + number
-    assert signal.getsignal(number) is before
+    try:
+        with pytest.raises(event_loop.TerminatedBySignal) as caught:
+            event_loop.run_async(compute())
+        assert caught.value.status == 128 + number
+        assert signal.getsignal(number) is signal.SIG_DFL
+    finally:
+        signal.signal(number, outside)
 
 
 def on_terminal(machine, *line, until=None, number=None):
