@@ -62,7 +62,7 @@ def _word(kind: Any) -> str:
     if get_origin(kind) is Annotated:
         return kind.__metadata__[0]
     if isinstance(kind, UnionType):
-        return " or ".join(map(_link, get_args(kind)))
+        return " or ".join(map(_word, get_args(kind)))
     (item,) = get_args(kind)
     return f"list of {' or '.join(map(_link, get_args(item) or (item,)))}"
 

@@ -105,7 +105,8 @@ async def test_same_place_is_told_once_and_long_tracebacks_are_cut(tmp_path: Pat
     first, *others = tracebacks(tmp_path / "j.db", result.run_id)
     assert len(first) < 6_200
     assert first.startswith("… (")
-    assert sorted(others) == ["at the same place as S1.0.1"] * 2
+    assert [*{*others}] in ([f"at the same place as S1.{n}.1"] for n in range(3))
+    assert len(others) == 2
 
 
 async def test_secrets_are_neither_in_the_journal_nor_in_the_log(

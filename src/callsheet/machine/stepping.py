@@ -220,7 +220,7 @@ def misread(text: str) -> str | None:
     """Why a text is no expression wherever it is evaluated; None if it may be one.
 
     >>> misread("x > 1 and len($xs)"), misread("x >")
-    (None, 'an operand is missing at the end')
+    (None, 'a value is missing here')
     """
     try:
         read_expression(text.strip(), in_brackets=True, names={*_WORD.findall(text)})

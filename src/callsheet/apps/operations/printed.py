@@ -107,7 +107,7 @@ from callsheet.apps.operations.runs import (
     RunRow,
 )
 from callsheet.apps.operations.schema import Object, Schema, schema_of
-from callsheet.apps.operations.texts import CodePage
+from callsheet.apps.operations.texts import CodePage, FormatResult
 from callsheet.apps.operations.tools import ToolList
 from callsheet.apps.operations.watching import EventRow, NoteRow, OpenRun
 from callsheet.version import VERSION
@@ -132,7 +132,7 @@ PRINTED: Mapping[str, Any] = {
     "explain": CodePage,
     "explain-policy": LabelledPlan,
     "explain-schedule": ScheduledPlan,
-    "fmt": FormattedPlans,
+    "fmt": FormattedPlans | FormatResult,
     "fork": OutcomeResult | BranchedNothing,
     "graph": DrawnPlan,
     "inbox": list[AskRow | RunDoubtRow],
