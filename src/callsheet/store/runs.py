@@ -8,6 +8,7 @@ processes.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -35,11 +36,17 @@ LEFT JOIN events AS last ON last.id = (
 """
 _SHOWN = tuple(name for name in LISTED if name not in ("search", "indexed"))
 _OUTLINES = """
-WITH page AS (SELECT number, {found} AS is_found, {key} AS place FROM runs {where} ORDER BY {order} LIMIT ?)
+WITH page AS (
+    SELECT number, is_found, place
+    FROM (SELECT number, {found} AS is_found, {key} AS place FROM runs {where} {first})
+    ORDER BY place {by}, number {by} LIMIT ?
+)
 SELECT run_id, status, plan_hash, created, number, is_found, place FROM page JOIN runs USING (number)
 ORDER BY place {by}, number {by}
 """
 """The page is found in an index, without a look at the rows; then these are read."""
+_NEWEST_FIRST = "ORDER BY created DESC LIMIT -1"
+"""A falling order finds its first early so: ends follow starts, and of equals the newest is first."""
 _NOT_FINAL = ", ".join(f"'{status}'" for status in RunStatus if not status.is_final)
 _PAGE = 500
 """How many outlines are read at once."""
@@ -188,10 +195,10 @@ class Runs:
         words = "" if wanted is None else wanted.words
         found, found_by = ("instr(search, ?) > 0", (words,)) if words else ("1", ())
         by, then = ("ASC", ">") if rises else ("DESC", "<")
+        first = "" if rises or key == "created" else _NEWEST_FIRST
         while True:
             all_of = conditions if last is None else [*conditions, f"({key}, number) {then} (?, ?)"]
-            where, order = _all_of(all_of), f"{key} {by}, number {by}"
-            query = _OUTLINES.format(found=found, key=key, where=where, order=order, by=by)
+            query = _OUTLINES.format(found=found, key=key, where=_all_of(all_of), first=first, by=by)
             rows = self._connection.select(query, (*found_by, *fixed, *(last or ()), at_once))
             for run_id, status, plan_hash, created, number, is_found, _ in rows:
                 has_failures = status == Outcome.DONE_WITH_FAILURES
@@ -204,9 +211,12 @@ class Runs:
     def counts(self, wanted: RunFilter | None = None) -> list[RunCount]:
         """How many runs that the conditions of `wanted` hold for have each status."""
         conditions, fixed = _where(wanted)
-        by = "+status" if conditions else "status"  # with conditions, the index with all columns is better
-        query = f"SELECT status, count(*) FROM runs {_all_of(conditions)} GROUP BY {by}"
-        rows = self._connection.select(query, fixed)
+        if conditions:  # SQLite would sort the statuses of all runs that are found
+            query = f"SELECT group_concat(+status) FROM runs {_all_of(conditions)}"
+            words: str | None = self._connection.select(query, fixed)[0][0]
+            rows = sorted(Counter(words.split(",")).items()) if words else []
+        else:
+            rows = self._connection.select("SELECT status, count(*) FROM runs GROUP BY status", ())
         return [RunCount(_status(word), word == Outcome.DONE_WITH_FAILURES, number) for word, number in rows]
 
     def has_index(self) -> bool:

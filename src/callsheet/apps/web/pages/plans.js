@@ -45,7 +45,7 @@ function Webhooks() {
   return html`<${ErrorMessage} text=${problem} />${rows.length
     ? html`<div class="head-line"><h2>Webhooks</h2><span class="quiet">${rows.length}</span></div>
         <ul class="runs">${rows.map(
-          (row) => html`<li key=${row.name} class="saved-plan"><div class="run">
+          (row) => html`<li key=${row.name} class="saved-plan webhook"><div class="run">
             <b>${row.name}</b>
             <span>${row.plan}</span>
             <span class="quiet" title=${`${row.path}, signed as ${row.signature}`}>${row.path}</span>

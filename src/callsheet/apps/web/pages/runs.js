@@ -307,7 +307,7 @@ function Bulk({ action, isWhole, ids, where, onDone, onClose }) {
     setBusy(false);
   };
   const left = found ? Object.entries(Object.groupBy(found.skipped, (each) => each.why)) : [];
-  return html`<${Dialog} title=${`${ACTIONS[action]}: many runs`} onClose=${onClose}>
+  return html`<${Dialog} title=${`${ACTIONS[action]}: chosen runs`} onClose=${onClose}>
     ${error ? html`<p class="why is-failed" role="alert">${error}</p>` : ""}
     ${found === null && !error ? html`<p role="status">looking …</p>` : ""}
     ${found && found.is_preview ? html`<p>${ACTIONS[action]} ${counted(found.runs.length, "run")}?</p>` : ""}
