@@ -7,6 +7,7 @@ import os
 import shlex
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from tests import forked
@@ -16,15 +17,20 @@ from callsheet.apps.cli.output import print_json
 
 
 def test_long_lists_have_one_item_per_line(capsys: pytest.CaptureFixture[str]) -> None:
+    deep: list[Any] = [1]
+    for _ in range(16):
+        deep = [deep, deep]
     told = {
         "a": {"b": [1, "two\nlines"]},
         "many": [{"n": n, "text": "\x9b\n"} for n in range(1_001)],
+        "parts": {"of": {"parts": {"x": deep}}},
         "none": [],
     }
     print_json(told)
     text = capsys.readouterr().out
     assert json.loads(text) == told
     assert text.count("\n") < 1_030
+    assert len(text) < 700_000
     assert '\n    {"n": 7, "text": "\\u009b\\n"},\n' in text
     assert '\n  "a": {\n    "b": [\n      1,' in text
 

@@ -545,12 +545,7 @@ def test_failures_name_place_and_way_out(text: str, kind: FailureKind, says: str
 @pytest.mark.parametrize(
     "text",
     [
-        "10 ** 10 ** 10",
-        '"a" * 10 ** 9',
-        "[0] * 10 ** 9",
-        "list(range(10 ** 12))",
         "[a + b + c for a in range(1000) for b in range(1000) for c in range(1000)]",
-        '"${$n:999999999d}"',
         '"a".ljust(10 ** 10)',
         '("a" * 10 ** 6).replace("a", "b" * 100)',
         "sum([[0] * 1000 for i in range(2000)], [])",

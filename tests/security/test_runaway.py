@@ -150,11 +150,6 @@ TOO_LARGE = [
      "LET $z = $x == $y", "let3", "too much work"),
     ("doubled in Python", "async def main():\n    x = [1]\n    for i in range(60):\n        await read(x=i)\n"
      "        x = [x, x]\n", "main.for_i[22]/main.for_i.set1", "16,777,216 parts"),
-    ("doubled in JSON", '{"ltp": 2, "steps": [{"let": "x", "value": [1]}, {"repeat": 60, "do": [{"set": "x",'
-     ' "value": {"=": "[$x, $x]"}}], "until": {"=": "False"}}]}',
-     "repeat1[#23]/repeat1.set1", "16,777,216 parts"),
-    ("doubled in Micro-CLI", "# ltp: 2\nlet x = [1]\nrepeat (max=60) {\n  set x = [$x, $x]\n} until False",
-     "repeat1[#23]/repeat1.set1", "16,777,216 parts"),
 ]  # fmt: skip
 
 

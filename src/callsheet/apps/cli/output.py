@@ -91,32 +91,32 @@ def print_json(value: object) -> None:
     click.echo(escape_terminal_text(_format_json(value)).encode("utf-8", "backslashreplace"))
 
 
-def _format_json(value: object) -> str:
-    """A value as indented JSON; in an object, long lists have one line per item, which is faster."""
-    fields = cast("dict[str, object]", value) if isinstance(value, dict) else {}
-    many = {name: items for name, item in fields.items() if len(items := _items(item)) > _MANY}
-    if not many:
-        return json.dumps(value, ensure_ascii=False, indent=2, default=str)
-    parts: list[str] = []
-    for name, item in fields.items():
-        if name in many:
-            lines = ",\n    ".join([_on_a_line(entry) for entry in many[name]])
-            text = f"[\n    {lines}\n  ]"
-        else:
-            text = json.dumps(item, ensure_ascii=False, indent=2, default=str).replace("\n", "\n  ")
-        parts.append(f"  {json.dumps(name, ensure_ascii=False)}: {text}")
-    return "{\n" + ",\n".join(parts) + "\n}"
+def _format_json(value: object, margin: str = "") -> str:
+    """A value as indented JSON; a long list has one line per item, and so has a long part inside of parts.
 
-
-def _items(value: object) -> list[object]:
-    return cast("list[object]", value) if isinstance(value, list) else []
+    Indenting is a hundred times as slow as writing a line, and a deep value would be mostly its indentation.
+    """
+    line = _on_a_line(value)
+    if len(line) <= _LONG:
+        return json.dumps(value, ensure_ascii=False, indent=2, default=str).replace("\n", f"\n{margin}")
+    inner = f"{margin}  "
+    if isinstance(value, list):
+        items = [_on_a_line(item) for item in cast("list[object]", value)]
+        return f"[\n{inner}" + f",\n{inner}".join(items) + f"\n{margin}]"
+    if isinstance(value, dict) and len(inner) <= _DEEPEST:
+        named = cast("dict[str, object]", value)
+        members = [f"{_on_a_line(str(name))}: {_format_json(item, inner)}" for name, item in named.items()]
+        return f"{{\n{inner}" + f",\n{inner}".join(members) + f"\n{margin}}}"
+    return line
 
 
 MAX_SHOWN = 100
 """The maximum number of printed diagnostics of one text."""
 _on_a_line = json.JSONEncoder(ensure_ascii=False, default=str).encode
-_MANY = 1_000
-"""The number of items above which a list has one line per item."""
+_LONG = 20_000
+"""The number of characters above which a value is not indented as a whole."""
+_DEEPEST = 6
+"""The margin of the members of an object beyond which a long one is on one line."""
 
 
 def print_text(text: str, *, nl: bool = True) -> None:

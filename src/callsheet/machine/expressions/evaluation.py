@@ -84,7 +84,9 @@ class Compiled:
     def __call__(self, slots: Slots, env: Environment) -> Any:
         """The value. Raises ExpressionFailed, with the span of the part that failed."""
         try:
-            env.spend(self.cost)
+            env.work -= self.cost
+            if env.work < 0:
+                env.spend(0)
             made = self.function(slots, env)
             if self.size_of is not None and type(made) in CONTAINERS and not is_small(made):
                 env.sizes.admit(made, self.size_of(slots, env.sizes))

@@ -107,17 +107,18 @@ def _sum(parts: tuple[Expression, ...], slot_of: Callable[[str], int], level: in
                 others.append(inner)
 
     def bound(slots: list[Any], sizes: Sizes) -> Size | None:
-        total, levels = fixed, 0
+        total, deepest = fixed, 0
         for slot in slots_read:
-            one = sizes.of(slots[slot])
-            total += one.parts
-            levels = max(levels, one.levels)
+            parts, levels = sizes.of(slots[slot])
+            total += parts
+            deepest = max(deepest, levels)
         for other in others:
             held = other(slots, sizes)
             if held is None:
                 return None
-            total += held.parts
-            levels = max(levels, held.levels)
-        return Size(total, levels + level)
+            parts, levels = held
+            total += parts
+            deepest = max(deepest, levels)
+        return total, deepest + level
 
     return bound

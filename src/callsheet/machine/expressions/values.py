@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sized
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sized
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any, Final, NamedTuple, cast
+from itertools import chain
+from typing import Any, Final, TypeAlias, cast
 
 from callsheet.diagnostics import Span
 
@@ -32,16 +34,20 @@ MOST_PARTS: Final = 1 << 24
 """How many parts a value may have, a text counting as one for each 16 characters."""
 MOST_LEVELS: Final = 240
 """How deep lists and dicts nest in a value."""
+type_of: Final = cast("Callable[[Any], type[Any]]", type)
+"""The type of a value, as one of any type."""
 CONTAINERS: Final = frozenset({list, dict, tuple, set, frozenset})
 """The types of values that have parts."""
 
 _TEXT: Final[frozenset[type]] = frozenset({str})
 _ATOMS: Final[frozenset[type]] = frozenset({int, float, bool, type(None)})
 _SCALARS: Final = _ATOMS | _TEXT
+_DICT: Final[set[type]] = {dict}
 _REMEMBERED: Final = 8
 """How many large values are remembered with their sizes."""
 _LARGE: Final = 64
-_SHORT: Final = 8
+_LONG: Final = 1 << 18
+"""How many characters each text in a small value may have: all of them stay far below the limit."""
 
 
 class FailureKind(StrEnum):
@@ -117,14 +123,8 @@ class FailureRecord(dict[str, Any]):
     """A failure as a value, as `$error` and ON_FAIL CONTINUE give it: its fields can be read, but no more."""
 
 
-class Size(NamedTuple):
-    """How many parts a value has when it is written out, and how deep they nest."""
-
-    parts: int
-    levels: int = 0
-
-
-_ONE: Final = Size(1)
+Size: TypeAlias = "tuple[int, int]"
+"""How many parts a value has when it is written out, and how deep they nest."""
 
 
 class Sizes:
@@ -141,11 +141,11 @@ class Sizes:
 
     def of(self, value: Any) -> Size:
         """What the size of a value does not exceed. Raises ExpressionFailed if it is beyond the limits."""
-        kind = cast("type[Any]", type(value))
+        kind = type_of(value)
         if kind is str:
-            return Size(1 + (len(value) >> 4))
+            return 1 + (len(value) >> 4), 0
         if kind in _ATOMS:
-            return _ONE
+            return 1, 0
         known = self._known.get(id(value))
         if known is not None:
             return known[1]
@@ -160,12 +160,12 @@ class Sizes:
         """Check a value that was made; `size` is one that it does not exceed. Raises ExpressionFailed."""
         if size is None:
             size = self.of(value)
-        elif size.parts > MOST_PARTS or size.levels > MOST_LEVELS:
+        elif size[0] > MOST_PARTS or size[1] > MOST_LEVELS:
             size = _exact(value)
         self._remember(value, size)
 
     def _remember(self, value: Any, size: Size) -> None:
-        if size.parts < _LARGE:
+        if size[0] < _LARGE:
             return
         known = self._known
         if len(known) >= _REMEMBERED:
@@ -179,20 +179,21 @@ def _exact(value: Any) -> Size:
 
 
 def _allowed(size: Size) -> Size:
-    if size.parts > MOST_PARTS:
+    parts, levels = size
+    if parts > MOST_PARTS:
         raise _too_large()
-    if size.levels > MOST_LEVELS:
+    if levels > MOST_LEVELS:
         raise _too_deep()
     return size
 
 
 def _measured(value: Any, seen: dict[int, Size], level: int) -> Size:
     """The size of a value, each part gone through once. Raises ExpressionFailed beyond the limits."""
-    kind = cast("type[Any]", type(value))
+    kind = type_of(value)
     if kind is str:
-        return Size(1 + (len(value) >> 4))
+        return 1 + (len(value) >> 4), 0
     if kind in _ATOMS:
-        return _ONE
+        return 1, 0
     found = seen.get(id(value))
     if found is not None:
         return found
@@ -200,17 +201,17 @@ def _measured(value: Any, seen: dict[int, Size], level: int) -> Size:
         raise _too_deep()
     if isinstance(value, dict):
         members = cast("dict[Any, Any]", value)
-        keys = _together(members.keys(), seen, level)
-        held = _together(members.values(), seen, level)
-        size = Size(1 + keys.parts + held.parts, 1 + max(keys.levels, held.levels))
+        parts, levels = _together(members.values(), seen, level)
+        keys, deepest = _together(members.keys(), seen, level)
+        size = 1 + keys + parts, 1 + max(levels, deepest)
     elif isinstance(value, (list, tuple, set, frozenset)):
-        parts = _together(cast("Collection[Any]", value), seen, level)
-        size = Size(1 + parts.parts, 1 + parts.levels)
+        parts, levels = _together(cast("Collection[Any]", value), seen, level)
+        size = 1 + parts, 1 + levels
     elif isinstance(value, Kept):
-        parts = _together(value.parts, seen, level)
-        size = Size(1 + parts.parts, 1 + parts.levels)
+        parts, levels = _together(value.parts, seen, level)
+        size = 1 + parts, 1 + levels
     else:
-        return _ONE
+        return 1, 0
     seen[id(cast("object", value))] = size
     return size
 
@@ -218,65 +219,73 @@ def _measured(value: Any, seen: dict[int, Size], level: int) -> Size:
 def _together(items: Collection[Any], seen: dict[int, Size], level: int) -> Size:
     kinds = set(map(type, items))
     if kinds <= _ATOMS:
-        return Size(len(items))
+        return len(items), 0
     if kinds <= _SCALARS:
-        return Size(len(items) + (sum([len(item) for item in items if type(item) is str]) >> 4))
+        return len(items) + _texts(items), 0
+    if kinds == _DICT and (parts := _records(cast("Collection[dict[Any, Any]]", items))):
+        return parts, 1
     parts = levels = 0
     for item in items:
-        record = _record(cast("dict[Any, Any]", item)) if type(item) is dict else 0
-        if record:
-            parts += record
-            levels = levels or 1
-        else:
-            one = _measured(item, seen, level + 1)
-            parts += one.parts
-            levels = max(levels, one.levels)
+        more, deep = _measured(item, seen, level + 1)
+        parts += more
+        levels = max(levels, deep)
         if parts > MOST_PARTS:
             raise _too_large()
-    return Size(parts, levels)
+    return parts, levels
 
 
-def _record(item: dict[Any, Any]) -> int:
-    """The parts of a dict of scalars, as most items are, and 0 for another."""
-    kinds = set(map(type, item.values()))
-    if not kinds <= _SCALARS or not _TEXT.issuperset(map(type, item)):
+def _texts(items: Iterable[Any]) -> int:
+    return sum([len(item) for item in items if type(item) is str]) >> 4
+
+
+def _records(items: Collection[dict[Any, Any]]) -> int:
+    """The parts of dicts of scalars, as the items of most large lists are, and 0 if they are others."""
+    members = sum(map(len, items))
+    if members > MOST_PARTS:
+        raise _too_large()
+    texts = [one for one in _all(map(dict[Any, Any].values, items)) if type(one) not in _ATOMS]
+    shapes = Counter(map(tuple, items))
+    if not _TEXT.issuperset(map(type, texts)) or not _TEXT.issuperset(map(type, _all(shapes))):
         return 0
-    texts = sum(map(len, item))
-    if str in kinds:
-        texts += sum([len(held) for held in item.values() if type(held) is str])
-    return 1 + 2 * len(item) + (texts >> 4)
+    names = sum(sum(map(len, shape)) * count for shape, count in shapes.items())
+    return len(items) + 2 * members + (sum(map(len, texts)) >> 4) + (names >> 4)
+
+
+_all = chain.from_iterable
 
 
 def is_small(value: Any) -> bool:
-    """Whether a value has few parts, which is cheap to see; texts inside a short one may be long."""
-    held = cast("dict[Any, Any]", value)
-    if (
-        type(value) is dict
-        and len(held) <= _SHORT
-        and _SCALARS.issuperset(map(type, held.values()))
-        and _TEXT.issuperset(map(type, held))
-    ):
-        return True
-    left = _LARGE
-    stack: list[Any] = [value]
-    while stack:
-        one = stack.pop()
+    """Whether a list, tuple or dict has few parts and no long texts, which is cheap to see."""
+    return _left(value, _LARGE) >= 0
+
+
+def _left(value: Any, left: int) -> int:
+    """What a container leaves of so many parts; less than 0 if they do not suffice."""
+    kind = type_of(value)
+    if kind is dict:
+        left -= 2 * len(value)
+        if left < 0:
+            return -1
+        for key in value:
+            if type(key) is not str or len(key) > _LONG:
+                return -1
+        value = value.values()
+    elif kind is list or kind is tuple:
+        left -= len(value)
+        if left < 0:
+            return -1
+    else:
+        return -1
+    for one in value:
         kind = type_of(one)
         if kind is str:
-            left -= len(one) >> 4
-        elif kind is dict:
-            left -= 2 * len(one)
-            if left < 0 or not _TEXT.issuperset(map(type, one)):
-                return False
-            stack.extend(one.values())
-        elif kind is list or kind is tuple:
-            left -= len(one)
-            if left < 0:
-                return False
-            stack.extend(one)
+            if len(one) > _LONG:
+                return -1
         elif kind not in _ATOMS:
-            return False
-    return left >= 0
+            left = _left(one, left)
+            if left < 0:
+                return -1
+    return left
 
 
 def _too_large() -> ExpressionFailed:
@@ -314,11 +323,6 @@ class Environment:
             )
 
 
-def type_of(value: Any) -> type[Any]:
-    """The type of a value, as one of any type."""
-    return cast("type[Any]", type(value))
-
-
 def type_name(value: Any) -> str:
     """The name of a value's type, as in annotations of version 2.
 
@@ -353,7 +357,7 @@ def weight(value: Any) -> int:
     if isinstance(value, str):
         return 1 + (len(value) >> 6)
     try:
-        return _measured(value, {}, 0).parts
+        return _measured(value, {}, 0)[0]
     except ExpressionFailed:
         return DEFAULT_WORK + 1
 
@@ -446,9 +450,13 @@ def to_json(value: Any) -> Any:
     return _to_json(value, {})
 
 
+_SAME: Final[frozenset[type]] = frozenset({str, int, bool, type(None)})
+"""The types of values that are JSON as they are."""
+
+
 def _to_json(value: Any, made: dict[int, Any]) -> Any:
     kind = type_of(value)
-    if value is None or kind in (str, int, bool):
+    if kind in _SAME:
         return value
     if kind is float:
         if not math.isfinite(value):
@@ -457,7 +465,7 @@ def _to_json(value: Any, made: dict[int, Any]) -> Any:
     if kind in (list, tuple):
         found = made.get(id(value))
         if found is None:
-            found = made[id(value)] = [_to_json(one, made) for one in value]
+            found = made[id(value)] = [one if type(one) in _SAME else _to_json(one, made) for one in value]
         return found
     if kind is dict:
         found = made.get(id(value))
@@ -495,6 +503,8 @@ def _as_data(value: Any) -> str:
 
 
 def _json_object(members: dict[Any, Any], made: dict[int, Any]) -> dict[str, Any]:
+    if _TEXT.issuperset(map(type, members)):
+        return {key: one if type(one) in _SAME else _to_json(one, made) for key, one in members.items()}
     named: dict[str, Any] = {}
     for key, held in members.items():
         name = key if isinstance(key, str) else _json_key(key)

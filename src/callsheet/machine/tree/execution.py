@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from callsheet.ir import JSON
 from callsheet.ir.tree import Failing
 from callsheet.machine.budget import Refusal
 from callsheet.machine.commands import Command
-from callsheet.machine.expressions import Compiled, ExpressionFailed
+from callsheet.machine.expressions import ExpressionFailed
 from callsheet.machine.expressions.values import DEFAULT_WORK, Environment, to_text
 from callsheet.machine.frames import Attempt, End
 from callsheet.machine.keys import segment
@@ -54,8 +54,9 @@ if TYPE_CHECKING:
     from callsheet.machine.tree.undoing import Taken
 
 
-_WORK_OF_UNIT = 9
-"""Each 2 ** 9 of work that expressions do count as a unit, so that a driver hears of signals in time."""
+_WORK_OF_UNIT = 512
+"""So much work of an expression counts as a unit, so that a driver hears of signals in time."""
+_LEFT_OF_UNIT = DEFAULT_WORK - _WORK_OF_UNIT
 
 
 class RunEnds(Exception):
@@ -111,7 +112,7 @@ class Execution:
         self.layout = ""
         """A digest of the program's operations, once a snapshot has asked for it."""
         self.worked = 0
-        """The work of expressions since the last operation."""
+        """The work of the expressions since the last operation that did at least that of a unit."""
         self.undone: dict[str, str] = {}
         """The place of each call that an ON_FAIL UNDO takes back, by that of the item which does so."""
 
@@ -150,13 +151,16 @@ class Execution:
                 elif act.pc >= count:
                     act.ended = Ended(None, act.yielded)
                     return ENDED
-                elif run.units_left <= self.worked >> _WORK_OF_UNIT:
-                    run.is_paused, self.worked = True, 0
+                elif self.worked:
+                    run.units_left -= self.worked // _WORK_OF_UNIT
+                    self.worked = 0
+                    continue
+                elif run.units_left <= 0:
+                    run.is_paused = True
                     self.paused.append(act)
                     return WAITING
                 else:
-                    run.units_left -= 1 + (self.worked >> _WORK_OF_UNIT)
-                    self.worked = 0
+                    run.units_left -= 1
                     operation = operations[act.pc]
                     signal = carry_out[type(operation)](self, run, act, operation, out)
             except StatementFailed as failed:
@@ -232,22 +236,23 @@ class Execution:
 
     def value(self, act: Activation, operand: Operand) -> Any:
         """The value of an operand at the current statement of an activation."""
-        kind = type(operand)
-        if kind is int:
-            return act.slots[cast("int", operand)]
-        if kind is Const:
-            return cast("Const", operand).value
+        if isinstance(operand, int):
+            return act.slots[operand]
+        if isinstance(operand, Const):
+            return operand.value
         env = self.env
         env.work, env.now = DEFAULT_WORK, act.now
-        made = cast("Compiled", operand)(act.slots, env)
-        self.worked += DEFAULT_WORK - env.work
+        made = operand(act.slots, env)
+        if env.work <= _LEFT_OF_UNIT:
+            self.worked += DEFAULT_WORK - env.work
         return made
 
     def text(self, value: Any) -> str:
         """A value as text."""
         self.env.work = DEFAULT_WORK
         made = to_text(self.env, value)
-        self.worked += DEFAULT_WORK - self.env.work
+        if self.env.work <= _LEFT_OF_UNIT:
+            self.worked += DEFAULT_WORK - self.env.work
         return made
 
     def store(
