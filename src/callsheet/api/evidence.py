@@ -334,11 +334,22 @@ class Evidence:
                 made = await turned.without_idle(made)
                 if answer is not None:
                     return await turned.answered(made, answer), turned.first
-                careful = await turned.with_rivals(made)
-                if (trial := await turned.trials(careful)).is_same:
+                careful, trial = await turned.without_stops(await turned.with_rivals(made))
+                if trial.is_same:
                     return careful, turned.first
             failed.append(trial)
         return failed[0]
+
+    async def without_stops(self, made: Candidate) -> tuple[Candidate, Trial]:
+        """The plan without the conditions that stop it on a run."""
+        trial = await self.trials(made)
+        while trial.stopped_by:
+            dropped = made.readings.dropped | {made.plan.as_found(trial.stopped_by)}
+            if dropped == made.readings.dropped:
+                break
+            made = self.candidate(made.calls, Readings(made.readings.chosen, made.readings.rivals, dropped))
+            trial = await self.trials(made)
+        return made, trial
 
     async def answered(self, made: Candidate, answer: Answer) -> Candidate:
         """The plan with the readings that are meant: of each place that no words decide, one is asked for."""

@@ -182,6 +182,7 @@ class Writer(Arguments):
             indent = lines[first].partition("assert")[0]
             last = next((n for n in range(first, len(lines)) if not lines[n].startswith(indent)), len(lines))
             name = self.inputs.new_name(_singular(word))
+            self.short_names[name] = code
             place = re.compile(rf"(?<![\w.]){re.escape(code)}")
             named = [place.sub(name, line) for line in lines[first:last]]
             lines = [*lines[:first], f"{indent}{name} = {code}", *named, *lines[last:]]
