@@ -240,7 +240,7 @@ async def distilled(
         if runs == 1:
             return await distil_transcript(sessions[0][0], "session"), sessions[0][1]
         works = [work_in_transcript(text, "session") for text, _ in sessions]
-        made = await distil_all(works, {}, "the agent in session")
+        made = await distil_all(works, {}, [f"the agent in session {run + 1}" for run in range(runs)])
     except CallsheetError as error:
         return error, sessions[0][1]
     return made, next(given for work, (_, given) in zip(works, sessions, strict=True) if work is made.work)

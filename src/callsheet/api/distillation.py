@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from callsheet.api.evidence import Answer, Evidence, key_of, tried
+from callsheet.api.evidence import Answer, Evidence, Listener, Trial, key_of, tried
 from callsheet.authoring.distillation.plan_text import DistilledPlan, plans
 from callsheet.authoring.distillation.recorded_calls import (
     RecordedCall,
@@ -81,23 +81,55 @@ async def distil_transcript(text: str, name: str) -> Distillation:
 
 
 async def distil_all(
-    works: Sequence[RecordedWork], effects: Mapping[str, Effect], name: str, answer: Answer | None = None
+    works: Sequence[RecordedWork],
+    effects: Mapping[str, Effect],
+    names: Sequence[str],
+    answer: Answer | None = None,
+    listener: Listener = lambda said: None,
 ) -> Distillation:
-    """The plan of several recorded runs of one job, which repeats each of them.
+    """The plan of recorded runs of one job, which repeats each of them; `names` say whose they are.
 
     What the first leaves open the others decide, and then `answer`, if there is one: it is asked which
-    reading is meant. Raises CallsheetError (RUN092) if nothing repeats all runs.
+    reading is meant. `listener` is told what is looked for. Raises CallsheetError: RUN092 if nothing repeats
+    all runs, RUN091 if the plan does not repeat the only one.
     """
-    evidence = Evidence(works, effects, f"What {name} did, as a plan.")
-    made, first = await evidence.plan(answer)
+    about = f"What {' and '.join(names)} did, as a plan."
+    if len(works) == 1 and answer is None:
+        return await _distilled(works[0], effects, about)
+    found = await Evidence(works, effects, about, listener).plan(answer)
+    if isinstance(found, Trial):
+        missed = f": {' '.join(found.missed)} is not explained" if any(found.missed) else ""
+        raise CallsheetError.single(
+            "RUN092",
+            f"no reading of one run makes the calls of the others{missed}",
+            help=await _way_out(works, effects, names),
+        )
+    made, first = found
     return Distillation(made.plan, (*made.calls,), first, len(works))
 
 
-async def _distilled(work: RecordedWork, effects: dict[str, Effect], about: str) -> Distillation:
+async def _way_out(works: Sequence[RecordedWork], effects: Mapping[str, Effect], names: Sequence[str]) -> str:
+    """What to do with runs that no plan repeats: which of them gives one by itself, with the least open."""
+    alone: list[tuple[int, str]] = []
+    for work, name in zip(works, names, strict=True):
+        try:
+            made = await _distilled(work, effects, "")
+        except CallsheetError:
+            continue
+        alone.append((len(made.plan.unexplained), name))
+    record = "record one more whose request has the same words, with other data"
+    if not alone:
+        return f"none of the runs gives a plan by itself; {record}"
+    least, name = min(alone)
+    count = "nothing" if not least else f"{least} input{'' if least == 1 else 's'}"
+    return f"{record}; or distil {name} alone: its plan leaves {count} unexplained"
+
+
+async def _distilled(work: RecordedWork, effects: Mapping[str, Effect], about: str) -> Distillation:
     needed = slice_of(work.calls, effects, work.said)
     failure: CallsheetError | None = None
     for plan, calls in plans(needed, work.calls, work.said, about, effects):
-        trial = await tried(plan.text, plan.inputs, calls, effects)
+        trial = await tried(plan, plan.inputs, calls, effects)
         if trial.is_same and trial.made == tuple(key_of(call.tool, call.args) for call in calls):
             return Distillation(plan, tuple(calls), work)
         failure = failure or CallsheetError.single(

@@ -7,6 +7,7 @@ stays an input.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections import deque
@@ -30,18 +31,17 @@ from callsheet.authoring.distillation.recorded_calls import (
 )
 from callsheet.authoring.distillation.retelling import Retelling
 from callsheet.authoring.distillation.writer import STOP
-from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Effect
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.tools import Tool, ToolSpec
 
-_MOST_TRIALS, _MOST_RIVALS, _MOST_ASIDE = 120, 3, 4
+_MOST_TRIALS, _MOST_IN_ALL, _MOST_RIVALS, _MOST_ASIDE = 120, 240, 2, 4
+"""The trials of one search, and of those for plans made of each run in turn."""
 _MOST_READ = 8
 _LENIENT = 30
 """So many trials are left at least for a plan with open inputs."""
 _NO_NUMBER, _OPEN = -982_451_653, "\0open"
 """What an input has that nothing explains, so that nothing is taken for right that uses it."""
-_ASSERT = re.compile(rf'^(\s*assert )(.*), "{STOP}.*"$', re.MULTILINE)
 _STOPPED = re.compile(r"stop §(\d+)")
 
 
@@ -70,7 +70,10 @@ class Candidate(NamedTuple):
 
 
 async def tried(
-    text: str, inputs: Mapping[str, JSON], calls: Sequence[RecordedCall], effects: Mapping[str, Effect]
+    plan: DistilledPlan,
+    inputs: Mapping[str, JSON],
+    calls: Sequence[RecordedCall],
+    effects: Mapping[str, Effect],
 ) -> Trial:
     """Run a plan on the recorded answers of a run; it has to make the calls that changed something."""
     wanted = deque(call for call in calls if not only_reads(call.tool, effects))
@@ -110,10 +113,8 @@ async def tried(
         schema: dict[str, Any] = {"type": "object", "properties": {arg: {} for arg in given}}
         return Tool(ToolSpec(name, name.lower(), "", schema, effect=effects.get(name, Effect.UNSAFE)), answer)
 
-    read, conditions = _read(text)
-    tools = {call.tool for call in calls} | {
-        name.upper() for name in re.findall(r"await (\w+)\(", text) if name.upper() not in calls
-    }
+    read, conditions = _read(plan.text)
+    tools = {call.tool for call in (*plan.calls, *calls)}
     result = await arun(read, dict(inputs), tools=[replayed(name) for name in tools])
     if result.error is None and not missed:
         if not wanted:
@@ -128,14 +129,15 @@ async def tried(
 @lru_cache(maxsize=_MOST_READ)
 def _read(text: str) -> tuple[Plan, tuple[str, ...]]:
     """The plan, whose conditions stop it with their numbers; and the conditions."""
+    module = ast.parse(text)
     conditions: list[str] = []
-
-    def numbered(found: re.Match[str]) -> str:
-        conditions.append(found[2])
-        return f'{found[1]}{found[2]}, "stop §{len(conditions) - 1}"'
-
-    numbered_text = _ASSERT.sub(numbered, text)
-    return Plan.parse(numbered_text, name="the distilled plan", syntax="python"), (*conditions,)
+    for node in ast.walk(module):
+        if not isinstance(node, ast.Assert) or not isinstance(node.msg, ast.Constant):
+            continue
+        if str(node.msg.value).startswith(STOP):
+            node.msg.value = f"stop §{len(conditions)}"
+            conditions.append(ast.get_source_segment(text, node.test) or "")
+    return Plan.parse(ast.unparse(module), name="the distilled plan", syntax="python"), (*conditions,)
 
 
 def _equal(one: Mapping[str, JSON], other: Mapping[str, JSON]) -> int:
@@ -157,17 +159,27 @@ class Question(NamedTuple):
 
 Answer = Callable[[Question], int]
 """Gives the number of the reading that is meant."""
+Listener = Callable[[str], None]
+"""Is told what is looked for, and how many plans are tried at most."""
 
 
 class Evidence:
     """Recorded runs of one job, and how plans made of the first do on all of them."""
 
-    def __init__(self, runs: Sequence[RecordedWork], effects: Mapping[str, Effect], title: str) -> None:
+    def __init__(
+        self,
+        runs: Sequence[RecordedWork],
+        effects: Mapping[str, Effect],
+        title: str,
+        listener: Listener = lambda said: None,
+    ) -> None:
         self.first, *self.others = runs
         self.runs = runs
         self.effects = effects
         self.title = title
-        self.left = _MOST_TRIALS
+        self.listener = listener
+        self.most = min(_MOST_TRIALS, _MOST_IN_ALL // len(runs))
+        self.left = self.most
         self.memory: dict[str, list[Explained]] = {}
         self.told = [Retelling(self.first.said, one.said) for one in self.others]
 
@@ -188,25 +200,16 @@ class Evidence:
                 continue
             told = None if is_open else self.told[number].value_for(value)
             if told is None:
-                told = self._called_with(plan.text, name, self.others[number].calls)
+                told = _called_with(plan, name, self.others[number].calls)
             if told is None:
                 return None
             found[name] = told
         return found
 
-    def _called_with(self, text: str, name: str, calls: Sequence[RecordedCall]) -> JSON:
-        """The value of an input that stands in a call as it is: that of this call in the run."""
-        for tool, args in re.findall(r"await (\w+)\((.*)\)$", text, re.MULTILINE):
-            used = re.search(rf"(\w+)={name}\b(?!\[)(?=[,)]|$)", args)
-            found = [call.args for call in calls if call.tool.lower() == tool]
-            if used and found:
-                return found[0].get(used[1])
-        return None
-
     async def trials(self, made: Candidate, *, lenient: bool = True) -> Trial:
         """How a plan does on all runs: the first that it does not repeat."""
         self.left -= 1
-        first = await tried(made.plan.text, made.plan.inputs, made.calls, self.effects)
+        first = await tried(made.plan, made.plan.inputs, made.calls, self.effects)
         if not first.is_same:
             return first
         score = first.score
@@ -214,7 +217,7 @@ class Evidence:
             inputs = self.inputs_for(made.plan, number, lenient=lenient)
             if inputs is None:
                 return Trial(False, score, ("",))
-            trial = await tried(made.plan.text, inputs, other.calls, self.effects)
+            trial = await tried(made.plan, inputs, other.calls, self.effects)
             score += trial.score
             if not trial.is_same:
                 return Trial(False, score, trial.missed, trial.stopped_by)
@@ -226,7 +229,7 @@ class Evidence:
         Only where none explains everything, a value stays an input that each run gives.
         """
         made = self.candidate(calls, Readings())
-        self.left = _MOST_TRIALS
+        self.left = self.most
         for lenient in (False, True):
             self.left = max(self.left, _LENIENT)
             trial = await self.trials(made, lenient=lenient)
@@ -242,7 +245,7 @@ class Evidence:
     async def step(self, made: Candidate, trial: Trial, *, lenient: bool) -> tuple[Candidate, Trial] | None:
         """A plan that repeats more than another, with one reading changed, or two."""
         if trial.stopped_by:
-            dropped = made.readings.dropped | {trial.stopped_by}
+            dropped = made.readings.dropped | {made.plan.as_found(trial.stopped_by)}
             if dropped == made.readings.dropped:
                 return None
             other = self.candidate(made.calls, Readings(made.readings.chosen, {}, dropped))
@@ -261,7 +264,7 @@ class Evidence:
             if self.left < 0:
                 break
         for other, missed in aside[:_MOST_ASIDE]:
-            for next_one in self.near(other, missed, only_missed=True):
+            for next_one in self.near(other, missed, only_missed=True) if self.left > 0 else ():
                 found = await self.trials(next_one, lenient=lenient)
                 if found.is_same or found.score > trial.score:
                     return next_one, found
@@ -291,6 +294,7 @@ class Evidence:
 
     async def with_rivals(self, made: Candidate) -> Candidate:
         """The plan that stops where readings differ that all runs bear out, and no words decide between."""
+        self.listener(f"other readings of {len(made.readings.options)} places that do the same")
         rivals: dict[str, tuple[int, ...]] = {}
         for place, options in made.readings.options.items():
             taken = made.readings.chosen.get(place, 0)
@@ -313,27 +317,39 @@ class Evidence:
     def _is_open(plan: DistilledPlan) -> int:
         return len(plan.unexplained)
 
-    async def plan(self, answer: Answer | None = None) -> tuple[Candidate, RecordedWork]:
-        """The plan that all runs confirm, and the run that it is made of.
+    async def plan(self, answer: Answer | None = None) -> tuple[Candidate, RecordedWork] | Trial:
+        """The plan that all runs confirm, and the run that it is made of; or how far the first one came.
 
-        `answer` is asked what no run decides. Raises CallsheetError (RUN092) if no reading repeats all runs.
+        `answer` is asked what no run decides.
         """
-        missed: tuple[str, ...] = ()
+        failed: list[Trial] = []
         longest = sorted(self.runs, key=lambda one: -len(one.calls))
         for number in range(len(longest)):
-            turned = Evidence([*longest[number:], *longest[:number]], self.effects, self.title)
+            runs = [*longest[number:], *longest[:number]]
+            turned = Evidence(runs, self.effects, self.title, self.listener)
+            self.listener(f"a plan of run {self.runs.index(runs[0]) + 1} that makes the calls of all runs: "
+                          f"tries {2 * (turned.most + _LENIENT)} at most")  # fmt: skip
             made, trial = await turned.best()
             if trial.is_same:
                 made = await turned.without_idle(made)
-                made = await (turned.answered(made, answer) if answer else turned.with_rivals(made))
-                return made, turned.first
-            missed = missed or trial.missed
-        raise CallsheetError.single(
-            "RUN092",
-            "no reading of one run makes the calls of the others"
-            + (f": {' '.join(missed)} is not explained" if any(missed) else ""),
-            help="distil each of the runs by itself, or record one more whose request has the same words",
-        )
+                if answer is not None:
+                    return await turned.answered(made, answer), turned.first
+                careful, trial = await turned.without_stops(await turned.with_rivals(made))
+                if trial.is_same:
+                    return careful, turned.first
+            failed.append(trial)
+        return failed[0]
+
+    async def without_stops(self, made: Candidate) -> tuple[Candidate, Trial]:
+        """The plan without the conditions that stop it on a run."""
+        trial = await self.trials(made)
+        while trial.stopped_by:
+            dropped = made.readings.dropped | {made.plan.as_found(trial.stopped_by)}
+            if dropped == made.readings.dropped:
+                break
+            made = self.candidate(made.calls, Readings(made.readings.chosen, made.readings.rivals, dropped))
+            trial = await self.trials(made)
+        return made, trial
 
     async def answered(self, made: Candidate, answer: Answer) -> Candidate:
         """The plan with the readings that are meant: of each place that no words decide, one is asked for."""
@@ -367,7 +383,7 @@ class Evidence:
     async def best(self) -> tuple[Candidate, Trial]:
         """The plan of the first run that repeats the most of all, with the fewest open inputs."""
         best: tuple[Candidate, Trial] | None = None
-        needed = slice_of(self.first.calls, dict(self.effects), self.first.said)
+        needed = slice_of(self.first.calls, self.effects, self.first.said)
         for calls in (self.first.calls, needed) if len(needed) < len(self.first.calls) else (needed,):
             made, trial = await self.search(calls)
             if trial.is_same and (
@@ -390,6 +406,16 @@ class Evidence:
             if self._is_open(other.plan) < self._is_open(made.plan) and (await self.trials(other)).is_same:
                 made = other
         return made
+
+
+def _called_with(plan: DistilledPlan, name: str, calls: Sequence[RecordedCall]) -> JSON:
+    """The value of an input that stands in a call as it is: that of the first such call in the run."""
+    for written in plan.calls:
+        argument = next((key for key, code in written.arguments.items() if code == name), None)
+        found = next((call for call in calls if call.tool == written.tool), None)
+        if argument is not None and found is not None:
+            return found.args.get(argument)
+    return None
 
 
 def _unlike(value: JSON) -> JSON:

@@ -608,7 +608,7 @@ def _invoice(vendor: str, sheet: str, number: str, total: str, ids: tuple[str, s
 async def test_two_runs_decide_what_one_leaves_open() -> None:
     one = _invoice("acme", "costs-1", "INV-2041", "17.50", ("m417", "m592"))
     two = _invoice("globex", "costs-7", "INV-9", "1300.00", ("m771", "m803"))
-    made = await distil_all([one, two], {}, "the agent")
+    made = await distil_all([one, two], {}, ["monday", "tuesday"])
     assert made.plan.unexplained == frozenset()
     assert [*made.plan.inputs.values()][:2] == ["acme", "costs-1"]
     assert 'max(mails, key=lambda one: one["day"])' in made.plan.text
@@ -617,5 +617,9 @@ async def test_two_runs_decide_what_one_leaves_open() -> None:
 async def test_runs_of_other_jobs_are_no_evidence() -> None:
     one = _invoice("acme", "costs-1", "INV-2041", "17.50", ("m417", "m592"))
     calls = [RecordedCall(0, "DELETE_SHEET", {"sheet": "costs-7"}, "done")]
-    with pytest.raises(CallsheetError, match="no reading of one run"):
-        await distil_all([one, RecordedWork(calls, said="delete costs-7")], {}, "the agent")
+    other = RecordedWork(calls, said="delete costs-7")
+    with pytest.raises(CallsheetError, match="no reading of one run") as failure:
+        await distil_all([one, other], {}, ["monday", "tuesday"])
+    assert "distil tuesday alone: its plan leaves nothing unexplained" in str(
+        failure.value.diagnostics[0].help
+    )

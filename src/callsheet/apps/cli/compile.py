@@ -428,8 +428,7 @@ def distil(run_ids: tuple[str, ...], output: Path | None, ask: bool, journal: Pa
     OpenTelemetry export in JSON with tool calls. Of several runs of one job the plan repeats each, which
     decides what a single one leaves open: name two or three.
     """
-    from callsheet.api.distillation import distil as distil_run  # noqa: PLC0415
-    from callsheet.api.distillation import distil_all, distil_transcript, recorded  # noqa: PLC0415 - asyncio
+    from callsheet.api.distillation import distil_all, recorded  # noqa: PLC0415 - imports asyncio
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415
     from callsheet.authoring.distillation.recorded_calls import work_in_transcript  # noqa: PLC0415
 
@@ -438,26 +437,20 @@ def distil(run_ids: tuple[str, ...], output: Path | None, ask: bool, journal: Pa
     if ask and not is_terminal(sys.stdin):
         raise CallsheetError.single("CFG010", "--ask needs a terminal", help="name a second run instead")
     files = {one: Path(one).read_text("utf-8", errors="replace") for one in run_ids if Path(one).is_file()}
-    if len(run_ids) == 1 and not ask and files:
-        made = run_async(distil_transcript(files[run_ids[0]], Path(run_ids[0]).name))
-    elif len(run_ids) == 1 and not ask:
+    works: list[RecordedWork] = []
+    effects: dict[str, Effect] = {}
+    names: list[str] = []
+    for one in run_ids:
+        if one in files:
+            works.append(work_in_transcript(files[one], Path(one).name))
+            names.append(f"the agent in {Path(one).name}")
+            continue
         with journals.open_to_read(journal) as opened:
-            made = run_async(distil_run(opened, run_ids[0]))
-    else:
-        works: list[RecordedWork] = []
-        effects: dict[str, Effect] = {}
-        names: list[str] = []
-        for one in run_ids:
-            if one in files:
-                works.append(work_in_transcript(files[one], Path(one).name))
-                names.append(f"the agent in {Path(one).name}")
-                continue
-            with journals.open_to_read(journal) as opened:
-                work, known, name = recorded(opened, one)
-            works.append(work)
-            effects |= known
-            names.append(name)
-        made = run_async(distil_all(works, effects, " and ".join(names), _asked if ask else None))
+            work, known, name = recorded(opened, one)
+        works.append(work)
+        effects |= known
+        names.append(name)
+    made = run_async(distil_all(works, effects, names, _asked if ask else None, _searched))
     if output is None:
         print_text(made.plan.text)
     else:
@@ -465,6 +458,10 @@ def distil(run_ids: tuple[str, ...], output: Path | None, ask: bool, journal: Pa
     for line in _told(made, output):
         to_stderr(line)
     return Exit.OK
+
+
+def _searched(what: str) -> None:
+    to_stderr(f"looks for {what}")
 
 
 def _asked(question: Question) -> int:

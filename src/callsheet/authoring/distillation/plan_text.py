@@ -21,7 +21,7 @@ from callsheet.authoring.distillation.recorded_calls import RecordedCall, only_r
 from callsheet.authoring.distillation.rounds import segments
 from callsheet.authoring.distillation.sources import Sources
 from callsheet.authoring.distillation.wording import condition_in, unquoted
-from callsheet.authoring.distillation.writer import STOP, Writer
+from callsheet.authoring.distillation.writer import STOP, Writer, WrittenCall
 from callsheet.ir import JSON, Effect
 
 _FEW, _MOST_CALLS = 6, 300
@@ -34,13 +34,15 @@ _IMPORTS = (
     ("timedelta(", "from datetime import date, timedelta\n"),
 )
 _NO_EFFECTS: Mapping[str, Effect] = MappingProxyType({})
+_NO_NAMES: Mapping[str, str] = MappingProxyType({})
 
 
 class DistilledPlan(NamedTuple):
     """A plan, the inputs of the recorded run, and why each of them is an input.
 
     `readings` are the places of the plan that rest on how the user's words were read, `stops` the conditions
-    without which it stops, since the record does not tell what to do then.
+    without which it stops, since the record does not tell what to do then. `calls` are those in the text,
+    `short_names` has the code for which a name stands in it.
     """
 
     text: str
@@ -48,12 +50,20 @@ class DistilledPlan(NamedTuple):
     reasons: dict[str, str]
     readings: tuple[str, ...] = ()
     stops: tuple[str, ...] = ()
+    calls: tuple[WrittenCall, ...] = ()
+    short_names: Mapping[str, str] = _NO_NAMES
 
     @property
     def unexplained(self) -> frozenset[str]:
         """What nothing explains, as JSON."""
         open_ones = (self.inputs[name] for name, reason in self.reasons.items() if reason != SAID)
         return frozenset(json.dumps(value, sort_keys=True) for value in open_ones)
+
+    def as_found(self, condition: str) -> str:
+        """A condition of the text without the names that stand for code, as it was found."""
+        for name, code in [*self.short_names.items()][::-1]:
+            condition = re.sub(rf"\b{name}\b", code.replace("\\", "\\\\"), condition)
+        return condition
 
     @property
     def cost(self) -> tuple[int, int]:
@@ -188,7 +198,15 @@ def distilled(
     text = f"{imports}async def main({given}):\n{about}{body}"
     found = (line.strip()[len("assert ") :].partition(f', "{STOP}')[0] for line in lines if STOP in line)
     stops = tuple(dict.fromkeys(found))
-    return DistilledPlan(text, inputs.values, inputs.reasons, (*_readings(writer, lines),), stops)
+    return DistilledPlan(
+        text,
+        inputs.values,
+        inputs.reasons,
+        (*_readings(writer, lines),),
+        stops,
+        (*writer.calls,),
+        writer.short_names,
+    )
 
 
 def _fields_of(value: JSON) -> Iterator[str]:

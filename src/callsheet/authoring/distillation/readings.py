@@ -55,8 +55,8 @@ class Readings:
     `chosen` and `rivals` are numbers of readings by place: a rival gave the same in all runs, so the plan
     stops where it does not. `dropped` are conditions without which another run went on. `options` is filled
     when the plan is written: the readings of each place, `supported` has how many of them the user's words
-    bear out,
-    and `values` the recorded values. `memory` has what was found for other plans of the same run.
+    bear out, and `values` the recorded values; `agreed` is the code with rivals, and the argument that it is
+    for. `memory` has what was found for other plans of the same run.
     """
 
     chosen: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
@@ -65,6 +65,7 @@ class Readings:
     options: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     supported: dict[str, int] = field(default_factory=dict[str, int])
     values: dict[str, JSON] = field(default_factory=dict[str, JSON])
+    agreed: dict[str, str] = field(default_factory=dict[str, str])
     memory: dict[str, list[Explained]] = field(default_factory=dict[str, list[Explained]])
 
     def of(
@@ -96,6 +97,8 @@ class Readings:
         best = options[min(self.chosen.get(place, 0), len(options) - 1)]
         others = [options[number].code for number in self.rivals.get(place, ()) if number < len(options)]
         agreed = tuple(f"{best.code} == {other}" for other in others if other != best.code)
+        if agreed and "\1" not in best.code:
+            self.agreed[best.code] = wanted.rpartition(".")[2]
         return best._replace(conditions=(*best.conditions, *agreed))
 
 

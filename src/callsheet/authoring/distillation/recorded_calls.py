@@ -82,7 +82,9 @@ def work_in(events: Iterable[Event]) -> RecordedWork:
     return work
 
 
-def slice_of(calls: Sequence[RecordedCall], effects: dict[str, Effect], said: str = "") -> list[RecordedCall]:
+def slice_of(
+    calls: Sequence[RecordedCall], effects: Mapping[str, Effect], said: str = ""
+) -> list[RecordedCall]:
     """The calls that changed something or came last, and those whose results went into them.
 
     If the user has asked for a number of things, the length of a list may go into an argument. A tool of an

@@ -7,6 +7,7 @@ they make the recorded calls again.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -54,6 +55,13 @@ class _Loop:
     """The items of its lists."""
 
 
+class WrittenCall(NamedTuple):
+    """A call of the plan: its tool, and the code of its arguments."""
+
+    tool: str
+    arguments: Mapping[str, str]
+
+
 class _Look(NamedTuple):
     """The results of a call in all rounds of a loop, and where its line stands."""
 
@@ -78,6 +86,10 @@ class Writer(Arguments):
     """The code of the parts that the plan uses."""
     looks: dict[str, _Look] = field(default_factory=dict[str, _Look])
     """The results of calls in loops that only read."""
+    calls: list[WrittenCall] = field(default_factory=list[WrittenCall])
+    """The calls that are written."""
+    short_names: dict[str, str] = field(default_factory=dict[str, str])
+    """The code for which a name stands, by the name."""
 
     # ------------------------------------------------------------ conditions
 
@@ -139,7 +151,7 @@ class Writer(Arguments):
         for line in again:
             first = found.index(line) + 1
             found = [*found[:first], *(each for each in found[first:] if each != line)]
-        return self.with_parts_named(found)
+        return self.with_agreed_named(self.with_parts_named(found))
 
     def with_parts_named(self, lines: list[str]) -> list[str]:
         """The lines with a name for each part of a list that they use several times."""
@@ -155,9 +167,25 @@ class Writer(Arguments):
             if sum(lines[place].partition(_MESSAGE)[0].count(code) for place in uses) > 1:
                 top = next(place for place in range(uses[0], -1, -1) if lines[place][4] != " ")
                 short = self.inputs.new_name(name)
+                self.short_names[short] = code
                 ticked = code.replace(_QUOTE, _TICK)
                 named = [line.replace(code, short).replace(ticked, short) for line in lines[top:]]
                 lines = [*lines[:top], f"    {short} = {code}", *named]
+        return lines
+
+    def with_agreed_named(self, lines: list[str]) -> list[str]:
+        """The lines with a name for each value on which several readings have to agree."""
+        for code, word in self.readings.agreed.items() if self.readings is not None else ():
+            first = next((n for n, line in enumerate(lines) if f" assert {code} == " in line), None)
+            if first is None or not _is_whole(code):
+                continue
+            indent = lines[first].partition("assert")[0]
+            last = next((n for n in range(first, len(lines)) if not lines[n].startswith(indent)), len(lines))
+            name = self.inputs.new_name(_singular(word))
+            self.short_names[name] = code
+            place = re.compile(rf"(?<![\w.]){re.escape(code)}")
+            named = [place.sub(name, line) for line in lines[first:last]]
+            lines = [*lines[:first], f"{indent}{name} = {code}", *named, *lines[last:]]
         return lines
 
     def unlike_look(self, name: str, look: _Look, text: str) -> list[str]:
@@ -251,6 +279,7 @@ class Writer(Arguments):
             conditions += _conditions(found)
             written[name] = found.code
         result = self.inputs.new_name(_noun(call.tool))
+        self.calls.append(WrittenCall(call.tool, written))
         self.lines += self.stop_unless(conditions)
         self.lines.append(f"    {result} = await {_written(call.tool, written)}")
         return result, written
@@ -454,6 +483,7 @@ class Writer(Arguments):
                     loop.body += self.stop_unless([code], indent)
                 else:
                     loop.before.append(code)
+            self.calls.append(WrittenCall(call.tool, written))
             loop.written = " ".join(written.values())
             loop.names.append(result)
             loop.body.append(f"{indent}{result} = await {_written(call.tool, written)}")
@@ -542,6 +572,11 @@ def _noun(tool: str) -> str:
     """A name for the result of a tool: what stands after its verb."""
     words = tool.lower().rpartition("__")[2].split("_")
     return "_".join(words[1:]) if len(words) > 1 else f"{words[0]}_result"
+
+
+def _is_whole(code: str) -> bool:
+    """Whether code is a value with calls and fields after it, to which no operator around it can bind."""
+    return isinstance(ast.parse(code, mode="eval").body, ast.Call | ast.Subscript)
 
 
 def _singular(word: str) -> str:
