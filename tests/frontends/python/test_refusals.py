@@ -79,7 +79,10 @@ REFUSED = {
         "PYT007",
         5,
     ),
-    "async def main():\n    f = await get('a')\n    return f.format(await get('b'))": ("PYT025", 3),
+    "async def main():\n    f = 'a'\n    for f in await get('a'):\n        f.format(await get('b'))": (
+        "PYT025",
+        4,
+    ),
     "async def main():\n    return __builtins__": ("PYT006", 2),
     "async def main():\n    return eval(await get('b'))": ("PYT006", 2),
     "async def main():\n    return open(await get('b'), 'r').read()": ("PYT006", 2),

@@ -16,7 +16,7 @@ from callsheet.frontends.python.atomicity import may_end_half_done, methods_of
 from callsheet.frontends.python.container_words import LAZY
 from callsheet.frontends.python.error_values import is_marked
 from callsheet.frontends.python.inlining import name_called
-from callsheet.frontends.python.kinds import ANY
+from callsheet.frontends.python.kinds import ANY, Kinds
 from callsheet.frontends.python.objects import NOTHING_SHARED, chain, find
 from callsheet.frontends.python.sharing import Sharing, sharing_of
 from callsheet.frontends.python.source import Refused, dotted, names_read, own_nodes, returned_names
@@ -34,7 +34,8 @@ def _sharing(
 ) -> Sharing:
     """What the statements of a function make one object, every call of another giving what is new."""
     names = bound_names(function.body) | set(function.parameters) | set(function.captured)
-    sharing = Sharing(names, definitions, resolved)
+    kinds = Kinds(function, definitions, resolved, lambda _: ANY, lambda _: ())
+    sharing = Sharing(names, definitions, resolved, kinds)
     sharing_of(function, sharing, lambda _: NOTHING_SHARED, lambda _: True)
     return sharing
 

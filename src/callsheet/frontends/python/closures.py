@@ -42,9 +42,9 @@ def box_nonlocals(nodes: Sequence[ast.AST]) -> bool:
     taken = {one.id for one in nodes if isinstance(one, ast.Name)}
     changed = False
     for function in nodes:
-        if not isinstance(function, ast.AsyncFunctionDef):
+        if not isinstance(function, (ast.AsyncFunctionDef, ast.FunctionDef)):
             continue
-        inner = [one for one in walk(function) if isinstance(one, ast.FunctionDef)]
+        inner = [one for one in walk(function) if isinstance(one, ast.FunctionDef) and one is not function]
         names = {
             name
             for one in inner
@@ -87,7 +87,7 @@ def _sees(function: _Function, name: str) -> bool:
     return name not in names_bound(*function.body)
 
 
-def _is_set_first(function: ast.AsyncFunctionDef, name: str) -> bool:
+def _is_set_first(function: _Function, name: str) -> bool:
     """Whether the variable has a value before anything reads it: a box has one from the start."""
     if any(one.arg == name for one in parameters_of(function.args)):
         return True
@@ -160,7 +160,7 @@ class _Boxing(ast.NodeTransformer):
     visit_FunctionDef = visit_AsyncFunctionDef = _function
 
 
-def _box(function: ast.AsyncFunctionDef, name: str, box: str) -> None:
+def _box(function: _Function, name: str, box: str) -> None:
     boxing = _Boxing(name, box, _sees)
     function.body = [boxing.visit(one) for one in function.body]
     is_parameter = any(one.arg == name for one in parameters_of(function.args))

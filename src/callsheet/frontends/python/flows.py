@@ -38,6 +38,7 @@ from callsheet.frontends.python.source import (
     waits,
     walk,
 )
+from callsheet.frontends.python.syntax import PuttingNodes
 
 _MOST_DEPTH: Final = 12
 _Loop = ast.For | ast.AsyncFor
@@ -221,7 +222,8 @@ class _Flows:
         ):
             made = cast("ast.ListComp | ast.SetComp | ast.DictComp", each)
             into = self.fresh("items")
-            _Put(made, ast.copy_location(ast.Name(into, ast.Load()), made)).visit(one)
+            name = ast.copy_location(ast.Name(into, ast.Load()), made)
+            PuttingNodes({id(made): name}).visit(one)
             before += self._collecting(made, into)
         return [*before, one]
 
@@ -464,15 +466,6 @@ def _is_conditional(root: ast.AST, wanted: ast.AST) -> bool:
             )
             return is_part or _is_conditional(one, wanted)
     return False
-
-
-class _Put(ast.NodeTransformer):
-    def __init__(self, wanted: ast.AST, value: ast.expr) -> None:
-        self.wanted, self.value = wanted, value
-
-    def visit(self, node: ast.AST) -> Any:
-        """A node."""
-        return self.value if node is self.wanted else self.generic_visit(node)
 
 
 def _yields_guarded(body: Sequence[ast.stmt]) -> bool:

@@ -7,12 +7,11 @@ of the rules, in which `fits` is `RULES[number][0]`. A table that is set more th
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from callsheet.frontends.python.inlining import Fresh, blocks_in, placed
 from callsheet.frontends.python.source import names_bound, own_nodes, waits, walk
+from callsheet.frontends.python.syntax import PuttingNames
 
 _Table = ast.List | ast.Tuple | ast.Dict
 
@@ -139,7 +138,7 @@ class _Loops:
         parts = [_part(held, place, at, is_items) for at in range(len(names))]
         if isinstance(one.target, ast.Name):
             parts = [ast.Subscript(ast.Name(held, ast.Load()), ast.Name(place, ast.Load()), ast.Load())]
-        putting = _Putting({names[at]: parts[at] for at in functions})
+        putting = PuttingNames({names[at]: parts[at] for at in functions})
         one.body = [putting.visit(each) for each in one.body]
         taken = [
             placed(ast.Assign([ast.Name(name, ast.Store())], parts[at]), one)
@@ -175,15 +174,3 @@ def _part(held: str, place: str, at: int, is_items: bool) -> ast.expr:
 
 def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
-
-
-class _Putting(ast.NodeTransformer):
-    """Puts parts of the table in the place of names."""
-
-    def __init__(self, parts: Mapping[str, ast.expr]) -> None:
-        self.parts = parts
-
-    def visit_Name(self, node: ast.Name) -> Any:
-        """A name."""
-        part = self.parts.get(node.id)
-        return node if part is None else placed(copy.deepcopy(part), node)

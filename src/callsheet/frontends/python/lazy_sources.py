@@ -11,10 +11,11 @@ import ast
 import copy
 from collections import Counter
 from collections.abc import Callable, Container, Sequence
-from typing import Any, Final, NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 from callsheet.frontends.python.inlining import Fresh, blocks_in, name_called, placed
 from callsheet.frontends.python.source import Refused, names_bound, own_nodes, waits, walk
+from callsheet.frontends.python.syntax import PuttingNames, PuttingNodes
 
 _FullName = Callable[[ast.expr], str]
 _THROUGH: Final = frozenset(
@@ -84,22 +85,11 @@ def _called(made: ast.expr, item: ast.expr) -> ast.expr:
     """The call of a function with an item; of a lambda with one parameter, what it computes."""
     match made:
         case ast.Lambda(args=ast.arguments(args=[one], defaults=[], vararg=None, kwonlyargs=[], kwarg=None)):
-            return cast("ast.expr", _Putting(one.arg, item).visit(copy.deepcopy(made.body)))
+            return cast("ast.expr", PuttingNames({one.arg: item}).visit(copy.deepcopy(made.body)))
         case ast.Attribute(value=ast.Name(id="str"), attr=method):
             return ast.Call(ast.Attribute(item, method, ast.Load()), [], [])
         case _:
             return ast.Call(made, [item], [])
-
-
-class _Putting(ast.NodeTransformer):
-    """Puts an expression where a parameter is read."""
-
-    def __init__(self, name: str, value: ast.expr) -> None:
-        self.name, self.value = name, value
-
-    def visit_Name(self, node: ast.Name) -> ast.AST:
-        """A name."""
-        return copy.deepcopy(self.value) if node.id == self.name else node
 
 
 def as_generator(
@@ -287,7 +277,7 @@ def put_where_used(node: ast.AsyncFunctionDef, lazy: Laziness, fresh: Fresh) -> 
                 continue
             made: list[ast.stmt] = []
             put = _settled(value, lazy, stores, fresh, made)
-            _Put(used, put).visit(ast.Module(block[number + 1 :], []))
+            PuttingNodes({id(used): placed(put, used)}).visit(ast.Module(block[number + 1 :], []))
             block[number : number + 1] = [placed(each, one) for each in made] or [placed(ast.Pass(), one)]
             changed = True
     return changed
@@ -340,14 +330,3 @@ def _settled(
             name = fresh("source")
             made.append(ast.Assign([ast.Name(name, ast.Store())], value))
             return ast.Name(name, ast.Load())
-
-
-class _Put(ast.NodeTransformer):
-    def __init__(self, wanted: ast.AST, value: ast.expr) -> None:
-        self.wanted, self.value = wanted, value
-
-    def visit(self, node: ast.AST) -> Any:
-        """A node."""
-        if node is self.wanted:
-            return placed(self.value, node)
-        return self.generic_visit(node)

@@ -16,7 +16,7 @@ from typing import cast
 
 from callsheet.frontends.python.inlining import Fresh, blocks_in, placed
 from callsheet.frontends.python.source import dotted, names_bound, own_nodes
-from callsheet.frontends.python.syntax import Renaming
+from callsheet.frontends.python.syntax import PuttingNodes, Renaming
 
 _TASKS = frozenset({"create_task", "ensure_future"})
 
@@ -91,7 +91,7 @@ def _dicts_as_lists(function: ast.AsyncFunctionDef, fresh: Fresh) -> bool:
                 uses = _uses_of_dict(function, name, keys)
                 lists = None if uses is None else _lists_of(name, keys, made, fresh)
                 if uses is not None and lists is not None:
-                    _Putting(uses).visit(function)
+                    PuttingNodes(uses).visit(function)
                     function.body[number : number + 1] = [placed(each, one) for each in lists]
                     changed = True
             case _:
@@ -162,17 +162,6 @@ def _lists_of(name: str, keys: str, made: ast.Dict | ast.DictComp, fresh: Fresh)
         ast.Assign([ast.Name(keys, ast.Store())], listed),
         ast.Assign([ast.Name(name, ast.Store())], ast.ListComp(made.value, [again])),
     ]
-
-
-class _Putting(ast.NodeTransformer):
-    """Puts expressions in the place of others."""
-
-    def __init__(self, places: dict[int, ast.expr]) -> None:
-        self.places = places
-
-    def visit(self, node: ast.AST) -> ast.AST:
-        """A node."""
-        return self.places.get(id(node)) or cast("ast.AST", super().visit(node))
 
 
 def _call_in(node: ast.expr) -> ast.Call | None:

@@ -35,7 +35,7 @@ from callsheet.frontends.python.definitions import (
     unawaiting_as_pure,
     with_constants,
 )
-from callsheet.frontends.python.error_values import classes_as_types
+from callsheet.frontends.python.error_values import classes_as_types, names_of_functions
 from callsheet.frontends.python.exceptions import denials_apart, error_tuples_in_place, suppress_as_try
 from callsheet.frontends.python.factories import factories_as_classes
 from callsheet.frontends.python.failures import InFunctions
@@ -119,6 +119,7 @@ def _of_nodes(rewrite: Callable[[list[ast.AST]], bool]) -> _Rewrite:
 _FIRST_REWRITES: Final[tuple[_Rewrite, ...]] = (
     logs_as_prints,
     _of_nodes(classes_as_types),
+    names_of_functions,
     error_tuples_in_place,
     suppress_as_try,
     hoist_imports,

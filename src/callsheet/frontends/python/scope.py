@@ -86,6 +86,20 @@ class Names:
                 return name
 
 
+def _sets_alone(one: ast.Assign, name: str) -> bool:
+    return [dotted(target) for target in one.targets] == [name]
+
+
+def _may_set(one: ast.AST, name: str) -> bool:
+    """Whether a node itself gives a variable of this name a value, here or in a function inside."""
+    if isinstance(one, ast.Name):
+        return one.id == name and not isinstance(one.ctx, ast.Load)
+    if isinstance(one, ast.keyword):
+        return False
+    said = (getattr(one, part, None) for part in ("name", "asname", "rest", "arg", "names"))
+    return any(each == name or (isinstance(each, list) and name in each) for each in said)
+
+
 class Scope:
     """An async function: its names, and the checks of what it says."""
 
@@ -458,7 +472,7 @@ class Scope:
         if isinstance(node.func, ast.Name):
             self._check_called(node, node.func.id)
 
-    def _constant_text(self, node: ast.expr) -> str | None:  # noqa: PLR0911 - a case each
+    def _constant_text(self, node: ast.expr) -> str | None:
         """The text of a template that stands in the file: of a literal, a constant, or a table of them."""
         if isinstance(node, ast.Constant):
             return str(node.value)
@@ -467,11 +481,9 @@ class Scope:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
             parts = self._constant_text(node.left), self._constant_text(node.right)
             return None if None in parts else "".join(map(str, parts))
-        if isinstance(node, ast.Name) and not self.is_variable(node.id):
-            found = self.program.definitions.get(node.id)
-            if isinstance(found, (ast.Assign, ast.AnnAssign)) and found.value is not None:
-                return self._constant_text(found.value)
-            return None
+        if isinstance(node, ast.Name):
+            found = self._only_value(node.id)
+            return None if found is None else self._constant_text(found)
         if isinstance(node, (ast.Dict, ast.List, ast.Tuple)):
             texts = [
                 self._constant_text(one) for one in (node.values if isinstance(node, ast.Dict) else node.elts)
@@ -489,6 +501,20 @@ class Scope:
                 return self._constant_text(inner)
             case _:
                 return None
+
+    def _only_value(self, name: str) -> ast.expr | None:
+        """The value of a constant of the file, or of a variable set once, to what no other variable is in."""
+        if not self.is_variable(name):
+            found = self.program.definitions.get(name)
+            return found.value if isinstance(found, (ast.Assign, ast.AnnAssign)) else None
+        if name not in self.bound:
+            return None if self.outer is None else self.outer._only_value(name)
+        nodes = [one for part in self.function.body for one in walk(part)]
+        values = [one.value for one in nodes if isinstance(one, ast.Assign) and _sets_alone(one, name)]
+        if len(values) != 1 or name in self.parameters or sum(_may_set(one, name) for one in nodes) != 1:
+            return None
+        is_table = isinstance(values[0], (ast.Dict, ast.List, ast.Tuple))
+        return None if is_table or any(map(self.is_variable, names_read(values[0]))) else values[0]
 
     def _check_called(self, node: ast.Call, name: str) -> None:
         if self.is_variable(name) or name in self.definitions() or name in self.program.definitions:

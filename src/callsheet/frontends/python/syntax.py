@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, cast
 
 from callsheet.frontends.python import core
@@ -209,6 +209,31 @@ def loads_of(root: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     for node in walk(root):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in annotations:
             yield node.id, node
+
+
+class PuttingNodes(ast.NodeTransformer):
+    """Puts nodes in the place of others, which are given by their ids."""
+
+    def __init__(self, places: Mapping[int, ast.AST]) -> None:
+        self.places = places
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        """A node."""
+        return self.places.get(id(node)) or cast("ast.AST", super().visit(node))
+
+
+class PuttingNames(ast.NodeTransformer):
+    """Puts copies of expressions in the place of names."""
+
+    def __init__(self, parts: Mapping[str, ast.expr]) -> None:
+        self.parts = parts
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        """A name."""
+        part = self.parts.get(node.id)
+        if part is None:
+            return node
+        return ast.fix_missing_locations(ast.copy_location(copy.deepcopy(part), node))
 
 
 class Renaming(ast.NodeTransformer):
