@@ -168,6 +168,7 @@ def test_steps_are_printed_without_terminal(bills):
         ("S5", "ok"),
     ]
     assert bills("debug", "nobody").exit_code == 2
+    assert bills("debug", "bill", "--json", "--step").exit_code == 2, "no option is ignored"
 
 
 @pytest.mark.parametrize(("columns", "lines"), [(100, 24), (40, 10), (20, 3), (8, 2), (200, 60)])

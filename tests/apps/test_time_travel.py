@@ -126,6 +126,20 @@ def test_text_argument_is_data(machine):
     assert result.stdout.strip() == "$a stays"
 
 
+def test_failure_names_the_text_of_the_fork_and_not_the_file(machine):
+    """A failed item before it is no failure of the run: lists name the step that it failed at."""
+    loop = "S2: ?FOREACH ($x IN [1]) THEN @FAIL (text=$x) > $b"
+    done_run(machine, "S1: @ADD (a=1, b=1) > $a", loop, 'S3: @NOTE (line="two") ON_FAIL TERMINATE ("no")')
+    at = event_of(machine, "r1", "S1.0.1")
+    failing = 'S3=@FAIL (text="no luck") ON_FAIL TERMINATE ("gave up")'
+    result = machine("fork", "r1", "--at", at, "--replace", failing, "--run-id", "r2", "--yes")
+    assert "the plan failed at S3, plan.ltp of run r2:" in result.stderr
+    assert [(run["run_id"], run["failed_step"]) for run in machine.json("runs")] == [
+        ("r2", "S3"),
+        ("r1", "S2"),
+    ]
+
+
 def test_impossible_edits_are_refused_with_hint(machine):
     done_run(machine)
     begun = event_of(machine, "r1", "S2.0.1", "intent")

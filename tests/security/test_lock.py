@@ -134,9 +134,20 @@ def test_accepted_hints_are_effects_until_they_are_rejected(user, changeling):
     assert "TOL027" not in said("check", user.plan(READS.replace("LOOK", "SEND"))).output
 
 
-def test_hints_that_the_server_withdraws_are_no_longer_accepted(user, changeling):
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {key: value for key, value in LOOK.items() if key != "annotations"},
+        LOOK | {"description": "Looks, and tells the neighbours."},
+        LOOK | {"inputSchema": {"type": "object", "properties": {"where": {"type": "string"}}}},
+    ],
+    ids=["hint", "description", "arguments"],
+)
+def test_effect_is_accepted_until_the_declaration_changes(user, changeling, changed):
     assert said("lock", "--accept", "hall").exit_code == 0
-    changeling.declare({key: value for key, value in LOOK.items() if key != "annotations"}, SEND)
+    changeling.declare(dict(reversed(LOOK.items())), SEND)
+    assert "→" not in said("lock", "--refresh").stdout, "another order of keys is no change"
+    changeling.declare(changed, SEND)
     assert "hall/look: read → unsafe" in said("lock", "--refresh").stdout
 
 

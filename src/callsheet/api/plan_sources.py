@@ -78,14 +78,30 @@ def edited_file(journal: Journal, run_id: str) -> str | None:
     return None if edited is None else edited.argument
 
 
-def file_of(journal: Journal, run_id: str) -> tuple[Path | None, Syntax | None, tuple[str, ...]]:
-    """The file that a run's plan came from, the syntax it was named to have, and the names of the inputs."""
-    start = _start_of(journal, run_id)
+class RecordedText(NamedTuple):
+    """The text that a run's plan has in the journal, read again for the places in it."""
+
+    plan: Steps | None
+    """The plan with its places, None if this version cannot read the text."""
+    source: Source
+    """The text under the name of its file, or named as that of the run if no file is known to have it."""
+    path: Path | None
+    """The file that has exactly this text."""
+
+
+def recorded_text(journal: Journal, run_id: str) -> RecordedText:
+    """The text of a run's plan; if it is not that of the file now, its name says that it is the run's."""
+    info, start = journal.find_run(run_id), _start_of(journal, run_id)
     launch: dict[str, Any] = dict(start.get("launch") or {})
     note: dict[str, Any] = dict(launch.get("file") or {})
-    path, syntax = note.get("path"), note.get("syntax")
-    names = tuple(dict(start.get("inputs") or {}))
-    return Path(path) if path else None, Syntax(syntax) if syntax else None, names
+    is_own = not note and not launch.get("library")
+    is_edited = is_own or _edited(start) is not None
+    name, text = info.name or "plan", journal.plan(info.plan_hash)[1]
+    source = Source(f"{name} of run {run_id}" if is_edited else name, text)
+    syntax = Syntax(note["syntax"]) if note.get("syntax") else None
+    read = read_plan_text(text, source.name, syntax, variables=tuple(start.get("inputs") or ()))
+    path = Path(note["path"]) if note.get("path") and not is_edited else None
+    return RecordedText(read.result.plan, source, path)
 
 
 def _start_of(journal: Journal, run_id: str) -> Mapping[str, Any]:

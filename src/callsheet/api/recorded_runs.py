@@ -116,7 +116,7 @@ class RecordedRun:
     goal: str | None = None
     ended: float | None = None
     failed_step: str | None = None
-    """The first step that failed."""
+    """The step that it failed at, else the first that failed and that it went past."""
     waits_for: str | None = None
     cost: float | None = None
     tokens: int | None = None

@@ -71,7 +71,7 @@ class RunFacts(NamedTuple):
     ended: float | None = None
     """When it ended, in seconds since 1970."""
     failed_step: str | None = None
-    """The first step that failed."""
+    """The step that it failed at, else the first that failed and that it went past."""
     waits_for: str | None = None
     cost: float | None = None
     tokens: int | None = None

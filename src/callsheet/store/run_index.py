@@ -140,8 +140,8 @@ def facts_of_end(body: Mapping[str, Any], ts: float) -> RunFacts:
     usage = cast("Mapping[str, Any]", body.get("usage") or {})
     failed = cast("list[str]", body.get("failed_steps") or ())
     step = failed[0] if failed else None
-    if step is None and body.get("status") in (Status.FAILED, Status.REFUSED):
-        step = cast("str | None", body.get("ended_at"))
+    if body.get("status") in (Status.FAILED, Status.REFUSED):
+        step = cast("str | None", body.get("ended_at")) or step
     tokens = int(usage.get("input_tokens", 0)) + int(usage.get("output_tokens", 0))
     cost = usage.get("cost")
     return RunFacts(ts, sayable(step), None, None if cost is None else float(cost), min(tokens, _MOST_TOKENS))

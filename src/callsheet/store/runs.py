@@ -88,7 +88,7 @@ class RunInfo(NamedTuple):
     ended: float | None = None
     """When it ended, in seconds since 1970; None in older journals, as all below (`refresh_index`)."""
     failed_step: str | None = None
-    """The first step that failed."""
+    """The step that it failed at, else the first that failed and that it went past."""
     waits_for: str | None = None
     cost: float | None = None
     tokens: int | None = None

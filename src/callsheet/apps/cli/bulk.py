@@ -182,7 +182,7 @@ def delete_runs(wanted: RunFilter, assume_yes: bool, journal: Path | None, as_js
 def rerun_runs(wanted: RunFilter, assume_yes: bool, journal: Path | None, as_json: bool) -> int:
     """Run all runs that fit the conditions and have ended again, one after the other, as new runs.
 
-    Each begins with the first step that failed and keeps the results before it, else with its first step. The
+    Each begins with the step it failed at and keeps the results before it, else with its first step. The
     confirmation also allows calls that change something outside.
 
     \b

@@ -89,6 +89,8 @@ def debug(run: str, stops: Stops, journal: Path | None, as_json: bool) -> int:
     """
     from callsheet.views.debugger import plain_lines  # noqa: PLC0415 - as above
 
+    if as_json and any(stops):
+        raise click.UsageError("--json prints all steps: remove it, or --step and --break")
     face = None if as_json else face_of(stops, otherwise="without them the steps are printed")
     with journals.open_to_read(journal) as opened:
         info = opened.find_run(run)

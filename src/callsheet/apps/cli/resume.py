@@ -20,7 +20,7 @@ from callsheet.apps.cli.options import DECISIONS, ProgressMode
 from callsheet.apps.cli.output import print_diagnostics, to_stderr
 from callsheet.apps.cli.progress import Progress, choose_progress
 from callsheet.apps.rendering.values import without_controls
-from callsheet.diagnostics import CallsheetError, Source
+from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Order
 from callsheet.machine.limits import SEQUENTIAL
 
@@ -456,12 +456,10 @@ def _execute(job: ResumeJob, *, hint: str, as_json: bool, reopens: bool, is_stri
     from callsheet.store.errors import JournalWriteFailed  # noqa: PLC0415
 
     def locate(step: str) -> str:
-        from callsheet.frontends.spelling import read_plan_text  # noqa: PLC0415 - only where a run has failed
+        from callsheet.api.plan_sources import recorded_text  # noqa: PLC0415 - only where a run has failed
 
-        info = job.journal.find_run(job.run_id)
-        source = Source(info.name or "plan", job.journal.plan(info.plan_hash)[1])
-        plan = read_plan_text(source.text).result.plan
-        return "" if plan is None else place_in(plan, source, step)
+        text = recorded_text(job.journal, job.run_id)
+        return "" if text.plan is None else place_in(text.plan, text.source, step)
 
     try:
         with job.masker.masking_output(), job.progress:

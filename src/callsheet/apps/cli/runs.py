@@ -91,7 +91,9 @@ conditions = options.grouped(
     plan_hash=_text(
         "--plan-hash", "plan_hash", "HASH", "The version of the plan: its hash, or its beginning."
     ),
-    failed_step=_text("--failed-step", "failed_step", "STEP", "The first step that failed."),
+    failed_step=_text(
+        "--failed-step", "failed_step", "STEP", "The step it failed at, or the first that failed."
+    ),
     waits_for=_text("--waits-for", "waits_for", "TEXT", "A part of what the run waits for, as a tool."),
     tags=click.option(
         "--tag",

@@ -25,7 +25,7 @@ class BulkAction(StrEnum):
 
     CANCEL = "cancel"
     RERUN = "rerun"
-    """Run again from the first step that failed, else from the beginning, as a new run."""
+    """Run again from the step that it failed at, else from the beginning, as a new run."""
     DELETE = "delete"
 
 
@@ -137,7 +137,7 @@ def _why_not(action: BulkAction, info: RunInfo) -> str:
 
 
 def _rerun_from(journal: Journal, info: RunInfo) -> str:
-    """The step or place that failed first, if it is one of the run's plan; else the plan's first step.
+    """The step or place that it failed at, if it is one of the run's plan; else the plan's first step.
 
     Raises CallsheetError (API030) for a plan without any, and if the plan cannot be read.
     """

@@ -146,7 +146,7 @@ class RunRow(TypedDict):
     created: Time
     updated: Time
     ended: Time | None
-    failed_step: Annotated[str | None, "the first step that failed"]
+    failed_step: Annotated[str | None, "the step it failed at, else the first that failed"]
     waits_for: Annotated[str | None, "what a run that has stopped waits for"]
     cost: Annotated[float | None, "the known cost; null while it is running"]
     tokens: Count | None

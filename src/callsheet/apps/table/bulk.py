@@ -29,7 +29,7 @@ class BulkArguments(Arguments):
     """An action, and the runs that it is for."""
 
     action: Literal["cancel", "rerun", "delete"] = Field(
-        description="rerun: as new runs, from the first step that failed, else from the beginning."
+        description="rerun: as new runs, from the step that they failed at, else from the beginning."
     )
     run_ids: Annotated[list[RunId], Field(max_length=1_000)] | None = Field(
         None, description="The ids of the runs; this or where."

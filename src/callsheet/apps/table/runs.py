@@ -70,7 +70,7 @@ class FilterArguments(Arguments):
         None, description="The version of the plan: its hash, or at least 4 characters of its beginning."
     )
     failed_step: Annotated[Words | None, HTTP_ONLY] = Field(
-        None, description="The id of the first step that failed."
+        None, description="The id of the step it failed at, else of the first that failed."
     )
     waits_for: Annotated[Words | None, HTTP_ONLY] = Field(
         None, description="A part of what a run that has stopped waits for, such as the name of a tool."

@@ -13,11 +13,11 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.output import is_terminal
-from callsheet.diagnostics import Source
 
 if TYPE_CHECKING:
     from callsheet.apps.cli.debugging.model import Debugger, Face
     from callsheet.apps.masking import Masker
+    from callsheet.diagnostics import Source
     from callsheet.ir import Plan
     from callsheet.store.journal import Journal
     from callsheet.store.runs import RunInfo
@@ -91,14 +91,9 @@ def _attached(debugger: Debugger) -> Debugger:
 
 def debugger_of_recorded(journal: Journal, info: RunInfo, face: Face, masker: Masker) -> Debugger:
     """The debugger of a run in the journal; it shows the file of its plan only if that is unchanged."""
-    from callsheet.api.plan_sources import edited_file, file_of  # noqa: PLC0415 - only under a debugger
+    from callsheet.api.plan_sources import recorded_text  # noqa: PLC0415 - only under a debugger
     from callsheet.apps.cli.debugging.model import Debugger, Places  # noqa: PLC0415 - as above
-    from callsheet.frontends.spelling import read_plan_text  # noqa: PLC0415 - as above
 
-    plan, text = journal.plan(info.plan_hash)
-    path, syntax, inputs = file_of(journal, info.run_id)
-    source = Source(info.name or "plan", text)
-    read = read_plan_text(text, source.name, syntax, variables=inputs).result.plan
-    is_unchanged = path is not None and edited_file(journal, info.run_id) is None
-    places = Places(plan if read is None else read, source)  # only a plan that was read has places
-    return _attached(Debugger(plan, places, path if is_unchanged else None, face, masker.value, masker.ask))
+    plan, text = journal.plan_of(info.plan_hash), recorded_text(journal, info.run_id)
+    places = Places(text.plan or plan, text.source)  # only a plan that was read has places
+    return _attached(Debugger(plan, places, text.path, face, masker.value, masker.ask))

@@ -142,13 +142,16 @@ def stale(servers: Iterable[tuple[LockedServer, McpServerConfig]]) -> Iterator[D
 def locked_server(
     config: McpServerConfig, seen: SeenServer, protocol: str, before: LockedServer | None
 ) -> LockedServer:
-    """The record of an open server; effects accepted `before` stay so where the hints still give them."""
+    """The record of an open server; an effect accepted `before` stays so while the declaration is the same.
+
+    What a person has accepted is what the server said of a tool that they could read: of any other
+    declaration, also one with the same hint, nobody has accepted it.
+    """
     tools: dict[str, LockedTool] = {}
     for name, declaration in sorted(seen.declarations.items()):
         old = None if before is None else before.tools.get(name)
-        accepted = None if old is None else old.accepted
-        if accepted is not None and hinted_effect(declaration) is not accepted:
-            accepted = None
+        is_same = old is not None and pin_of(old.declaration) == pin_of(declaration)
+        accepted = old.accepted if old is not None and is_same else None
         tools[name] = LockedTool(declaration, terms_of(config, declaration, accepted))
     return LockedServer(
         config.name, shown_place(config), transport_of(config), protocol, seen.reported, tools
