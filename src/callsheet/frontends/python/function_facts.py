@@ -7,7 +7,8 @@ name would see: between calls a plan's variables hold values, and not references
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from functools import cached_property
 from typing import Final, NamedTuple, TypeAlias
 
 from callsheet.frontends.python import core
@@ -180,6 +181,7 @@ class FunctionFacts:
     def _result(self) -> Result:
         """What the function returns."""
         sharing = Sharing(self.names, self.all_definitions, self.program.resolved, self.kinds)
+        sharing.by_method = self.sharing.by_method
         sharing_of(self.function, sharing, self._shape, self._is_tree)
         roots = tuple(
             (name, sharing.node(name)) for name in (*self.function.parameters, *self.function.captured)
@@ -446,9 +448,9 @@ class FunctionFacts:
         if len(seen) < 2:
             return
         kept = next((name for name in reversed(seen) if self._said(name) == name), "x")
-        relinked = {name: owner for name, (owner, _) in self.relinked.items()}
-        pair = [name for name in seen if relinked.get(name) in seen]
-        if pair and set(seen) == {pair[0], relinked[pair[0]]}:
+        owners = {name: self.relinked[name][0] for name in seen if name in self.relinked}
+        pair = [name for name in seen if owners.get(name) in seen]
+        if pair and set(seen) == {pair[0], owners[pair[0]]}:
             return
         refusal = Refused(
             "PYT015",
@@ -460,10 +462,15 @@ class FunctionFacts:
         )
         self.shared.append((refusal, [node]))
 
+    @cached_property
+    def _written_names(self) -> Set[str]:
+        """The names that the program writes in the function."""
+        return {one.id for one in walk(self.function.node) if isinstance(one, ast.Name)}
+
     def _said(self, name: str) -> str:
         """A variable as the program calls it: one that holds what a call gives has no name there."""
         is_own = name in self.function.parameters or name in self.function.captured
-        if is_own or any(isinstance(one, ast.Name) and one.id == name for one in walk(self.function.node)):
+        if is_own or name in self._written_names:
             return name
         called = next(
             (one.callee for one in core.all_of(self.function.body) if getattr(one, "into", "") == name

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import cast
+from functools import cached_property
+from typing import NamedTuple, cast
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.calls import FORMS, Calls
@@ -35,6 +37,14 @@ class Held:
     awaits: int = 0
     """How many awaits stand before it."""
     is_used: bool = False
+
+
+class _Uses(NamedTuple):
+    """How a function uses names: the last line that reads each, those awaited, how often each is set."""
+
+    read_last: Mapping[str, int]
+    awaited: Set[str]
+    stores: Counter[str]
 
 
 def _calls_item(many: ast.ListComp) -> bool:
@@ -132,20 +142,14 @@ class HeldCalls(Calls):
         arguments = self.arguments(call, callee, is_helper=is_helper, out=out)
         made = core.Call(None, callee, self.helper(callee) if is_helper else None, arguments, call)
         self.spill_arguments(made, out)
-        for one in self._later(call):
-            if isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load):
-                break
-        else:
+        if self.uses.read_last.get(name, -1) < getattr(call, "lineno", 0):
             raise Refused(
                 "PYT007",
                 call,
                 f"{callee} is never awaited: nothing in it would happen",
                 f"write await {callee}(…)",
             )
-        inside = [one for part in self.function.body for one in walk(part)]
-        is_awaited = any(name in names_read(one) for one in inside if isinstance(one, ast.Await))
-        stores = [one for one in inside if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)]
-        if is_awaited and sum(one.id == name for one in stores) == 1:
+        if name in self.uses.awaited and self.uses.stores[name] == 1:
             self.call_names.add(name)
         self.held[name] = Held(
             callee, [], made.arguments, False, is_started, call, block=out, awaits=self.awaits
@@ -174,10 +178,17 @@ class HeldCalls(Calls):
                 else f"write {name} = await {held.callee}(…)",
             )
 
-    def _later(self, after: ast.AST) -> list[ast.AST]:
-        return [
-            one for one in walk(self.function) if getattr(one, "lineno", 0) >= getattr(after, "lineno", 0)
-        ]
+    @cached_property
+    def uses(self) -> _Uses:
+        """How the function, as it is written, uses its names."""
+        read_last: dict[str, int] = {}
+        for one in walk(self.function):
+            if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load):
+                read_last[one.id] = max(read_last.get(one.id, 0), getattr(one, "lineno", 0))
+        inside = [one for part in self.function.body for one in walk(part)]
+        stores = [one.id for one in inside if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)]
+        awaited = names_read(*(one for one in inside if isinstance(one, ast.Await)))
+        return _Uses(read_last, awaited, Counter(stores))
 
     def _hold_list(self, name: str, elements: Sequence[ast.expr], node: ast.AST, out: core.Block) -> None:
         """`tasks = [f(a), g(b)]`: calls that a gather awaits later."""

@@ -5,7 +5,7 @@ As in Steensgaard's analysis, merging is all that ever happens to a node: what i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Sequence, Set
 from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
@@ -36,8 +36,10 @@ _MOST_APART: Final = 16
 
 def find(node: Node) -> Node:
     """The node that stands for all that were merged with this one."""
-    while node.parent is not None:
-        node = node.parent
+    while (above := node.parent) is not None:
+        if above.parent is not None:
+            node.parent = above.parent  # halves the way for the next one that asks
+        node = above
     return node
 
 
@@ -147,7 +149,7 @@ def chain(node: Node) -> list[Node]:
     return list(made)
 
 
-def holds(node: Node, wanted: frozenset[Node]) -> bool:
+def holds(node: Node, wanted: Set[Node]) -> bool:
     """Whether a node is one of these, or has one of them inside it."""
     return _is_found(node, wanted, {})
 
@@ -155,25 +157,33 @@ def holds(node: Node, wanted: frozenset[Node]) -> bool:
 def holding(nodes: Iterable[tuple[str, Node]], wanted: frozenset[Node]) -> set[str]:
     """The names whose nodes are one of these, or have one of them inside; each node is looked at once."""
     found: set[str] = set()
-    made: dict[Node, None] = {}
+    known = set(wanted)
+    without: dict[Node, None] = {}
     for name, node in nodes if wanted else ():
-        if _is_found(node, wanted, made):
+        top = find(node)
+        if top in known:
             found.add(name)
-            made = {}
+        elif top not in without:
+            made: dict[Node, None] = {}
+            if _is_found(top, known, made, without):
+                found.add(name)
+                known.add(top)
+            else:
+                without |= made
     return found
 
 
-def _is_found(node: Node, wanted: frozenset[Node], made: dict[Node, None]) -> bool:
-    """Whether a wanted node is this one or inside it; `made` are those that need no look, and gets the rest.
+def _is_found(
+    node: Node, wanted: Set[Node], made: dict[Node, None], without: Container[Node] = frozenset()
+) -> bool:
+    """Whether a wanted node is this one or inside it; `made` gets those that were looked at.
 
-    It stops at the first that is wanted.
+    It stops at the first that is wanted, and does not look at those that are known to be `without` one.
     """
     todo = [node]
     while todo:
-        at = todo.pop()
-        while at.parent is not None:
-            at = at.parent
-        if at in made:
+        at = find(todo.pop())
+        if at in made or at in without:
             continue
         made[at] = None
         if at in wanted:
@@ -203,6 +213,34 @@ class Shape(NamedTuple):
 
 
 NOTHING_SHARED: Final = Shape((), (), (), ())
+
+
+def form_of(shape: Shape) -> Hashable:
+    """What is the same for shapes that share in the same way: their objects by numbers, in order."""
+    tops = [
+        *(one for _, one in shape.roots),
+        *(one for part in (shape.results, shape.changed, shape.doubled) for one in part),
+    ]
+    found = list(dict.fromkeys(each for one in tops for each in chain(one)))
+    number = {one: at for at, one in enumerate(found)}
+
+    def numbers(nodes: Iterable[Node]) -> tuple[int, ...]:
+        return tuple(number[find(one)] for one in nodes)
+
+    inner = tuple(
+        (
+            None if one.fields is None else numbers(one.fields),
+            numbers(one.held),
+            tuple(zip(one.named, numbers(one.named.values()), strict=True)),
+            None if one.content is None else number[find(one.content)],
+            one.is_object,
+            one.fills_itself,
+        )
+        for one in found
+    )
+    names = tuple(name for name, _ in shape.roots)
+    parts = (numbers(one) for one in (shape.results, shape.changed, shape.doubled))
+    return names, numbers(one for _, one in shape.roots), *parts, inner
 
 
 Pairs: TypeAlias = "Sequence[tuple[Node, Node]]"

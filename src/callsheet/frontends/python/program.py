@@ -186,6 +186,8 @@ class Program:
             wanted[name] = found
             if not isinstance(found, (ast.Import, ast.ImportFrom)):
                 todo += self.spelling(found)[1]
+        if len(wanted) < 2:
+            return wanted
         order = [*self.imports, *self.definitions, *local]
         return {name: wanted[name] for name in order if name in wanted}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias, cast
@@ -25,10 +25,12 @@ from callsheet.frontends.python.container_words import (
 )
 from callsheet.frontends.python.kinds import FLAT, Kinds
 from callsheet.frontends.python.objects import (
+    NOTHING_SHARED,
     Node,
     Shape,
     chain,
     find,
+    form_of,
     holding,
     inside,
     merge,
@@ -42,6 +44,7 @@ from callsheet.frontends.python.source import (
     names_bound,
     outside_of,
     own_nodes,
+    parameters_of,
     walk,
 )
 
@@ -87,6 +90,8 @@ class SharedValues(ABC):
         self.common: dict[str, list[Node]] = {}
         """Objects that more than one part of a variable's tuple may hold."""
         self.summaries: dict[int, Summary] = {}
+        self.unlike: dict[str, Sequence[ast.FunctionDef]] = {}
+        """The methods of a name, one for each thing that they do."""
         self.iterators: set[str] = set()
         """The variables that hold an iterator, which is another one when an item was taken."""
 
@@ -408,6 +413,7 @@ class SharedValues(ABC):
                     return Node()
         if isinstance(node.func, ast.Attribute) and self.resolved(node.func) is None:
             methods = self.methods(node.func.attr)
+            methods = self.unlike.get(node.func.attr, methods)
             if methods and all(self.summary(one).is_new for one in methods):
                 return Node()
             given = [*given, *([node.func.value] if methods else [])]
@@ -427,6 +433,27 @@ class SharedValues(ABC):
     def methods(self, name: str) -> Sequence[ast.FunctionDef]:
         """The methods of a name in the classes of the program."""
         return self.by_method.get(name, ())
+
+    def unlike_methods(self, name: str) -> Sequence[ast.FunctionDef]:
+        """The methods of a name, of those that do the same to what they are given the first alone."""
+        known = self.unlike.get(name)
+        if known is not None:
+            return known
+        methods = self.methods(name)
+        if len(methods) < 2:
+            return methods
+        summaries = [self.summary(one) for one in methods]
+        if any(one.shape is None for one in summaries):  # one that is being looked at
+            return methods
+        found: dict[Hashable, ast.FunctionDef] = {}
+        for one, summary in zip(methods, summaries, strict=True):
+            of = one.args
+            names = tuple(each.arg for each in parameters_of(of))
+            counts = len(of.posonlyargs) + len(of.args), of.vararg is None, bool(one.decorator_list)
+            form = form_of(summary.shape or NOTHING_SHARED)
+            found.setdefault((names, counts, summary._replace(shape=None), form), one)
+        made = self.unlike[name] = tuple(found.values())
+        return made
 
     @cached_property
     def by_method(self) -> Mapping[str, Sequence[ast.FunctionDef]]:

@@ -170,13 +170,13 @@ class Sharing(SharedValues):
                 if found is not None:
                     yield found, []
                 elif name not in self.definitions:
-                    for each in self.methods("__call__"):
+                    for each in self.unlike_methods("__call__"):
                         yield each, [node.func]
             case ast.Attribute(attr=method, value=holder) if self.resolved(node.func) is None:
                 of_class = isinstance(holder, ast.Name) and isinstance(
                     self.definitions.get(holder.id), ast.ClassDef
                 )
-                for each in self.methods(method):
+                for each in self.unlike_methods(method):
                     yield each, [] if of_class else [holder]
             case _:
                 pass
@@ -206,8 +206,8 @@ class Sharing(SharedValues):
         """The objects that a tree changes."""
         known = self.changes.get(id(root))
         if known is None:
-            known = self.changes[id(root)] = root, self._changed(root)
-        return [find(one) for one in known[1]]
+            known = self.changes[id(root)] = root, list(dict.fromkeys(map(find, self._changed(root))))
+        return list(dict.fromkeys(map(find, known[1])))
 
     def _changed(self, root: ast.AST) -> list[Node]:  # noqa: PLR0912 - a case for each change
         found: list[Node] = []
@@ -219,7 +219,7 @@ class Sharing(SharedValues):
                     found.append(find(self.value(holder)))
                 case ast.Attribute(value=holder, attr=attr):
                     read = ast.copy_location(ast.Call(node, [], []), node)
-                    for each in self.methods(attr):
+                    for each in self.unlike_methods(attr):
                         if each.decorator_list:
                             found += self._changed_in_call(each, read, [holder])
                 case ast.Subscript(value=holder) if (held := find(self.value(holder))).fills_itself:
@@ -254,7 +254,7 @@ class Sharing(SharedValues):
             for one in taken_from(node) if self.iterators else ():
                 if isinstance(one, ast.Name) and one.id in self.iterators:
                     found.append(find(self.node(one.id)))
-            for each in (*self.methods("__iter__"), *self.methods("__next__")):
+            for each in (*self.unlike_methods("__iter__"), *self.unlike_methods("__next__")):
                 for one in taken_from(node):
                     if isinstance(one, ast.Name):
                         found += self._changed_in_call(each, ast.Call(one, [], []), [one])
@@ -355,7 +355,7 @@ class Sharing(SharedValues):
 
     def _summarized(self, function: ast.FunctionDef) -> Summary:
         inner = Sharing((), self.definitions, self.resolved)
-        inner.summaries, inner.by_method = self.summaries, self.by_method
+        inner.summaries, inner.by_method, inner.unlike = self.summaries, self.by_method, self.unlike
         parameters = [one.arg for one in parameters_of(function.args)]
         for name in parameters:
             inner.node(name)
