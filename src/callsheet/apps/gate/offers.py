@@ -112,7 +112,9 @@ def tools_behind(
         is_unique = canonical == spec.name and spec.executor not in taken
         server = spec.origin.removeprefix("mcp:")
         name = spec.executor if is_unique else f"{server}__{spec.executor}"
-        found[name] = GateTool(name, canonical, spec, {**declaration, "name": name})
+        shown = {**declaration, "name": name}
+        shown.pop("execution", None)  # the gate itself waits for a task of a server
+        found[name] = GateTool(name, canonical, spec, shown)
     return found
 
 
