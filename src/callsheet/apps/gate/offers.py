@@ -60,7 +60,7 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
 from callsheet.lazy import deferred
 from callsheet.ports.calls import ToolFailed
-from callsheet.ports.mcp.declarations import PROMPT, RESOURCE
+from callsheet.ports.mcp.declarations import PROMPT, RESOURCE, needs_task
 from callsheet.ports.mcp.front import Changed, Front
 from callsheet.ports.mcp.managed_server import ManagedServer
 from callsheet.ports.mcp.resources import Offers
@@ -113,7 +113,8 @@ def tools_behind(
         server = spec.origin.removeprefix("mcp:")
         name = spec.executor if is_unique else f"{server}__{spec.executor}"
         shown = {**declaration, "name": name}
-        shown.pop("execution", None)  # the gate itself waits for a task of a server
+        if needs_task(declaration):  # the gate itself waits for the task
+            del shown["execution"]
         found[name] = GateTool(name, canonical, spec, shown)
     return found
 
