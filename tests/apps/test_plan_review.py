@@ -83,6 +83,10 @@ def test_wrong_revision_is_reported(folder: Path) -> None:
     assert (done.exit_code, "CFG012" in done.stderr) == (2, True)
     assert run("review", "--", "--output=x").exit_code == 2
     assert not (folder / "x").exists()
+    (folder / ".git").rename(folder / "elsewhere")
+    outside = run("review", "HEAD").stderr
+    assert "this folder is in no checkout of git" in outside
+    assert "--no-index" not in outside
 
 
 def test_diff_is_printed_as_markdown(folder: Path) -> None:

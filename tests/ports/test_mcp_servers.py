@@ -175,6 +175,8 @@ async def test_reference_server_returns_images_links_structures_and_slow_answers
         assert len(_bytes(blob)) == blob["size"]
         slow = await call["trigger-long-running-operation"]({"duration": 0.3, "steps": 3}, CONTEXT)
         assert slow.startswith("Long running operation completed")
+        task = call["simulate-research-query"]({"topic": "tides"}, CONTEXT)  # takes calls as tasks only
+        assert (await task).startswith("# Research Report: tides")
         assert "expected number" in str(await failure(call["get-sum"]({"a": 1, "b": "x"}, CONTEXT)))
 
 

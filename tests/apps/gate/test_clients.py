@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -77,7 +78,7 @@ def written(client: Client, *, project: bool = False) -> tuple[Path, str]:
     path = file_of(client, project=project)
     text = FILES[client].replace("%HERE%", str(Path.cwd().resolve()))
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, "utf-8")
+    path.write_bytes(text.encode())
     path.chmod(0o644)
     return path, text
 
@@ -86,13 +87,18 @@ def names_in(path: Path) -> list[str]:
     return [server.name for server in load_config(path, {"GITHUB_TOKEN": "t"}, skips=True).servers]
 
 
+@pytest.mark.parametrize("begin", ["", "\ufeff"])
 @pytest.mark.parametrize("client", [*Client])
-def test_undo_gives_the_same_bytes(client: Client) -> None:
+def test_undo_gives_the_same_bytes(client: Client, begin: str) -> None:
     path, text = written(client)
+    if begin:  # as some editors on Windows write it
+        text = begin + text.replace("\n", "\r\n")
+        path.write_bytes(text.encode())
     before = names_in(path)
     told = install_gate(client)
     wrapped = path.with_name(f"{path.stem}.callsheet.json")
     assert GATE in names_in(path)
+    assert bool(re.search(rb"(?<!\r)\n", path.read_bytes())) == (not begin)
     assert {*names_in(path), *names_in(wrapped)} == {GATE, *before}
     assert wrapped.stat().st_mode & 0o777 == 0o600  # it may hold keys
     assert path.stat().st_mode & 0o777 == 0o644
@@ -100,7 +106,7 @@ def test_undo_gives_the_same_bytes(client: Client) -> None:
     assert "nothing to do" in install_gate(client)[0]
     assert any("--undo" in line for line in told)
     undo_gate(client)
-    assert path.read_text("utf-8") == text
+    assert path.read_bytes() == text.encode()
     assert [p.name for p in path.parent.iterdir() if "callsheet" in p.name] == []
     assert "nothing to undo" in undo_gate(client)[0]
 

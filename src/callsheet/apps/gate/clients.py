@@ -15,10 +15,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, cast
 
+from callsheet import lazy
 from callsheet.diagnostics import CallsheetError, Source
 from callsheet.files import replace_file
 from callsheet.ports.mcp.config import Node, parse, parse_config
 
+_LINE_END = lazy.pattern(r"\r?\n")
 GATE = "callsheet-gate"
 """The name of the gate among a client's servers."""
 
@@ -81,6 +83,8 @@ class _File(NamedTuple):
 
     @classmethod
     def of(cls, path: Path, text: str, key: str) -> _File:
+        if not text.removeprefix("\ufeff").strip():  # as clients leave it before the first server
+            return cls(path, text, None)
         root = parse(Source(str(path), text))
         top = root.value
         if not isinstance(top, dict):
@@ -101,7 +105,10 @@ class _File(NamedTuple):
         """The text of the file with this table of servers instead."""
         assert self.table is not None
         span = self.table.span
-        return self.text[: span.start] + _table(entries, self._indent()) + self.text[span.end :]
+        table = _table(entries, self._indent())
+        if "\r\n" in self.text:
+            table = _LINE_END.sub("\r\n", table)
+        return self.text[: span.start] + table + self.text[span.end :]
 
     def _indent(self) -> str:
         """The white space before the line of the table."""

@@ -60,7 +60,7 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
 from callsheet.lazy import deferred
 from callsheet.ports.calls import ToolFailed
-from callsheet.ports.mcp.declarations import PROMPT, RESOURCE
+from callsheet.ports.mcp.declarations import PROMPT, RESOURCE, needs_task
 from callsheet.ports.mcp.front import Changed, Front
 from callsheet.ports.mcp.managed_server import ManagedServer
 from callsheet.ports.mcp.resources import Offers
@@ -112,7 +112,10 @@ def tools_behind(
         is_unique = canonical == spec.name and spec.executor not in taken
         server = spec.origin.removeprefix("mcp:")
         name = spec.executor if is_unique else f"{server}__{spec.executor}"
-        found[name] = GateTool(name, canonical, spec, {**declaration, "name": name})
+        shown = {**declaration, "name": name}
+        if needs_task(declaration):  # the gate itself waits for the task
+            del shown["execution"]
+        found[name] = GateTool(name, canonical, spec, shown)
     return found
 
 

@@ -18,7 +18,7 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
 from callsheet.ports.calls import TIMEOUT, ToolFailed
 from callsheet.ports.mcp.bounds import TOO_LONG, longer_than_taken, noted_in, repeated_keys_in_answer
-from callsheet.ports.mcp.declarations import no_two_alike, pin_of
+from callsheet.ports.mcp.declarations import needs_task, no_two_alike, pin_of
 from callsheet.ports.mcp.failures import because, is_lost, is_unreadable, not_opened, troubles
 from callsheet.ports.mcp.front import Ask, Changed, Front, OpenCall, OpenCalls, TaskOfCall
 from callsheet.ports.mcp.late_answers import LateAnswers, observed
@@ -211,7 +211,12 @@ class Connection:
         client = self._client
         if client is None or self.ended:
             raise ToolFailed(await self._obituary("is gone"))
-        from callsheet.ports.mcp.tasks import TaskLost, result_of_task  # noqa: PLC0415 - a session is open
+        from callsheet.ports.mcp.tasks import (  # noqa: PLC0415 - a session is open
+            TaskLost,
+            call_as_task,
+            result_of_begun,
+            result_of_task,
+        )
 
         scope = asyncio.timeout(seconds)
         heard_of: list[CallsheetError] = []
@@ -227,13 +232,16 @@ class Connection:
                 ):
                     if task is not None and task.known:
                         return await result_of_task(client.session, task.known, None, call)
-                    result = await client.call_tool(
-                        name,
-                        args,
-                        progress_callback=on_progress,
-                        meta=meta or None,  # pyright: ignore[reportArgumentType]
-                    )
-                    return noted_in(result, repeated)
+                    if client.protocol_version < "2026" and needs_task(self.declarations.get(name, {})):
+                        result = await call_as_task(client.session, name, args, meta, on_progress)
+                    else:
+                        result = await client.call_tool(
+                            name,
+                            args,
+                            progress_callback=on_progress,
+                            meta=meta or None,  # pyright: ignore[reportArgumentType]
+                        )
+                    return noted_in(await result_of_begun(client.session, result, call), repeated)
         except TimeoutError:
             if scope.expired():
                 if on_late is not None and IDEMPOTENCY_KEY in meta:
@@ -313,7 +321,10 @@ class Connection:
                     await self.process.stop()
                     raise
                 streams = process_transport(self.process, self._over.set)
-            async with self._new_client(observed(streams, self._late)) as client:
+            from callsheet.ports.mcp.tasks import with_task_in_meta  # noqa: PLC0415 - the SDK is there now
+
+            streams = observed(streams, self._late, with_task_in_meta)
+            async with self._new_client(streams) as client:
                 self._client = client
                 # The SDK would validate results with the server's own patterns, which may take hours.
                 client.session.validate_tool_result = _let_through

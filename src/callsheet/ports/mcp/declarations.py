@@ -60,6 +60,12 @@ def argument_order(declaration: Mapping[str, Any]) -> list[str]:
     return [*cast("dict[str, Any]", properties)] if isinstance(properties, dict) else []
 
 
+def needs_task(declaration: Mapping[str, Any]) -> bool:
+    """Whether a declared tool of 2025-11-25 takes calls as tasks only."""
+    execution: Any = declaration.get("execution")
+    return isinstance(execution, dict) and cast("dict[str, Any]", execution).get("taskSupport") == "required"
+
+
 def pin_of(declaration: Mapping[str, Any]) -> str:
     """The hash of a whole declaration with the order of its arguments; no other order of keys counts.
 

@@ -111,11 +111,16 @@ class LateAnswers:
 
 
 @asynccontextmanager
-async def observed(transport: Transport, late: LateAnswers) -> AsyncGenerator[Any]:
-    """The transport's streams with their messages shown to `late`, and requests delayed by `Unanswered`."""
+async def observed(
+    transport: Transport, late: LateAnswers, taken: Callable[[Any], Any]
+) -> AsyncGenerator[Any]:
+    """The transport's streams with their messages shown to `late`, and requests delayed by `Unanswered`.
+
+    The SDK gets what `taken` makes of each received message.
+    """
     unanswered = Unanswered()
     async with transport as (received, sending):
-        yield _Received(received, late, unanswered), _Sending(sending, late, unanswered)
+        yield _Received(received, late, unanswered, taken), _Sending(sending, late, unanswered)
 
 
 class _Stream:
@@ -143,6 +148,12 @@ class _Stream:
 
 
 class _Received(_Stream):
+    def __init__(
+        self, inner: Any, late: LateAnswers, unanswered: Unanswered, taken: Callable[[Any], Any]
+    ) -> None:
+        super().__init__(inner, late, unanswered)
+        self._taken = taken
+
     async def receive(self) -> Any:
         return await self._seen(await self._inner.receive())
 
@@ -157,6 +168,7 @@ class _Received(_Stream):
         if message is not None:
             self._late.arrives(message)
             await self._unanswered.arrives(message)
+            item.message = self._taken(message)
         return item
 
 

@@ -1,21 +1,32 @@
-"""Tasks of servers (the extension `io.modelcontextprotocol/tasks`): a call whose result comes later.
+"""Tasks of servers: calls whose results come later.
 
-A server may answer a call with a task. It is asked for its state until it has ended, what it asks meanwhile
-is answered like a question during any call, and its id is told to whoever made the call, so that another
-process can wait for it after a crash. In: a task. Out: the result of the call.
+They are of the extension `io.modelcontextprotocol/tasks`, or of the protocol of 2025-11-25, where a tool may
+take calls as tasks only. A task is asked for its state until it has ended, what it asks meanwhile is answered
+like a question during any call, and its id is told to whoever made the call, so that another process can wait
+for it after a crash. In: a task. Out: the result of the call.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, cast
 
 from mcp.client.context import ClientRequestContext
 from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim
 from mcp.client.session import ClientSession
+from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
-from mcp_types import CallToolResult, ErrorData, InputRequest, Request, Result
+from mcp_types import (
+    CallToolRequest,
+    CallToolRequestParams,
+    CallToolResult,
+    ErrorData,
+    InputRequest,
+    Request,
+    Result,
+    TaskMetadata,
+)
 from pydantic import ConfigDict, TypeAdapter
 
 from callsheet.ports.mcp.front import OpenCall, open_call
@@ -24,6 +35,8 @@ TASKS = "io.modelcontextprotocol/tasks"
 _PAUSE, _LEAST, _MOST = 1.0, 0.05, 60.0
 """Seconds between two questions about a task: if its server suggests none, at least, at most."""
 _INTERNAL = -32603
+_BEGUN = "dev.callsheet/task"
+"""The `_meta` field with the task of 2025-11-25 that a call has become."""
 _WIRE: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Any])
 _INPUT: TypeAdapter[InputRequest] = TypeAdapter(InputRequest)
 
@@ -62,6 +75,40 @@ async def _resolve(task: ServerTask, context: ClaimContext) -> CallToolResult:
     return await result_of_task(context.session, task.task_id, task.poll_interval_ms, call)
 
 
+def with_task_in_meta(message: Any) -> Any:
+    """A received message that the SDK takes: it knows no answer of 2025-11-25 that is a task."""
+    result: Any = getattr(message, "result", None)
+    if not isinstance(result, dict) or "task" not in result or "content" in result:
+        return message
+    task: Any = cast("dict[str, Any]", result)["task"]
+    if isinstance(task, dict) and isinstance(cast("dict[str, Any]", task).get("taskId"), str):
+        return message.model_copy(update={"result": {"content": [], "_meta": {_BEGUN: task}}})
+    return message
+
+
+async def call_as_task(
+    session: ClientSession,
+    name: str,
+    args: dict[str, Any],
+    meta: Mapping[str, Any],
+    progress: ProgressFnT | None,
+) -> CallToolResult:
+    """Call a tool of 2025-11-25 that takes calls as tasks only; `result_of_begun` waits for its result."""
+    fields = {"name": name, "arguments": args, "task": TaskMetadata(), "_meta": meta or None}
+    request = CallToolRequest(params=CallToolRequestParams.model_validate(fields))
+    return await session.send_request(request, CallToolResult, progress_callback=progress)
+
+
+async def result_of_begun(session: ClientSession, result: CallToolResult, call: OpenCall) -> CallToolResult:
+    """The result of a call that may have become a task of 2025-11-25; raises as `result_of_task`."""
+    begun: Any = (result.meta or {}).get(_BEGUN)
+    if begun is None:
+        return result
+    if call.task is not None:
+        await call.task.began(begun["taskId"])
+    return await result_of_task(session, begun["taskId"], begun.get("pollInterval"), call)
+
+
 async def result_of_task(
     session: ClientSession, task_id: str, pause_ms: float | None, call: OpenCall | None
 ) -> CallToolResult:
@@ -71,19 +118,37 @@ async def result_of_task(
     it. Raises MCPError as the server has sent it, if the task was cancelled, or if it asks what nobody can
     answer (then it is cancelled); TaskLost if its state cannot be had.
     """
+    try:
+        return await _ended(session, task_id, pause_ms, call)
+    except asyncio.CancelledError:
+        if call is None or not call.may_go_on:
+            await asyncio.shield(_cancel(session, task_id))
+        raise
+
+
+async def _ended(
+    session: ClientSession, task_id: str, pause_ms: float | None, call: OpenCall | None
+) -> CallToolResult:
     answered: set[str] = set()
+    is_older = (session.protocol_version or "") < "2026"
+    result: asyncio.Future[dict[str, Any]] | None = None
     try:
         while True:
-            pause = _PAUSE if pause_ms is None else pause_ms / 1000
-            await asyncio.sleep(min(max(pause, _LEAST), _MOST))
-            try:
-                state = await _sent(session, "tasks/get", {"taskId": task_id})
-            except MCPError as error:
-                raise TaskLost(f"its server does not tell the state of the task: {error.message}") from error
+            pause = min(max(_PAUSE if pause_ms is None else pause_ms / 1000, _LEAST), _MOST)
+            if result is None:
+                await asyncio.sleep(pause)
+            elif result in (await asyncio.wait({result}, timeout=pause))[0]:
+                return CallToolResult.model_validate(result.result())
+            state = await _state(session, task_id)
             if call is not None:
                 call.lives()
-            pause_ms = state.get("pollIntervalMs", pause_ms)
+            pause_ms = state.get("pollInterval" if is_older else "pollIntervalMs", pause_ms)
             match state.get("status"):
+                case "completed" | "failed" | "input_required" if is_older:
+                    # it asks what it has to ask while it is asked for its result
+                    result = result or asyncio.ensure_future(
+                        _sent(session, "tasks/result", {"taskId": task_id})
+                    )
                 case "completed":
                     return CallToolResult.model_validate(state.get("result"))
                 case "failed":
@@ -97,10 +162,16 @@ async def result_of_task(
                     pass
                 case other:
                     raise TaskLost(f"its server tells a state of the task that there is not: {other!r:.80}")
-    except asyncio.CancelledError:
-        if call is None or not call.may_go_on:
-            await asyncio.shield(_cancel(session, task_id))
-        raise
+    finally:
+        if result is not None:
+            result.cancel()
+
+
+async def _state(session: ClientSession, task_id: str) -> dict[str, Any]:
+    try:
+        return await _sent(session, "tasks/get", {"taskId": task_id})
+    except MCPError as error:
+        raise TaskLost(f"its server does not tell the state of the task: {error.message}") from error
 
 
 async def _cancel(session: ClientSession, task_id: str) -> None:

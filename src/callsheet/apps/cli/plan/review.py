@@ -107,7 +107,16 @@ def _now(name: str) -> bytes:
 
 
 def _changed(base: str) -> list[tuple[str, str]]:
-    """The files below this folder that differ from a revision, with A for added, D for deleted, M else."""
+    """The files below this folder that differ from a revision, with A for added, D for deleted, M else.
+
+    Raises CallsheetError (CFG012) if this folder is in no checkout, or git does not know the revision.
+    """
+    if _asked("rev-parse", "--is-inside-work-tree").returncode != 0:
+        raise CallsheetError.single(
+            "CFG012",
+            "this folder is in no checkout of git",
+            help="go to the folder of a checkout; `callsheet plan diff OLD NEW` compares two files",
+        )
     told = _git("diff", "--name-status", "--no-renames", "--relative", "-z", base, "--")
     words = told.decode("utf-8", "surrogateescape").split("\0")
     return [(state[:1], name) for state, name in zip(words[::2], words[1::2], strict=False)]
@@ -115,14 +124,18 @@ def _changed(base: str) -> list[tuple[str, str]]:
 
 def _git(*arguments: str) -> bytes:
     """What git says; raises CallsheetError (CFG012) with its reason if it fails."""
-    try:
-        done = subprocess.run(["git", *arguments], capture_output=True, check=False)
-    except OSError as error:
-        raise CallsheetError.single(
-            "CFG012", "git cannot be started", help="install git; the plans are compared with its revisions"
-        ) from error
+    done = _asked(*arguments)
     if done.returncode != 0:
         reason = done.stderr.decode("utf-8", "replace").strip().splitlines()
         message = f"git {arguments[0]}: {reason[0] if reason else f'exit status {done.returncode}'}"
         raise CallsheetError.single("CFG012", message, help="name a revision that this checkout has")
     return done.stdout
+
+
+def _asked(*arguments: str) -> subprocess.CompletedProcess[bytes]:
+    try:
+        return subprocess.run(["git", *arguments], capture_output=True, check=False)
+    except OSError as error:
+        raise CallsheetError.single(
+            "CFG012", "git cannot be started", help="install git; the plans are compared with its revisions"
+        ) from error
