@@ -415,11 +415,18 @@ async def test_different_decisions_of_same_moment_are_reported(
 ) -> None:
     monkeypatch.setattr(client, "_PATIENCE", 60.0)  # the workers share two cores with other tests
     began = asyncio.Event()
+    send = getattr(client, "_signal")  # noqa: B009 - what this delays for one decision
 
     async def hang(args: dict[str, Any], context: CallContext) -> Any:
         began.set()
         await asyncio.sleep(3_600)
 
+    async def signal(run: client.TemporalRun, name: str, *arguments: Any) -> Any:
+        if arguments[-1]["decision"] == Decision.FAIL:
+            await world.wait(run.run_id)
+        return await send(run, name, *arguments)
+
+    monkeypatch.setattr(client, "_signal", signal)
     async with world.worker(Ports({"ONCE": Route(hang)}.get)):
         run_id = await world.start('S1: @ONCE () > $x\nS2: @RESPOND ("$x")')
         await asyncio.wait_for(began.wait(), 60)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -230,15 +231,16 @@ async def decide(
     `bring_up_to_date` raises.
     """
     await bring_up_to_date(run)
-    sent: list[tuple[str, int, Any]] = []
+    sent: list[tuple[str, int, Any, bool]] = []
     for key in named_doubts(run.journal, run.run_id, calls, every=every):
         _, _, body = event_record(Decided(key, verdict))
         doubts = sum(e.type is EventType.IN_DOUBT and e.key == key for e in run.journal.events(run.run_id))
-        await _signal(run, "decide", key, doubts, body)
-        sent.append((key, doubts, body))
-    for key, doubt, body in sent:
+        sent.append((key, doubts, body, await _signal(run, "decide", key, doubts, body)))
+    for key, doubt, body, is_delivered in sent:
         first = partial(first_decision, run.journal, run.run_id, key, doubt)
         taken = await _first_recorded(run, first)
+        if taken is None and not is_delivered:
+            named_doubts(run.journal, run.run_id, [key])  # raises: the run has ended
         if taken is not None and not is_same_decision(taken, body):
             raise decided_already(run.run_id, key, str(taken["decision"]))
 
@@ -260,7 +262,9 @@ async def cancel(run: TemporalRun, reason: str) -> None:
     outcome = await bring_up_to_date(run)
     if outcome.result is not None:
         raise has_ended(run.run_id, str(outcome.result.status))
-    await _signal(run, "cancel", reason)
+    if not await _signal(run, "cancel", reason):
+        await bring_up_to_date(run)
+        raise has_ended(run.run_id, str(run.journal.find_run(run.run_id).status))
 
 
 async def resume_and_wait(
@@ -342,11 +346,17 @@ async def ended(run: TemporalRun, patience: float) -> RunOutcome | None:
     return None if outcome.result is None else outcome
 
 
-async def _signal(run: TemporalRun, name: str, *arguments: Any) -> None:
+async def _signal(run: TemporalRun, name: str, *arguments: Any) -> bool:
+    """Send a signal; False if the run has ended meanwhile, of which the server says that it has no such run."""
     try:
         await run.handle.signal(name, args=arguments)
     except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            with suppress(RPCError):
+                if (await _status_of(run.handle))[0] == _ENDED:
+                    return False
         raise _not_there(run, error) from error
+    return True
 
 
 async def _status_of(handle: Handle) -> tuple[str, float | None]:
