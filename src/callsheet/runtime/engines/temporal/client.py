@@ -347,7 +347,7 @@ async def ended(run: TemporalRun, patience: float) -> RunOutcome | None:
 
 
 async def _signal(run: TemporalRun, name: str, *arguments: Any) -> bool:
-    """Send a signal; False if the run has ended meanwhile, of which the server says that it has no such run."""
+    """Send a signal; False if the run has ended meanwhile, which the server tells as if it had none."""
     try:
         await run.handle.signal(name, args=arguments)
     except RPCError as error:
