@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from callsheet import lazy
 from callsheet.diagnostics import CallsheetError, did_you_mean
@@ -20,10 +20,12 @@ from callsheet.machine import Decision, TookPlace
 from callsheet.ports.calls import ToolFailed
 from callsheet.ports.python_tools import to_json
 from callsheet.ports.tools import Tool
-from callsheet.runtime.answers import Answer
-from callsheet.runtime.doubt import Resolution
 from callsheet.store import check_run_id, new_run_id
 from callsheet.store.run_index import check_tags
+
+if TYPE_CHECKING:
+    from callsheet.runtime.answers import Answer
+    from callsheet.runtime.doubt import Resolution
 
 _NAME = lazy.pattern(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _PLACED_NAME = lazy.pattern(r"(?:[^/\s]+/)*[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -198,6 +200,8 @@ def read_tools(sources: Iterable[ToolSource]) -> tuple[Tool, ...]:
 
 def answer_of(given: object) -> Answer:
     """The answer given; only a real bool is a yes or a no, so that the truthy text "no" is refused."""
+    from callsheet.runtime.answers import Answer  # noqa: PLC0415 - brings the runtime, which checks need not
+
     match given:
         case Answer():
             return given

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from callsheet.api.plan import Plan
 from callsheet.api.texts import plan_of_file, read_text, text_hash
@@ -23,11 +23,12 @@ from callsheet.frontends.structured.uses import unread_uses, with_plans
 from callsheet.ir import JSON, Order, Step
 from callsheet.ir import Plan as Steps
 from callsheet.ir.diff import Part, Piece, PieceDiff, PlanDiff, StepDiff, TreeDiff, diff_plans
-from callsheet.ir.sagas import named_in, with_undo
-from callsheet.ir.tree import Origin, SubPlan
 from callsheet.store import Journal, JournalError
 from callsheet.store.library import PlanLibrary, StoredPlan, library_at
 from callsheet.store.writer import RunStatus
+
+if TYPE_CHECKING:
+    from callsheet.ir.tree import Origin, SubPlan
 
 _OF_THE_HEAD = frozenset({Part.ORDER, Part.VARIABLE, Part.VARIABLE_ORDER})
 _MOST_SHOWN = 5
@@ -59,7 +60,11 @@ def check_file(journal: Journal, run_id: str) -> None:
         return
     original = journal.plan_of(journal.find_run(run_id).plan_hash)
     try:
-        now = with_undo(edited.read(inputs=[*(body.get("inputs") or {})]).ir, named_in(original))
+        now = edited.read(inputs=[*(body.get("inputs") or {})]).ir
+        if now.tree is not None:
+            from callsheet.ir.sagas import named_in, with_undo  # noqa: PLC0415 - version 1 does without
+
+            now = with_undo(now, named_in(original))
         changes = list(_differences(diff_plans(original, now), details=True))
     except CallsheetError:
         changes = ["it has errors now"]

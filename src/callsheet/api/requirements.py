@@ -16,10 +16,8 @@ from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import JSON, Call, CallKind, Effect, OnInDoubt, Plan, Step, call_kind
 from callsheet.ir.inverse import Inverse
 from callsheet.ir.plan import called_names
-from callsheet.ir.sagas import with_undo
 from callsheet.machine import Loop, ToolFacts
-from callsheet.machine.agents.actions import names_its_tools, tools_named
-from callsheet.machine.agents.talk import IN_ROUNDS, REFINE
+from callsheet.machine.agents.actions import IN_ROUNDS, REFINE, names_its_tools, tools_named
 from callsheet.passes import in_words_of
 from callsheet.ports.builtin import BuiltinSettings, builtin_tools
 from callsheet.ports.tools import OF_SERVERS, Registry, Tool, ToolSpec, asking_tool
@@ -170,7 +168,11 @@ def with_inverses(plan: Plan, registry: Registry) -> Plan:
 
     Raises CallsheetError (CHK112, TOL001, TOL003) for a block without any, or for one that is not there.
     """
-    return plan if plan.tree is None else with_undo(plan, partial(inverse_in, registry))
+    if plan.tree is None:
+        return plan
+    from callsheet.ir.sagas import with_undo  # noqa: PLC0415 - a plan of version 1 does without
+
+    return with_undo(plan, partial(inverse_in, registry))
 
 
 def default_data() -> Path:

@@ -13,7 +13,6 @@ from callsheet.apps.setup import Setup
 from callsheet.apps.toolbox import DeclaredTools
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import Plan, plan_hash
-from callsheet.ir.inputs import input_schema
 from callsheet.ports.tools import Registry
 
 
@@ -68,6 +67,8 @@ class Checked:
             return {"ok": self.ok}
         row: CheckRow = {"ok": self.ok, "steps": len(plan.steps), "plan_hash": plan_hash(plan)}
         if plan.tree is not None:
+            from callsheet.ir.inputs import input_schema  # noqa: PLC0415 - a plan of version 1 does without
+
             row["blocks"] = True
             row["inputs"] = schema = input_schema(plan.tree)
             if needs := schema["required"]:

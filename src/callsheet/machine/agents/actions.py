@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 DEFAULT_TURNS = 10
 MAX_TURNS = 100
 MAX_AT_ONCE = 16
+REFINE = "SELF_REFINE"
+IN_ROUNDS = frozenset({REFINE, "AGENT_CRITIQUE", "CONSENSUS"})
+"""The operations that take `rounds`; each round is one question and answer."""
 MAX_ROUNDS = 20
 """How often a model may be asked for one refinement, critique or consensus."""
 OWN_ARGUMENTS = frozenset({"tools", "max_turns", "max_calls", "parallel"})

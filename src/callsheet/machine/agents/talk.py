@@ -10,6 +10,7 @@ from callsheet.machine.agents.actions import (
     MAX_AT_ONCE,
     MAX_ROUNDS,
     OWN_ARGUMENTS,
+    REFINE,
     Action,
     Allowance,
     CallOutcome,
@@ -25,9 +26,6 @@ from callsheet.machine.frames import Attempt, Frame, HeldResult, TreeFrame, Wait
 from callsheet.machine.keys import turn_key
 from callsheet.machine.program import Kind, StepCode
 
-REFINE = "SELF_REFINE"
-IN_ROUNDS = frozenset({REFINE, "AGENT_CRITIQUE", "CONSENSUS"})
-"""The operations that take `rounds`; each round is one question and answer."""
 EARLIER = "earlier"
 """The argument that gives a round of a critique or consensus the answer of the round before."""
 

@@ -16,8 +16,8 @@ from typing import Any, TypeAlias, cast
 from callsheet import lazy
 from callsheet.ir import JSON
 from callsheet.machine import CallModel, Fact, to_text
-from callsheet.machine.agents.actions import MAX_ROUNDS
-from callsheet.machine.agents.talk import IN_ROUNDS, next_round
+from callsheet.machine.agents.actions import IN_ROUNDS, MAX_ROUNDS
+from callsheet.machine.agents.talk import next_round
 from callsheet.machine.forecasting import ModelUse
 from callsheet.machine.values import parse_json
 from callsheet.ports.calls import CallContext, ToolFailed
