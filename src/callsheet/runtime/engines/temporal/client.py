@@ -366,6 +366,8 @@ async def _status_of(handle: Handle) -> tuple[str, float | None]:
         return _ENDED, None
     raw = described.raw_description
     if not raw.HasField("pending_workflow_task"):
+        if raw.pending_activities:  # such as what keeps a history that ends, into which an answer has come
+            return RUNNING, None
         return await described.memo_value(MEMO, RUNNING, type_hint=str), None
     since = raw.pending_workflow_task.original_scheduled_time.ToDatetime(UTC)
     return RUNNING, (datetime.now(UTC) - since).total_seconds()
