@@ -124,6 +124,8 @@ def rounds(body: str, start: str = "[1]") -> str:
 TOO_LARGE = [
     ("doubled lists", f"# ltp: 2\nLET $x0 = [1]\n{DOUBLING}", "let24", "16,777,216 parts"),
     ("doubled dicts", rounds('SET $x = {"a": $x, "b": $x}'), "S1[#22]/S1.set1", "16,777,216 parts"),
+    ("doubled short texts", rounds("SET $x = [$x, $x]", str(["fifteen letters"] * 100)), "S1[#17]/S1.set1",
+     "16,777,216 parts"),
     ("joined pairs", rounds("SET $x = [$x] + [$x]"), "S1[#23]/S1.set1", "16,777,216 parts"),
     ("paired by zip", rounds("SET $x = list(zip($x, $x))"), "S1[#24]/S1.set1", "16,777,216 parts"),
     ("doubled by a sub-plan", rounds("S2: CALL twice (v=$x) > $y\n  SET $x = $y")

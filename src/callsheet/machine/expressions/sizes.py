@@ -32,7 +32,7 @@ from callsheet.ir.expression import (
     Unary,
     Variable,
 )
-from callsheet.machine.expressions.values import Size, Sizes
+from callsheet.machine.expressions.values import PART, Size, Sizes, scalar_units
 
 _SAME_PARTS: Final = frozenset({"sorted", "list", "tuple", "reversed", "set", "min", "max"})
 """The functions whose value has no more parts than their arguments."""
@@ -93,13 +93,13 @@ def _sum(parts: tuple[Expression, ...], slot_of: Callable[[str], int], level: in
     """The bound of what holds these parts once each, as many levels above them."""
     slots_read: list[int] = []
     others: list[SizeOf] = []
-    fixed = 1
+    fixed = PART
     for part in parts:
         match part:
             case Variable(name=name):
                 slots_read.append(slot_of(name))
             case Literal(value=value):
-                fixed += 1 + (len(value) >> 4 if isinstance(value, str) else 0)
+                fixed += scalar_units(value)
             case _:
                 inner = size_of(part, slot_of)
                 if inner is None or inner is unbounded:
@@ -109,15 +109,15 @@ def _sum(parts: tuple[Expression, ...], slot_of: Callable[[str], int], level: in
     def bound(slots: list[Any], sizes: Sizes) -> Size | None:
         total, deepest = fixed, 0
         for slot in slots_read:
-            parts, levels = sizes.of(slots[slot])
-            total += parts
+            units, levels = sizes.of(slots[slot])
+            total += units
             deepest = max(deepest, levels)
         for other in others:
             held = other(slots, sizes)
             if held is None:
                 return None
-            parts, levels = held
-            total += parts
+            units, levels = held
+            total += units
             deepest = max(deepest, levels)
         return total, deepest + level
 

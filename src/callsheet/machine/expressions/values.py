@@ -46,6 +46,10 @@ _DICT: Final[set[type]] = {dict}
 _REMEMBERED: Final = 8
 """How many large values are remembered with their sizes."""
 _LARGE: Final = 64
+"""How many parts a value has at least of which the size is remembered."""
+PART: Final = 16
+"""What a part is in units of sizes: a character of a text is one of them."""
+_MOST: Final = MOST_PARTS * PART
 _LONG: Final = 1 << 18
 """How many characters each text in a small value may have: all of them stay far below the limit."""
 
@@ -124,7 +128,10 @@ class FailureRecord(dict[str, Any]):
 
 
 Size: TypeAlias = "tuple[int, int]"
-"""How many parts a value has when it is written out, and how deep they nest."""
+"""How many parts a value has when it is written out, in sixteenths, and how deep they nest.
+
+Nothing is rounded, so what holds two values is as large as both together, in whatever way it is measured.
+"""
 
 
 class Sizes:
@@ -141,11 +148,9 @@ class Sizes:
 
     def of(self, value: Any) -> Size:
         """What the size of a value does not exceed. Raises ExpressionFailed if it is beyond the limits."""
-        kind = type_of(value)
-        if kind is str:
-            return 1 + (len(value) >> 4), 0
-        if kind in _ATOMS:
-            return 1, 0
+        units = scalar_units(value)
+        if units:
+            return units, 0
         known = self._known.get(id(value))
         if known is not None:
             return known[1]
@@ -160,17 +165,25 @@ class Sizes:
         """Check a value that was made; `size` is one that it does not exceed. Raises ExpressionFailed."""
         if size is None:
             size = self.of(value)
-        elif size[0] > MOST_PARTS or size[1] > MOST_LEVELS:
+        elif size[0] > _MOST or size[1] > MOST_LEVELS:
             size = _exact(value)
         self._remember(value, size)
 
     def _remember(self, value: Any, size: Size) -> None:
-        if size[0] < _LARGE:
+        if size[0] < _LARGE * PART:
             return
         known = self._known
         if len(known) >= _REMEMBERED:
             del known[next(iter(known))]
         known[id(value)] = value, size
+
+
+def scalar_units(value: Any) -> int:
+    """How large a text, a number, a bool or None is, in units of `Size`; 0 for any other value."""
+    kind = type_of(value)
+    if kind is str:
+        return PART + len(value)
+    return PART if kind in _ATOMS else 0
 
 
 def _exact(value: Any) -> Size:
@@ -179,8 +192,8 @@ def _exact(value: Any) -> Size:
 
 
 def _allowed(size: Size) -> Size:
-    parts, levels = size
-    if parts > MOST_PARTS:
+    units, levels = size
+    if units > _MOST:
         raise _too_large()
     if levels > MOST_LEVELS:
         raise _too_deep()
@@ -189,11 +202,9 @@ def _allowed(size: Size) -> Size:
 
 def _measured(value: Any, seen: dict[int, Size], level: int) -> Size:
     """The size of a value, each part gone through once. Raises ExpressionFailed beyond the limits."""
-    kind = type_of(value)
-    if kind is str:
-        return 1 + (len(value) >> 4), 0
-    if kind in _ATOMS:
-        return 1, 0
+    units = scalar_units(value)
+    if units:
+        return units, 0
     found = seen.get(id(value))
     if found is not None:
         return found
@@ -201,17 +212,17 @@ def _measured(value: Any, seen: dict[int, Size], level: int) -> Size:
         raise _too_deep()
     if isinstance(value, dict):
         members = cast("dict[Any, Any]", value)
-        parts, levels = _together(members.values(), seen, level)
+        units, levels = _together(members.values(), seen, level)
         keys, deepest = _together(members.keys(), seen, level)
-        size = 1 + keys + parts, 1 + max(levels, deepest)
+        size = PART + keys + units, 1 + max(levels, deepest)
     elif isinstance(value, (list, tuple, set, frozenset)):
-        parts, levels = _together(cast("Collection[Any]", value), seen, level)
-        size = 1 + parts, 1 + levels
+        units, levels = _together(cast("Collection[Any]", value), seen, level)
+        size = PART + units, 1 + levels
     elif isinstance(value, Kept):
-        parts, levels = _together(value.parts, seen, level)
-        size = 1 + parts, 1 + levels
+        units, levels = _together(value.parts, seen, level)
+        size = PART + units, 1 + levels
     else:
-        return 1, 0
+        return PART, 0
     seen[id(cast("object", value))] = size
     return size
 
@@ -219,27 +230,27 @@ def _measured(value: Any, seen: dict[int, Size], level: int) -> Size:
 def _together(items: Collection[Any], seen: dict[int, Size], level: int) -> Size:
     kinds = set(map(type, items))
     if kinds <= _ATOMS:
-        return len(items), 0
+        return PART * len(items), 0
     if kinds <= _SCALARS:
-        return len(items) + _texts(items), 0
-    if kinds == _DICT and (parts := _records(cast("Collection[dict[Any, Any]]", items))):
-        return parts, 1
-    parts = levels = 0
+        return PART * len(items) + _characters(items), 0
+    if kinds == _DICT and (units := _records(cast("Collection[dict[Any, Any]]", items))):
+        return units, 1
+    units = levels = 0
     for item in items:
         more, deep = _measured(item, seen, level + 1)
-        parts += more
+        units += more
         levels = max(levels, deep)
-        if parts > MOST_PARTS:
+        if units > _MOST:
             raise _too_large()
-    return parts, levels
+    return units, levels
 
 
-def _texts(items: Iterable[Any]) -> int:
-    return sum([len(item) for item in items if type(item) is str]) >> 4
+def _characters(items: Iterable[Any]) -> int:
+    return sum([len(item) for item in items if type(item) is str])
 
 
 def _records(items: Collection[dict[Any, Any]]) -> int:
-    """The parts of dicts of scalars, as the items of most large lists are, and 0 if they are others."""
+    """The size of dicts of scalars, as the items of most large lists are, and 0 if they are others."""
     members = sum(map(len, items))
     if members > MOST_PARTS:
         raise _too_large()
@@ -248,7 +259,7 @@ def _records(items: Collection[dict[Any, Any]]) -> int:
     if not _TEXT.issuperset(map(type, texts)) or not _TEXT.issuperset(map(type, _all(shapes))):
         return 0
     names = sum(sum(map(len, shape)) * count for shape, count in shapes.items())
-    return len(items) + 2 * members + (sum(map(len, texts)) >> 4) + (names >> 4)
+    return PART * (len(items) + 2 * members) + sum(map(len, texts)) + names
 
 
 _all = chain.from_iterable
@@ -357,7 +368,7 @@ def weight(value: Any) -> int:
     if isinstance(value, str):
         return 1 + (len(value) >> 6)
     try:
-        return _measured(value, {}, 0)[0]
+        return _measured(value, {}, 0)[0] // PART
     except ExpressionFailed:
         return DEFAULT_WORK + 1
 
