@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import islice
 from typing import Any, NamedTuple
 
 from callsheet.ir import Ending, Step, plan_hash, word_of
@@ -148,13 +149,24 @@ def shown(value: Foreseen) -> str:
             texts = [escaped(str(p)) if isinstance(p, Unknown) else _json(p) for p in parts[:_MOST_PARTS]]
             return " ".join(texts + [CUT] * (len(parts) > _MOST_PARTS))
         case Items(items=items):
-            inner = [shown(item) for item in items[:_MOST_PARTS]] + [CUT] * (len(items) > _MOST_PARTS)
-            return f"[{', '.join(inner)}]"
+            return f"[{_some(map(shown, items), len(items))}]"
         case Fields(pairs=pairs):
-            inner = [f"{_json(key)}: {shown(part)}" for key, part in pairs[:_MOST_PARTS]]
-            return f"{{{', '.join(inner + [CUT] * (len(pairs) > _MOST_PARTS))}}}"
+            named = (f"{_json(key)}: {shown(part)}" for key, part in pairs)
+            return f"{{{_some(named, len(pairs))}}}"
         case _:
             return _json(value)
+
+
+def _some(parts: Iterator[str], number: int) -> str:
+    """The first of so many parts: some, and no more once they are as long as a known value may be."""
+    taken: list[str] = []
+    length = 0
+    for text in islice(parts, _MOST_PARTS):
+        taken.append(text)
+        length += len(text)
+        if length > 2 * _MOST_TEXT:
+            break
+    return ", ".join(taken + [CUT] * (len(taken) < number))
 
 
 def _json(value: object) -> str:

@@ -108,6 +108,12 @@ S4: @WRITE (x=2)""")
 
     assert [steps[i].when for i in ("S2", "S3", "S4")] == [When.ON_FAILURE, When.ALWAYS, When.NEVER]
 
+    doubled = "\n".join(f"LET $x{n + 1} = [$x{n}, {{'k': $x{n}}}]" for n in range(30))
+    loop = 'LET $y = "a" * 10000000\nS2: ?FOREACH ($i IN range(30)) {\n  YIELD ($y)\n} > $z'
+    for too_large in (doubled, loop):
+        steps = told(f"S1: @READ (x=1) > $x0\n{too_large}\nS4: @WRITE (x=2)")
+        assert steps["S4"].when is When.NEVER
+
 
 def test_text_and_json_show_blocks_places_and_both_branches() -> None:
     forecast = foresee(

@@ -45,6 +45,7 @@ from callsheet.machine.forecasting.partial_values import (
     Foreseen,
     Items,
     Unknown,
+    at_least,
     dict_of,
     is_known,
     is_same,
@@ -95,6 +96,11 @@ class Evaluator:
                 return None if inner is None else not inner
             case _:
                 return truth_of(self.value(node, read))
+
+    def admitted(self, made: Foreseen) -> Foreseen:
+        """A list or dict that was made. Raises ExpressionFailed if a run refuses it for its size."""
+        self.env.sizes.admit(at_least(made, {}))
+        return made
 
     def text(self, value: Any) -> str:
         """A known value as text."""
@@ -177,11 +183,12 @@ class Evaluator:
             case Text(parts=pieces):
                 return self._text(pieces, values)
             case Display(kind=Kind.LIST | Kind.TUPLE):
-                return list_of(values)
+                return self.admitted(list_of(values))
             case Mapping():
                 keys = values[::2]
                 if all(isinstance(key, str) for key in keys):
-                    return dict_of(list(zip(cast("list[str]", keys), values[1::2], strict=True)))
+                    pairs = zip(cast("list[str]", keys), values[1::2], strict=True)
+                    return self.admitted(dict_of(list(pairs)))
                 return _named(node)
             case Call(function="len") if isinstance(values[0], Items | Fields):
                 first = values[0]

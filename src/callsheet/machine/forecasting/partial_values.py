@@ -77,6 +77,26 @@ def dict_of(pairs: Sequence[tuple[str, Foreseen]]) -> Foreseen:
     return dict(pairs)  # pyright: ignore[reportReturnType]
 
 
+def at_least(value: Foreseen, made: dict[int, Any]) -> Any:
+    """A value of data that is no larger than what the run will have, with null for each placeholder.
+
+    A part that stands in it more than once is made once: `made` has those so far, by identity.
+    """
+    match value:
+        case Unknown() | Text():
+            return None
+        case Items(items=items):
+            if id(value) not in made:
+                made[id(value)] = [at_least(item, made) for item in items]
+            return made[id(value)]
+        case Fields(pairs=pairs):
+            if id(value) not in made:
+                made[id(value)] = {name: at_least(part, made) for name, part in pairs}
+            return made[id(value)]
+        case _:
+            return value
+
+
 def text_of(parts: Sequence[str | Unknown]) -> str | Text:
     """The text made of these parts, with neighbouring texts joined.
 

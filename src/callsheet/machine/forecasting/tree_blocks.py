@@ -376,6 +376,7 @@ class BlockWalk(CallForecast):
         if one.into is not None:
             name = one.into.name
             made = list_of(results) if is_whole else Unknown(f"${name}", frame.path + one.id, (), "list")
+            made = self._evaluator.admitted(made)
             self._put(scope, name, self._typed(made, one.into.type), one, frame)
         return Out(None, over=None) if out.over is None else ON if out.over is False else out
 
