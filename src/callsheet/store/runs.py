@@ -50,6 +50,7 @@ _NEWEST_FIRST = "ORDER BY created DESC LIMIT -1"
 _NOT_FINAL = ", ".join(f"'{status}'" for status in RunStatus if not status.is_final)
 _PAGE = 500
 """How many outlines are read at once."""
+_LARGEST = 20_000
 _UNLISTED = """
 SELECT number, run_id, status, plan_hash, head_seq, name FROM runs
 WHERE indexed IS NOT head_seq AND number > ? ORDER BY number LIMIT ?
@@ -181,7 +182,7 @@ class Runs:
 
         All are, and the time of their start, if these are None.
         With `before` only those that come after this run; with `is_open` only those that have not ended.
-        `at_once` are read at a time.
+        `at_once` are read at a time, and more of later ones where a portion costs as much as the whole list.
         """
         conditions, fixed = _where(wanted)
         if is_open:
@@ -207,6 +208,8 @@ class Runs:
             if len(rows) < at_once:
                 return
             last = rows[-1][-1], rows[-1][4]
+            if key != "created":  # without an index, each portion looks at all runs
+                at_once = min(2 * at_once, _LARGEST)
 
     def counts(self, wanted: RunFilter | None = None) -> list[RunCount]:
         """How many runs that the conditions of `wanted` hold for have each status."""
