@@ -194,7 +194,7 @@ class MaskedRepr:
     _hides: MaskedFields
 
     def __repr__(self) -> str:
-        hides: MaskedFields = getattr(self, "_hides", None) or _looks()
+        hides = self._hiding()
         parts = (
             f"{field.name}={_shown(field.name, getattr(self, field.name), hides)}"
             for field in fields(cast("Any", self))
@@ -204,12 +204,15 @@ class MaskedRepr:
 
     def shown(self, name: str) -> str:
         """A field as `repr` shows it."""
-        return _shown(name, getattr(self, name), getattr(self, "_hides", None) or _looks())
+        return _shown(name, getattr(self, name), self._hiding())
 
     def shown_items(self, name: str) -> list[tuple[str, str]]:
         """The entries of a field that is an object, each as `repr` shows it."""
-        hides: MaskedFields = getattr(self, "_hides", None) or _looks()
+        hides = self._hiding()
         return [(key, _shown(key, value, hides)) for key, value in getattr(self, name).items()]
+
+    def _hiding(self) -> MaskedFields:
+        return getattr(self, "_hides", None) or _looks()
 
 
 _V = TypeVar("_V", bound=MaskedRepr)

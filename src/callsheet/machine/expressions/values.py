@@ -31,7 +31,7 @@ MAX_BITS: Final = 65_536
 MAX_CHARACTERS: Final = 16 << 20
 """The longest text that an expression may make."""
 MOST_PARTS: Final = 1 << 24
-"""How many parts a value may have, a text counting as one for each 16 characters."""
+"""How many parts a value may have, a text counting as one more for each 16 characters."""
 MOST_LEVELS: Final = 240
 """How deep lists and dicts nest in a value."""
 type_of: Final = cast("Callable[[Any], type[Any]]", type)
@@ -518,16 +518,17 @@ def _json_object(members: dict[Any, Any], made: dict[int, Any]) -> dict[str, Any
         return {key: one if type(one) in _SAME else _to_json(one, made) for key, one in members.items()}
     named: dict[str, Any] = {}
     for key, held in members.items():
-        name = key if isinstance(key, str) else _json_key(key)
+        name = key if isinstance(key, str) else json_key(key)
         if name in named:
             raise ExpressionFailed(FailureKind.VALUE, f"two keys of this dict are {name!r} as text")
         named[name] = _to_json(held, made)
     return named
 
 
-def _json_key(key: Any) -> str:
+def json_key(key: Any) -> str:
+    """A key of a dict as JSON has it. Raises ExpressionFailed for one that JSON lacks."""
     if isinstance(key, Kept) and key.kind == "enum" and key.parts[3]:
-        return key.parts[2] if isinstance(key.parts[2], str) else _json_key(key.parts[2])
+        return key.parts[2] if isinstance(key.parts[2], str) else json_key(key.parts[2])
     if key is None or isinstance(key, (bool, int, float)):
         return _encode(to_json(key))
     raise ExpressionFailed(FailureKind.TYPE, f"{type_name(key)} is no key that JSON has")

@@ -21,7 +21,14 @@ from typing import Any, Final, NamedTuple, cast
 from callsheet.ir import JSON
 from callsheet.ir.inputs import NotOfType, read_value
 from callsheet.ir.types import Basic, DictOf, ListOf, Maybe, Named, Record, Type
-from callsheet.machine.expressions.values import ExpressionFailed, FailureKind, FailureRecord, Kept, to_json
+from callsheet.machine.expressions.values import (
+    ExpressionFailed,
+    FailureKind,
+    FailureRecord,
+    Kept,
+    json_key,
+    to_json,
+)
 
 Checked = tuple[Any, str]
 """A value of the type, and what is wrong otherwise."""
@@ -109,9 +116,7 @@ def _shown_anew(value: Any, made: dict[int, JSON]) -> JSON:
         return dict(value)
     if isinstance(value, dict):
         members = cast("dict[Any, Any]", value)
-        return {
-            key if isinstance(key, str) else repr(key): _shown(held, made) for key, held in members.items()
-        }
+        return {_shown_key(key): _shown(held, made) for key, held in members.items()}
     if isinstance(value, list | tuple):
         return [_shown(one, made) for one in cast("list[Any]", value)]
     if isinstance(value, set | frozenset):
@@ -120,6 +125,15 @@ def _shown_anew(value: Any, made: dict[int, JSON]) -> JSON:
         return to_json(value)
     except ExpressionFailed:
         return repr(value)
+
+
+def _shown_key(key: Any) -> str:
+    if isinstance(key, str):
+        return key
+    try:
+        return json_key(key)
+    except ExpressionFailed:
+        return repr(key)
 
 
 class _Form(NamedTuple):

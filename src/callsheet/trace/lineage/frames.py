@@ -78,7 +78,7 @@ class Frame:
                 self.conditions[own] = (*before, visit)
             case RoundOp(id=own) | UntilOp(id=own):
                 self.conditions[own] = (visit,)
-            case CallOp() | ComputeOp() | ClockOp() | LoopOp() | InvokeOp() | ReplanOp():
+            case _ if isinstance(operation, Waiting):
                 self.waiting = UnderWay(operation, self.act.pc, visit)
             case _:
                 pass
