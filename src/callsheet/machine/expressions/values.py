@@ -148,12 +148,12 @@ class Sizes:
 
     def of(self, value: Any) -> Size:
         """What the size of a value does not exceed. Raises ExpressionFailed if it is beyond the limits."""
-        units = scalar_units(value)
-        if units:
-            return units, 0
         known = self._known.get(id(value))
         if known is not None:
             return known[1]
+        units = scalar_units(value)
+        if units:
+            return units, 0
         try:
             size = _allowed(_measured(value, {key: one[1] for key, one in self._known.items()}, 0))
         except ExpressionFailed:
@@ -164,10 +164,10 @@ class Sizes:
     def admit(self, value: Any, size: Size | None = None) -> None:
         """Check a value that was made; `size` is one that it does not exceed. Raises ExpressionFailed."""
         if size is None:
-            size = self.of(value)
-        elif size[0] > _MOST or size[1] > MOST_LEVELS:
-            size = _exact(value)
-        self._remember(value, size)
+            self.of(value)
+        else:
+            is_over = size[0] > _MOST or size[1] > MOST_LEVELS
+            self._remember(value, _exact(value) if is_over else size)
 
     def _remember(self, value: Any, size: Size) -> None:
         if size[0] < _LARGE * PART:
@@ -202,8 +202,7 @@ def _allowed(size: Size) -> Size:
 
 def _measured(value: Any, seen: dict[int, Size], level: int) -> Size:
     """The size of a value, each part gone through once. Raises ExpressionFailed beyond the limits."""
-    units = scalar_units(value)
-    if units:
+    if type(value) not in CONTAINERS and (units := scalar_units(value)):
         return units, 0
     found = seen.get(id(value))
     if found is not None:
