@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, cast
 
 from callsheet.frontends.python.inlining import Fresh, blocks_in, name_called, placed
 from callsheet.frontends.python.source import Refused, names_bound, own_nodes, waits, walk
-from callsheet.frontends.python.syntax import PuttingNames, PuttingNodes
+from callsheet.frontends.python.syntax import PuttingNames, PuttingNodes, parsed_lines
 
 _FullName = Callable[[ast.expr], str]
 _THROUGH: Final = frozenset(
@@ -171,10 +171,7 @@ class _Lines:
 
     def parsed(self, *lines: str) -> list[ast.stmt]:
         """Statements, all at the place of the loop."""
-        made = ast.parse("\n".join(lines)).body
-        for each in (inner for one in made for inner in ast.walk(one)):
-            ast.copy_location(each, self.place)
-        return made
+        return parsed_lines(lines, self.place)
 
 
 def _taken(name: str, sources: Sequence[ast.expr], lazy: Laziness, lines: _Lines) -> list[ast.stmt] | None:
