@@ -258,7 +258,7 @@ def put_where_used(node: ast.AsyncFunctionDef, lazy: Laziness, fresh: Fresh) -> 
     stores = Counter(
         one.id for one in inner if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)
     )
-    changed = False
+    places: dict[int, ast.AST] = {}
     blocks = [node.body, *(each for one in inner if isinstance(one, ast.stmt) for each in blocks_in(one))]
     for block in blocks:
         for number, one in enumerate(block):
@@ -273,11 +273,11 @@ def put_where_used(node: ast.AsyncFunctionDef, lazy: Laziness, fresh: Fresh) -> 
             if not _is_taken_once(block[number + 1 :], used, lazy):
                 continue
             made: list[ast.stmt] = []
-            put = _settled(value, lazy, stores, fresh, made)
-            PuttingNodes({id(used): placed(put, used)}).visit(ast.Module(block[number + 1 :], []))
+            places[id(used)] = placed(_settled(value, lazy, stores, fresh, made), used)
             block[number : number + 1] = [placed(each, one) for each in made] or [placed(ast.Pass(), one)]
-            changed = True
-    return changed
+    if places:
+        PuttingNodes(places).visit(node)
+    return bool(places)
 
 
 def _is_taken_once(after: Sequence[ast.stmt], used: ast.Name, lazy: Laziness) -> bool:
