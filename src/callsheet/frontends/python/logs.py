@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from callsheet.frontends.python.inlining import blocks_in, placed
-from callsheet.frontends.python.source import dotted, walk
+from callsheet.frontends.python.source import dotted, names_bound, own_nodes, parameters_of, walk
 
 _LINES: Final = frozenset({"debug", "info", "warning", "warn", "error", "critical", "exception", "log"})
 _LOOK: Final = frozenset({"level", "format", "datefmt", "style", "force"})
@@ -75,6 +75,17 @@ class _Printing(ast.NodeTransformer):
         return None if any(_made(node, self.makers)) else self.generic_visit(node)
 
     visit_Assign = visit_AnnAssign = _statement
+
+    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Any:
+        """A function, some of whose own variables may have the names of loggers around it."""
+        around = self.loggers
+        own = {one.arg for one in parameters_of(node.args)} | names_bound(*node.body)
+        self.loggers = around - own | {name for one in own_nodes(node) for name in _made(one, self.makers)}
+        made = self.generic_visit(node)
+        self.loggers = around
+        return made
+
+    visit_FunctionDef = visit_AsyncFunctionDef = _function
 
     def visit_Expr(self, node: ast.Expr) -> Any:
         """A statement of one expression, which may say how lines look."""
