@@ -80,10 +80,10 @@ def _classes(count: int) -> str:
 
 
 def _tasks(count: int) -> str:
-    """A program that starts many tasks, and awaits each later."""
+    """A program that starts many tasks, awaits each later, and fills a template with its number."""
     starts = "".join(f"    t{n} = asyncio.create_task(search(q={n}))\n" for n in range(count))
-    awaits = "".join(f"    a{n} = await t{n}\n" for n in range(count))
-    return f"import asyncio\nasync def main():\n{starts}{awaits}    return a0\n"
+    awaits = "".join(f"    a{n} = await t{n}\n    print(line.format({n}))\n" for n in range(count))
+    return f"import asyncio\nasync def main():\n    line = '{{0}}'.strip()\n{starts}{awaits}    return a0\n"
 
 
 @pytest.mark.parametrize("program", [_classes, _tasks])

@@ -59,6 +59,8 @@ REFUSED = {
     ),
     "class Bag:\n    def __iter__(self):\n        self.n = 1\n        yield 1\nasync def main():\n"
     "    return list(Bag())": ("PYT026", 2),
+    "class A(B):\n    async def f(self):\n        await score(1)\nclass B(A):\n    async def g(self):\n"
+    "        await score(2)\nasync def main():\n    return await A().f()": ("PYT026", 1),
     "SEEN = []\nclass A:\n    def mark(self): SEEN.append(1)\nasync def main():\n    A().mark()": (
         "PYT015",
         5,

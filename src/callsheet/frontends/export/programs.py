@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from json import dumps
 from keyword import iskeyword
 from types import MappingProxyType
 from typing import Any, cast
@@ -413,7 +414,9 @@ def _arguments(tool: ToolShape, known: Mapping[tuple[str, str], Node]) -> Node:
 
 def _told(known: Sequence[str | int]) -> Node:
     """One of the values that are known, or a part of a result."""
-    texts = [f"{quote}{one}{quote}" for one in known if isinstance(one, str) for quote in "\"'"]
+    texts = [
+        text for one in known if isinstance(one, str) for text in (dumps(one, ensure_ascii=False), repr(one))
+    ]
     numbers = [str(one) for one in known if isinstance(one, int)]
     found = seq("(", Use("await"), ")", Many(Use("after"), 1, 8))
     written = [_any_of([*texts, *numbers])] if known else []

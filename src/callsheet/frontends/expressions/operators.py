@@ -29,19 +29,21 @@ from callsheet.ir.expression import (
 _COMPARISONS: Final = {"==", "!=", "<", "<=", ">", ">="}
 _NOT_IN: Final = re.compile(r"not\s+in\b")
 
-_OR, _AND, _NOT, _COMPARE, COALESCE, _UNION, _XOR, _BOTH, _SUM, _PRODUCT, _SIGN, POWER = range(1, 13)
-_BINDINGS: Final = {
-    "or": _OR,
-    "and": _AND,
-    **dict.fromkeys([*_COMPARISONS, "in", "is"], _COMPARE),
+TERNARY, OR, AND, NOT, COMPARE, COALESCE, UNION, XOR, BOTH, SUM, PRODUCT, SIGN, POWER, ATOM = range(14)
+"""How tightly the parts of an expression hold together, from `a if b else c` to a name."""
+BINDINGS: Final = {
+    "or": OR,
+    "and": AND,
+    **dict.fromkeys([*_COMPARISONS, "in", "is"], COMPARE),
     "??": COALESCE,
-    "|": _UNION,
-    "^": _XOR,
-    "&": _BOTH,
-    **dict.fromkeys("+-", _SUM),
-    **dict.fromkeys(["*", "/", "//", "%"], _PRODUCT),
+    "|": UNION,
+    "^": XOR,
+    "&": BOTH,
+    **dict.fromkeys("+-", SUM),
+    **dict.fromkeys(["*", "/", "//", "%"], PRODUCT),
     "**": POWER,
 }
+"""How tightly each operator between operands binds; both who reads and who prints them go by it."""
 
 
 class Operators(Cursor):
@@ -66,7 +68,7 @@ class Operators(Cursor):
 
     def disjunction(self) -> Expression:
         """An expression without `if` and `else` of its own."""
-        return self.operation(_OR)
+        return self.operation(OR)
 
     def operation(self, least: int) -> Expression:
         """Operators that bind at least so tightly, by precedence climbing."""
@@ -79,31 +81,31 @@ class Operators(Cursor):
         """How tightly the operator at the position binds; 0 where there is none."""
         operator = self.operator()
         if operator:
-            return _BINDINGS.get(operator, 0)
+            return BINDINGS.get(operator, 0)
         word = self.word()
         if word == "not":
-            return _COMPARE if _NOT_IN.match(self.text, self.pos, self.end) else 0
-        return _BINDINGS.get(word, 0)
+            return COMPARE if _NOT_IN.match(self.text, self.pos, self.end) else 0
+        return BINDINGS.get(word, 0)
 
     def joined(self, left: Expression, binding: int) -> Expression:
         """An operand with the operator at the position and what it is joined to."""
         at = self.pos
         with self.inside(at):
-            if binding in (_OR, _AND):
+            if binding in (OR, AND):
                 return self.chain(left, binding)
-            if binding == _COMPARE:
+            if binding == COMPARE:
                 return self.comparison(left)
             op = self.operator()
             self.pos += len(op)
             if binding == COALESCE:
                 right = self.operation(COALESCE)
                 return Coalesce(left, right, joined_span(left, right))
-            right = self.operation(_SIGN if binding == POWER else binding + 1)
+            right = self.operation(SIGN if binding == POWER else binding + 1)
             return Binary(BinaryOp(op), left, right, joined_span(left, right))
 
     def chain(self, first: Expression, binding: int) -> Expression:
         """An operand with all that the same `and` or `or` joins to it."""
-        op = LogicOp.OR if binding == _OR else LogicOp.AND
+        op = LogicOp.OR if binding == OR else LogicOp.AND
         # brackets around the first operand of a chain of the same operator mean nothing
         operands = list(first.operands) if isinstance(first, Logic) and first.op is op else [first]
         while self.takes(op):
@@ -142,16 +144,16 @@ class Operators(Cursor):
         """An operand with the signs, or the `not`, before it."""
         char = self.skip()
         start = self.pos
-        if least <= _NOT and self.takes("not"):
+        if least <= NOT and self.takes("not"):
             with self.inside(start):
-                operand = self.operation(_NOT)
+                operand = self.operation(NOT)
             return Unary(UnaryOp.NOT, operand, _from(start, operand))
         if not char or char not in "+-":
             return self.postfix()
         self.pos += 1
         in_brackets = self.skip() == "("
         with self.inside(start):
-            operand = self.operation(_SIGN)
+            operand = self.operation(SIGN)
         span = _from(start, operand)
         number = operand.value if isinstance(operand, Literal) and not in_brackets else None
         if char == "-" and (type(number) is int or type(number) is float):

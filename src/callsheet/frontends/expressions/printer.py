@@ -6,6 +6,18 @@ import json
 from typing import Final, assert_never
 
 from callsheet import lazy
+from callsheet.frontends.expressions.operators import (
+    AND,
+    ATOM,
+    BINDINGS,
+    COALESCE,
+    COMPARE,
+    NOT,
+    OR,
+    SIGN,
+    TERNARY,
+    UNION,
+)
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import (
     Binary,
@@ -37,22 +49,6 @@ from callsheet.ir.expression import (
     children,
 )
 
-_TERNARY, _OR, _AND, _NOT, _COMPARE, _COALESCE, _UNION, _XOR, _BOTH, _SUM, _PRODUCT, _SIGN, _POWER, _ATOM = (
-    range(14)
-)
-_BINDING: Final = {
-    BinaryOp.UNION: _UNION,
-    BinaryOp.DIFFERENCE: _XOR,
-    BinaryOp.INTERSECTION: _BOTH,
-    BinaryOp.ADD: _SUM,
-    BinaryOp.SUBTRACT: _SUM,
-    BinaryOp.MULTIPLY: _PRODUCT,
-    BinaryOp.DIVIDE: _PRODUCT,
-    BinaryOp.FLOOR: _PRODUCT,
-    BinaryOp.REMAINDER: _PRODUCT,
-    BinaryOp.POWER: _POWER,
-}
-
 
 def format_expression(node: Expression) -> str:
     """The canonical text of an expression; parsing it gives an equal one.
@@ -63,7 +59,7 @@ def format_expression(node: Expression) -> str:
     >>> format_expression(read_expression("( $a+1 )*2").expression)
     '($a + 1) * 2'
     """
-    return _Printer(()).at(node, _TERNARY)
+    return _Printer(()).at(node, TERNARY)
 
 
 def format_lines(node: Expression, indent: str) -> str | None:
@@ -133,77 +129,77 @@ class _Printer:
 
     def operand(self, node: Expression, binding: int) -> str:
         """The text of an operand: `??` stands in brackets there, since Python has no place for it."""
-        return self.at(node, max(binding, _UNION) if isinstance(node, Coalesce) else binding)
+        return self.at(node, max(binding, UNION) if isinstance(node, Coalesce) else binding)
 
     def coalesced(self, node: Expression, binding: int) -> str:
         """The text of a side of `??`, where what is joined by another operator stands in brackets."""
-        return self.at(node, _SIGN if isinstance(node, Binary) else binding)
+        return self.at(node, SIGN if isinstance(node, Binary) else binding)
 
     def whole(self, node: Expression) -> str:
-        return self.at(node, _TERNARY)
+        return self.at(node, TERNARY)
 
     def text(self, node: Expression) -> tuple[str, int]:  # noqa: PLR0911, PLR0912 - a case for each kind of node
         match node:
             case Literal():
                 return self.literal(node)
             case Variable(name=name):
-                return f"${name}", _ATOM
+                return f"${name}", ATOM
             case Bound(name=name):
-                return name, _ATOM
+                return name, ATOM
             case Field(target=target, name=name, is_optional=is_optional):
-                return f"{self.target(target)}.{name}{'?' * is_optional}", _ATOM
+                return f"{self.target(target)}.{name}{'?' * is_optional}", ATOM
             case Index(target=target, index=index, is_optional=is_optional):
-                return f"{self.target(target)}[{self.whole(index)}]{'?' * is_optional}", _ATOM
+                return f"{self.target(target)}[{self.whole(index)}]{'?' * is_optional}", ATOM
             case Slice(target=target, start=start, stop=stop, step=step):
                 parts = [start, stop] if step is None else [start, stop, step]
                 inside = ":".join("" if part is None else self.whole(part) for part in parts)
-                return f"{self.target(target)}[{inside}]", _ATOM
+                return f"{self.target(target)}[{inside}]", ATOM
             case Unary(op=op, operand=operand):
                 if op is UnaryOp.NOT:
-                    return f"not {self.operand(operand, _NOT)}", _NOT
-                inner = self.at(operand, _SIGN)
+                    return f"not {self.operand(operand, NOT)}", NOT
+                inner = self.at(operand, SIGN)
                 is_number = isinstance(operand, Literal) and type(operand.value) in (int, float)
-                return f"{op}({inner})" if is_number else f"{op}{inner}", _SIGN
+                return f"{op}({inner})" if is_number else f"{op}{inner}", SIGN
             case Binary():
                 return self.binary(node)
             case Compared(first=first, rest=rest):
-                words = [self.operand(first, _COALESCE)]
-                words += [f"{op} {self.operand(operand, _COALESCE)}" for op, operand in rest]
-                return " ".join(words), _COMPARE
+                words = [self.operand(first, COALESCE)]
+                words += [f"{op} {self.operand(operand, COALESCE)}" for op, operand in rest]
+                return " ".join(words), COMPARE
             case Logic(op=op, operands=operands):
-                own = _AND if op is LogicOp.AND else _OR
+                own = AND if op is LogicOp.AND else OR
                 return f" {op} ".join(self.operand(operand, own + 1) for operand in operands), own
             case Conditional(condition=condition, then=then, otherwise=otherwise):
-                first, test = self.operand(then, _OR), self.operand(condition, _OR)
-                return f"{first} if {test} else {self.operand(otherwise, _TERNARY)}", _TERNARY
+                first, test = self.operand(then, OR), self.operand(condition, OR)
+                return f"{first} if {test} else {self.operand(otherwise, TERNARY)}", TERNARY
             case Coalesce(left=left, right=right):
-                return f"{self.coalesced(left, _UNION)} ?? {self.coalesced(right, _COALESCE)}", _COALESCE
+                return f"{self.coalesced(left, UNION)} ?? {self.coalesced(right, COALESCE)}", COALESCE
             case Text():
-                return self.filled(node), _ATOM
+                return self.filled(node), ATOM
             case Display(kind=kind, items=items):
-                return self.display(kind, [self.whole(item) for item in items]), _ATOM
+                return self.display(kind, [self.whole(item) for item in items]), ATOM
             case Mapping(items=pairs):
                 inside = ", ".join(f"{self.whole(key)}: {self.whole(value)}" for key, value in pairs)
-                return f"{{{inside}}}", _ATOM
+                return f"{{{inside}}}", ATOM
             case Comprehension():
-                return self.comprehension(node), _ATOM
+                return self.comprehension(node), ATOM
             case Lambda(parameters=parameters, body=body):
-                return f"lambda {', '.join(parameters)}: {self.whole(body)}", _TERNARY
+                return f"lambda {', '.join(parameters)}: {self.whole(body)}", TERNARY
             case Call(function=function, arguments=arguments, named=named):
-                return f"{function}({self.arguments(arguments, named)})", _ATOM
+                return f"{function}({self.arguments(arguments, named)})", ATOM
             case Method(target=target, name=name, arguments=arguments, named=named):
-                return f"{self.target(target)}.{name}({self.arguments(arguments, named)})", _ATOM
+                return f"{self.target(target)}.{name}({self.arguments(arguments, named)})", ATOM
         assert_never(node)
 
     def target(self, node: Expression) -> str:
         """What stands before a dot or a bracket; a number needs brackets there."""
-        text = self.at(node, _ATOM)
+        text = self.at(node, ATOM)
         return f"({text})" if isinstance(node, Literal) and type(node.value) in (int, float) else text
 
     def binary(self, node: Binary) -> tuple[str, int]:
-        own = _BINDING[node.op]
+        own = BINDINGS[node.op]
         if node.op is BinaryOp.POWER:
-            return f"{self.at(node.left, _ATOM)} ** {self.at(node.right, _SIGN)}", own
+            return f"{self.at(node.left, ATOM)} ** {self.at(node.right, SIGN)}", own
         return f"{self.at(node.left, own)} {node.op} {self.at(node.right, own + 1)}", own
 
     def display(self, kind: Kind, items: list[str]) -> str:
@@ -222,8 +218,8 @@ class _Printer:
         return f"({inside})" if node.kind is Kind.GENERATOR else f"{{{inside}}}"
 
     def clause(self, clause: Clause) -> str:
-        words = [f"for {_target(clause.target)} in {self.at(clause.source, _OR)}"]
-        words += [f"if {self.at(condition, _OR)}" for condition in clause.conditions]
+        words = [f"for {_target(clause.target)} in {self.at(clause.source, OR)}"]
+        words += [f"if {self.at(condition, OR)}" for condition in clause.conditions]
         return " ".join(words)
 
     def arguments(self, arguments: tuple[Expression, ...], named: tuple[tuple[str, Expression], ...]) -> str:
@@ -238,12 +234,12 @@ class _Printer:
         if isinstance(value, str):
             quote = self.quotes_for(node)[0]
             if "\\" in value and _is_raw(value, quote[0]):
-                return f"r{quote}{value}{quote}", _ATOM
-            return f"{quote}{_escaped(value, quote)}{quote}", _ATOM
+                return f"r{quote}{value}{quote}", ATOM
+            return f"{quote}{_escaped(value, quote)}{quote}", ATOM
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             text = repr(value)
-            return text, _SIGN if text.startswith("-") else _ATOM
-        return repr(value), _ATOM
+            return text, SIGN if text.startswith("-") else ATOM
+        return repr(value), ATOM
 
     def filled(self, node: Text) -> str:
         quote, *others = self.quotes_for(node)

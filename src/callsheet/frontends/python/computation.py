@@ -328,8 +328,9 @@ class Computation(FunctionFacts):
         sure = set[str]() if keeps or done is None else done
         reads |= {name for name in outputs if name not in sure and name in before}
         start: list[str] = []
+        seeing = self.sharing.seeing(self.relinked, changed)
         for name, (owner, number) in self.relinked.items():
-            if name in reads and self.sharing.reaches(name, changed):
+            if name in reads and name in seeing:
                 start.append(f"{name} = {owner}[{number}]")
                 reads = (reads - {name}) | {owner, number}
                 if owner not in outputs:

@@ -3,6 +3,7 @@
 In: the tree of a file, which is changed in place. `@retry(3)` around `fetch` becomes an async function
 `fetch` with the body of what the decorator returns, which calls `fetch_plain`. A decorator that keeps
 something of its own between calls, or uses its function as a value, stays, and is refused by who reads it.
+`f.__name__` becomes a text, for what is decorated in such a way that it is known.
 """
 
 from __future__ import annotations
@@ -15,8 +16,15 @@ from typing import NamedTuple, cast
 
 from callsheet.frontends.pure_code.class_refusals import MAKERS
 from callsheet.frontends.python.inlining import Fresh, blocks_in, is_fixed
-from callsheet.frontends.python.source import dotted, names_bound, own_nodes, parameters_of, walk
-from callsheet.frontends.python.syntax import Renaming
+from callsheet.frontends.python.source import (
+    decorator_name,
+    dotted,
+    names_bound,
+    own_nodes,
+    parameters_of,
+    walk,
+)
+from callsheet.frontends.python.syntax import PuttingNodes, Renaming
 
 _Owner = ast.Module | ast.ClassDef | ast.AsyncFunctionDef
 
@@ -290,3 +298,43 @@ class _Writing(ast.NodeTransformer):
             self.fails = True
         value = self.values.get(node.id)
         return node if value is None else ast.copy_location(copy.deepcopy(value), node)
+
+
+def _keeps_name(node: ast.AST) -> bool:
+    """Whether a node is a function with the name of the one that it wraps."""
+    return isinstance(node, (ast.AsyncFunctionDef, ast.FunctionDef)) and any(
+        decorator_name(mark) == "wraps" for mark in node.decorator_list
+    )
+
+
+def names_of_functions(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+    """Write `f.__name__` of a function or class of the file as its name; whether there was any.
+
+    One that is decorated has its own name if the decorator is of the file, and uses `functools.wraps`.
+
+    >>> module = ast.parse('''async def load(): pass
+    ... print(load.__name__)''')
+    >>> names_of_functions(module, list(ast.walk(module))), ast.unparse(module.body[1])
+    (True, "print('load')")
+    """
+    kinds = (ast.AsyncFunctionDef, ast.FunctionDef, ast.ClassDef)
+    times = Counter(one.name for one in nodes if isinstance(one, kinds))
+    bound = {one.id for one in nodes if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)}
+    bound |= {one.arg for one in nodes if isinstance(one, ast.arg)}
+    own = {one.name: one for one in module.body if isinstance(one, kinds) and times[one.name] == 1}
+    keeping = {name for name, one in own.items() if any(map(_keeps_name, walk(one)))}
+    told = {
+        name
+        for name, one in own.items()
+        if name not in bound and all(decorator_name(mark) in keeping for mark in one.decorator_list)
+    }
+    names = {
+        id(one): ast.copy_location(ast.Constant(one.value.id), one)
+        for one in nodes
+        if isinstance(one, ast.Attribute)
+        and one.attr == "__name__"
+        and isinstance(one.value, ast.Name)
+        and one.value.id in told
+    }
+    PuttingNodes(names).visit(module)
+    return bool(names)

@@ -6,13 +6,12 @@ An error that is kept in a variable, a list or a tuple is a record of its failur
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from callsheet.frontends.python.exceptions import Exceptions, kind_of
 from callsheet.frontends.python.source import children, dotted, walk
-from callsheet.frontends.python.syntax import MARK, PuttingNodes, name_of
+from callsheet.frontends.python.syntax import MARK, name_of
 
 GROUP: Final = "ExceptionGroup"
 CAUSE: Final = "__cause__"
@@ -225,48 +224,3 @@ def classes_as_types(nodes: list[ast.AST]) -> bool:
             case _:
                 pass
     return found
-
-
-def _called_name(mark: ast.expr) -> str:
-    """The last part of the name of a decorator, with arguments or without."""
-    return (dotted(mark.func if isinstance(mark, ast.Call) else mark) or "").rpartition(".")[2]
-
-
-def _keeps_name(node: ast.AST) -> bool:
-    """Whether a node is a function with the name of the one that it wraps."""
-    return isinstance(node, (ast.AsyncFunctionDef, ast.FunctionDef)) and any(
-        _called_name(mark) == "wraps" for mark in node.decorator_list
-    )
-
-
-def names_of_functions(module: ast.Module, nodes: list[ast.AST]) -> bool:
-    """Write `f.__name__` of a function or class of the file as its name; whether there was any.
-
-    One that is decorated has its own name if the decorator is of the file, and uses `functools.wraps`.
-
-    >>> module = ast.parse('''async def load(): pass
-    ... print(load.__name__)''')
-    >>> names_of_functions(module, list(ast.walk(module))), ast.unparse(module.body[1])
-    (True, "print('load')")
-    """
-    kinds = (ast.AsyncFunctionDef, ast.FunctionDef, ast.ClassDef)
-    times = Counter(one.name for one in nodes if isinstance(one, kinds))
-    bound = {one.id for one in nodes if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)}
-    bound |= {one.arg for one in nodes if isinstance(one, ast.arg)}
-    own = {one.name: one for one in module.body if isinstance(one, kinds) and times[one.name] == 1}
-    keeping = {name for name, one in own.items() if any(map(_keeps_name, walk(one)))}
-    told = {
-        name
-        for name, one in own.items()
-        if name not in bound and all(_called_name(mark) in keeping for mark in one.decorator_list)
-    }
-    names = {
-        id(one): ast.copy_location(ast.Constant(one.value.id), one)
-        for one in nodes
-        if isinstance(one, ast.Attribute)
-        and one.attr == "__name__"
-        and isinstance(one.value, ast.Name)
-        and one.value.id in told
-    }
-    PuttingNodes(names).visit(module)
-    return bool(names)

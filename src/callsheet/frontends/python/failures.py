@@ -15,6 +15,7 @@ from callsheet.frontends.python.error_values import (
     made_error,
 )
 from callsheet.frontends.python.exceptions import FAILURE_KINDS, TOOL_ERROR, exception_name, kind_of
+from callsheet.frontends.python.inlining import placed
 from callsheet.frontends.python.source import (
     Refused,
     dotted,
@@ -32,19 +33,15 @@ if TYPE_CHECKING:
     from callsheet.frontends.python.scope import Scope
 
 
-def _placed(made: ast.expr, place: ast.AST) -> ast.expr:
-    return ast.fix_missing_locations(ast.copy_location(made, place))
-
-
 def _field(held: ast.expr, field: str, node: ast.AST) -> ast.expr:
-    return _placed(ast.Subscript(held, ast.Constant(field), ast.Load()), node)
+    return placed(ast.Subscript(held, ast.Constant(field), ast.Load()), node)
 
 
 def _own_field(held: ast.expr, name: str, node: ast.AST) -> ast.expr:
     """A field that an exception of the program's own has given itself, or the error that it came from."""
     if name == CAUSE:
         text = f"({ast.unparse(held)}['fields'] or {{}}).get({CAUSE!r})"
-        return _placed(ast.parse(text, mode="eval").body, node)
+        return placed(ast.parse(text, mode="eval").body, node)
     return _field(_field(held, "fields", node), name, node)
 
 
@@ -92,7 +89,7 @@ class Failures(ast.NodeTransformer):
                 return self.visit(node.func.value)
             if node.func.attr == "exception" and self.keeps:
                 value = self.visit(node.func.value)
-                return _placed(ast.IfExp(is_marked(value), value, ast.Constant(None)), node)
+                return placed(ast.IfExp(is_marked(value), value, ast.Constant(None)), node)
         if name == "isinstance" and len(node.args) == 2:
             made = self._is_instance(node)
             if made is not None:
@@ -106,8 +103,8 @@ class Failures(ast.NodeTransformer):
             if isinstance(function, ast.Name) and function.id in {"str", "repr"}:
                 one = ast.Name("_one", ast.Load())
                 clause = ast.comprehension(ast.Name("_one", ast.Store()), self.visit(node.args[1]), [], 0)
-                text = self._text(one, _placed(ast.Call(function, [one], []), node), function.id)
-                return _placed(ast.GeneratorExp(text or one, [clause]), node)
+                text = self._text(one, placed(ast.Call(function, [one], []), node), function.id)
+                return placed(ast.GeneratorExp(text or one, [clause]), node)
         if name == "getattr" and len(node.args) == 3:
             made = self._field_or(node, *node.args)
             if made is not None:
@@ -141,11 +138,11 @@ class Failures(ast.NodeTransformer):
         held = self._held(value)
         if held is None and not (known and self._may_be_error(value)):
             return None
-        fields = _placed(
+        fields = placed(
             ast.parse(f"({ast.unparse(held or value)}.get('fields') or {{}})", mode="eval").body, node
         )
-        found = _placed(ast.Call(ast.Attribute(fields, "get", ast.Load()), [name, other], []), node)
-        return found if held is not None else _placed(ast.IfExp(is_marked(value), found, node), node)
+        found = placed(ast.Call(ast.Attribute(fields, "get", ast.Load()), [name, other], []), node)
+        return found if held is not None else placed(ast.IfExp(is_marked(value), found, node), node)
 
     def _is_instance(self, node: ast.Call) -> ast.expr | None:
         value, kind = node.args
@@ -176,11 +173,11 @@ class Failures(ast.NodeTransformer):
             if "dict" in names or "Mapping" in names:
                 plain = ast.BoolOp(ast.And(), [plain, ast.UnaryOp(ast.Not(), is_marked(value))])
             tests.append(plain)
-        return _placed(tests[0] if len(tests) == 1 else ast.BoolOp(ast.Or(), tests), node)
+        return placed(tests[0] if len(tests) == 1 else ast.BoolOp(ast.Or(), tests), node)
 
     def _is_of(self, value: ast.expr, kinds: tuple[str, ...], node: ast.AST) -> ast.expr:
         among = ast.Tuple([ast.Constant(one) for one in kinds], ast.Load())
-        return _placed(ast.Compare(_field(value, "kind", node), [ast.In()], [among]), node)
+        return placed(ast.Compare(_field(value, "kind", node), [ast.In()], [among]), node)
 
     def _text(self, value: ast.expr, node: ast.expr, how: str) -> ast.expr | None:
         """`str` or `repr` of an error, or of what may be one."""
@@ -198,8 +195,8 @@ class Failures(ast.NodeTransformer):
             return None
         value = self.visit(value)
         text = _field(value, "message", node) if how == "str" else self._repr(value, node)
-        plain = _placed(ast.Call(ast.Name(how, ast.Load()), [value], []), node)
-        return _placed(ast.IfExp(is_marked(value), text, plain), node)
+        plain = placed(ast.Call(ast.Name(how, ast.Load()), [value], []), node)
+        return placed(ast.IfExp(is_marked(value), text, plain), node)
 
     def _kinds(self, held: ast.expr) -> tuple[str, ...]:
         """The kinds of failure that a handler is for; empty for all, and where it is not known."""
@@ -213,7 +210,7 @@ class Failures(ast.NodeTransformer):
         if kinds and key not in kinds:
             return message
         is_key = ast.Compare(_field(held, "kind", node), [ast.Eq()], [ast.Constant(key)])
-        return _placed(ast.IfExp(is_key, _key_in(message), message), node)
+        return placed(ast.IfExp(is_key, _key_in(message), message), node)
 
     def _of_json(self, held: ast.expr, node: ast.Attribute) -> ast.expr:
         """A part of what a JSONDecodeError says: `words: line 1 column 2 (char 1)`."""
@@ -236,7 +233,7 @@ class Failures(ast.NodeTransformer):
             ast.FormattedValue(given, -1, None),
             ast.Constant(")"),
         ]
-        return _placed(ast.JoinedStr(parts), node)
+        return placed(ast.JoinedStr(parts), node)
 
     def _type(self, held: ast.expr, node: ast.AST) -> ast.expr:
         """The name of the class of an error."""
@@ -252,7 +249,7 @@ class Failures(ast.NodeTransformer):
             return kind
         known = ast.Dict([ast.Constant(one) for one in table], [ast.Constant(one) for one in table.values()])
         made = ast.Call(ast.Attribute(known, "get", ast.Load()), [kind, kind], [])
-        return _placed(made, node)
+        return placed(made, node)
 
     # ------------------------------------------------------------ other expressions
 
@@ -296,7 +293,7 @@ class Failures(ast.NodeTransformer):
             if of is not None and self._may_be_error(of):
                 kept: ast.expr = self.visit(of)
                 cast("ast.Call", value).args = [kept]
-                return _placed(ast.IfExp(is_marked(kept), self._type(kept, node), node), node)
+                return placed(ast.IfExp(is_marked(kept), self._type(kept, node), node), node)
             return self.generic_visit(node)
         held = self._held(value)
         if not isinstance(node.ctx, ast.Load):
@@ -306,7 +303,7 @@ class Failures(ast.NodeTransformer):
             if node.attr in fields:
                 return _own_field(held, node.attr, node)
             if node.attr == "args":
-                return _placed(ast.Tuple([self._given_to(held, node)], ast.Load()), node)
+                return placed(ast.Tuple([self._given_to(held, node)], ast.Load()), node)
             if node.attr in JSON_FIELDS:
                 return self._of_json(held, node)
             raise Refused(
@@ -318,7 +315,7 @@ class Failures(ast.NodeTransformer):
         if node.attr in fields and self._may_be_error(value):
             value = self.visit(value)
             plain = ast.copy_location(ast.Attribute(value, node.attr, ast.Load()), node)
-            return _placed(ast.IfExp(is_marked(value), _own_field(value, node.attr, node), plain), node)
+            return placed(ast.IfExp(is_marked(value), _own_field(value, node.attr, node), plain), node)
         return self.generic_visit(node)
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
@@ -457,5 +454,5 @@ class InFunctions(Failures):
             )
             is_kind = ast.Compare(_field(raised, "kind", node), [ast.Eq()], [ast.Constant(kind_of(name))])
             made = ast.IfExp(ast.BoolOp(ast.And(), [is_marked(raised), is_kind]), error, made)
-        node.exc = _placed(made, node)
+        node.exc = placed(made, node)
         return node

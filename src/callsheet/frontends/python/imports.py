@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from callsheet.frontends.python.inlining import placed
 from callsheet.frontends.python.kinds import OF_LTP
 from callsheet.frontends.python.source import Refused, dotted, walk
 
@@ -85,7 +86,7 @@ class Imports:
                 self._check_module(each.name, one)
                 name = each.asname or each.name.split(".")[0]
                 self.modules[name] = each.name if each.asname else name
-                self.statements[name] = _at(ast.Import([each]), one)
+                self.statements[name] = placed(ast.Import([each]), one)
             return ()
         module = one.module or ""
         if one.level or module.split(".")[0] in _OWN_PACKAGES or self._is_of_stubs(one):
@@ -99,7 +100,7 @@ class Imports:
             name = each.asname or each.name
             self.modules[name] = f"{module}.{each.name}"
             if module != "__future__":
-                self.statements[name] = _at(ast.ImportFrom(module, [each], 0), one)
+                self.statements[name] = placed(ast.ImportFrom(module, [each], 0), one)
         return tuple(each.asname or each.name for each in one.names)
 
     def _read_own(self, one: ast.ImportFrom) -> None:
@@ -179,7 +180,3 @@ def _inner_modules(nodes: Sequence[ast.AST]) -> frozenset[str]:
         if top in outer:
             names.setdefault(top, set()).add(".".join(one.split(".")[:2]))
     return frozenset(top for top, found in names.items() if found <= PURE_MODULES)
-
-
-def _at(made: ast.stmt, place: ast.stmt) -> ast.stmt:
-    return ast.fix_missing_locations(ast.copy_location(made, place))

@@ -44,13 +44,13 @@ def inherited_methods_as_own(module: ast.Module, nodes: Sequence[ast.AST]) -> bo
             await self.act()
     """
     classes = {one.name: one for one in module.body if isinstance(one, ast.ClassDef)}
-    bases = {name: _base_of(one, classes) for name, one in classes.items()}
+    bases = _bases(classes)
     own = {name: {each.name: each for each in _async_methods(one)} for name, one in classes.items()}
     above = classes_above(classes)
     if not any(isinstance(each, ast.AsyncFunctionDef) for name in above for each in classes[name].body):
         return False
-    for name, base in bases.items():
-        if base is not None:
+    for name in reversed([*bases]):  # copies are of methods as they are written
+        if bases[name] is not None:
             _inherit(classes[name], own, bases)
     used = {one.func.id for one in nodes if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)}
     used |= {
@@ -67,15 +67,14 @@ def inherited_methods_as_own(module: ast.Module, nodes: Sequence[ast.AST]) -> bo
 def depths(classes: Mapping[str, ast.ClassDef]) -> Mapping[str, int]:
     """How many classes of the file each class is made from, one from the other."""
     depth: dict[str, int] = {}
-    for name, one in classes.items():
-        base = _base_of(one, classes)
-        depth[name] = 0 if base is None else depth.get(base, 0) + 1
+    for name, base in _bases(classes).items():
+        depth[name] = 0 if base is None else depth[base] + 1
     return depth
 
 
 def classes_above(classes: Mapping[str, ast.ClassDef]) -> set[str]:
     """The classes whose annotation does not tell an object's class: others are made from or like them."""
-    made_from = {base for one in classes.values() if (base := _base_of(one, classes)) is not None}
+    made_from = {base for base in _bases(classes).values() if base is not None}
     return made_from | {name for name, one in classes.items() if _SHAPES & {*map(_last, one.bases)}}
 
 
@@ -84,10 +83,13 @@ def _last(node: ast.expr) -> str:
     return (dotted(of) or "").rpartition(".")[2]
 
 
-def _base_of(one: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> str | None:
-    """The class of the file that a class is made from; None for none, and for several."""
-    found = [name for base in one.bases if (name := dotted(base) or "") in classes]
-    return found[0] if len(found) == 1 else None
+def _bases(classes: Mapping[str, ast.ClassDef]) -> Mapping[str, str | None]:
+    """The class above it in the file that each class is made from; None for none, and for several."""
+    found: dict[str, str | None] = {}
+    for name, one in classes.items():
+        bases = [base for each in one.bases if (base := dotted(each) or "") in found]
+        found[name] = bases[0] if len(bases) == 1 else None
+    return found
 
 
 def _async_methods(one: ast.ClassDef) -> Iterator[ast.AsyncFunctionDef]:

@@ -16,6 +16,7 @@ from callsheet.frontends.python.container_words import LAZY, given_by_default, i
 from callsheet.frontends.python.flows import breaks
 from callsheet.frontends.python.inlining import Fresh, full_names, name_called, placed
 from callsheet.frontends.python.source import Refused, own_nodes, parameters_of, waits, walk
+from callsheet.frontends.python.syntax import parsed_lines
 
 _EACH_ALONE: Final = frozenset(
     {"map", "filter", "itertools.filterfalse", "itertools.starmap", "itertools.takewhile"}
@@ -251,29 +252,18 @@ class _Stepping(ast.NodeTransformer):
             asked = f"    {item} = next({ast.unparse(step.source)})\n"
             lines = [f"{taken} = True", f"try:\n{asked}except StopIteration:\n    {taken} = False"]
             body = [
-                *_parsed(lines),
+                *parsed_lines(lines, node),
                 _ended(taken, node),
                 ast.Assign([node.target], ast.Name(item, ast.Load())),
             ]
             return [placed(ast.While(ast.Constant(True), [*body, *node.body], []), node)]
-        turn = [*_parsed([f"{taken} = True", *step.after]), ast.Break()]
+        turn = [*parsed_lines([f"{taken} = True", *step.after], node), ast.Break()]
         loop = ast.For(node.target, step.source, turn, [])
-        body = [*_parsed([f"{taken} = False"]), loop, _ended(taken, node), *node.body]
-        made = [*_parsed(step.before), ast.While(ast.Constant(True), body, [])]
+        body = [*parsed_lines([f"{taken} = False"], node), loop, _ended(taken, node), *node.body]
+        made = [*parsed_lines(step.before, node), ast.While(ast.Constant(True), body, [])]
         return [placed(one, node) for one in made]
 
 
 def _ended(taken: str, node: ast.For) -> ast.stmt:
     """What ends a loop whose variable says that there was no item."""
     return ast.If(ast.UnaryOp(ast.Not(), ast.Name(taken, ast.Load())), [*node.orelse, ast.Break()], [])
-
-
-def _parsed(lines: Iterable[str]) -> list[ast.stmt]:
-    """Statements, each without its place."""
-    made = ast.parse("\n".join(lines)).body
-    for one in made:
-        for each in ast.walk(one):
-            for name in ("lineno", "col_offset", "end_lineno", "end_col_offset"):
-                if hasattr(each, name):
-                    delattr(each, name)
-    return made

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, cast
 
 from callsheet.frontends.python.inlining import Fresh, blocks_in, name_called, placed
 from callsheet.frontends.python.source import Refused, names_bound, own_nodes, waits, walk
-from callsheet.frontends.python.syntax import PuttingNames, PuttingNodes
+from callsheet.frontends.python.syntax import PuttingNames, PuttingNodes, parsed_lines
 
 _FullName = Callable[[ast.expr], str]
 _THROUGH: Final = frozenset(
@@ -171,10 +171,7 @@ class _Lines:
 
     def parsed(self, *lines: str) -> list[ast.stmt]:
         """Statements, all at the place of the loop."""
-        made = ast.parse("\n".join(lines)).body
-        for each in (inner for one in made for inner in ast.walk(one)):
-            ast.copy_location(each, self.place)
-        return made
+        return parsed_lines(lines, self.place)
 
 
 def _taken(name: str, sources: Sequence[ast.expr], lazy: Laziness, lines: _Lines) -> list[ast.stmt] | None:
@@ -261,7 +258,7 @@ def put_where_used(node: ast.AsyncFunctionDef, lazy: Laziness, fresh: Fresh) -> 
     stores = Counter(
         one.id for one in inner if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)
     )
-    changed = False
+    places: dict[int, ast.AST] = {}
     blocks = [node.body, *(each for one in inner if isinstance(one, ast.stmt) for each in blocks_in(one))]
     for block in blocks:
         for number, one in enumerate(block):
@@ -276,11 +273,11 @@ def put_where_used(node: ast.AsyncFunctionDef, lazy: Laziness, fresh: Fresh) -> 
             if not _is_taken_once(block[number + 1 :], used, lazy):
                 continue
             made: list[ast.stmt] = []
-            put = _settled(value, lazy, stores, fresh, made)
-            PuttingNodes({id(used): placed(put, used)}).visit(ast.Module(block[number + 1 :], []))
+            places[id(used)] = placed(_settled(value, lazy, stores, fresh, made), used)
             block[number : number + 1] = [placed(each, one) for each in made] or [placed(ast.Pass(), one)]
-            changed = True
-    return changed
+    if places:
+        PuttingNodes(places).visit(node)
+    return bool(places)
 
 
 def _is_taken_once(after: Sequence[ast.stmt], used: ast.Name, lazy: Laziness) -> bool:

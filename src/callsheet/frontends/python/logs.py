@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from callsheet.frontends.python.inlining import blocks_in, placed
-from callsheet.frontends.python.source import dotted
+from callsheet.frontends.python.source import dotted, names_bound, own_nodes, parameters_of, walk
 
 _LINES: Final = frozenset({"debug", "info", "warning", "warn", "error", "critical", "exception", "log"})
 _LOOK: Final = frozenset({"level", "format", "datefmt", "style", "force"})
@@ -76,6 +76,17 @@ class _Printing(ast.NodeTransformer):
 
     visit_Assign = visit_AnnAssign = _statement
 
+    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Any:
+        """A function, some of whose own variables may have the names of loggers around it."""
+        around = self.loggers
+        own = {one.arg for one in parameters_of(node.args)} | names_bound(*node.body)
+        self.loggers = around - own | {name for one in own_nodes(node) for name in _made(one, self.makers)}
+        made = self.generic_visit(node)
+        self.loggers = around
+        return made
+
+    visit_FunctionDef = visit_AsyncFunctionDef = _function
+
     def visit_Expr(self, node: ast.Expr) -> Any:
         """A statement of one expression, which may say how lines look."""
         call = node.value
@@ -91,8 +102,12 @@ class _Printing(ast.NodeTransformer):
             ):
                 return None
             if first in self.modules | self.loggers and last in _LINES:
-                given = call.args[1:] if last == "log" else call.args
-                node.value = placed(ast.Call(ast.Name("print", ast.Load()), _filled(given), []), call)
+                first_said = int(last == "log")
+                said = _filled(call.args[first_said:])
+                node.value = placed(ast.Call(ast.Name("print", ast.Load()), said, []), call)
+                about = [*call.args[:first_said], *(word.value for word in call.keywords)]
+                about = [one for one in about if any(map(_does, walk(one)))]
+                return [node, *(placed(ast.Expr(one), one) for one in about)]
         return node
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
@@ -103,6 +118,11 @@ class _Printing(ast.NodeTransformer):
         return node
 
 
+def _does(node: ast.AST) -> bool:
+    """Whether evaluating a node may do something: a record about a line is not printed, but evaluated."""
+    return isinstance(node, (ast.Call, ast.Await, ast.NamedExpr))
+
+
 def _filled(given: Sequence[ast.expr]) -> list[ast.expr]:
     """What a logged line is of: a template with what stands in its holes, else what it is."""
     if len(given) < 2:
@@ -111,7 +131,9 @@ def _filled(given: Sequence[ast.expr]) -> list[ast.expr]:
     text = template.value if isinstance(template, ast.Constant) else None
     holes = _HOLE.findall(text) if isinstance(text, str) else []
     if not isinstance(text, str) or len([one for one in holes if one != "%%"]) != len(values):
-        return [ast.BinOp(template, ast.Mod(), ast.Tuple(values, ast.Load()))]
+        is_of_names = len(values) == 1 and isinstance(text, str) and "%(" in text
+        filling = values[0] if is_of_names else ast.Tuple(values, ast.Load())
+        return [ast.BinOp(template, ast.Mod(), filling)]
     parts: list[ast.expr] = []
     for words, hole in zip(_HOLE.split(text), [*holes, ""], strict=True):
         said = words + ("%" if hole == "%%" else "")
@@ -121,7 +143,8 @@ def _filled(given: Sequence[ast.expr]) -> list[ast.expr]:
             continue
         value = values.pop(0)
         if hole not in {"%s", "%r"}:
-            value = ast.BinOp(ast.Constant(hole), ast.Mod(), value)
+            filling = ast.Tuple([value], ast.Load()) if hole[-1] in "sra" else value
+            value = ast.BinOp(ast.Constant(hole), ast.Mod(), filling)
         parts.append(ast.FormattedValue(value, ord("r") if hole == "%r" else -1, None))
     return [ast.JoinedStr(parts)]
 

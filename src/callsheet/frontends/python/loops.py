@@ -17,11 +17,11 @@ class Loops(Values):
 
     def check(self, root: ast.AST) -> None:
         """Raises Refused for what pure code may not say, and for a loop in it that nothing ends."""
-        for one in walk(root):
-            if isinstance(one, ast.Lambda) and self.is_call_alone(one.body):
-                called = ast.unparse(cast("ast.Call", one.body).func)
-                if called in bound_inside(root):
-                    continue
+        kept = [one for one in walk(root) if isinstance(one, ast.Lambda) and self.is_call_alone(one.body)]
+        inner = bound_inside(root) if kept else set[str]()
+        for one in kept:
+            called = ast.unparse(cast("ast.Call", one.body).func)
+            if called not in inner:
                 raise Refused(
                     "PYT011",
                     one,

@@ -14,7 +14,7 @@ from callsheet.frontends.pure_code.laziness import changed_objects, changed_outs
 from callsheet.frontends.python.container_words import given_by_default
 from callsheet.frontends.python.factories import changes_state
 from callsheet.frontends.python.inlining import is_generator, name_called
-from callsheet.frontends.python.source import Refused, dotted, own_nodes, parameters_of, walk
+from callsheet.frontends.python.source import Refused, decorator_name, dotted, own_nodes, parameters_of, walk
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _CLOCKS: Final = frozenset(
@@ -45,7 +45,7 @@ def check_made_once(module: ast.Module, nodes: Sequence[ast.AST]) -> None:
                     )
         for mark in one.decorator_list if isinstance(one, (ast.FunctionDef, ast.ClassDef)) else ():
             _check_mark(mark, functions)
-            if isinstance(one, ast.FunctionDef) and _name(mark) in _CACHES:
+            if isinstance(one, ast.FunctionDef) and decorator_name(mark) in _CACHES:
                 _check_cached(one, mark, nodes)
         for each in walk(one) if isinstance(one, ast.FunctionDef) else ():
             if isinstance(each, ast.FunctionDef) and each is not one:
@@ -76,14 +76,9 @@ def _is_clock(call: ast.Call) -> bool:
     return any(name == one or name.endswith(f".{one}") for one in _CLOCKS)
 
 
-def _name(mark: ast.expr) -> str:
-    """The last name of a decorator, whether it is called or not."""
-    return (dotted(mark.func if isinstance(mark, ast.Call) else mark) or "").rpartition(".")[2]
-
-
 def _check_mark(mark: ast.expr, functions: dict[str, ast.FunctionDef]) -> None:
     """Raises Refused for a decorator of the file that changes what is around it, or keeps a state."""
-    made = functions.get(_name(mark))
+    made = functions.get(decorator_name(mark))
     if made is None:
         return
     inner = [one for one in walk(made) if isinstance(one, (ast.FunctionDef, ast.Lambda))]
@@ -112,7 +107,7 @@ def _check_cached(one: ast.FunctionDef, mark: ast.expr, nodes: Sequence[ast.AST]
             "PYT015",
             mark,
             f"a plan has no cache: {one.name} would run again, which the program could tell",
-            f"take @{_name(mark)} off, and keep what it gave in a dict of main",
+            f"take @{decorator_name(mark)} off, and keep what it gave in a dict of main",
         )
 
 

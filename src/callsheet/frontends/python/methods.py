@@ -14,7 +14,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, cast
 
 from callsheet.frontends.python.inherited import classes_above, depths
-from callsheet.frontends.python.source import dotted, names_bound, own_nodes, parameters_of, walk
+from callsheet.frontends.python.source import (
+    decorator_name,
+    dotted,
+    names_bound,
+    own_nodes,
+    parameters_of,
+    walk,
+)
 from callsheet.frontends.python.syntax import name_of
 
 _PLAIN: Final = frozenset({"staticmethod", "classmethod"})
@@ -102,8 +109,7 @@ def _keeps_fields(one: ast.ClassDef) -> bool:
     """Whether the objects of a class have the fields that are set: no records, errors or enumerations."""
     if any((dotted(base) or "object") != "object" for base in one.bases):
         return False
-    marks = [dotted(mark.func if isinstance(mark, ast.Call) else mark) or "" for mark in one.decorator_list]
-    return all(mark.rpartition(".")[2] == "dataclass" for mark in marks)
+    return all(decorator_name(mark) == "dataclass" for mark in one.decorator_list)
 
 
 def _methods_of(one: ast.ClassDef) -> Iterator[_Method]:

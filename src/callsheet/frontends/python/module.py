@@ -13,7 +13,15 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from callsheet.frontends.python.imports import PURE_MODULES
-from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read, own_nodes, walk
+from callsheet.frontends.python.source import (
+    Refused,
+    decorator_name,
+    dotted,
+    names_bound,
+    names_read,
+    own_nodes,
+    walk,
+)
 
 _MARK: Final = "plan"
 _NO_VALUE: Final = object()
@@ -197,11 +205,7 @@ def _without_annotations(node: ast.stmt) -> ast.stmt:
 
 def _without_mark(node: ast.AsyncFunctionDef) -> ast.AsyncFunctionDef:
     """The function without `@plan`: which one is meant is known."""
-    marks = [
-        one
-        for one in node.decorator_list
-        if (dotted(one.func if isinstance(one, ast.Call) else one) or "").split(".")[-1] != _MARK
-    ]
+    marks = [one for one in node.decorator_list if decorator_name(one) != _MARK]
     made = ast.AsyncFunctionDef(node.name, node.args, node.body, marks, node.returns, node.type_comment)
     return ast.copy_location(made, node)
 

@@ -28,14 +28,14 @@ from callsheet.frontends.python.changes import (
 )
 from callsheet.frontends.python.closures import box_nonlocals
 from callsheet.frontends.python.contexts import contexts_as_statements, returns_after_finally
-from callsheet.frontends.python.decorators import decorated_as_calls
+from callsheet.frontends.python.decorators import decorated_as_calls, names_of_functions
 from callsheet.frontends.python.definitions import (
     lookups_as_lambdas,
     partials_as_calls,
     unawaiting_as_pure,
     with_constants,
 )
-from callsheet.frontends.python.error_values import classes_as_types, names_of_functions
+from callsheet.frontends.python.error_values import classes_as_types
 from callsheet.frontends.python.exceptions import denials_apart, error_tuples_in_place, suppress_as_try
 from callsheet.frontends.python.factories import factories_as_classes
 from callsheet.frontends.python.failures import InFunctions

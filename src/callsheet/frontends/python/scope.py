@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, cast
@@ -86,18 +87,16 @@ class Names:
                 return name
 
 
-def _sets_alone(one: ast.Assign, name: str) -> bool:
-    return [dotted(target) for target in one.targets] == [name]
-
-
-def _may_set(one: ast.AST, name: str) -> bool:
-    """Whether a node itself gives a variable of this name a value, here or in a function inside."""
+def _names_set(one: ast.AST) -> list[str]:
+    """The names to which a node itself may give values."""
     if isinstance(one, ast.Name):
-        return one.id == name and not isinstance(one.ctx, ast.Load)
+        return [] if isinstance(one.ctx, ast.Load) else [one.id]
     if isinstance(one, ast.keyword):
-        return False
-    said = (getattr(one, part, None) for part in ("name", "asname", "rest", "arg", "names"))
-    return any(each == name or (isinstance(each, list) and name in each) for each in said)
+        return []
+    if isinstance(one, (ast.Global, ast.Nonlocal)):
+        return one.names
+    texts = (getattr(one, part, None) for part in ("name", "asname", "rest", "arg"))
+    return [text for text in texts if text is not None]
 
 
 class Scope:
@@ -509,12 +508,23 @@ class Scope:
             return found.value if isinstance(found, (ast.Assign, ast.AnnAssign)) else None
         if name not in self.bound:
             return None if self.outer is None else self.outer._only_value(name)
-        nodes = [one for part in self.function.body for one in walk(part)]
-        values = [one.value for one in nodes if isinstance(one, ast.Assign) and _sets_alone(one, name)]
-        if len(values) != 1 or name in self.parameters or sum(_may_set(one, name) for one in nodes) != 1:
+        value = None if name in self.parameters else self._set_once.get(name)
+        if value is None or isinstance(value, (ast.Dict, ast.List, ast.Tuple)):
             return None
-        is_table = isinstance(values[0], (ast.Dict, ast.List, ast.Tuple))
-        return None if is_table or any(map(self.is_variable, names_read(values[0]))) else values[0]
+        return None if any(map(self.is_variable, names_read(value))) else value
+
+    @cached_property
+    def _set_once(self) -> Mapping[str, ast.expr]:
+        """The values of the names that the function, with all that is inside it, sets in one assignment."""
+        nodes = [one for part in self.function.body for one in walk(part)]
+        times = Counter(name for one in nodes for name in _names_set(one))
+        return {
+            target.id: one.value
+            for one in nodes
+            if isinstance(one, ast.Assign)
+            for target in one.targets
+            if isinstance(target, ast.Name) and times[target.id] == len(one.targets) == 1
+        }
 
     def _check_called(self, node: ast.Call, name: str) -> None:
         if self.is_variable(name) or name in self.definitions() or name in self.program.definitions:

@@ -105,10 +105,6 @@ class SharedValues(ABC):
             known = self.nodes[name] = _node_of(name)
         return known
 
-    def reaches(self, name: str, changed: Iterable[Node]) -> bool:
-        """Whether a variable sees a change of one of these objects."""
-        return bool(self.seeing((name,), changed))
-
     def seeing(self, names: Iterable[str], changed: Iterable[Node]) -> set[str]:
         """The variables among these that see a change of one of these objects."""
         return holding(((name, self.node(name)) for name in names), frozenset(map(find, changed)))

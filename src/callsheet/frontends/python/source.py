@@ -369,6 +369,11 @@ def returned_names(function: ast.AST) -> set[str]:
     return {one.id if isinstance(one, ast.Name) else "" for one in returns}
 
 
+def decorator_name(mark: ast.expr) -> str:
+    """The last name of a decorator, with arguments or without; empty for anything else."""
+    return (dotted(mark.func if isinstance(mark, ast.Call) else mark) or "").rpartition(".")[2]
+
+
 def dotted(node: ast.AST) -> str | None:
     """`a.b.c` as a text, None for anything else."""
     if isinstance(node, ast.Name):

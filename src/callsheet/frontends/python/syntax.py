@@ -395,6 +395,14 @@ def is_shared(node: ast.expr, inner: set[str]) -> bool:
     return is_plain(node) and not any(isinstance(one, ast.Name) and one.id in inner for one in walk(node))
 
 
+def parsed_lines(lines: Iterable[str], place: ast.AST) -> list[ast.stmt]:
+    """The statements of lines of text, all at the place of a node."""
+    made = ast.parse("\n".join(lines)).body
+    for each in (inner for one in made for inner in ast.walk(one)):
+        ast.copy_location(each, place)
+    return made
+
+
 def parsed(text: str, place: ast.AST) -> ast.expr:
     """The expression of a text, at the place of a node."""
     made = ast.parse(text, mode="eval").body
