@@ -7,6 +7,7 @@ import json
 import pytest
 
 from .conftest import Machine
+from .test_debugger import Terminal
 
 OURS = (
     'schema = 1\nname = "ours"\nextends = "workspace"\n[tools."@ADD"]\negress = false\ndestructive = false\n'
@@ -52,20 +53,22 @@ def test_policy_that_refuses_remaining_steps_exits_with_3(waiting: Machine) -> N
     assert waiting("resume", "r").stdout == "3\n"
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (("--accept-changed-policy",), "--accept-changed-policy needs --policy"),
-        (("--policy", "gone.toml"), "gone.toml"),
-    ],
-)
-def test_wrong_options_are_refused_before_an_edited_plan_takes_over(
-    machine: Machine, options: tuple[str, ...], told: str
-) -> None:
+def test_wrong_options_are_refused_before_an_edited_plan_takes_over(machine: Machine) -> None:
     text = '# ltp: 2\nS1: @ASK_HUMAN ("go on?") > $a\nS2: @RESPOND ($a)\n'
     machine("run", machine.write("p.ltp", text), "--run-id", "r")
     edited = machine.write("q.ltp", text.replace("go on", "really"))
-    result = machine("resume", "r", "--plan", edited, "--yes", *options)
-    assert (result.exit_code, told in result.stderr) == (2, True), result.stderr
+    line = "resume", "r", "--plan", edited, "--yes"
+    for options, told in (
+        (("--accept-changed-policy",), "--accept-changed-policy needs --policy"),
+        (("--policy", "gone.toml"), "gone.toml"),
+    ):
+        result = machine(*line, *options)
+        assert (result.exit_code, told in result.stderr) == (2, True), result.stderr
+    terminal = Terminal(machine.folder, *line, "--break", "S9")
+    try:
+        terminal.shows("has the id or the line 'S9'")
+        assert terminal.end() == 2
+    finally:
+        terminal.stop()
     runs = json.loads(machine("runs", "--json").stdout)
     assert [(run["run_id"], run["status"]) for run in runs] == [("r", "waiting")]

@@ -91,10 +91,16 @@ def test_a_plan_tells_the_kinds_of_failures_apart(kind: Any, said: str) -> None:
     assert rehearse(plan, fakes={"slow": fails("no", kind=kind)}).answer == said
 
 
-def test_a_policy_refuses_what_it_would_refuse() -> None:
+def test_a_policy_refuses_what_it_would_refuse_in_a_recorded_run() -> None:
     plan = 'S1: @READ_FILE (path="a") > $a\nS2: @FETCH_PAGE (url="https://x.example/?$a") > $b'
     with pytest.raises(PolicyRefused):
         rehearse(plan, fakes={"read_file": "x", "fetch_page": "y"}, stage=Stage(policy="workspace"))
+    stored = (
+        '# ltp: 2\nINPUT $n: str\nS1: @FETCH_PAGE (url="https://x.example") > $a\n'
+        'S2: @WRITE_FILE (path="pages/${n}.md", content=$a)\nS3: @RESPOND ($n)\n'
+    )
+    fakes = {"fetch_page": "y", "write_file": "written"}
+    assert rehearse(stored, {"n": "z"}, fakes=fakes, stage=Stage(policy="workspace")).answer == "z"
 
 
 def test_a_real_function_is_called_where_no_fake_answers() -> None:

@@ -159,6 +159,8 @@ class Configuration:
     """The policy that plans and their calls are checked against."""
     collector: Collector | None = None
     """Where traces are sent during runs."""
+    keeps_labels: bool = False
+    """Whether labels of files are kept although there is no journal, as in a rehearsal."""
     in_force: tuple[str, ...] = ()
     """Absolute paths of the files that configure this runtime, which no call under a policy may write."""
     language: LanguageModel | None = None

@@ -1,4 +1,4 @@
-"""Plans and results as notebooks show them (`_repr_html_`): HTML without scripts, with secrets masked."""
+"""Plans and results as notebooks show them (`_repr_html_`): HTML without scripts, with secrets masked, long values cut."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from callsheet.api.result import RunResult
 
 _COLUMNS = 120
+_LONGEST = 10_000
+"""The characters of a text that are shown; what is left out is said."""
 
 
 def plan_html(plan: Plan) -> str:
@@ -22,17 +24,23 @@ def plan_html(plan: Plan) -> str:
 
 def result_html(result: RunResult) -> str:
     """How a run ended or what it waits for, its answer, variables and use; nothing of its secrets."""
+    variables = (f"${name} = {_cut(text)}" for name, text in result.shown_items("variables"))
     rows = {
-        "answer": result.shown("response") if result.response else "",
-        "error": result.shown("error") if result.error else "",
+        "answer": _cut(result.shown("response")) if result.response else "",
+        "error": _cut(result.shown("error")) if result.error else "",
         "failed steps": ", ".join(result.failed_steps),
         "waits for": "\n".join(ask.shown("headline") for ask in result.waiting),
         "in doubt": "\n".join(f"{call.step} @{call.tool}" for call in result.in_doubt),
-        "variables": "\n".join(f"${name} = {text}" for name, text in result.shown_items("variables")),
+        "variables": "\n".join(variables),
         "used": result.usage.describe(),
     }
     told = "".join(f"<tr><th>{name}</th><td>{_pre(text)}</td></tr>" for name, text in rows.items() if text)
     return f"<b>run {escape(result.run_id)}: {escape(result.outcome.words)}</b><table>{told}</table>"
+
+
+def _cut(text: str) -> str:
+    more = len(text) - _LONGEST
+    return text if more <= 0 else f"{text[:_LONGEST]}… {more:,} more characters"
 
 
 def _pre(text: str) -> str:

@@ -96,13 +96,18 @@ class RecordedText(NamedTuple):
 
 def recorded_text(journal: Journal, run_id: str) -> RecordedText:
     """The text of a run's plan; if it is not that of the file now, its name says that it is the run's."""
-    info, start = journal.find_run(run_id), _start_of(journal, run_id)
+    info = journal.find_run(run_id)
+    return text_of_run(run_id, info.name, journal.plan(info.plan_hash)[1], _start_of(journal, run_id))
+
+
+def text_of_run(run_id: str, name: str | None, text: str, start: Mapping[str, Any]) -> RecordedText:
+    """The same of a run that may not be in a journal yet: its id, name, text and first event."""
     launch: dict[str, Any] = dict(start.get("launch") or {})
     note: dict[str, Any] = dict(launch.get("file") or {})
     is_own = not note and not launch.get("library")
     is_edited = is_own or _edited(start) is not None
-    name, text = info.name or "plan", journal.plan(info.plan_hash)[1]
-    source = Source(f"{name} of run {run_id}" if is_edited else name, text)
+    title = name or "plan"
+    source = Source(f"{title} of run {run_id}" if is_edited else title, text)
     syntax = Syntax(note["syntax"]) if note.get("syntax") else None
     read = read_plan_text(text, source.name, syntax, variables=tuple(start.get("inputs") or ()))
     path = Path(note["path"]) if note.get("path") and not is_edited else None

@@ -300,7 +300,7 @@ class PlanChecks:
             self._tools.registry,
             config.fetch,
             config.execution,
-            keeps_labels=config.journal is not None,
+            keeps_labels=config.keeps_labels or config.journal is not None,
             workspace=config.workspace,
             files=config.in_force,
         )

@@ -11,7 +11,7 @@ import asyncio
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -204,8 +204,8 @@ class Stand(Runtime):
     """A runtime whose tools, model and agent are fakes."""
 
     def session(self) -> Session:
-        """Its session, which opens nothing."""
-        return Session(self._config)
+        """Its session, which opens nothing; the verdict on a plan is that on a recorded run."""
+        return Session(replace(self._config, keeps_labels=True))
 
 
 class Rehearsals:

@@ -19,7 +19,7 @@ import click
 
 from callsheet.apps.cli import journals
 from callsheet.apps.cli.arguments import actor_name, parse_value, parse_variables
-from callsheet.apps.cli.debugging.faces import NOWHERE, Stops, stops
+from callsheet.apps.cli.debugging.faces import NOWHERE, Stops, check_breaks, stops
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.options import FiniteRange
 from callsheet.apps.cli.output import can_redraw, ignoring_broken_pipe, is_terminal, print_json, to_stderr
@@ -251,19 +251,21 @@ def start_branch(
     temporal_runs.refresh_copies(journal, run)
     with journals.open_recorded(journal) as opened:
         run_id = opened.find_run(run).run_id
-        engine = checked_terms(opened, run_id, stops=stops, **arguments).engine
+        terms = checked_terms(opened, run_id, stops=stops, **arguments)
         rules = _rules(opened, run_id, arguments["as_recorded"], arguments["model"], arguments["moved"])
         with redirect_stdout(sys.stderr):  # what the tools of an edited plan print
             made = run_async(branch_off(opened, run_id, what, rules))
         masker = Masker(load_settings().secrets.shapes)
         masker.add_secrets(made.known)
+        if terms.face is not None and stops.breaks:
+            check_breaks(made, name, terms.face, masker)
         if not is_confirmed(made, masker, assume_yes=assume_yes, as_json=as_json):
             return Exit.UNDECIDED
         if isinstance(what, Revised) and what.verb == "resume":
-            if engine is None:
+            if terms.engine is None:
                 run_async(supersede(opened, run_id, name))
             else:
-                run_async(temporal_runs.supersede_on_temporal(opened, run_id, name, engine))
+                run_async(temporal_runs.supersede_on_temporal(opened, run_id, name, terms.engine))
         ended = run_async(record_branch(opened, made, name, consent=True, hint="--yes"))
         if not as_json:
             to_stderr(f"run {name}, branched off run {made.parent.run_id}")

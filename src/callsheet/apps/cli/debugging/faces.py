@@ -15,10 +15,12 @@ from callsheet.apps.cli import options
 from callsheet.apps.cli.output import is_terminal
 
 if TYPE_CHECKING:
+    from callsheet.api.plan_sources import RecordedText
     from callsheet.apps.cli.debugging.model import Debugger, Face
     from callsheet.apps.masking import Masker
     from callsheet.diagnostics import Source
     from callsheet.ir import Plan
+    from callsheet.runtime.forking import Forking
     from callsheet.store.journal import Journal
     from callsheet.store.runs import RunInfo
 
@@ -92,8 +94,20 @@ def _attached(debugger: Debugger) -> Debugger:
 def debugger_of_recorded(journal: Journal, info: RunInfo, face: Face, masker: Masker) -> Debugger:
     """The debugger of a run in the journal; it shows the file of its plan only if that is unchanged."""
     from callsheet.api.plan_sources import recorded_text  # noqa: PLC0415 - only under a debugger
-    from callsheet.apps.cli.debugging.model import Debugger, Places  # noqa: PLC0415 - as above
 
-    plan, text = journal.plan_of(info.plan_hash), recorded_text(journal, info.run_id)
+    return _debugger_in(recorded_text(journal, info.run_id), journal.plan_of(info.plan_hash), face, masker)
+
+
+def check_breaks(made: Forking, run_id: str, face: Face, masker: Masker) -> None:
+    """Raise click.BadParameter for a breakpoint that a branch cannot have, before it is recorded."""
+    from callsheet.api.plan_sources import text_of_run  # noqa: PLC0415 - only under a debugger
+
+    text = text_of_run(run_id, made.parent.name, made.text, made.branch.start)
+    _debugger_in(text, made.branch.plan, face, masker)
+
+
+def _debugger_in(text: RecordedText, plan: Plan, face: Face, masker: Masker) -> Debugger:
+    from callsheet.apps.cli.debugging.model import Debugger, Places  # noqa: PLC0415 - only under a debugger
+
     places = Places(text.plan or plan, text.source)  # only a plan that was read has places
     return _attached(Debugger(plan, places, text.path, face, masker.value, masker.ask))
