@@ -25,6 +25,7 @@ from callsheet.machine.notes import Note, NoteKind
 from callsheet.store.events import Event, EventType
 from callsheet.store.journal import Journal
 from callsheet.store.replay import fold
+from callsheet.store.runs import RunInfo
 
 _MOST = 200
 """The runs that are remembered; which of more is looked at again is read from its first event."""
@@ -121,19 +122,21 @@ class UnderWay:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._followed: dict[str, Followed] = {}
+        self._followed: dict[tuple[str, float], Followed] = {}
+        """By the name and the time of its beginning: a run of that name may have been deleted."""
         self._mutex = Lock()
 
-    def look(self, run_id: str, plan_hash: str, last: int | None = None) -> Doing:
+    def look(self, info: RunInfo, last: int | None = None) -> Doing:
         """What a run does now, whose `last` event has this number if it is known.
 
         Of one that cannot be read, nothing.
         """
         with self._mutex, suppress(CallsheetError):
-            followed = self._followed.pop(run_id, None) or Followed(self._journal.plan_of(plan_hash))
+            run_id, key = info.run_id, (info.run_id, info.created)
+            followed = self._followed.pop(key, None) or Followed(self._journal.plan_of(info.plan_hash))
             if last != followed.seq:
                 followed.read(self._journal, run_id)
-            self._followed[run_id] = followed  # the one looked at last is forgotten last
+            self._followed[key] = followed  # the one looked at last is forgotten last
             if len(self._followed) > _MOST:
                 del self._followed[next(iter(self._followed))]
             told = {
