@@ -36,11 +36,29 @@ async def test_panels_and_graph_change_their_size_by_keys(open_report: Opener):
     await page.locator(".dag").focus()
     await page.keyboard.press("+")
     assert await page.evaluate(width) > before
+    for _ in range(4):
+        await page.keyboard.press("+")
+    at = "document.querySelector('.dag').scrollTop"
+    top, box = await page.evaluate(f"{at} = 1e6; {at}"), await page.locator(".dag").bounding_box()
+    assert box is not None
+    await page.mouse.move(box["x"] + 20, box["y"] + 20)
+    await page.mouse.down()
+    await page.mouse.move(box["x"] + 20, box["y"] + 70)
+    await page.mouse.up()
+    assert await page.evaluate(at) == pytest.approx(top - 50)
     await page.keyboard.press("0")
     assert (
         await page.evaluate("(dag => dag.scrollHeight - dag.clientHeight)(document.querySelector('.dag'))")
         <= 0
     )
+    for side, x in (("left", 1400), ("right", 40)):
+        await page.locator(f".splitter.is-{side}").hover()
+        await page.mouse.down()
+        await page.mouse.move(x, 400)
+        await page.mouse.up()
+    centre = await page.locator(".center").bounding_box()
+    assert centre is not None
+    assert centre["width"] > 100
     for side, panel in (("left", ".steps"), ("right", ".pane"), ("below", ".below")):
         bar = page.locator(f".splitter.is-{side}")
         await bar.press("Enter")

@@ -232,10 +232,11 @@ def nested_layout(depths: Sequence[int], apart: Sequence[int] = ()) -> dict[str,
     >>> nested_layout([0, 1, 0, 1], [2])["arrows"]
     [[0, 1, 'next', 0], [2, 3, 'next', 0]]
     """
+    unreached = frozenset(apart)
     arrows = [
         [start, start + 1, str(ArrowKind.NEXT), 0]
         for start, (one, other) in enumerate(pairwise(depths))
-        if one <= other + 1 and start + 1 not in apart
+        if one <= other + 1 and start + 1 not in unreached
     ]
     layout = {"rows": len(depths), "columns": max(depths, default=0) + 1, "left": 0, "right": 0}
     places = [[row, depth] for row, depth in enumerate(depths)]

@@ -52,6 +52,7 @@ def test_every_route_is_documented_once_with_responses():
 
 
 def test_examples_of_all_requests_are_taken_and_stand_on_the_page_of_the_api(api):
+    assert set(EXAMPLES) == {endpoint.path for endpoint in ENDPOINTS if endpoint.body is not None}
     page = api("GET", "/docs", authorization=None)
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     run = api("POST", "/v1/runs", EXAMPLES["/v1/runs"])

@@ -152,14 +152,16 @@ def test_run_without_named_file_is_called_by_its_goal(api):
 
 
 def test_running_run_is_listed_with_what_it_does(api):
+    plan = "S1: ?FOREACH ($name IN $names) THEN @HOLD (name=$name) > $held"
     (api.folder / "one").touch()
-    run = api.start(
-        "S1: ?FOREACH ($name IN $names) THEN @HOLD (name=$name) > $held", inputs={"names": ["one", "two"]}
-    )
-    while not re.fullmatch(
-        r"S1 .+ \(1 of 2; 1 of 4, rows\)", api.get("/v1/runs")["runs"][0].get("under_way", "")
-    ):
-        assert api.get(f"/v1/runs/{run}")["status"] in ("queued", "running")
-    (api.folder / "two").touch()
-    api.ended(run)
-    assert "under_way" not in api.get("/v1/runs")["runs"][0]
+    for names in (["one", "two"], ["one", "two", "two"]):  # also if another run had its name before
+        run = api.start(plan, inputs={"names": names}, run_id="again")
+        while not re.fullmatch(
+            rf"S1 .+ \(1 of {len(names)}; 1 of 4, rows\)", api.get("/v1/runs")["runs"][0].get("under_way", "")
+        ):
+            assert api.get(f"/v1/runs/{run}")["status"] in ("queued", "running")
+        (api.folder / "two").touch()
+        api.ended(run)
+        assert "under_way" not in api.get("/v1/runs")["runs"][0]
+        (api.folder / "two").unlink()
+        assert api("DELETE", f"/v1/runs/{run}").status == 204

@@ -14,7 +14,7 @@ from callsheet.apps.operations.under_way import UnderWay
 from callsheet.apps.operations.watching import OpenRun
 from callsheet.apps.rendering.values import format_seconds, preview
 from callsheet.store.listing import RunQuery, listed_runs
-from callsheet.store.runs import RunFilter
+from callsheet.store.runs import RunFilter, RunInfo
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -48,16 +48,16 @@ class OpenRuns:
         for runs in found.values():
             for info, shown in runs[:_MOST]:
                 row = run_row(self._journal, info, shown, self._under_way, has_doubts=False)
-                rows.append(self._row(row, max(0.0, now - info.created)))
+                rows.append(self._row(row, info, max(0.0, now - info.created)))
         return rows
 
-    def _row(self, row: RunRow, took: float) -> OpenRun:
+    def _row(self, row: RunRow, info: RunInfo, took: float) -> OpenRun:
         return {
             "run_id": row["run_id"],
             "status": row["outcome"],
             "plan": row["plan"],
             "seconds": round(took, 3),
-            "calls": self._under_way.look(row["run_id"], row["plan_hash"], row["events"]).calls,
+            "calls": self._under_way.look(info, info.events).calls,
             "under_way": row.get("under_way") or row["waits_for"] or "",
         }
 

@@ -205,7 +205,7 @@ class _Told:
         """Print it if it is time."""
         if time.monotonic() < self._printed + BETWEEN_LINES:
             return
-        doing = self._under_way.look(self._info.run_id, self._info.plan_hash)
+        doing = self._under_way.look(self._info)
         if doing.text and (doing.calls, doing.ended, reports) != self._before:
             print_text(now_line(doing.text))
             self._printed, self._before = time.monotonic(), (doing.calls, doing.ended, reports)

@@ -19,7 +19,7 @@ from callsheet.apps.http.endpoint import JSON_TYPE
 from callsheet.apps.http.state import State
 from callsheet.apps.http.table import document
 from callsheet.apps.http.viewer import file_response
-from callsheet.apps.web.bundled import Asset
+from callsheet.apps.web.bundled import Asset, page
 
 _TAGS = {
     "texts": "Plans as texts",
@@ -29,17 +29,7 @@ _TAGS = {
     "webhooks": "Webhooks",
     "server": "The server",
 }
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>HTTP API · callsheet</title>
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="/assets/app.css">
-</head>
-<body><main class="sheet api">
+_BODY = """<main class="sheet api">
 <h1>The HTTP API</h1>
 <p>Of callsheet {version}. The <a href="/">viewer</a> uses it; <a href="/v1/openapi.json">openapi.json</a>
 describes it to programs. The examples need the token that <code>callsheet serve</code> printed, in
@@ -47,23 +37,20 @@ describes it to programs. The examples need the token that <code>callsheet serve
 <p>An error is a problem document (RFC 9457) with a <code>code</code>, about which
 <code>GET /v1/explain/CODE</code> tells more.</p>
 {parts}
-</main></body>
-</html>
-"""
+</main>"""
 
 
 async def docs(_state: State, request: Request) -> Response:
     """The page, which needs no token."""
-    return file_response(_asset(), request)
+    return file_response(_page(), request)
 
 
 @cache
-def _asset() -> Asset:
-    return Asset("text/html; charset=utf-8", docs_page(document()).encode())
+def _page() -> Asset:
+    return page("HTTP API · callsheet", _body_of(document()))
 
 
-def docs_page(document: Mapping[str, Any]) -> str:
-    """The page of an OpenAPI document."""
+def _body_of(document: Mapping[str, Any]) -> str:
     schemas = document["components"]["schemas"]
     rows = [
         (method.upper(), path, operation)
@@ -80,7 +67,7 @@ def docs_page(document: Mapping[str, Any]) -> str:
         )
         parts.append(f"<h2>{title}</h2><ul>{links}</ul>")
         parts += [_endpoint(method, path, operation, schemas) for method, path, operation in own]
-    return _PAGE.format(version=escape(document["info"]["version"]), parts="\n".join(parts))
+    return _BODY.format(version=escape(document["info"]["version"]), parts="\n".join(parts))
 
 
 def _endpoint(method: str, path: str, operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
@@ -103,12 +90,12 @@ def _endpoint(method: str, path: str, operation: Mapping[str, Any], schemas: Map
         f'<h3 id="{name}-title"><code>{method} {escape(path)}</code></h3>'
         f"<p>{_prose(operation['description'])}</p>{table}"
         f'<pre class="sample" tabindex="0" role="region" aria-label="Example {name}">'
-        f"{escape(example_line(method, path, operation))}</pre>"
+        f"{escape(_example_line(method, path, operation))}</pre>"
         f'<ul>{answers}</ul><p class="quiet">Errors: {problems}</p></section>'
     )
 
 
-def example_line(method: str, path: str, operation: Mapping[str, Any]) -> str:
+def _example_line(method: str, path: str, operation: Mapping[str, Any]) -> str:
     """A command that sends the example of an operation."""
     for parameter in operation["parameters"]:
         if parameter["in"] == "path":
@@ -143,16 +130,16 @@ def _row(name: str, where: str, schema: Mapping[str, Any], meaning: str, is_need
     words = " · ".join(filter(None, ("needed" if is_needed else "", _prose(meaning))))
     return (
         f"<tr><td><code>{escape(name)}</code></td><td>{where}</td>"
-        f"<td><code>{escape(type_text(schema))}</code></td><td>{words}</td></tr>"
+        f"<td><code>{escape(_type_text(schema))}</code></td><td>{words}</td></tr>"
     )
 
 
-def type_text(schema: Mapping[str, Any]) -> str:
+def _type_text(schema: Mapping[str, Any]) -> str:
     """What values a schema allows, in short.
 
-    >>> type_text({"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}]})
+    >>> _type_text({"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}]})
     'list of string or null'
-    >>> type_text({"enum": ["a", "b"]}), type_text({"$ref": "#/components/schemas/Bounds"}), type_text({})
+    >>> _type_text({"enum": ["a", "b"]}), _type_text({"$ref": "#/components/schemas/Bounds"}), _type_text({})
     ('"a" | "b"', 'Bounds', 'any')
     """
     if "$ref" in schema:
@@ -163,9 +150,9 @@ def type_text(schema: Mapping[str, Any]) -> str:
         return json.dumps(schema["const"])
     options = schema.get("anyOf") or schema.get("oneOf")
     if options:
-        return " or ".join(dict.fromkeys(type_text(each) for each in options))
+        return " or ".join(dict.fromkeys(_type_text(each) for each in options))
     if schema.get("type") == "array":
-        return f"list of {type_text(schema.get('items', {}))}"
+        return f"list of {_type_text(schema.get('items', {}))}"
     kind = schema.get("type", "any")
     return " or ".join(map(str, cast("list[object]", kind))) if isinstance(kind, list) else str(kind)
 

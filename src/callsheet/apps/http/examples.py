@@ -37,13 +37,3 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "/v1/session": {"secret": "Fk9UbPrW"},
 }
 """By the path of the endpoint, which has one method with a body."""
-IN_PATHS: Mapping[str, str] = {
-    "run_id": "first",
-    "plan_id": "product",
-    "name": "strict",
-    "tool": "CALC",
-    "code": "CHK040",
-    "seq": "3",
-    "digest": "a" * 64,
-}
-"""Examples of what stands in paths."""

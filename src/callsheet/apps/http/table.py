@@ -27,21 +27,22 @@ from callsheet.apps.http.endpoint import (
     json_response,
     reference,
 )
-from callsheet.apps.http.examples import EXAMPLES, IN_PATHS
+from callsheet.apps.http.examples import EXAMPLES
 from callsheet.apps.http.problems import MEDIA_TYPE
 from callsheet.apps.operations.schema import ProblemRow, Schema, named_types, object_schema
 from callsheet.apps.operations.tools import ToolList
 from callsheet.apps.table.operations import OPERATIONS
 
-_PATHS: Mapping[str, Schema] = {
-    "run_id": {"type": "string", "pattern": "^[a-z0-9][a-z0-9._-]{0,63}$"},
-    "plan_id": {"type": "string", "minLength": 1, "maxLength": 80},
-    "name": {"type": "string", "minLength": 1, "maxLength": 80},
-    "tool": {"type": "string", "minLength": 1, "maxLength": 1_000},
-    "code": {"type": "string", "minLength": 1, "maxLength": 80},
-    "seq": {"type": "integer", "minimum": 1, "maximum": 2**53},
-    "digest": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+_PATHS: Mapping[str, tuple[Schema, str]] = {
+    "run_id": ({"type": "string", "pattern": "^[a-z0-9][a-z0-9._-]{0,63}$"}, "first"),
+    "plan_id": ({"type": "string", "minLength": 1, "maxLength": 80}, "product"),
+    "name": ({"type": "string", "minLength": 1, "maxLength": 80}, "strict"),
+    "tool": ({"type": "string", "minLength": 1, "maxLength": 1_000}, "CALC"),
+    "code": ({"type": "string", "minLength": 1, "maxLength": 80}, "CHK040"),
+    "seq": ({"type": "integer", "minimum": 1, "maximum": 2**53}, "3"),
+    "digest": ({"type": "string", "pattern": "^[0-9a-f]{64}$"}, "a" * 64),
 }
+"""The parameters of paths: the schema of each, and an example."""
 _PROBLEMS: Mapping[int, str] = {
     401: "No token, or a wrong one.",
     403: "Refused: the request comes from another site, or the policy refuses the plan.",
@@ -135,8 +136,9 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
 
 def _path_parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
     return [
-        {"name": name, "in": "path", "required": True, "schema": _PATHS[name], "example": IN_PATHS[name]}
+        {"name": name, "in": "path", "required": True, "schema": schema, "example": example}
         for name in PARAMETER.findall(endpoint.path)
+        for schema, example in (_PATHS[name],)
     ]
 
 

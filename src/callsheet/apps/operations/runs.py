@@ -373,7 +373,7 @@ def run_row(
     if has_doubts:
         row["in_doubt"] = [doubt_json(call) for call in _doubts(journal, info, shown)]
     if shown == "running" and under_way is not None:
-        row["under_way"] = under_way.look(info.run_id, info.plan_hash, info.events).text
+        row["under_way"] = under_way.look(info, info.events).text
     return row
 
 

@@ -1,14 +1,16 @@
 """What runs that go on are doing: how far their loops are, which calls are open, what their tools report.
 
 In: the journals that any processes write. Out: words, for lists of runs on a terminal and in a browser.
-Each look reads only what is new.
+Each look reads only what is new; how many items a loop has is asked of a replay, once for each that is shown.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Lock
 from time import time
 from typing import NamedTuple
@@ -23,6 +25,7 @@ from callsheet.machine.notes import Note, NoteKind
 from callsheet.store.events import Event, EventType
 from callsheet.store.journal import Journal
 from callsheet.store.replay import fold
+from callsheet.store.runs import RunInfo
 
 _MOST = 200
 """The runs that are remembered; which of more is looked at again is read from its first event."""
@@ -39,6 +42,8 @@ class Followed:
     open: dict[str, float] = field(default_factory=dict[str, float])
     """When each open call was sent, by key."""
     loops: dict[str, LoopCount] = field(default_factory=dict[str, LoopCount])
+    uncounted: dict[str, Event] = field(default_factory=dict[str, Event])
+    """The loops whose number of items was not asked for, with the event that sent their first call."""
 
     def read(self, journal: Journal, run_id: str) -> None:
         """Read on to the last event."""
@@ -56,34 +61,48 @@ class Followed:
                 self.open.pop(event.key, None)
             found = _place_in_loop(event.key, self.plan)
             if found is not None:
-                self._count(journal, run_id, event, *found)
+                self._count(event, *found)
 
-    def _count(self, journal: Journal, run_id: str, event: Event, name: str, item: int) -> None:
+    def _count(self, event: Event, name: str, item: int) -> None:
         if name not in self.loops:
-            items, since = _items_of(journal, run_id, self.plan, name, event)
-            self.loops[name] = LoopCount(items, since)
+            self.loops[name] = LoopCount(0, event.ts)
+            self.uncounted[name] = event
         if event.type.opens:
             self.loops[name].begin(item)
         else:
             self.loops[name].end(item, event.ts)
 
-    def text(self, now: float, reports: dict[str, str]) -> str:
-        """The steps whose calls are open: how many, since when, and in brackets how far they are."""
+    def text(self, now: float, reports: dict[str, str], items_of: Callable[[str, Event], int]) -> str:
+        """The steps whose calls are open: how many, since when, and in brackets how far they are.
+
+        `items_of` says how many items a loop has whose first call was sent by an event, 0 if unknown.
+        """
         steps = Counter(step_of(key) for key in self.open)
         first = {step_of(key): key for key in reversed(self.open)}
         return ", ".join(
             f"{step}{f' ×{count}' if count > 1 else ''} "
             f"{format_seconds(max(0.0, now - self.open[first[step]]))}"
-            + self._beside(step, now, first[step], reports)
+            + self._beside(step, now, first[step], reports, items_of)
             for step, count in steps.items()
         )
 
-    def _beside(self, step: str, now: float, key: str, reports: dict[str, str]) -> str:
+    def _beside(
+        self,
+        step: str,
+        now: float,
+        key: str,
+        reports: dict[str, str],
+        items_of: Callable[[str, Event], int],
+    ) -> str:
         """How far the loop of a step is, and what the tool of its oldest call with a report says."""
         said: list[str] = []
         found = _place_in_loop(key, self.plan)
-        if found is not None and (text := self.loops[found[0]].text(now)):
-            said.append(text if found[0] == step else f"{found[0]}: {text}")
+        if found is not None:
+            name, _ = found
+            if name in self.uncounted:
+                self.loops[name].items = items_of(name, self.uncounted.pop(name))
+            if text := self.loops[name].text(now):
+                said.append(text if name == step else f"{name}: {text}")
         if reports.get(step):
             said.append(reports[step])
         return f" ({'; '.join(said)})" if said else ""
@@ -103,26 +122,29 @@ class UnderWay:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._followed: dict[str, Followed] = {}
+        self._followed: dict[tuple[str, float], Followed] = {}
+        """By the name and the time of its beginning: a run of that name may have been deleted."""
         self._mutex = Lock()
 
-    def look(self, run_id: str, plan_hash: str, last: int | None = None) -> Doing:
+    def look(self, info: RunInfo, last: int | None = None) -> Doing:
         """What a run does now, whose `last` event has this number if it is known.
 
         Of one that cannot be read, nothing.
         """
         with self._mutex, suppress(CallsheetError):
-            followed = self._followed.pop(run_id, None) or Followed(self._journal.plan_of(plan_hash))
+            run_id, key = info.run_id, (info.run_id, info.created)
+            followed = self._followed.pop(key, None) or Followed(self._journal.plan_of(info.plan_hash))
             if last != followed.seq:
                 followed.read(self._journal, run_id)
-            self._followed[run_id] = followed  # the one looked at last is forgotten last
+            self._followed[key] = followed  # the one looked at last is forgotten last
             if len(self._followed) > _MOST:
                 del self._followed[next(iter(self._followed))]
             told = {
                 step_of(each.key): progress_text(each.progress)
                 for each in reversed(shared_reports(self._journal.path, run_id))
             }
-            return Doing(followed.text(time(), told), followed.calls, followed.ended)
+            text = followed.text(time(), told, partial(_items_of, self._journal, run_id, followed.plan))
+            return Doing(text, followed.calls, followed.ended)
         return Doing("", 0, 0)
 
 
@@ -136,8 +158,8 @@ def _place_in_loop(key: str, plan: Plan) -> tuple[str, int] | None:
     return None
 
 
-def _items_of(journal: Journal, run_id: str, plan: Plan, name: str, first: Event) -> tuple[int, float]:
-    """How many items a loop has whose first call is sent by an event, 0 if unknown, and when that was."""
+def _items_of(journal: Journal, run_id: str, plan: Plan, name: str, first: Event) -> int:
+    """How many items a loop has whose first call is sent by an event, 0 if unknown."""
     found = 0
 
     def note(note: Note) -> None:
@@ -148,4 +170,4 @@ def _items_of(journal: Journal, run_id: str, plan: Plan, name: str, first: Event
     with suppress(CallsheetError):
         until = (event for event in journal.events(run_id, lenient=True) if event.seq < first.seq)
         fold(plan, until, journal.plan_of, note)
-    return found, first.ts
+    return found

@@ -48,10 +48,10 @@ def items_around(path: str) -> Iterator[tuple[str, int]]:
 
 
 class LoopCount:
-    """The items of a visit of a loop that began at a time in seconds."""
+    """The items of a visit of a loop that began at a time in seconds; `items` is 0 if unknown."""
 
     def __init__(self, items: int, since: float) -> None:
-        self._items = items
+        self.items = items
         self._open: dict[int, int] = {}
         self._ended: dict[int, float] = {}
         """When each item ended that is not under way, in this order."""
@@ -91,7 +91,7 @@ class LoopCount:
         done = len(self._ended)
         if not done:
             return ""
-        parts = [f"{done:,} of {self._items:,}" if self._items else f"{done:,}"]
+        parts = [f"{done:,} of {self.items:,}" if self.items else f"{done:,}"]
         if self._failed:
             parts.append(f"{len(self._failed):,} with failures")
         last = [at for at in [*self._ended.values()][-_WINDOW - 1 :] if at >= self._restarted]  # a copy
@@ -100,8 +100,8 @@ class LoopCount:
         if counted > 1 and now > since:
             rate = counted / (now - since)
             parts.append(_rate(rate))
-            if self._items > done:
-                parts.append(f"{format_seconds((self._items - done) / rate)} left")
+            if self.items > done:
+                parts.append(f"{format_seconds((self.items - done) / rate)} left")
         return ", ".join(parts)
 
 

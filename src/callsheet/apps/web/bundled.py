@@ -1,4 +1,4 @@
-"""Bundles the web viewer for the browser: one page, its script and style, the library of its editor.
+"""Bundles the web viewer for the browser: its pages, their script and style, the library of its editor.
 
 In: the modules and styles of this package and of the viewer of runs. Out: files; the output is reproducible.
 """
@@ -22,16 +22,16 @@ _PAGE = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="no-referrer">
 <meta name="color-scheme" content="light dark">
-<title>callsheet</title>
+<title>{title}</title>
 <link rel="icon" href="data:,">
-<link rel="stylesheet" href="/assets/app.css">
-<script src="/assets/app.js" defer></script>
+<link rel="stylesheet" href="/assets/app.css">{head}
 </head>
 <body>
-<div id="callsheet"><noscript>These pages need JavaScript.</noscript></div>
+{body}
 </body>
 </html>
 """
+_LOADED = '<div id="callsheet"><noscript>These pages need JavaScript.</noscript></div>'
 
 
 class Asset(NamedTuple):
@@ -51,6 +51,11 @@ def _tag(data: bytes) -> str:
     return f'"{sha256(data).hexdigest()[:32]}"'
 
 
+def page(title: str, body: str, head: str = "") -> Asset:
+    """A page in the style of the web viewer; its title, its body and more for its head are HTML."""
+    return Asset("text/html; charset=utf-8", _PAGE.format(title=title, body=body, head=head).encode())
+
+
 @cache
 def assets() -> dict[str, Asset]:
     """The files of the web viewer, by name; `index.html` is the page.
@@ -67,7 +72,7 @@ def assets() -> dict[str, Asset]:
     script = bundle(viewer_modules() | pages, _ENTRY)
     style = viewer_style() + "\n" + folder.joinpath("styles", "pages.css").read_text(encoding="utf-8")
     return {
-        "index.html": Asset("text/html; charset=utf-8", _PAGE.encode()),
+        "index.html": page("callsheet", _LOADED, '\n<script src="/assets/app.js" defer></script>'),
         "app.js": Asset(_SCRIPT, script.encode()),
         "codemirror.js": Asset(_SCRIPT, folder.joinpath("vendor", "codemirror.js").read_bytes()),
         "app.css": Asset("text/css; charset=utf-8", style.encode()),

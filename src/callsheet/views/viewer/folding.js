@@ -36,7 +36,8 @@ function withFolds(layout, closed, counts) {
   return { ...layout, rows: kept.length, places, arrows };
 }
 
-// The folds of layouts, which are the same as long as they have as many rows: { layouts, Fold buttons by row, show }.
+// The folds of layouts, which are the same as long as they have as many rows. Returns the layouts as they are drawn, and
+// by layout and row how many rows are inside, whether they are folded, and what folds or shows them.
 export function useFolds(layouts) {
   const [chosen, setChosen] = useState({}); // by layout, the rows whose blocks are folded
   const size = layouts.map((layout) => layout.places.length).join();
@@ -44,11 +45,11 @@ export function useFolds(layouts) {
     () => layouts.map((layout) => (layout.is_nested ? countsInside(layout.places) : [])),
     [size, layouts[0]],
   );
-  const closedOf = (which) =>
-    chosen[which] && chosen[which].size === size ? chosen[which].rows : foldedAtFirst(layouts[which], parts[which]);
+  const closedOf = (which, from = chosen) =>
+    from[which] && from[which].size === size ? from[which].rows : foldedAtFirst(layouts[which], parts[which]);
   const change = (which, act) =>
     setChosen((before) => {
-      const rows = new Set(closedOf(which));
+      const rows = new Set(closedOf(which, before));
       act(rows);
       return { ...before, [which]: { size, rows } };
     });

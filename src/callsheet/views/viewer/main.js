@@ -7,7 +7,7 @@ import { embedded } from "./sources.js";
 import { keepAddress, keepTheme } from "./state.js";
 
 // Shows a run in an element; `source` is a source of sources.js.
-export function mount(element, source) {
+function mount(element, source) {
   keepTheme();
   element.textContent = "";
   render(html`<${Viewer} />`, element);

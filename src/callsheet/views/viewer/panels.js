@@ -28,7 +28,9 @@ export function usePanels() {
       }
       return after;
     });
-  const style = Object.fromEntries(Object.entries(sizes).map(([name, size]) => [`--${name}`, `${size}px`]));
+  const style = Object.fromEntries(
+    Object.entries(sizes).map(([name, size]) => [`--${name}`, `min(${size}px, ${name === "below" ? 70 : 42}%)`]),
+  ); // the centre keeps some room, also in a window that is smaller than that in which the size was chosen
   const folded = Object.keys(sizes).filter((name) => sizes[name] === 0);
   return { sizes, resize, style, names: folded.map((name) => `no-${name}`).join(" ") };
 }
@@ -40,10 +42,7 @@ export function Splitter({ of: name, label, side, panels }) {
   const panelOf = (bar) =>
     isAcross ? bar.parentElement.nextElementSibling : side === "left" ? bar.previousElementSibling : bar.nextElementSibling;
   const measured = (bar) => panelOf(bar).getBoundingClientRect()[isAcross ? "height" : "width"];
-  const resize = (to, bar) => {
-    const room = bar.closest(".app").getBoundingClientRect()[isAcross ? "height" : "width"];
-    panels.resize(name, to < LEAST ? 0 : Math.round(Math.min(to, room * 0.7)));
-  };
+  const resize = (to) => panels.resize(name, to < LEAST ? 0 : Math.round(to));
   const toggle = () => panels.resize(name, size === 0 ? null : 0);
   const grows = side === "left" ? 1 : -1; // whether the panel grows when the bar moves right or down
   const onKey = (event) => {
@@ -51,7 +50,7 @@ export function Splitter({ of: name, label, side, panels }) {
     const bar = event.currentTarget;
     if (event.key in along) {
       const by = grows * along[event.key] * STEP;
-      resize(size === 0 ? (by > 0 ? LEAST : 0) : measured(bar) + by, bar);
+      resize(size === 0 ? (by > 0 ? LEAST : 0) : measured(bar) + by);
     } else if (event.key === "Enter") toggle();
     else if (event.key === "Home" || event.key === "Escape") panels.resize(name, null);
     else return;
@@ -59,11 +58,12 @@ export function Splitter({ of: name, label, side, panels }) {
     event.stopPropagation();
   };
   const onDown = (event) => {
+    if (event.button) return;
     const bar = event.currentTarget;
     const from = isAcross ? event.clientY : event.clientX;
     const before = size === 0 ? 0 : measured(bar);
     bar.setPointerCapture(event.pointerId);
-    bar.onpointermove = (moved) => resize(before + grows * ((isAcross ? moved.clientY : moved.clientX) - from), bar);
+    bar.onpointermove = (moved) => resize(before + grows * ((isAcross ? moved.clientY : moved.clientX) - from));
     bar.onpointerup = bar.onpointercancel = () => (bar.onpointermove = null);
   };
   return html`<div class=${`splitter is-${side}`} role="separator" tabindex="0" aria-label=${`Size of ${label}`}

@@ -35,17 +35,19 @@ export function useZoom(box, natural, width, height) {
   const onPointerDown = (event) => {
     const element = box.current;
     if (event.button || event.pointerType === "touch" || event.target.closest(FREE)) return;
-    if (event.offsetX > element.clientWidth || event.offsetY > element.clientHeight) return; // on a scroll bar
+    if (event.target === element && (event.offsetX > element.clientWidth || event.offsetY > element.clientHeight))
+      return; // on a scroll bar
     const [x, y, left, top] = [event.clientX, event.clientY, element.scrollLeft, element.scrollTop];
     const move = (moved) => {
       element.scrollLeft = left - (moved.clientX - x);
       element.scrollTop = top - (moved.clientY - y);
     };
-    const end = () => removeEventListener("pointermove", move);
-    addEventListener("pointermove", move);
-    addEventListener("pointerup", end, { once: true });
+    const ending = new AbortController();
+    const { signal } = ending;
+    addEventListener("pointermove", move, { signal });
+    for (const name of ["pointerup", "pointercancel", "blur"]) addEventListener(name, () => ending.abort(), { signal });
   };
-  return { scale, by, fit, reset: () => setChosen(null), on: { onKeyDown, onPointerDown } };
+  return { scale, by, fit, on: { onKeyDown, onPointerDown } };
 }
 
 export function ZoomButtons({ zoom }) {
