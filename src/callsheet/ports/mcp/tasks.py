@@ -84,7 +84,7 @@ def with_task_in_meta(message: Any) -> Any:
     if not isinstance(result, dict) or "task" not in result or "content" in result:
         return message
     task: Any = cast("dict[str, Any]", result)["task"]
-    if not isinstance(task, dict):
+    if not isinstance(task, dict) or "taskId" not in task:
         return message
     told = cast("dict[str, Any]", task)
     begun = {"taskId": told.get("taskId"), "pollIntervalMs": told.get("pollInterval")}
