@@ -113,7 +113,7 @@ QUESTIONS: dict[str, Callable[[Journal], object]] = {
 
 
 def seconds(work: Callable[[], object], rounds: int = 5) -> float:
-    """The least seconds that some work takes."""
+    """The least seconds of CPU that some work takes."""
     best = float("inf")
     for _ in range(rounds):
         began = time.process_time()

@@ -23,6 +23,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.simulation", description=__doc__)
     parser.add_argument(
         "--seeds",
+        type=_seeds,
         help="A..B, A+COUNT, or one, whose trace is printed (1..1000, or for a planted bug its own)",
     )
     parser.add_argument("--jobs", type=int, default=1, help="try seeds in this many processes")
@@ -30,21 +31,25 @@ def main() -> int:
     given = parser.parse_args()
     logging.getLogger("opentelemetry.context").disabled = True  # it reports sessions of dead processes
     if given.mutations is None:
-        return _try_seeds(_seeds(given.seeds or "1..1000"), given.jobs)
-    return _try_mutations(_seeds(given.seeds) if given.seeds else None, given.mutations)
+        return _try_seeds(given.seeds or range(1, 1001), given.jobs)
+    return _try_mutations(given.seeds, given.mutations)
 
 
 def _seeds(text: str) -> range:
-    """The seeds that a text names.
+    """The seeds that a text names; raises ValueError or ArgumentTypeError for one that names none.
 
     >>> _seeds("7"), _seeds("1..9"), _seeds("20+5")
     (range(7, 8), range(1, 10), range(20, 25))
     """
     first, _, count = text.partition("+")
     if count:
-        return range(int(first), int(first) + int(count))
-    first, _, last = text.partition("..")
-    return range(int(first), int(last or first) + 1)
+        found = range(int(first), int(first) + int(count))
+    else:
+        first, _, last = text.partition("..")
+        found = range(int(first), int(last or first) + 1)
+    if not found:
+        raise argparse.ArgumentTypeError(f"there is no seed in {text}")
+    return found
 
 
 def _try_seeds(seeds: range, jobs: int) -> int:

@@ -16,15 +16,20 @@ from tests import forked
 from callsheet.store import EventType, Journal
 
 SERVER = Path(__file__).parent / "task_server.py"
+OLDER = Path(__file__).parent / "older_task_server.py"
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("CALLSHEET_CONFIG", str(tmp_path / "config.toml"))
     (tmp_path / "config.toml").write_text("")
-    server = forked.server(SERVER, tmp_path)
-    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"builder": server}}))
+    configure(tmp_path, SERVER)
     return tmp_path
+
+
+def configure(folder: Path, server: Path) -> None:
+    servers = {"builder": forked.server(server, folder)}
+    (folder / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
 
 
 def start(folder: Path, *words: str, name: str = "home") -> subprocess.Popen[str]:
@@ -69,8 +74,13 @@ def test_failed_task_fails_its_call(folder: Path) -> None:
     assert "no disk" in out
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_task_goes_on_in_another_process_and_is_not_begun_again(folder: Path, how: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    ("server", "how"), [(SERVER, signal.SIGTERM), (SERVER, signal.SIGKILL), (OLDER, signal.SIGKILL)]
+)
+def test_task_goes_on_in_another_process_and_is_not_begun_again(
+    folder: Path, server: Path, how: signal.Signals
+) -> None:
+    configure(folder, server)
     run = start(folder)
     until(folder / "log", "began home")
     end = time.monotonic() + 20
@@ -101,10 +111,17 @@ def test_task_that_its_server_has_forgotten_leaves_its_call_in_doubt(folder: Pat
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
-    [("odd", "a state of the task that there is not: 'sleeping'"), ("begs", "List roots not supported")],
+    ("server", "name", "said"),
+    [
+        (SERVER, "odd", "a state of the task that there is not: 'sleeping'"),
+        (SERVER, "begs", "List roots not supported"),
+        (OLDER, "odd", "answered with an invalid result"),
+        (OLDER, "lost", "does not tell the result of the task: there is no tasks/result here"),
+    ],
 )
-def test_task_that_cannot_go_on_ends_its_call(folder: Path, name: str, said: str) -> None:
+def test_task_that_cannot_go_on_ends_its_call(folder: Path, server: Path, name: str, said: str) -> None:
+    configure(folder, server)
     out, _ = start(folder, name=name).communicate(timeout=60)
     assert said in out
+    assert ("--in-doubt retry" in out) == (name != "begs")
     assert ("cancelled begs" in (folder / "log").read_text()) == (name == "begs")

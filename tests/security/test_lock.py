@@ -123,6 +123,11 @@ def test_accepted_hints_are_effects_until_they_are_rejected(user, changeling):
         "drop": "unsafe",
     }
     assert "does not say which effect" in said("lock", "--accept", "hall/drop").output
+    without_server(user, configured=True)
+    assert (effects()["look"], effects()["send"]) == ("unsafe", "unsafe"), "of another command nobody has"
+    assert "hall/look: read → unsafe" in said("lock", "--check").stdout
+    user.configure()
+    assert (effects()["look"], effects()["send"]) == ("read", "idempotent")
     said("lock", "--reject", "hall/look")
     assert (effects()["look"], effects()["send"]) == ("unsafe", "idempotent")
     user.configure(effects={"send": "read"})

@@ -250,11 +250,9 @@ def plan_name(server: str, tool: str) -> str:
     return name
 
 
-def spec_of(
-    config: McpServerConfig, declaration: Mapping[str, Any], accepted: Effect | None = None
-) -> ToolSpec:
-    """The spec of a declared tool; `accepted` is the effect of a hint that a person has accepted."""
-    return spec_under(config.name, declaration, terms_of(config, declaration, accepted))
+def spec_of(config: McpServerConfig, declaration: Mapping[str, Any]) -> ToolSpec:
+    """The spec of a declared tool of which a person has accepted nothing."""
+    return spec_under(config.name, declaration, terms_of(config, declaration))
 
 
 def spec_under(server: str, declaration: Mapping[str, Any], terms: ToolTerms) -> ToolSpec:

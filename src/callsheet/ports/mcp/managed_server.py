@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from callsheet.diagnostics import CallsheetError, Diagnostic
-from callsheet.ir import JSON, Effect
+from callsheet.ir import JSON
 from callsheet.machine import Fact, Spent
 from callsheet.ports.answers import BlobSink, Probed, Prober, probed_json, value_of
 from callsheet.ports.calls import CallContext, ServerQuestion, ToolFailed
@@ -26,7 +26,7 @@ from callsheet.ports.mcp.declarations import (
     declaration_warnings,
     is_plain,
     qualified_name,
-    spec_of,
+    spec_under,
     terms_of,
     unused_settings,
 )
@@ -274,7 +274,7 @@ class ManagedServer:
             rule = self.config.rules.get(name, ToolRule())
             plan = None if rule.probe is None else rule.probe.plan
             probe = None if rule.probe is None or plan is not None else self._prober(rule.probe)
-            handler = self._handler(spec, declaration, self._terms(name, declaration).key_argument)
+            handler = self._handler(spec, declaration, self._terms(declaration).key_argument)
             if rule.max_concurrent is not None:
                 handler = Slots(rule.max_concurrent).sharing(handler)
             tool = Tool(spec, handler, probe, plan)
@@ -287,16 +287,12 @@ class ManagedServer:
         return {} if self._connection is None else self._connection.declarations
 
     def _spec(self, name: str, declaration: Mapping[str, Any]) -> ToolSpec:
-        spec = spec_of(self.config, declaration, self._accepted(name))
+        spec = spec_under(self.config.name, declaration, self._terms(declaration))
         return replace(spec, refusal=self.judgement.refusals.get(name))
 
-    def _accepted(self, name: str) -> Effect | None:
-        """The effect of a tool that a person has accepted into the lock file."""
-        locked = None if self.locked is None else self.locked.tools.get(name)
-        return None if locked is None else locked.accepted
-
-    def _terms(self, name: str, declaration: Mapping[str, Any]) -> ToolTerms:
-        return terms_of(self.config, declaration, self._accepted(name))
+    def _terms(self, declaration: Mapping[str, Any]) -> ToolTerms:
+        accepted = None if self.locked is None else self.locked.accepted(self.config, declaration)
+        return terms_of(self.config, declaration, accepted)
 
     def _prober(self, rule: ToolProbe) -> Prober | None:
         """The prober that calls the probing tool; None if the server does not offer it (see `warnings`)."""

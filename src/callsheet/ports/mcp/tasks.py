@@ -51,7 +51,7 @@ class ServerTask(Result):
 
 
 class TaskLost(Exception):
-    """The server does not know a task any more, so that it is unknown what became of the call."""
+    """The server does not tell the state or the result of a task: what became of the call is unknown."""
 
 
 class _TaskRequest(Request[dict[str, Any], str]):
@@ -69,10 +69,13 @@ class TaskExtension(ClientExtension):
 
 
 async def _resolve(task: ServerTask, context: ClaimContext) -> CallToolResult:
-    call = open_call()
+    return await _result_of(context.session, task, open_call())
+
+
+async def _result_of(session: ClientSession, task: ServerTask, call: OpenCall | None) -> CallToolResult:
     if call is not None and call.task is not None:
         await call.task.began(task.task_id)
-    return await result_of_task(context.session, task.task_id, task.poll_interval_ms, call)
+    return await result_of_task(session, task.task_id, task.poll_interval_ms, call)
 
 
 def with_task_in_meta(message: Any) -> Any:
@@ -81,9 +84,11 @@ def with_task_in_meta(message: Any) -> Any:
     if not isinstance(result, dict) or "task" not in result or "content" in result:
         return message
     task: Any = cast("dict[str, Any]", result)["task"]
-    if isinstance(task, dict) and isinstance(cast("dict[str, Any]", task).get("taskId"), str):
-        return message.model_copy(update={"result": {"content": [], "_meta": {_BEGUN: task}}})
-    return message
+    if not isinstance(task, dict) or "taskId" not in task:
+        return message
+    told = cast("dict[str, Any]", task)
+    begun = {"taskId": told.get("taskId"), "pollIntervalMs": told.get("pollInterval")}
+    return message.model_copy(update={"result": {"content": [], "_meta": {_BEGUN: begun}}})
 
 
 async def call_as_task(
@@ -102,11 +107,7 @@ async def call_as_task(
 async def result_of_begun(session: ClientSession, result: CallToolResult, call: OpenCall) -> CallToolResult:
     """The result of a call that may have become a task of 2025-11-25; raises as `result_of_task`."""
     begun: Any = (result.meta or {}).get(_BEGUN)
-    if begun is None:
-        return result
-    if call.task is not None:
-        await call.task.began(begun["taskId"])
-    return await result_of_task(session, begun["taskId"], begun.get("pollInterval"), call)
+    return result if begun is None else await _result_of(session, ServerTask.model_validate(begun), call)
 
 
 async def result_of_task(
@@ -116,7 +117,7 @@ async def result_of_task(
 
     A call that is cancelled cancels its task, unless the run is resumed by another process, which waits for
     it. Raises MCPError as the server has sent it, if the task was cancelled, or if it asks what nobody can
-    answer (then it is cancelled); TaskLost if its state cannot be had.
+    answer (then it is cancelled); TaskLost if its state or its result cannot be had.
     """
     try:
         return await _ended(session, task_id, pause_ms, call)
@@ -131,24 +132,22 @@ async def _ended(
 ) -> CallToolResult:
     answered: set[str] = set()
     is_older = (session.protocol_version or "") < "2026"
-    result: asyncio.Future[dict[str, Any]] | None = None
+    result: asyncio.Future[CallToolResult] | None = None
     try:
         while True:
-            pause = min(max(_PAUSE if pause_ms is None else pause_ms / 1000, _LEAST), _MOST)
+            pause = min(_MOST, max(_LEAST, _PAUSE if pause_ms is None else pause_ms / 1000))
             if result is None:
                 await asyncio.sleep(pause)
             elif result in (await asyncio.wait({result}, timeout=pause))[0]:
-                return CallToolResult.model_validate(result.result())
-            state = await _state(session, task_id)
+                return result.result()
+            state = await _state(session, task_id, result)
             if call is not None:
                 call.lives()
             pause_ms = state.get("pollInterval" if is_older else "pollIntervalMs", pause_ms)
             match state.get("status"):
-                case "completed" | "failed" | "input_required" if is_older:
+                case "completed" | "failed" | "input_required" as status if is_older:
                     # it asks what it has to ask while it is asked for its result
-                    result = result or asyncio.ensure_future(
-                        _sent(session, "tasks/result", {"taskId": task_id})
-                    )
+                    result = result or asyncio.ensure_future(_told_result(session, task_id, status))
                 case "completed":
                     return CallToolResult.model_validate(state.get("result"))
                 case "failed":
@@ -163,14 +162,29 @@ async def _ended(
                 case other:
                     raise TaskLost(f"its server tells a state of the task that there is not: {other!r:.80}")
     finally:
-        if result is not None:
-            result.cancel()
+        if result is not None and not (result.cancel() or result.cancelled()):
+            result.exception()  # or it would be logged as heard by nobody
 
 
-async def _state(session: ClientSession, task_id: str) -> dict[str, Any]:
+async def _told_result(session: ClientSession, task_id: str, status: str) -> CallToolResult:
+    """The result of a task of 2025-11-25 that has this status; raises as `result_of_task`."""
+    try:
+        return CallToolResult.model_validate(await _sent(session, "tasks/result", {"taskId": task_id}))
+    except MCPError as error:
+        if status == "completed":  # so this is not the error of the call
+            raise TaskLost(f"its server does not tell the result of the task: {error.message}") from error
+        raise
+
+
+async def _state(
+    session: ClientSession, task_id: str, result: asyncio.Future[CallToolResult] | None
+) -> dict[str, Any]:
+    """The state of a task; raises TaskLost, unless its result has come: its server may forget it then."""
     try:
         return await _sent(session, "tasks/get", {"taskId": task_id})
     except MCPError as error:
+        if result is not None and result.done():
+            return {"status": "working"}
         raise TaskLost(f"its server does not tell the state of the task: {error.message}") from error
 
 

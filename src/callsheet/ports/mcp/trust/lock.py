@@ -84,7 +84,21 @@ class LockedServer:
     def terms(self, config: McpServerConfig | None, name: str) -> ToolTerms:
         """The terms of a tool: those of the configuration, with the accepted effect, if there is one."""
         tool = self.tools[name]
-        return tool.terms if config is None else terms_of(config, tool.declaration, tool.accepted)
+        if config is None:
+            return tool.terms
+        return terms_of(config, tool.declaration, self.accepted(config, tool.declaration))
+
+    def accepted(self, config: McpServerConfig, declaration: Mapping[str, Any]) -> Effect | None:
+        """The effect that a person has accepted for a tool, while place and declaration are the same.
+
+        What they accepted is what this server said of a tool that they could read: of another command or URL,
+        or any other declaration, also one with the same hint, nobody has accepted it.
+        """
+        tool = self.tools.get(str(declaration.get("name")))
+        if tool is None or shown_place(config) != self.place:
+            return None
+        is_same = tool.declaration is declaration or pin_of(tool.declaration) == pin_of(declaration)
+        return tool.accepted if is_same else None
 
     def spec(self, config: McpServerConfig | None, name: str) -> ToolSpec:
         """The spec of a tool under these terms."""
@@ -142,17 +156,14 @@ def stale(servers: Iterable[tuple[LockedServer, McpServerConfig]]) -> Iterator[D
 def locked_server(
     config: McpServerConfig, seen: SeenServer, protocol: str, before: LockedServer | None
 ) -> LockedServer:
-    """The record of an open server; an effect accepted `before` stays so while the declaration is the same.
-
-    What a person has accepted is what the server said of a tool that they could read: of any other
-    declaration, also one with the same hint, nobody has accepted it.
-    """
-    tools: dict[str, LockedTool] = {}
-    for name, declaration in sorted(seen.declarations.items()):
-        old = None if before is None else before.tools.get(name)
-        is_same = old is not None and pin_of(old.declaration) == pin_of(declaration)
-        accepted = old.accepted if old is not None and is_same else None
-        tools[name] = LockedTool(declaration, terms_of(config, declaration, accepted))
+    """The record of an open server; effects accepted `before` stay, as `LockedServer.accepted` says."""
+    tools = {
+        name: LockedTool(
+            declaration,
+            terms_of(config, declaration, before.accepted(config, declaration) if before else None),
+        )
+        for name, declaration in sorted(seen.declarations.items())
+    }
     return LockedServer(
         config.name, shown_place(config), transport_of(config), protocol, seen.reported, tools
     )

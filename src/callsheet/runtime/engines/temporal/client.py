@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -263,7 +262,6 @@ async def cancel(run: TemporalRun, reason: str) -> None:
     if outcome.result is not None:
         raise has_ended(run.run_id, str(outcome.result.status))
     if not await _signal(run, "cancel", reason):
-        await bring_up_to_date(run)
         raise has_ended(run.run_id, str(run.journal.find_run(run.run_id).status))
 
 
@@ -347,14 +345,12 @@ async def ended(run: TemporalRun, patience: float) -> RunOutcome | None:
 
 
 async def _signal(run: TemporalRun, name: str, *arguments: Any) -> bool:
-    """Send a signal; False if the run has ended meanwhile, which the server tells as if it had none."""
+    """Send a signal; False if the run has ended, as its journal tells then: to the server there is none."""
     try:
         await run.handle.signal(name, args=arguments)
     except RPCError as error:
-        if error.status is RPCStatusCode.NOT_FOUND:
-            with suppress(RPCError):
-                if (await _status_of(run.handle))[0] == _ENDED:
-                    return False
+        if error.status is RPCStatusCode.NOT_FOUND and (await bring_up_to_date(run)).result is not None:
+            return False
         raise _not_there(run, error) from error
     return True
 
