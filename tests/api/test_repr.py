@@ -57,7 +57,8 @@ async def test_repr_of_run_shows_no_secret(tmp_path: Path, is_recorded: bool) ->
         check(shown)
     assert repr(result).startswith("RunResult(run_id='r', status=<RunStatus.DONE: 'done'>, response=")
     long = replace(result, response="<" * 30_000)._repr_html_()
-    assert "20,002 more characters" in long and len(long) < 60_000
+    assert "20,002 more characters" in long
+    assert len(long) < 60_000
     assert asdict(result)["variables"]["token"] == TOKEN
     assert pickle.loads(pickle.dumps(result)) == result
     assert replace(result, run_id="s").variables == result.variables

@@ -1,4 +1,4 @@
-"""Plans and results as notebooks show them (`_repr_html_`): HTML without scripts, with secrets masked, long values cut."""
+"""Plans and results as notebooks show them (`_repr_html_`): no scripts, secrets masked, long values cut."""
 
 from __future__ import annotations
 
