@@ -166,8 +166,10 @@ def _by_name(function: Callable[..., Any], spec: ToolSpec) -> Handler:
     """The handler of a function that takes arguments by their names; its result is that of the schema."""
 
     async def call(args: dict[str, Any], context: CallContext) -> JSON:
-        from callsheet.ports.python_tools.declare import value_returned  # noqa: PLC0415 - brings asyncio
-        from callsheet.ports.python_tools.results import described_result  # noqa: PLC0415 - as above
+        from callsheet.ports.python_tools.results import (  # noqa: PLC0415 - brings much, is for few
+            described_result,
+            value_returned,
+        )
         from callsheet.ports.python_tools.threads import Threaded  # noqa: PLC0415 - as above
 
         returned = described_result(spec.name, spec.result, has_effect=not spec.effect.only_reads)

@@ -10,23 +10,24 @@ from callsheet.lazy import names_of
 TYPE_CHECKING = False  # what type checkers take as true; `typing` would cost half of the import
 if TYPE_CHECKING:
     from callsheet.runtime.answers import Answer
-    from callsheet.testing.case import Case, CaseFile, ExpectedCall, read_cases
+    from callsheet.testing.case import Case, CaseFile, read_cases
     from callsheet.testing.coverage import Coverage, coverage_of
     from callsheet.testing.crashes import CrashPoint, CrashReport, crash_at_every_call
+    from callsheet.testing.differences import ExpectedCall, MadeCall
     from callsheet.testing.fakes import Fake, fails, gives
     from callsheet.testing.mcp_server import serve_mcp
-    from callsheet.testing.rehearsal import MadeCall, PosedQuestion, Rehearsal, Reply, Stage, rehearse
+    from callsheet.testing.rehearsal import PosedQuestion, Rehearsal, Reply, Stage, rehearse
     from callsheet.testing.suite import CaseResult, FileResult, run_file
 
 _PLACES = {
     "callsheet.runtime.answers": ("Answer",),
-    "callsheet.testing.case": ("Case", "CaseFile", "ExpectedCall", "read_cases"),
+    "callsheet.testing.case": ("Case", "CaseFile", "read_cases"),
     "callsheet.testing.coverage": ("Coverage", "coverage_of"),
     "callsheet.testing.crashes": ("CrashPoint", "CrashReport", "crash_at_every_call"),
     "callsheet.testing.fakes": ("Fake", "fails", "gives"),
     "callsheet.testing.mcp_server": ("serve_mcp",),
+    "callsheet.testing.differences": ("ExpectedCall", "MadeCall"),
     "callsheet.testing.rehearsal": (
-        "MadeCall",
         "PosedQuestion",
         "Rehearsal",
         "Reply",

@@ -13,14 +13,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span, did_you_mean
-from callsheet.ir import JSON, canonical_tool_name
+from callsheet.ir import JSON
 from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.ir.strict_toml import TomlError, read_toml
 from callsheet.machine import Outcome
 from callsheet.runtime.answers import Answer
+from callsheet.testing.differences import ExpectedCall, Order
 from callsheet.testing.fakes import Fake
 from callsheet.testing.rehearsal import START, Reply
 
@@ -31,7 +32,6 @@ ENDING = ".test.toml"
 """How the name of a file of cases ends."""
 CASSETTE = "callsheet.cassette"
 SUFFIXES = (".ltp", ".micro", ".py", ".json", ".yaml", ".yml")
-Order: TypeAlias = Literal["exact", "any", "some"]
 
 
 class Unsaid(Enum):
@@ -41,17 +41,6 @@ class Unsaid(Enum):
 
 
 UNSAID = Unsaid.UNSAID
-
-
-@dataclass(frozen=True, slots=True)
-class ExpectedCall:
-    """A call that a case expects; `args` are all of its arguments, None if they do not matter."""
-
-    tool: str
-    args: Mapping[str, JSON] | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "tool", canonical_tool_name(self.tool))
 
 
 class Rules(NamedTuple):

@@ -25,8 +25,9 @@ from callsheet.ports.tools import Handler
 from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.event_loop import end_tasks
 from callsheet.store import RunStatus
+from callsheet.testing.differences import call_text
 from callsheet.testing.fakes import Cast, Company, Fake, Fakes, fakes_of
-from callsheet.testing.rehearsal import Rehearsals, Reply, Stage, call_text
+from callsheet.testing.rehearsal import Rehearsals, Reply, Stage
 
 _RUN = "crashed"
 _MOST_ROUNDS = 100

@@ -55,6 +55,7 @@ from callsheet.runtime.simulated import Simulation
 from callsheet.store.labels import LabelStore
 from callsheet.store.snapshots import AskTimes
 from callsheet.testing.coverage import Mark, Walk
+from callsheet.testing.differences import ExpectedCall, MadeCall, call_text, differing_calls
 from callsheet.testing.fakes import (
     REPLAN,
     Cast,
@@ -71,21 +72,6 @@ from callsheet.testing.fakes import (
 RUN_ID = "rehearsal"
 START = datetime(2026, 1, 1, tzinfo=UTC)
 """The time at which a rehearsal begins, unless the test says another."""
-
-
-class MadeCall(NamedTuple):
-    """A call that a rehearsed run has made: of a tool, a model operation or an agent, at `at` seconds.
-
-    `inputs` are the values of a model operation without a name. `error` is why it failed, "" if it did not.
-    """
-
-    step: str
-    tool: str
-    args: dict[str, JSON]
-    inputs: tuple[JSON, ...] = ()
-    answer: JSON = None
-    error: str = ""
-    at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +134,6 @@ class Rehearsal:
 
         Each is the name of a tool with its arguments.
         """
-        from callsheet.testing.case import ExpectedCall  # noqa: PLC0415 - reads files of cases
-        from callsheet.testing.suite import differing_calls  # noqa: PLC0415 - as above
-
         wanted = tuple(ExpectedCall(tool, args) for tool, args in expected)
         found = differing_calls(wanted, self.calls, "exact")
         if found:
@@ -468,17 +451,3 @@ class _Show:
             self._problems.append((ask.step, f"the reply to {shown.headline!r} does not fit: {wrong}"))
             return 0.0, answered(ask.key, ask.asked, Answer.deny(note=f"it does not fit: {wrong}"))
         return 0.0, answered(ask.key, ask.asked, reply.answer)
-
-
-def call_text(tool: str, args: Mapping[str, JSON], inputs: Sequence[JSON] = ()) -> str:
-    """A call as a plan writes it.
-
-    >>> call_text("LIST_ISSUES", {"repo": "a/b", "limit": 3})
-    '@LIST_ISSUES (repo="a/b", limit=3)'
-    """
-    import json  # noqa: PLC0415 - only where something is told
-
-    parts = [json.dumps(value, ensure_ascii=False, default=str) for value in inputs]
-    parts += [f"{name}={json.dumps(value, ensure_ascii=False, default=str)}" for name, value in args.items()]
-    text = f"@{tool} ({', '.join(parts)})"
-    return text if len(text) <= 300 else text[:299] + "…"

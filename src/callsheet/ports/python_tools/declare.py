@@ -18,9 +18,9 @@ from callsheet.diagnostics.wrong_type import wanted
 from callsheet.ir import JSON, CallKind, Effect, OnInDoubt, ToolClass, call_kind, canonical_tool_name
 from callsheet.ir.canon import canonical_bytes
 from callsheet.ir.operations import CONTROL_WORDS
-from callsheet.ports.answers import Answerer, Probed, Prober, may_report, probed, read_answer
+from callsheet.ports.answers import Probed, Prober, probed
 from callsheet.ports.calls import CallContext, ToolFailed, ToolRaised
-from callsheet.ports.python_tools.results import Returned, annotated_result, to_json
+from callsheet.ports.python_tools.results import annotated_result, value_returned
 from callsheet.ports.python_tools.signature import Signature, cannot, read_signature
 from callsheet.ports.python_tools.threads import Threaded
 from callsheet.ports.tools import Handler, Tool, ToolSpec
@@ -316,19 +316,6 @@ def described(error: BaseException) -> str:
     except Exception:  # `__str__`, or the `__repr__` of what it holds, fails
         text = "its text is not available"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
-def value_returned(value: object, declared: Returned | None = None) -> JSON:
-    """What a function returned, as JSON.
-
-    Raises ToolFailed if it reports a failure, has no JSON form, or is not what is declared. The result of an
-    MCP call that the function hands on is not what its annotation is about.
-    """
-    read = read_answer(value, Answerer.FUNCTION) if may_report(value) else value
-    made = to_json(read)
-    if declared is not None and read is value:
-        declared.check(made)
-    return made
 
 
 def _handler(name: str, function: Callable[..., Any], signature: Signature, declared: Declaration) -> Handler:

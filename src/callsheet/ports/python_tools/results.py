@@ -32,6 +32,7 @@ from uuid import UUID
 
 from callsheet.ir import JSON
 from callsheet.ir.canon import canonical_bytes
+from callsheet.ports.answers import Answerer, may_report, read_answer
 from callsheet.ports.calls import SCHEMA, ToolFailed
 from callsheet.ports.python_tools.annotations import member_of, simple
 
@@ -245,6 +246,19 @@ def to_json(value: object) -> JSON:
         return _convert(value)
     except RecursionError:
         raise ToolFailed("the result is nested too deeply to be JSON, or contains itself") from None
+
+
+def value_returned(value: object, declared: Returned | None = None) -> JSON:
+    """What a function returned, as JSON.
+
+    Raises ToolFailed if it reports a failure, has no JSON form, or is not what is declared. The result of an
+    MCP call that the function hands on is not what its annotation is about.
+    """
+    read = read_answer(value, Answerer.FUNCTION) if may_report(value) else value
+    made = to_json(read)
+    if declared is not None and read is value:
+        declared.check(made)
+    return made
 
 
 def _convert(value: Any) -> JSON:
