@@ -14,6 +14,7 @@ from tests.expressions import EXPRESSIONS
 from callsheet.frontends.expressions import format_expression, read_expression
 from callsheet.ir import Literal, Plan
 from callsheet.ir.expression import Expression
+from callsheet.ir.statement_ids import with_ids
 from callsheet.ir.tree import (
     Act,
     Again,
@@ -45,7 +46,7 @@ from callsheet.ir.tree import (
     Use,
     Word,
 )
-from callsheet.ir.tree_edits import plan_of_tree, with_ids
+from callsheet.ir.tree_edits import plan_of_tree
 from callsheet.ir.types import Basic, DictOf, ListOf, Maybe, Named, OneOf, Record, Type
 
 # ---------------------------------------------------------------- all that can be said

@@ -6,8 +6,9 @@ import pytest
 
 from callsheet.api.checking import ALL_PROVIDERS, check_plan, idle_inputs
 from callsheet.frontends.expressions import read_expression
+from callsheet.ir.statement_ids import with_ids
 from callsheet.ir.tree import Act, Input, Into, Say, Statement, Tree, Word
-from callsheet.ir.tree_edits import plan_of_tree, with_ids
+from callsheet.ir.tree_edits import plan_of_tree
 from callsheet.ir.types import Basic
 from callsheet.ports.mcp.declarations import spec_of
 from callsheet.ports.mcp.servers import McpServerConfig, StdioServer

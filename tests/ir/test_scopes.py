@@ -5,6 +5,7 @@ import pytest
 from callsheet.frontends.expressions import read_expression
 from callsheet.ir.expression import Expression
 from callsheet.ir.scopes import Scope, scopes_of
+from callsheet.ir.statement_ids import with_ids
 from callsheet.ir.tree import (
     Act,
     Assign,
@@ -25,7 +26,6 @@ from callsheet.ir.tree import (
     Try,
     Word,
 )
-from callsheet.ir.tree_edits import with_ids
 from callsheet.ir.types import Basic
 
 

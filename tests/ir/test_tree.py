@@ -9,6 +9,7 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.expressions import read_expression
 from callsheet.ir import plan_from_json, plan_hash, plan_to_json
 from callsheet.ir.expression import Expression
+from callsheet.ir.statement_ids import with_ids
 from callsheet.ir.tree import (
     Act,
     Again,
@@ -26,7 +27,7 @@ from callsheet.ir.tree import (
     Word,
     all_statements,
 )
-from callsheet.ir.tree_edits import plan_of_tree, with_ids
+from callsheet.ir.tree_edits import plan_of_tree
 from callsheet.ir.types import Basic, ListOf, Maybe, Record
 
 

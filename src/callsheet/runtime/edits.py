@@ -19,9 +19,10 @@ from callsheet.frontends.structured import read_structured
 from callsheet.ir import JSON, DictExpr, ListExpr, Literal, Order, Plan, Step, Value
 from callsheet.ir.expression import Display, Expression, Kind
 from callsheet.ir.expression import Mapping as MappingExpression
+from callsheet.ir.statement_ids import with_ids
 from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.ir.tree import Act, Block, If, Statement, Tree, all_statements, inner_blocks, statements
-from callsheet.ir.tree_edits import map_blocks, plan_of_tree, with_ids
+from callsheet.ir.tree_edits import map_blocks, plan_of_tree
 from callsheet.machine import Edited, Machine
 from callsheet.machine.keys import parse_key
 from callsheet.machine.tree.variables import (

@@ -6,6 +6,7 @@ from typing import Any
 from callsheet.diagnostics import Diagnostic
 from callsheet.frontends.expressions import read_expression
 from callsheet.ir.expression import Expression
+from callsheet.ir.statement_ids import with_ids
 from callsheet.ir.tree import (
     Act,
     Assign,
@@ -34,7 +35,6 @@ from callsheet.ir.tree import (
     Use,
     Word,
 )
-from callsheet.ir.tree_edits import with_ids
 from callsheet.ir.types import Record, Type
 from callsheet.passes import ToolSignature
 from callsheet.passes.structured import check_tree

@@ -13,6 +13,7 @@ from typing import Any
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Binary, BinaryOp, Call, Expression, Field, Unary, UnaryOp, Variable, nodes
 from callsheet.ir.scopes import Scopes, scopes_of
+from callsheet.ir.statement_ids import with_ids
 from callsheet.ir.tree import (
     Act,
     Again,
@@ -41,7 +42,6 @@ from callsheet.ir.tree import (
     Word,
     recovery_of,
 )
-from callsheet.ir.tree_edits import with_ids
 
 # ---------------------------------------------------------------- random plans
 

@@ -29,6 +29,7 @@ from callsheet.ir import (
     Value,
 )
 from callsheet.ir import expression as e
+from callsheet.ir.statement_ids import with_ids
 from callsheet.ir.tree import (
     Act,
     Again,
@@ -52,7 +53,7 @@ from callsheet.ir.tree import (
     variables_read,
     variables_set,
 )
-from callsheet.ir.tree_edits import plan_of_tree, with_ids
+from callsheet.ir.tree_edits import plan_of_tree
 from callsheet.ir.types import Basic
 
 

@@ -15,8 +15,9 @@ from tests.passes.verify_tree.corpus import HARMLESS, HOSTILE, Example, plan_of
 
 from callsheet.ir import Plan
 from callsheet.ir.expr import Literal
+from callsheet.ir.statement_ids import with_ids
 from callsheet.ir.tree import Branch, If, Let, Statement, Tree
-from callsheet.ir.tree_edits import plan_of_tree, with_ids
+from callsheet.ir.tree_edits import plan_of_tree
 from callsheet.passes.verify import verify
 from callsheet.policy.model import Policy
 

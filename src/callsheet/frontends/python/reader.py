@@ -68,7 +68,8 @@ from callsheet.frontends.values.reader import ParseResult
 from callsheet.ir import tree, types
 from callsheet.ir.expr import JSON
 from callsheet.ir.plan import Order, Plan
-from callsheet.ir.tree_edits import plan_of_tree, with_ids
+from callsheet.ir.statement_ids import with_ids
+from callsheet.ir.tree_edits import plan_of_tree
 
 
 def read_python(

@@ -19,8 +19,9 @@ from callsheet.frontends.unseen import hidden_characters
 from callsheet.frontends.values.reader import ParseResult, Stop, no_step, shown
 from callsheet.frontends.values.reader import replace as replace_text
 from callsheet.ir.gc_pause import gc_paused
+from callsheet.ir.statement_ids import with_ids
 from callsheet.ir.tree import Input, Origin, Statement, SubPlan, Tree, all_statements
-from callsheet.ir.tree_edits import plan_of_tree, with_ids
+from callsheet.ir.tree_edits import plan_of_tree
 from callsheet.ir.types import Record, Type
 
 _STATEMENT = lazy.pattern(

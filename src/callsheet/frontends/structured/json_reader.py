@@ -33,6 +33,7 @@ from callsheet.frontends.values.reader import NAME, Stop, shown
 from callsheet.ir import Plan, canonical_tool_name
 from callsheet.ir.expression import Display, Expression, Kind
 from callsheet.ir.inverse import NotAnInverse, inverse_pair
+from callsheet.ir.statement_ids import with_ids
 from callsheet.ir.tree import (
     Act,
     Again,
@@ -66,7 +67,7 @@ from callsheet.ir.tree import (
     all_statements,
     variables_set,
 )
-from callsheet.ir.tree_edits import plan_of_tree, with_ids
+from callsheet.ir.tree_edits import plan_of_tree
 from callsheet.ir.types import Basic, Record, Type
 
 _NAME = lazy.pattern(NAME)

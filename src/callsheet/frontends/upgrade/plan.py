@@ -14,6 +14,7 @@ from callsheet.frontends.upgrade.blocks import CannotNest, Line, nested, reached
 from callsheet.frontends.upgrade.steps import Converter, Lines
 from callsheet.ir import JSON, DictExpr, ListExpr, Literal, Order, Plan, Value
 from callsheet.ir.expression import Call, Variable, variables_in
+from callsheet.ir.statement_ids import with_ids
 from callsheet.ir.tree import (
     Act,
     Block,
@@ -33,7 +34,7 @@ from callsheet.ir.tree import (
     statements,
     variables_set,
 )
-from callsheet.ir.tree_edits import plan_of_tree, with_ids
+from callsheet.ir.tree_edits import plan_of_tree
 from callsheet.ir.types import Basic, Maybe
 
 _UNSET = "null where no step has set it, as in version 1"
