@@ -19,7 +19,7 @@ from callsheet.frontends.ltp import format_plan, parse
 from callsheet.frontends.ltp.words import CONTROL_SPELLINGS, is_structured
 from callsheet.frontends.values import ParseResult
 from callsheet.frontends.values.reader import LABEL
-from callsheet.ir import Plan
+from callsheet.ir import Order, Plan
 
 if TYPE_CHECKING:
     from callsheet.frontends.dag.convert import Parameters
@@ -226,6 +226,11 @@ def format_as(syntax: Syntax, plan: Plan) -> str:
             from callsheet.frontends.python.printer import print_python  # noqa: PLC0415 - as above
 
             return print_python(plan)[0]
+
+
+def text_of(plan: Plan) -> str:
+    """The text of a plan without a source: a graph as JSON, any other as LTP."""
+    return format_as(Syntax.DAG if plan.order is Order.DAG else Syntax.LTP, plan)
 
 
 def convert_to(

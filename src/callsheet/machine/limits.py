@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from callsheet.diagnostics.wrong_type import wanted, wanted_names, wanted_number
 from callsheet.ir.operations import pattern_fault
+
+if TYPE_CHECKING:
+    from callsheet.policy.model import Policy
 
 MAX_WINDOW = 500
 SEQUENTIAL: Final = "sequential"
@@ -169,3 +172,12 @@ IN_REQUESTS = frozenset(_NAMES) - {
 }  # fmt: skip
 """The limits that a request to a server can set; the others are the server's."""
 _BOUNDS = tuple(name for name in _NAMES if name.startswith("max_") and name not in _TABLES)
+
+
+def bounded(limits: Limits, policy: Policy | None) -> Limits:
+    """The limits of a run tightened by those of its policy."""
+    if policy is None:
+        return limits
+    calls = [most for most in (limits.max_calls, policy.max_calls) if most is not None]
+    replans = 0 if policy.replan is None else min(limits.max_replans, policy.replan.max)
+    return replace(limits, max_calls=min(calls, default=None), max_replans=replans)

@@ -16,10 +16,12 @@ from typing import Any, NamedTuple
 
 from callsheet import lazy
 from callsheet.diagnostics import did_you_mean
+from callsheet.frontends.spelling import text_of
 from callsheet.ir import JSON, Order, Plan, plan_hash
 from callsheet.ir.tree import all_statements
 from callsheet.machine import Limits, LimitsChanged, Machine, ToolFacts
 from callsheet.machine.forecasting.partial_values import is_same
+from callsheet.machine.limits import bounded
 from callsheet.policy.model import Policy
 from callsheet.runtime.doubt import RunOutcome, check_version, close_run, verified_state
 from callsheet.runtime.edits import (
@@ -38,8 +40,6 @@ from callsheet.runtime.edits import (
 )
 from callsheet.runtime.effects import EffectAhead, digest_text, summary
 from callsheet.runtime.effects_ahead import ParentCalls, effects_ahead
-from callsheet.runtime.launch import bounded
-from callsheet.runtime.recording import text_of
 from callsheet.sealing.known import Known
 from callsheet.sealing.sealer import DECLARED, LABEL, Path, inputs_at
 from callsheet.store import Journal, JournalError

@@ -449,7 +449,7 @@ class Gateway:
         is_repaired = context.spent is not None and context.spent.repairs
         if text is None or not command.repairs or not command.has_blocks or is_repaired:
             return Failed(command.key, wrong, context.remarks, context.spent)
-        from callsheet.runtime.recording import text_of  # noqa: PLC0415 - only for a refused plan
+        from callsheet.frontends.spelling import text_of  # noqa: PLC0415 - only for a refused plan
 
         written = (text_of(text) if isinstance(text, Plan) else text.text).rstrip()
         context.remark(Fact("asked once more", f"{wrong}; the first plan was\n{written}"))

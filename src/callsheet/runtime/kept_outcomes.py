@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from callsheet.diagnostics import did_you_mean
+from callsheet.frontends.spelling import text_of
 from callsheet.ir import Effect, Plan
 from callsheet.ir.operations import CLOCK, COMPUTE, CallKind, call_kind
 from callsheet.ir.tree import Act, all_statements
@@ -28,7 +29,7 @@ from callsheet.runtime.effects_ahead import inner_tools
 from callsheet.runtime.failed_items import failures_of
 from callsheet.runtime.forking import ORIGINS, Forking, Revision, parent_of
 from callsheet.runtime.gateway import NOTES, Carried, Gateway, Outcome
-from callsheet.runtime.recording import JournalRecorder, text_of
+from callsheet.runtime.recording import JournalRecorder
 from callsheet.sealing.known import Known
 from callsheet.store import EventType, Journal, JournalError
 from callsheet.store.branch import Cut, branch

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from secrets import token_hex
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,6 +11,7 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Order, Plan, plan_hash
 from callsheet.ir.graphs import Precedence
 from callsheet.machine import Limits, Program, ToolFacts
+from callsheet.machine.limits import bounded
 from callsheet.machine.machine import Observer
 from callsheet.machine.program import compile_graph
 from callsheet.machine.schedule import ranks_of
@@ -132,15 +133,6 @@ class Watch:
 
 
 _PEPPER = "digests are made with it"
-
-
-def bounded(limits: Limits, policy: Policy | None) -> Limits:
-    """The limits of a run tightened by those of its policy."""
-    if policy is None:
-        return limits
-    calls = [most for most in (limits.max_calls, policy.max_calls) if most is not None]
-    replans = 0 if policy.replan is None else min(limits.max_replans, policy.replan.max)
-    return replace(limits, max_calls=min(calls, default=None), max_replans=replans)
 
 
 def start_of(plan: Plan, launch: Launch, journal: Journal) -> Start:

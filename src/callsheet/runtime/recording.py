@@ -12,8 +12,9 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from callsheet.ir import JSON, Order, Plan
+from callsheet.ir import JSON
 from callsheet.ir.labels import Label, read_label
+from callsheet.lazy import deferred
 from callsheet.machine import (
     Answered,
     Approval,
@@ -51,8 +52,11 @@ from callsheet.store.replay import Place, note_event
 from callsheet.store.snapshots import SideRecord, SnapshotIntervals, body_of
 
 if TYPE_CHECKING:
+    from callsheet.frontends import spelling
     from callsheet.machine.monitor.monitor import Monitor
     from callsheet.runtime.doubt import Resolution
+else:
+    spelling = deferred("callsheet.frontends.spelling")
 
 _NONE: Mapping[Path, str] = {}
 _OUTCOME = ("value", "error", "remarks", "reason")
@@ -153,13 +157,6 @@ _UNSEEN = 0.05
 """Seconds after which other processes see a commit at the latest, if the loop is free."""
 
 
-def text_of(plan: Plan) -> str:
-    """The text of a plan without a source."""
-    from callsheet.frontends.spelling import Syntax, format_as  # noqa: PLC0415 - only for a new plan
-
-    return format_as(Syntax.DAG if plan.order is Order.DAG else Syntax.LTP, plan)
-
-
 class JournalRecorder:
     """The recorder of one run.
 
@@ -233,7 +230,7 @@ class JournalRecorder:
         A result that no journal can store (NaN, endless nesting) becomes a failure of its call; such a
         finding of a probe leaves its call in doubt.
         """
-        if type(event) is PlanCompiled and self._writer.knows_in(text_of(event.plan)):
+        if type(event) is PlanCompiled and self._writer.knows_in(spelling.text_of(event.plan)):
             event = Failed(event.key, _SECRET_PLAN, spent=event.spent)
         try:
             if type(event) is Succeeded:  # as most are
@@ -279,7 +276,7 @@ class JournalRecorder:
 
     def _note(self, event: Event) -> None:
         if type(event) is PlanCompiled:
-            self._writer.add_plan(event.plan, text_of(event.plan))
+            self._writer.add_plan(event.plan, spelling.text_of(event.plan))
         if isinstance(event, Failed) and self._is_closed(event.key):
             self._append_late(event)
             return

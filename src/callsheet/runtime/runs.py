@@ -28,6 +28,7 @@ from callsheet.machine import (
     compile_plan,
 )
 from callsheet.machine.keys import MACHINE_VERSION
+from callsheet.machine.limits import bounded
 from callsheet.machine.machine import Observer
 from callsheet.policy.model import Policy
 from callsheet.runtime.asking import People, Respondents
@@ -50,7 +51,7 @@ from callsheet.runtime.driving import (
 )
 from callsheet.runtime.event_loop import Offload, at_once, to_its_end
 from callsheet.runtime.gateway import Gateway, Ports
-from callsheet.runtime.launch import Launch, Watch, bounded, start_of
+from callsheet.runtime.launch import Launch, Watch, start_of
 from callsheet.runtime.local import LocalDriver, slice_of
 from callsheet.runtime.recording import JournaledNotes, JournalRecorder
 from callsheet.sealing.known import Known

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Order, Plan, plan_hash
@@ -41,7 +41,6 @@ from callsheet.store.errors import JournalError
 from callsheet.store.events import Event as Row
 from callsheet.store.events import EventType
 from callsheet.store.folded import Clock, Folded
-from callsheet.store.journal import Journal
 from callsheet.store.records import PlanOf, recorded_event
 from callsheet.store.seal_keys import Unsealer
 from callsheet.store.snapshots import (
@@ -56,6 +55,9 @@ from callsheet.store.snapshots import (
     side_record_from_json,
 )
 from callsheet.store.start import Start, facts_from_json, facts_to_json
+
+if TYPE_CHECKING:
+    from callsheet.store.journal import Journal
 
 
 def fold(

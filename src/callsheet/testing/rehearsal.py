@@ -44,13 +44,13 @@ from callsheet.machine import (
     compile_plan,
 )
 from callsheet.machine.events import Answered
+from callsheet.machine.limits import bounded
 from callsheet.machine.questions import Approval
 from callsheet.ports.tools import ToolSpec
 from callsheet.runtime.answers import Answer, PendingAsk, answered, misfit, pending
 from callsheet.runtime.asking import OnAsk
 from callsheet.runtime.doubt import DoubtfulCall, RunOutcome
 from callsheet.runtime.gateway import Gateway, Ports
-from callsheet.runtime.launch import bounded
 from callsheet.runtime.simulated import Simulation
 from callsheet.store.labels import LabelStore
 from callsheet.store.snapshots import AskTimes

@@ -21,6 +21,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir.canon import canonical_bytes
 from callsheet.machine import Decided, Limits
+from callsheet.machine.limits import bounded
 from callsheet.machine.machine import Observer
 from callsheet.policy.canon import policy_to_json
 from callsheet.runtime.answers import Answer, PendingAsk, message_payload
@@ -50,7 +51,6 @@ from callsheet.runtime.engines.temporal.run_order import (
     workflow_id,
 )
 from callsheet.runtime.inbox import answered_already, fitting, not_asked
-from callsheet.runtime.launch import bounded
 from callsheet.store import EventType, Journal
 from callsheet.store.records import event_record
 from callsheet.store.replay import start_from

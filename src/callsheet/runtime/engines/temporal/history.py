@@ -26,6 +26,7 @@ from temporalio.worker import (
 )
 
 from callsheet.diagnostics import CallsheetError
+from callsheet.frontends.spelling import text_of
 from callsheet.ir import plan_from_json
 from callsheet.machine import Ask, Machine, Outcome, Started
 from callsheet.machine.machine import Observer
@@ -36,7 +37,7 @@ from callsheet.runtime.engines.temporal.payloads import ClaimCheck, OrderedJson
 from callsheet.runtime.engines.temporal.run_order import HAPPENED, PAST, RunOrder
 from callsheet.runtime.engines.temporal.wire import Row, event_in
 from callsheet.runtime.inbox import asks_of
-from callsheet.runtime.recording import secrecy_of, text_of
+from callsheet.runtime.recording import secrecy_of
 from callsheet.sealing.keys import NotOpened
 from callsheet.sealing.sealer import Path, is_sealed
 from callsheet.store import EventType, Journal, RunStatus, RunWriter
