@@ -121,7 +121,7 @@ def _report_write_failure(error: OSError) -> Exit:
     unwritten = CallsheetError.single(
         "CFG018",
         f"the result cannot be written: {reason}",
-        help="free space or redirect the output; for the answer: `callsheet show` with the first id of `callsheet runs`",
+        help="free space or redirect the output; `callsheet runs` has the id with which `callsheet show` prints it",
     )
     print_error(unwritten, as_json=False)
     return Exit.FAILED
