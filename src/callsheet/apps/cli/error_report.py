@@ -121,7 +121,7 @@ def _report_write_failure(error: OSError) -> Exit:
     unwritten = CallsheetError.single(
         "CFG018",
         f"the result cannot be written: {reason}",
-        help="free space or redirect the output; `callsheet show` prints it again, `callsheet runs` has the id",
+        help="free space or redirect it; `callsheet show` prints it again, `callsheet runs` has the id",
     )
     print_error(unwritten, as_json=False)
     return Exit.FAILED
