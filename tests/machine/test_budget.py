@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.machine.driving import FACTS, Bench, failing, plan_of, play
 
+from callsheet.frontends.structured import read_structured
 from callsheet.machine import (
     Answered,
     Ask,
@@ -79,6 +80,33 @@ def test_on_fail_does_not_catch_refusal() -> None:
     text = 'S1: @A ()\nS2: @B () ON_FAIL @RETRY(3) GOTO S3\nS3: @RESPOND ("caught")'
     played = play(text, limits=Limits(max_calls=1))
     assert (played.names, played.result.status, played.result.ended_at) == (["A"], Status.FAILED, "S2")
+
+
+@pytest.mark.parametrize(
+    ("text", "bound"),
+    [
+        ("S1: @A () > $a ON_FAIL @RETRY(9, delay=0) USE (1)", Limits(max_calls=2)),
+        ("S1: @A () > $a ON_FAIL @RETRY(9, delay=10) CONTINUE", Limits(max_waiting=15)),
+        ("TRY {\nS1: @A ()\n} ON_FAIL @RETRY(9, delay=0) {\nS2: @B ()\n}", Limits(max_calls=2)),
+        (
+            "?FOREACH ($i IN [1]) {\nS1: @A () ON_FAIL @RETRY(9, delay=0)\n} ON_FAIL SKIP\nS2: @B ()",
+            Limits(max_calls_by_tool={"A": 2}),
+        ),
+        (
+            'TRY {\nS1: @AGENT_SOLVE ("g") ON_FAIL @RETRY(9, delay=0)\n} FINALLY {\nS2: @B ()\n}',
+            Limits(max_model_calls=2),
+        ),
+    ],
+)
+def test_nothing_in_a_plan_with_blocks_goes_on_from_an_attempt_that_a_budget_refuses(
+    text: str, bound: Limits
+) -> None:
+    plan = read_structured(f"# ltp: 2\n{text}").require()
+    played = play(plan, {"A": failing(), "AGENT_SOLVE": failing()}, limits=bound)
+    assert played.result.status is Status.FAILED
+    assert played.result.refusal is not None
+    assert len(played.names) == 2
+    assert "B" not in played.names
 
 
 def test_models_agents_and_compilations_count_as_model_calls() -> None:

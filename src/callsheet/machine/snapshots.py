@@ -272,7 +272,7 @@ def _put_schedule(run: Run, schedule: Schedule, data: Mapping[str, Any], give: G
 
 
 def _end_from_json(data: list[Any]) -> End:
-    control = _control_from_json(data)
+    control = control_from_json(data)
     if not isinstance(control, End):
         raise NotRestorable("a graph ends with something other than an end")
     return control
@@ -283,13 +283,13 @@ def _schedule_to_json(schedule: Schedule, keep: Keep) -> dict[str, Any]:
     return {
         "done": _counted(done),
         "failures": [[number, keep(error)] for number, error in failures.items()],
-        "answer": _control_to_json(answer),
-        "stop": None if stop is None else [stop[0], _control_to_json(stop[1])],
+        "answer": control_to_json(answer),
+        "stop": None if stop is None else [stop[0], control_to_json(stop[1])],
     }
 
 
 def _planning_to_json(planning: Planning, keep: Keep) -> list[Any]:
-    return [planning.key, _control_to_json(planning.end), keep(planning.refused)]
+    return [planning.key, control_to_json(planning.end), keep(planning.refused)]
 
 
 def _counted(numbers: Iterable[int]) -> list[int]:
@@ -349,7 +349,7 @@ def _frame_to_json(frame: Frame, keep: Keep) -> list[Any]:
         frame.ran,
         sorted(frame.failed),
         keep(frame.value),
-        _control_to_json(frame.control),
+        control_to_json(frame.control),
     ]
 
 
@@ -369,23 +369,25 @@ def _frame_from_json(program: Program, data: list[Any], give: Give) -> Frame:
     frame.ran = ran
     frame.failed = frozenset(failed)
     frame.value = give(value)
-    frame.control = _control_from_json(control)
+    frame.control = control_from_json(control)
     return frame
 
 
-def _control_to_json(control: Control | None) -> list[Any] | None:
+def control_to_json(control: Control | None) -> list[Any] | None:
+    """How a frame changes the control flow, as JSON data."""
     match control:
         case None:
             return None
         case Jump(number=number, target=target):
             return ["jump", number, target]
         case End():
-            return ["end", *control[:-1]]  # only a plan tree has an answer, and its frames have no control
+            return ["end", *control[:-1]]  # frames of plan trees, which alone have answers, hold refusals
         case NewPlan():
             raise ValueError("a new plan is missing in the data")
 
 
-def _control_from_json(data: list[Any] | None) -> Control | None:
+def control_from_json(data: list[Any] | None) -> Control | None:
+    """What `control_to_json` has written."""
     if data is None:
         return None
     kind, *rest = data

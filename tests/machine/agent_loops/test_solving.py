@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from tests.machine.agent_loops.solving import FACTS, act, acts, agent, done, question
 from tests.machine.driving import Bench
 
+from callsheet.frontends.structured import read_structured
 from callsheet.ir import JSON
-from callsheet.machine import AgentTurn, CallTool, Limits, Loop, RunAgent, Sleep, Status
+from callsheet.machine import (
+    AgentTurn,
+    CallTool,
+    Limits,
+    Loop,
+    Machine,
+    RunAgent,
+    Sleep,
+    Status,
+    compile_plan,
+)
 from callsheet.machine.agents.actions import CallOutcome, ObservedCall, Turn
 from callsheet.machine.notes import NoteKind
+from callsheet.machine.snapshots import state_from_json, state_to_json
 
 
 def test_turns_are_commands_and_answer_leads_to_call() -> None:
@@ -250,6 +264,19 @@ def test_calls_in_flight_are_awaited_when_next_is_refused() -> None:
     bench.ok("S1.0.1/t1c2")
     assert bench.machine.result is None
     bench.ok("S1.0.1/t1c1")
+    assert bench.result.refusal is not None
+
+
+def test_refused_call_of_an_agent_in_a_block_ends_the_run_after_a_restore_too() -> None:
+    text = '# ltp: 2\nTRY {\nS1: @AGENT_SOLVE ("g", parallel=2) > $a\n} ON_FAIL {\nLET $a = 1\n}'
+    plan = read_structured(text).require()
+    bench = Bench(plan, facts=FACTS, limits=Limits(max_calls=2))
+    bench.ok("S1.1/t1", acts(act("read", x=1), act("read", x=2)))
+    state = bench.machine.state()
+    assert state is not None
+    kept = json.loads(json.dumps(state_to_json(state)))
+    bench.machine = Machine.at(state_from_json(compile_plan(plan, FACTS), kept))
+    bench.ok("S1.1/t1c1")
     assert bench.result.refusal is not None
 
 

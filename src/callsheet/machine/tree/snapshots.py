@@ -20,6 +20,7 @@ from callsheet.ir.step import Call, Step
 from callsheet.ir.tree import Word
 from callsheet.machine.frames import TreeFrame
 from callsheet.machine.program import NOWHERE, StepCode
+from callsheet.machine.snapshots import control_from_json, control_to_json
 from callsheet.machine.tree.activations import (
     MISSING,
     Activation,
@@ -123,6 +124,7 @@ class TreeWriter:
             self._keep(frame.gave),
             [frame.ran, frame.open, sorted(frame.failed)],
             self._keep(frame.value),
+            *(() if frame.control is None else (control_to_json(frame.control),)),
         ]
 
     def to_json(self) -> dict[str, Any]:
@@ -213,7 +215,7 @@ class TreeReader:
 
     def frame(self, row: list[Any]) -> TreeFrame:
         """The frame of a call or timer."""
-        _, _, visit, kind, fate, gave, (ran, is_open, failed), value = row
+        _, _, visit, kind, fate, gave, (ran, is_open, failed), value, *control = row
         number: int = row[0]
         act: int = row[1]
         if number == NOWHERE:
@@ -223,6 +225,7 @@ class TreeReader:
         frame = TreeFrame().of(code, self.acts[act], visit)
         frame.kind, frame.fate, frame.gave = kind, None if fate is None else Fate(fate), self._give(gave)
         frame.ran, frame.open, frame.failed, frame.value = ran, is_open, frozenset(failed), self._give(value)
+        frame.control = control_from_json(control[0]) if control else None
         return frame
 
     def _act(self, row: Mapping[str, Any]) -> Activation:

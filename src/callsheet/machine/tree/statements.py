@@ -161,6 +161,7 @@ class Statements(Execution):
         """The outcome of the call at which an activation waits; what its statement leads to."""
         frame = cast("TreeFrame", attempt.frame)
         op = act.body.operations[act.pc]
+        self._end_uncaught(frame, value)
         if isinstance(op, ClockOp):
             if frame.failed:
                 raise StatementFailed(Failure(Failing.TOOL.value, str(value), frame.visit))
@@ -172,9 +173,6 @@ class Statements(Execution):
         assert isinstance(op, CallOp | ComputeOp)
         self._note_done(act, op, call_of(frame, attempt.args, value))
         if frame.failed:
-            if frame.kind == DOUBT:
-                text = to_message(value)
-                raise RunEnds(End(Status.FAILED, text, error=text, ended_at=frame.visit))
             kind = frame.kind or Failing.TOOL.value
             failure = Failure(kind, to_message(value), frame.visit, attempts=attempt.number)
             if isinstance(op, ComputeOp):
@@ -201,6 +199,14 @@ class Statements(Execution):
             run.notify(NoteKind.FAILED, frame.visit, failed.failure.text)
             return self._remedied(run, act, op, failed.failure)
         return NEXT
+
+    def _end_uncaught(self, frame: TreeFrame, value: Any) -> None:
+        """End the run by what nothing catches: an attempt that the budget refuses, a call in doubt."""
+        if isinstance(frame.control, End) and frame.control.refusal is not None:
+            raise self._refused(frame.control.refusal, frame.visit)
+        if frame.failed and frame.kind == DOUBT:
+            text = to_message(value)
+            raise RunEnds(End(Status.FAILED, text, error=text, ended_at=frame.visit))
 
     def _note_done(self, act: Activation, op: CallOp | ComputeOp, done: Done | None) -> None:
         """Keep a call that an ON_FAIL UNDO around it may have to take back, unless it takes back another."""
