@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -83,7 +84,7 @@ def test_contributed_commands_are_those_of_client_and_lenses() -> None:
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_client_is_valid_program() -> None:
-    for source in sorted((FOLDER / "client").glob("*.js")):
+    for source in (*sorted((FOLDER / "client").glob("*.js")), FOLDER / "build.js"):
         done = subprocess.run(
             ["node", "--check", source], cwd=FOLDER, capture_output=True, text=True, check=False
         )
@@ -93,8 +94,13 @@ def test_client_is_valid_program() -> None:
 @pytest.mark.skipif(
     not (FOLDER / "node_modules").is_dir(), reason="run npm install in editors/vscode to build the extension"
 )
-def test_package_is_small() -> None:
+def test_package_is_small_and_has_licences_of_libraries() -> None:
     done = subprocess.run(["npm", "run", "package"], cwd=FOLDER, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     (package,) = FOLDER.glob("*.vsix")
-    assert package.stat().st_size < 300_000
+    assert (FOLDER / "dist" / "extension.js").stat().st_size < 300_000
+    assert package.stat().st_size < 100_000
+    with ZipFile(package) as held:
+        notices = held.read("extension/dist/LICENSES.txt").decode()
+    assert "vscode-languageclient 9" in notices
+    assert "Permission is hereby granted" in notices

@@ -1,8 +1,8 @@
 """The extension in VS Code itself, in its form for the browser: lenses, the debugger, questions, graph, runs.
 
-It needs code-server (`npm install code-server`), on PATH or named by CALLSHEET_CODE_SERVER, which may also be
-its `out/node/entry.js`, and the package that `npm install && npm run package` makes in `editors/vscode`.
-Without code-server it is skipped.
+It needs code-server (`npm install code-server`, with node-pty built for its terminal), on PATH or named by
+CALLSHEET_CODE_SERVER, which may also be its `out/node/entry.js`, and the package that
+`npm install && npm run package` makes in `editors/vscode`. Without code-server it is skipped.
 """
 
 from __future__ import annotations
@@ -125,10 +125,21 @@ def test_extension_works_in_vs_code(page: Page) -> None:
     page.locator(".quick-input-list").get_by_text("Show the Graph").first.wait_for()
     page.keyboard.press("Enter")
     graph = page.frame_locator("iframe.webview").frame_locator("#active-frame")
-    graph.locator(".node", has_text="S5").click()
-    expect(page.locator(".statusbar")).to_contain_text("Ln 11, Col 5")
+    graph.get_by_role("button", name="S4: 1 inside").click()
+    expect(graph.locator(".node", has_text="S5")).to_have_count(0)
+    graph.locator(".node", has_text="S4").click()
+    expect(page.locator(".statusbar")).to_contain_text("Ln 10, Col 3")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("End")
+    page.keyboard.type("\nS9: @ADD (a=$y) > $z")
+    expect(graph.locator(".node", has_text="S9")).to_have_count(1)
+    expect(graph.locator(".node", has_text="S5")).to_have_count(0)  # what was folded stays so
+    lenses.get_by_text("Run", exact=True).click()
+    terminal = page.locator(".terminal-wrapper.active .xterm-rows")
+    expect(terminal).to_contain_text("the run waits for people")
     page.locator(".activitybar a[aria-label^='callsheet']").click()
-    run = page.get_by_role("treeitem", name="p.ltp").filter(has_text="done")
-    run.click()
+    listed = page.get_by_role("treeitem", name="p.ltp")
+    expect(listed.filter(has_text="waiting")).to_have_count(1)
+    listed.filter(has_text="done").click()
     report = page.frame_locator("iframe.webview >> nth=-1").frame_locator("#active-frame")
     report.locator("body", has_text="S2[1]").wait_for()

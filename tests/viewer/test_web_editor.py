@@ -26,6 +26,16 @@ S3: @RESPOND ($sum)
 PLAN_END
 """
 
+BLOCKS = """\
+# ltp: 2
+S2: ?FOREACH ($x IN [1, 2]) {
+  S4: ?IF ($x > 1) {
+    S5: @NOTE (line="$x")
+  }
+}
+@RESPOND ("done")
+"""
+
 PRESS = """(box, times) => {
   const key = { key: "Enter", ctrlKey: true, bubbles: true, composed: true };
   for (let n = 0; n < times; n += 1) box.dispatchEvent(new KeyboardEvent("keydown", key));
@@ -161,6 +171,12 @@ async def test_plan_is_formatted_drawn_and_dry_run(web: Web):
     assert await web.page.locator(".sketch .node").count() == 4
     await write(web, GOOD)
     await web.page.locator("#known-panel .notice").wait_for(state="detached")
+    await write(web, BLOCKS)
+    await web.page.get_by_role("button", name="S4: 1 inside").click()
+    await write(web, BLOCKS.replace("S4:", "S3: @ADD (a=$x, b=1)\n  S4:"))
+    await web.page.locator(".sketch .node[aria-label^='S3 ADD']").wait_for()
+    assert await web.page.locator(".sketch .node[aria-label^='S5']").count() == 0  # what was folded stays so
+    await write(web, GOOD)
     await web.page.click(".head-line button:has-text('Dry run')")
     await web.page.locator("#known-panel", has_text="2 calls").wait_for()
     assert "@NOTE" in await web.text(".step-list")

@@ -53,7 +53,7 @@ async function activate(context) {
     vscode.workspace.onDidChangeConfiguration((event) => (event.affectsConfiguration("callsheet") ? again() : undefined)),
     ...debug.register(),
     ...plans.register(),
-    ...preview.register((uri) => client?.sendRequest("workspace/executeCommand", { command: "callsheet.planGraph", arguments: [uri] })),
+    ...preview.register((...asked) => client?.sendRequest("workspace/executeCommand", { command: "callsheet.planGraph", arguments: asked })),
     ...runs.register(),
   );
   await start();

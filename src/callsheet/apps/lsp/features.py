@@ -206,7 +206,7 @@ def _register_places(on: _Requests) -> None:
 RUN, DRY_RUN, DEBUG, TEST = (f"callsheet.{word}Plan" for word in ("run", "dryRun", "debug", "test"))
 """The commands of an editor that lenses start, with the URI of the plan; only for editors that have them."""
 GRAPH = "callsheet.planGraph"
-"""The command that draws an open plan as an HTML page; its argument is the URI."""
+"""The command that draws an open plan. Its arguments: the URI, and `html`, or `graph` for the data in it."""
 
 
 def _register_lenses(on: _Requests) -> None:
@@ -226,12 +226,15 @@ def _register_lenses(on: _Requests) -> None:
         ]
 
     @on.server.command(GRAPH)
-    def _(uri: str) -> str:
+    def _(uri: str, shape: str) -> str | dict[str, Any] | None:
         opened = on.documents.newest_plan(uri)
         if opened is None:
-            return ""
+            return None
         text = plan_text(opened[0].text, opened[0].path.name, syntax=opened[1].syntax)
-        return "" if text.plan is None else draw(text, DrawingFormat.HTML).drawn
+        if text.plan is None:
+            return None
+        drawing = draw(text, DrawingFormat(shape))
+        return drawing.graph or drawing.drawn
 
 
 def _register_text(on: _Requests) -> None:

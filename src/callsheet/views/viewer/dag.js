@@ -34,7 +34,7 @@ export function Dag() {
     return () => watcher.disconnect();
   }, []);
   const chosen = step.value;
-  const folds = useFolds(data.plans.map((plan) => plan.layout));
+  const folds = useFolds(data.plans);
   let top = 0;
   const tops = folds.layouts.map((layout, number) => {
     const at = top + (number ? 40 : 0);

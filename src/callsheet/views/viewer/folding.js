@@ -4,16 +4,21 @@ import { html } from "./ui.js";
 
 const FOLDED_FROM = 60; // a plan with more rows begins with its inner blocks folded
 
-// How many rows stand inside each row of a plan with blocks.
-function countsInside(places) {
+// The path of each row of a plan with blocks, which it keeps when rows are added elsewhere, and how many stand inside it.
+function rowsOf({ steps, layout: { places } }) {
   const open = []; // the rows around
   const counts = places.map(() => 0);
-  places.forEach(([, depth], n) => {
-    while (open.length && places[open[open.length - 1]][1] >= depth) open.pop();
-    for (const around of open) counts[around] += 1;
-    open.push(n);
+  const times = {}; // how often a path came, to tell apart rows without a name of their own
+  const paths = places.map(([, depth], n) => {
+    while (open.length && places[open[open.length - 1].n][1] >= depth) open.pop();
+    for (const around of open) counts[around.n] += 1;
+    const named = `${open.length ? open[open.length - 1].path : ""}/${steps[n].id || steps[n].tool}`;
+    times[named] = (times[named] || 0) + 1;
+    const path = times[named] > 1 ? `${named}#${times[named]}` : named;
+    open.push({ n, path });
+    return path;
   });
-  return counts;
+  return { paths, counts };
 }
 
 const foldedAtFirst = ({ places }, counts) =>
@@ -36,34 +41,41 @@ function withFolds(layout, closed, counts) {
   return { ...layout, rows: kept.length, places, arrows };
 }
 
-// The folds of layouts, which are the same as long as they have as many rows. Returns the layouts as they are drawn, and
-// by layout and row how many rows are inside, whether they are folded, and what folds or shows them.
-export function useFolds(layouts) {
-  const [chosen, setChosen] = useState({}); // by layout, the rows whose blocks are folded
-  const size = layouts.map((layout) => layout.places.length).join();
+// The folds of plans, each with steps and a layout; what was folded or shown stays so when a plan changes. Returns the
+// layouts as they are drawn, and by plan and row how many rows are inside, whether they are folded, and what changes that.
+export function useFolds(plans) {
+  const [chosen, setChosen] = useState({}); // by plan, whether the rows of these paths are folded
+  const size = plans.map(({ layout }) => layout.places.length).join();
   const parts = useMemo(
-    () => layouts.map((layout) => (layout.is_nested ? countsInside(layout.places) : [])),
-    [size, layouts[0]],
+    () => plans.map((plan) => (plan.layout.is_nested ? rowsOf(plan) : { paths: [], counts: [] })),
+    [size, plans[0].layout],
   );
-  const closedOf = (which, from = chosen) =>
-    from[which] && from[which].size === size ? from[which].rows : foldedAtFirst(layouts[which], parts[which]);
-  const change = (which, act) =>
-    setChosen((before) => {
-      const rows = new Set(closedOf(which, before));
-      act(rows);
-      return { ...before, [which]: { size, rows } };
-    });
-  const drawn = useMemo(
-    () => layouts.map((layout, which) => (layout.is_nested ? withFolds(layout, closedOf(which), parts[which]) : layout)),
-    [layouts[0], size, chosen],
+  const closed = useMemo(
+    () =>
+      plans.map(({ layout }, which) => {
+        const { paths, counts } = parts[which];
+        const first = foldedAtFirst(layout, counts);
+        const isClosed = (path, n) => chosen[which]?.[path] ?? first.has(n);
+        return new Set(paths.flatMap((path, n) => (counts[n] && isClosed(path, n) ? [n] : [])));
+      }),
+    [parts, chosen],
   );
+  const layouts = useMemo(
+    () => plans.map(({ layout }, which) => (layout.is_nested ? withFolds(layout, closed[which], parts[which].counts) : layout)),
+    [closed],
+  );
+  const change = (which, rows, isClosed) => {
+    const changed = Object.fromEntries(rows.map((n) => [parts[which].paths[n], isClosed]));
+    setChosen((before) => ({ ...before, [which]: { ...before[which], ...changed } }));
+  };
   return {
-    layouts: drawn,
-    inside: (which, n) => parts[which][n] || 0,
-    isClosed: (which, n) => closedOf(which).has(n),
-    fold: (which, n) => change(which, (rows) => rows.delete(n) || rows.add(n)),
+    layouts,
+    inside: (which, n) => parts[which].counts[n] || 0,
+    isClosed: (which, n) => closed[which].has(n),
+    fold: (which, n) => change(which, [n], !closed[which].has(n)),
     // unfolds what stands around a row
-    show: (which, n) => change(which, (rows) => [...rows].forEach((row) => row < n && n <= row + parts[which][row] && rows.delete(row))),
+    show: (which, n) =>
+      change(which, [...closed[which]].filter((row) => row < n && n <= row + parts[which].counts[row]), false),
   };
 }
 

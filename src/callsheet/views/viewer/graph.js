@@ -11,5 +11,7 @@ const pick = (row) => row.at !== null && editor && editor.postMessage({ at: row.
 keepTheme();
 const place = document.getElementById("callsheet");
 place.textContent = "";
-const plan = JSON.parse(document.getElementById("callsheet-data").textContent);
-render(html`<main class="alone"><${Sketch} plan=${plan} onPick=${pick} /></main>`, place);
+const draw = (plan) => render(html`<main class="alone"><${Sketch} plan=${plan} onPick=${pick} /></main>`, place);
+draw(JSON.parse(document.getElementById("callsheet-data").textContent));
+// the editor sends the plan again after each change, so that folds, zoom and place stay
+if (editor) window.addEventListener("message", ({ data }) => data.plan && draw(data.plan));

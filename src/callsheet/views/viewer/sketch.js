@@ -20,7 +20,7 @@ const MAX_STEPS = 500;
 export function Sketch({ plan, onPick }) {
   const box = useRef(null);
   const { steps } = plan;
-  const folds = useFolds([plan.layout]);
+  const folds = useFolds([plan]);
   const [layout] = folds.layouts;
   const { x, y } = useMemo(() => positions(layout), [layout]);
   const width = layoutWidth(layout);
