@@ -7,9 +7,10 @@
     python -m benchmarks.agentdojo --suite banking --show user_task_3   the program for a task
 
 Each task becomes a Python plan (`derivation`), is proved under the suite's policy and run, once with every
-question answered yes, and once with nobody there. A task is right if the package's own check says so. The
-model of a run is a script that knows what the task's authors expect. Under attack it does what the attacker
-wrote wherever it reads it, and the planner writes the attacker's calls into a plan.
+question answered yes, and once with nobody there; its calls are also made one by one (`sessions`). A task is
+right if the package's own check says so. The model of a run is a script that knows what the task's authors
+expect. Under attack it does what the attacker wrote wherever it reads it, and the planner writes the
+attacker's calls into a plan.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.agentdojo.derivation import Program, program_for
+from benchmarks.agentdojo.sessions import CallByCall, call_by_call, told
 from benchmarks.agentdojo.variants import amounts, attackers_model, reached, variants
 from benchmarks.agentdojo.worlds import (
     DOES,
@@ -164,6 +166,12 @@ async def measure(suite: str, is_verbose: bool) -> list[tuple[Task, Outcome, Out
     return rows
 
 
+async def measure_calls(suite: str) -> list[CallByCall]:
+    """What a person is asked if an agent makes the calls of each task one by one."""
+    policy = policy_of(suite)
+    return [await call_by_call(task, policy) for task in tasks(suite)]
+
+
 def _line(task: Task, yes: Outcome, nobody: Outcome) -> str:
     asked = [f"{each.tool.lower()}: {'; '.join(each.why)}" for each in yes.asked]
     state = f"{'right' if yes.is_right else 'WRONG'} {'right' if nobody.is_right else 'wrong'}"
@@ -288,6 +296,8 @@ def main() -> None:
             print(suite, asyncio.run(attack_with_variants(suite, options.variants, True)), flush=True)
         return
     total = [0, 0, 0, 0]
+    in_programs: list[int] = []
+    in_sessions: list[CallByCall] = []
     print("suite       lines  tasks  right, answered  right, nobody there  questions a task")
     for suite in suites:
         rows = asyncio.run(measure(suite, options.tasks))
@@ -297,10 +307,13 @@ def main() -> None:
             sum(nobody.is_right for _, _, nobody in rows),
             sum(len(yes.asked) for _, yes, _ in rows),
         ]
+        in_programs += [len(yes.asked) for _, yes, _ in rows]
+        in_sessions += asyncio.run(measure_calls(suite))
         lines = len((POLICIES / f"{suite}.toml").read_text().splitlines())
         print(_row(suite, lines, counts))
         total = [a + b for a, b in zip(total, counts, strict=True)]
     print(_row("all", 0, total))
+    print(told(in_sessions, in_programs))
     if options.attacks:
         for suite in suites:
             print(suite, asyncio.run(attack(suite, options.tasks)))

@@ -119,11 +119,20 @@ def test_json_and_another_format_contradict_each_other(folder: Path) -> None:
     assert callsheet("check", "good.ltp", "--format", "json").output == same
 
 
+def test_cases_that_are_not_there_are_an_error_in_its_format_unless_a_hook_allows_it(folder: Path) -> None:
+    assert callsheet("test", "--format=github").output.startswith("::error title=TST001::there is no file")
+    suite = ElementTree.fromstring(callsheet("test", "--format", "junit").output)
+    assert suite.get("failures") == "1"
+    done = callsheet("test", "--if-any")
+    assert (done.exit_code, done.output[:8]) == (0, "0 cases:")
+    assert callsheet("test", "elsewhere", "--if-any").exit_code == 2
+
+
 def test_hooks_name_commands_and_files_of_plans() -> None:
     hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
     assert [hook["id"] for hook in hooks] == [f"callsheet-{n}" for n in ("check", "fmt", "verify", "test")]
     for hook in hooks:
-        program, command = hook["entry"].split()
+        program, command, *_ = hook["entry"].split()
         assert program == "callsheet"
         assert command in COMMANDS
         pattern = re.compile(hook["files"])
@@ -149,4 +158,6 @@ def test_the_steps_of_the_action_annotate_and_fail(folder: Path, policy: str, st
     )
     assert done.returncode == 1, done.stderr  # of the last command that failed
     assert said in done.stdout
+    lines = [re.sub(r"title=\w+|%0A.*", "", line) for line in done.stdout.splitlines()]
+    assert len(lines) == len(set(lines))
     assert "::error file=good.ltp,line=3,title=TST002::it greets" in done.stdout

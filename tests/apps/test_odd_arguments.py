@@ -81,6 +81,11 @@ def test_export_without_file_name_is_refused(machine):
     assert "error CFG014: . cannot be written" in machine("runs", "export", "last", "-o", "").stderr
 
 
+@pytest.mark.parametrize("name", ["gone.jsonl", "./gone"])
+def test_file_that_is_not_there_is_named_not_taken_for_a_run(machine, name):
+    assert f"CFG012: {name} cannot be read" in machine("distil", name).stderr
+
+
 @pytest.mark.parametrize("command", [("run", "p.ltp"), ("runs",), ("show", "last")])
 def test_pipe_or_device_is_no_journal_and_is_unchanged(machine, command):
     machine.write("p.ltp", PLAN)

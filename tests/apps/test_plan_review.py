@@ -80,10 +80,13 @@ def test_comment_tells_proof_differences_and_picture(folder: Path) -> None:
 
 def test_wrong_revision_is_reported(folder: Path) -> None:
     done = run("review", "nowhere")
-    assert (done.exit_code, "CFG012" in done.stderr) == (2, True)
+    assert (done.exit_code, "CFG012: there is no revision nowhere here" in done.stderr) == (2, True)
     assert run("review", "--", "--output=x").exit_code == 2
     assert not (folder / "x").exists()
     (folder / ".git").rename(folder / "elsewhere")
+    git(folder, "init", "-q")
+    assert "this repository has no commit yet" in run("review", "HEAD").stderr
+    (folder / ".git").rename(folder / "empty")
     outside = run("review", "HEAD").stderr
     assert "this folder is in no checkout of git" in outside
     assert "--no-index" not in outside

@@ -431,12 +431,14 @@ def distil(run_ids: tuple[str, ...], output: Path | None, ask: bool, journal: Pa
     from callsheet.api.distillation import distil_all, recorded  # noqa: PLC0415 - imports asyncio
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415
     from callsheet.authoring.distillation.recorded_calls import work_in_transcript  # noqa: PLC0415
+    from callsheet.store.errors import JournalError  # noqa: PLC0415
+    from callsheet.store.journal_paths import may_begin_run_id  # noqa: PLC0415
 
     if output is not None and output.exists():
         raise CallsheetError.single("CFG012", f"{output} exists already", help="name another file")
     if ask and not is_terminal(sys.stdin):
         raise CallsheetError.single("CFG010", "--ask needs a terminal", help="name a second run instead")
-    files = {one: Path(one).read_text("utf-8", errors="replace") for one in run_ids if Path(one).is_file()}
+    files = {one: _transcript(one) for one in run_ids if Path(one).is_file() or not may_begin_run_id(one)}
     works: list[RecordedWork] = []
     effects: dict[str, Effect] = {}
     names: list[str] = []
@@ -445,8 +447,13 @@ def distil(run_ids: tuple[str, ...], output: Path | None, ask: bool, journal: Pa
             works.append(work_in_transcript(files[one], Path(one).name))
             names.append(f"the agent in {Path(one).name}")
             continue
-        with journals.open_to_read(journal) as opened:
-            work, known, name = recorded(opened, one)
+        try:
+            with journals.open_to_read(journal) as opened:
+                work, known, name = recorded(opened, one)
+        except JournalError as error:
+            if "." in one and error.diagnostics[0].code in ("JRN002", "JRN010"):
+                _transcript(one)  # which is not there, and more likely meant than a run
+            raise
         works.append(work)
         effects |= known
         names.append(name)
@@ -458,6 +465,15 @@ def distil(run_ids: tuple[str, ...], output: Path | None, ask: bool, journal: Pa
     for line in _told(made, output):
         to_stderr(line)
     return Exit.OK
+
+
+def _transcript(name: str) -> str:
+    try:
+        return Path(name).read_text("utf-8", errors="replace")
+    except OSError as error:
+        reason = error.strerror or str(error)
+        help_ = "name a run of the journal (`callsheet runs`), or a file of messages with tool calls"
+        raise CallsheetError.single("CFG012", f"{name} cannot be read: {reason}", help=help_) from error
 
 
 def _searched(what: str) -> None:

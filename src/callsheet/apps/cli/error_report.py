@@ -37,8 +37,8 @@ _FILES_OF_A_DATABASE = 12
 """The maximum number of files that opening a journal needs."""
 
 
-def report_error(error: Exception, *, as_json: bool) -> Exit:
-    """Print an error and return the exit status; `Exit.BUG` for an unexpected exception."""
+def report_error(error: Exception, shape: str) -> Exit:
+    """Print an error in a `--format` and return the exit status; `Exit.BUG` for an unexpected exception."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         to_stderr(error.format_message())
         return Exit.WRONG
@@ -55,9 +55,9 @@ def report_error(error: Exception, *, as_json: bool) -> Exit:
     if isinstance(error, CallsheetError):
         try:
             with ignoring_broken_pipe():
-                print_error(error, as_json=as_json)
+                print_error(error, shape)
         except OSError as unwritten:
-            print_error(error, as_json=False)
+            print_error(error)
             return _report_write_failure(unwritten)
         if error.diagnostics[0].code in _JOURNAL_CODES | _COLLECTOR_CODES | _SYSTEM_CODES:
             return Exit.FAILED
@@ -123,7 +123,7 @@ def _report_write_failure(error: OSError) -> Exit:
         f"the result cannot be written: {reason}",
         help="free space or redirect it; `callsheet show` prints it again, `callsheet runs` has the id",
     )
-    print_error(unwritten, as_json=False)
+    print_error(unwritten)
     return Exit.FAILED
 
 

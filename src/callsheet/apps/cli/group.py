@@ -6,13 +6,13 @@ is printed as a short message that says how to report it; its traceback is shown
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from io import TextIOWrapper
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 import click
@@ -152,7 +152,7 @@ class RootGroup(LazyCommands):
         except Exception as error:
             from callsheet.apps.cli.error_report import report_error  # noqa: PLC0415 - only for errors
 
-            exit_status = report_error(error, as_json=_wants_json(arguments_before_dashes))
+            exit_status = report_error(error, _format_in(arguments_before_dashes))
             if exit_status is Exit.BUG and "--debug" in arguments_before_dashes:
                 raise
             status = exit_status
@@ -166,8 +166,10 @@ class RootGroup(LazyCommands):
         sys.exit(status or 0)
 
 
-def _wants_json(arguments: list[str]) -> bool:
-    """Whether a command line asks for JSON."""
-    if "--json" in arguments or "--format=json" in arguments:
-        return True
-    return any(pair == ("--format", "json") for pair in pairwise(arguments))
+def _format_in(arguments: list[str]) -> str:
+    """The format in which a command line wants its errors: text, unless it names one that has errors."""
+    if "--json" in arguments:
+        return "json"
+    named = "|".join(("json", "github", "gitlab", "sarif", "junit"))
+    found = re.search(rf"\0--format[=\0]({named})\0", "\0".join(("", *arguments, "")))
+    return found[1] if found else "text"

@@ -164,12 +164,17 @@ def raised_while_printing(error: OSError) -> bool:
     return False
 
 
-def print_error(error: CallsheetError, *, as_json: bool) -> None:
-    """Print the error that ended a command: text on standard error, or JSON on standard output."""
-    if as_json:
+def print_error(error: CallsheetError, shape: str = "text") -> None:
+    """Print the error that ended a command, in its `--format`: text on standard error, others on output."""
+    if shape == "text":
+        to_stderr(format_diagnostics(error.diagnostics, error.source))
+    elif shape == "json":
         print_json({"ok": False, "diagnostics": to_json(error.diagnostics, error.source)})
     else:
-        to_stderr(format_diagnostics(error.diagnostics, error.source))
+        from callsheet.apps.rendering.annotations import Format, rendered, texts_checked  # noqa: PLC0415 - rare
+
+        found = (error.diagnostics, error.source or Source("-", ""), 0.0)
+        print_report(rendered(Format(shape), texts_checked("callsheet", [found])))
 
 
 def print_diagnostics(diagnostics: Sequence[Diagnostic], source: Source | None) -> None:

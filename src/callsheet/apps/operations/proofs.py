@@ -197,7 +197,9 @@ def prove_text(
     assumed = replace(assumed, inputs=inputs, approved=approved)
     proof = prove(text.plan, policy, registry, assumed, not_asked=not_asked)
     proof = proof.under(guarantees_of(declared.setup, registry, keeps_labels=keeps_labels))
-    return Proved(text, proof, (*errors, *proof.diagnostics))
+    told = {(one.span, one.message) for one in errors}
+    more = (one for one in proof.diagnostics if (one.span, one.message) not in told)
+    return Proved(text, proof, (*errors, *more))
 
 
 def unknown_steps(plan: Plan, approved: Iterable[str]) -> tuple[Diagnostic, ...]:

@@ -117,6 +117,15 @@ def _changed(base: str) -> list[tuple[str, str]]:
             "this folder is in no checkout of git",
             help="go to the folder of a checkout; `callsheet plan diff OLD NEW` compares two files",
         )
+    if _asked("rev-parse", "--verify", "--quiet", f"{base}^{{commit}}").returncode != 0:
+        has_any = _asked("rev-parse", "--verify", "--quiet", "HEAD").returncode == 0
+        raise CallsheetError.single(
+            "CFG012",
+            f"there is no revision {base} here" if has_any else "this repository has no commit yet",
+            help="name a commit, a branch or a tag; `git fetch` gets those of the remote repository"
+            if has_any
+            else "commit the plans as they were; what has changed since then is told",
+        )
     told = _git("diff", "--name-status", "--no-renames", "--relative", "-z", base, "--")
     words = told.decode("utf-8", "surrogateescape").split("\0")
     return [(state[:1], name) for state, name in zip(words[::2], words[1::2], strict=False)]
@@ -128,7 +137,7 @@ def _git(*arguments: str) -> bytes:
     if done.returncode != 0:
         reason = done.stderr.decode("utf-8", "replace").strip().splitlines()
         message = f"git {arguments[0]}: {reason[0] if reason else f'exit status {done.returncode}'}"
-        raise CallsheetError.single("CFG012", message, help="name a revision that this checkout has")
+        raise CallsheetError.single("CFG012", message, help="look at the checkout with `git status`")
     return done.stdout
 
 
