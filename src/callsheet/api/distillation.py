@@ -91,11 +91,19 @@ async def distil_all(
 
     What the first leaves open the others decide, and then `answer`, if there is one: it is asked which
     reading is meant. `listener` is told what is looked for. Raises CallsheetError: RUN092 if nothing repeats
-    all runs, RUN091 if the plan does not repeat the only one.
+    all runs, or two are the same, RUN091 if the plan does not repeat the only one.
     """
     about = f"What {' and '.join(names)} did, as a plan."
     if len(works) == 1 and answer is None:
         return await _distilled(works[0], effects, about)
+    for number, work in enumerate(works):
+        if work in works[:number]:
+            again = names[works.index(work)]
+            raise CallsheetError.single(
+                "RUN092",
+                f"{names[number]} is the same as {again}: it decides nothing",
+                help="name runs of the job with other data",
+            )
     found = await Evidence(works, effects, about, listener).plan(answer)
     if isinstance(found, Trial):
         missed = f": {' '.join(found.missed)} is not explained" if any(found.missed) else ""

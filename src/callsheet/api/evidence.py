@@ -37,6 +37,8 @@ from callsheet.ports.tools import Tool, ToolSpec
 
 _MOST_TRIALS, _MOST_IN_ALL, _MOST_RIVALS, _MOST_ASIDE = 120, 240, 2, 4
 """The trials of one search, and of those for plans made of each run in turn."""
+_MOST_CALLS = 6_000
+"""The recorded calls that the trials of one search repeat, so that long runs have fewer trials."""
 _MOST_READ = 8
 _LENIENT = 30
 """So many trials are left at least for a plan with open inputs."""
@@ -178,7 +180,8 @@ class Evidence:
         self.effects = effects
         self.title = title
         self.listener = listener
-        self.most = min(_MOST_TRIALS, _MOST_IN_ALL // len(runs))
+        calls = sum(len(one.calls) for one in runs)
+        self.most = min(_MOST_TRIALS, _MOST_IN_ALL // len(runs), _MOST_CALLS // max(1, calls))
         self.left = self.most
         self.memory: dict[str, list[Explained]] = {}
         self.told = [Retelling(self.first.said, one.said) for one in self.others]
@@ -189,6 +192,18 @@ class Evidence:
         seen = frozenset(text for call in self.first.calls for text in texts_in(call.result))
         plan = distilled(calls, self.first.said, self.title, self.effects, seen, fresh)
         return Candidate(plan, fresh, calls)
+
+    def with_reading(self, made: Candidate, place: str, number: int) -> Candidate:
+        """The plan with another reading at one place, and without rivals."""
+        chosen = {**made.readings.chosen, place: number}
+        return self.candidate(made.calls, Readings(chosen, dropped=made.readings.dropped))
+
+    def without_stop(self, made: Candidate, trial: Trial) -> Candidate | None:
+        """The plan without the condition that stopped it in a trial; None if that was dropped before."""
+        dropped = made.readings.dropped | {made.plan.as_found(trial.stopped_by)}
+        if dropped == made.readings.dropped:
+            return None
+        return self.candidate(made.calls, Readings(made.readings.chosen, made.readings.rivals, dropped))
 
     def inputs_for(self, plan: DistilledPlan, number: int, *, lenient: bool) -> dict[str, JSON] | None:
         """The inputs of the plan for another run; what its words do not say, its calls have."""
@@ -245,11 +260,8 @@ class Evidence:
     async def step(self, made: Candidate, trial: Trial, *, lenient: bool) -> tuple[Candidate, Trial] | None:
         """A plan that repeats more than another, with one reading changed, or two."""
         if trial.stopped_by:
-            dropped = made.readings.dropped | {made.plan.as_found(trial.stopped_by)}
-            if dropped == made.readings.dropped:
-                return None
-            other = self.candidate(made.calls, Readings(made.readings.chosen, {}, dropped))
-            return other, await self.trials(other, lenient=lenient)
+            other = self.without_stop(made, trial)
+            return None if other is None else (other, await self.trials(other, lenient=lenient))
         aside: list[tuple[Candidate, Trial]] = []
         for other in self.near(made, trial):
             found = await self.trials(other, lenient=lenient)
@@ -287,10 +299,7 @@ class Evidence:
             taken = made.readings.chosen.get(place, 0)
             for number in range(len(made.readings.options[place])):
                 if number != taken:
-                    chosen = {**made.readings.chosen, place: number}
-                    yield self.candidate(
-                        made.calls, Readings(chosen, made.readings.rivals, made.readings.dropped)
-                    )
+                    yield self.with_reading(made, place, number)
 
     async def with_rivals(self, made: Candidate) -> Candidate:
         """The plan that stops where readings differ that all runs bear out, and no words decide between."""
@@ -304,8 +313,7 @@ class Evidence:
             for number in range(len(options)):
                 if number == taken or _is_constant(options[number]) or len(found) >= _MOST_RIVALS:
                     continue
-                chosen = {**made.readings.chosen, place: number}
-                other = self.candidate(made.calls, Readings(chosen, {}, made.readings.dropped))
+                other = self.with_reading(made, place, number)
                 if self._is_open(other.plan) > self._is_open(made.plan):
                     continue
                 if (await self.trials(other)).is_same:
@@ -327,6 +335,9 @@ class Evidence:
         for number in range(len(longest)):
             runs = [*longest[number:], *longest[:number]]
             turned = Evidence(runs, self.effects, self.title, self.listener)
+            if (missing := turned.missing_tool()) is not None:
+                failed.append(Trial(False, 0, (missing,)))
+                continue
             self.listener(f"a plan of run {self.runs.index(runs[0]) + 1} that makes the calls of all runs: "
                           f"tries {2 * (turned.most + _LENIENT)} at most")  # fmt: skip
             made, trial = await turned.best()
@@ -340,15 +351,17 @@ class Evidence:
             failed.append(trial)
         return failed[0]
 
+    def missing_tool(self) -> str | None:
+        """A tool that changed something in another run, and that no plan of the first run calls."""
+        known = {call.tool for call in self.first.calls}
+        calls = (call for one in self.others for call in one.calls if not only_reads(call.tool, self.effects))
+        return next((call.tool for call in calls if call.tool not in known), None)
+
     async def without_stops(self, made: Candidate) -> tuple[Candidate, Trial]:
         """The plan without the conditions that stop it on a run."""
         trial = await self.trials(made)
-        while trial.stopped_by:
-            dropped = made.readings.dropped | {made.plan.as_found(trial.stopped_by)}
-            if dropped == made.readings.dropped:
-                break
-            made = self.candidate(made.calls, Readings(made.readings.chosen, made.readings.rivals, dropped))
-            trial = await self.trials(made)
+        while trial.stopped_by and (other := self.without_stop(made, trial)) is not None:
+            made, trial = other, await self.trials(other)
         return made, trial
 
     async def answered(self, made: Candidate, answer: Answer) -> Candidate:
@@ -363,8 +376,7 @@ class Evidence:
             possible = [made.readings.chosen.get(place, 0)]
             for number in range(len(options[place])):
                 if number not in possible:
-                    chosen = {**made.readings.chosen, place: number}
-                    other = self.candidate(made.calls, Readings(chosen, {}, made.readings.dropped))
+                    other = self.with_reading(made, place, number)
                     if (await self.trials(other)).is_same:
                         possible.append(number)
             if len(possible) < 2:
@@ -372,9 +384,7 @@ class Evidence:
             question = Question(
                 place, made.readings.values.get(place), tuple(options[place][n] for n in possible)
             )
-            taken = possible[answer(question)]
-            chosen = {**made.readings.chosen, place: taken}
-            made = self.candidate(made.calls, Readings(chosen, {}, made.readings.dropped))
+            made = self.with_reading(made, place, possible[answer(question)])
 
     @staticmethod
     def _is_asked(made: Candidate, place: str) -> bool:

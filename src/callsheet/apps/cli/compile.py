@@ -255,6 +255,11 @@ def _write_plan(outcome: CompileOutcome, out: Path | None) -> Path | None:
         if not answer.strip():
             return None
         out, text = Path(f"{out}{_REJECTED}"), answer
+    return _written_to(out, text)
+
+
+def _written_to(out: Path, text: str) -> Path:
+    """Write a plan. Raise CallsheetError (CFG014) if that fails, after printing the plan, not to lose it."""
     try:
         out.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
@@ -262,7 +267,7 @@ def _write_plan(outcome: CompileOutcome, out: Path | None) -> Path | None:
         wrong = CallsheetError.single(
             "CFG014", f"{out} cannot be written: {reason}", help="name a file that can be written"
         )
-        to_stderr(text.rstrip())  # the answer has cost tokens: print it instead
+        to_stderr(text.rstrip())
         raise wrong from error
     return out
 
@@ -461,7 +466,7 @@ def distil(run_ids: tuple[str, ...], output: Path | None, ask: bool, journal: Pa
     if output is None:
         print_text(made.plan.text)
     else:
-        output.write_text(made.plan.text, "utf-8")
+        _written_to(output, made.plan.text)
     for line in _told(made, output):
         to_stderr(line)
     return Exit.OK

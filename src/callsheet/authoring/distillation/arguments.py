@@ -15,7 +15,7 @@ from callsheet.authoring.distillation import guards
 from callsheet.authoring.distillation.explanations import explain
 from callsheet.authoring.distillation.inputs import SAID, Inputs
 from callsheet.authoring.distillation.leaves import Explained, Source
-from callsheet.authoring.distillation.readings import Readings, parts_of
+from callsheet.authoring.distillation.readings import parts_of
 from callsheet.authoring.distillation.recorded_calls import RecordedCall
 from callsheet.authoring.distillation.sources import LOOP, Sources
 from callsheet.authoring.distillation.wording import asked_figures
@@ -30,8 +30,6 @@ class Arguments:
     sources: Sources
     seen: frozenset[str] = frozenset()
     """The texts in the results of all calls of the run, also of those that the plan leaves out."""
-    readings: Readings | None = None
-    """Which readings are taken of what one run leaves open; None if none is."""
     place: str = ""
     """The tool and the argument that are written."""
 
@@ -40,18 +38,19 @@ class Arguments:
     ) -> Explained:
         """The code of an argument, or of a member of one, in all rounds."""
         likely = self.likeliest(name, values, sources, is_read=is_read)
-        if self.readings is None or isinstance(values[0], bool | None):
+        readings = self.sources.readings
+        if readings is None or isinstance(values[0], bool | None):
             return likely
         is_open = self.is_open(likely)
         if isinstance(values[0], dict) or (isinstance(values[0], list) and likely.code.startswith("[")):
             return self.built(name, values, sources, is_read=is_read) if is_open else likely
-        known = [*sources, *self.sources.whole(len(values)), *self.inputs.words_said(values)]
+        known = [*sources, *self.sources.at_hand(len(values))]
         asked = asked_figures(self.inputs.request)
-        more = [one for one in self.readings.of(name, values, known, asked) if one.code != likely.code]
+        more = [one for one in readings.of(name, values, known, asked) if one.code != likely.code]
         if isinstance(values[0], list) and is_open and not more and self.is_alike(values):
             return self.built(name, values, sources, is_read=is_read)
         options = [*more, likely] if is_open else [likely, *more]
-        taken = self.readings.take(self.place, options, 0 if is_open else 1, values[0])
+        taken = readings.take(self.place, options, 0 if is_open else 1, values[0])
         self.sources.picked += (
             one for one in taken.used if one.is_chosen and one not in self.sources.picked and one.rank == 0
         )
@@ -72,7 +71,7 @@ class Arguments:
         self, columns: Sequence[Sequence[RecordedCall]], sources: Sequence[Source]
     ) -> list[Source]:
         """The sources with the list that the rounds are read to go over in place of others."""
-        if self.readings is None:
+        if self.sources.readings is None:
             return [*sources]
         listed = [source for source in sources if source.listing]
         outer = [source for source in sources if not source.listing]
@@ -81,7 +80,7 @@ class Arguments:
             for calls in columns
             for name in calls[0].args
         )
-        known = [*self.sources.whole(len(columns[0])), *self.inputs.words_said([""] * len(columns[0]))]
+        known = self.sources.at_hand(len(columns[0]))
         found = {
             code: items
             for calls in columns
@@ -89,7 +88,7 @@ class Arguments:
         }
         options = [Explained(code, ()) for code in found]
         options = [Explained("", ()), *options] if is_known else [*options, Explained("", ())]
-        taken = self.readings.take("loop", options, int(is_known))
+        taken = self.sources.readings.take("loop", options, int(is_known))
         if not taken.code:
             return [*sources]
         item = self.sources.item_of(taken.code, tuple(found[taken.code]), LOOP)

@@ -117,7 +117,7 @@ class Inputs:
             if is_long or all(isinstance(one, str) and text in one for one in values)
         ]
 
-    def words_said(self, values: Sequence[JSON]) -> list[Source]:
+    def words_said(self, count: int) -> list[Source]:
         """All that the user has said which may be data, as inputs: words, numbers, and what is quoted."""
         words = [*said_data(self.said), *re.findall(r"[\"“«]([^\"“”«»]+)[\"”»]", self.said)]
         words += [
@@ -130,10 +130,10 @@ class Inputs:
         named = [(self.said_input(text, text), text) for text in texts if not _PLAIN_NUMBER.fullmatch(text)]
         return [
             *(
-                Source(name, (value,) * len(values), GIVEN, is_given=True)
+                Source(name, (value,) * count, GIVEN, is_given=True)
                 for name, value in dict([*known, *named]).items()
             ),
-            *self.numbers_said(["0"] * len(values)),
+            *self.numbers_said(["0"] * count),
         ]
 
     def is_of_this_time(self, text: str) -> bool:

@@ -182,7 +182,6 @@ def distilled(
         changed=frozenset(chain.from_iterable(texts_in(call.args) for call in changing)),
         open_condition=condition_in(said),
         seen=seen,
-        readings=readings,
     )
     for segment in segments(calls, writer.sources.is_known, writer.reads):
         writer.write(segment)

@@ -30,9 +30,8 @@ _MOST = 14
 _FIGURES = frozenset(("count", "sum", "mean", "max", "min", "more", "less", "times"))
 _MOST_LISTS, _MOST_FILTERS, _MOST_ROWS, _MOST_DAYS = 8, 24, 3, 400
 _COUNTED = frozenset(("count", "sum"))
-_SHORTEST, _LONGEST, _MOST_PIECES, _SMALL = 3, 200, 12, 100
+_SHORTEST, _LONGEST, _SMALL = 3, 200, 100
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
-_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _WORDS = re.compile(r"\S*[\d@]\S*")
 """The words of a text that may be copied from it: with a digit, or an address."""
 _LABELS = (r"(\S*\w\S*\s*\S?\s*|\W\s*)$", r"\S+\s+\S+\s*$")
@@ -284,13 +283,9 @@ def _best_in_rounds(asked: _Asked) -> Iterator[Explained]:
 
 
 def _made_of_parts(leaves: Sequence[Leaf], values: Sequence[JSON]) -> list[Leaf]:
-    """What may be made of texts, and of their pieces; and the fields that values at hand name."""
-    derived = [*_named_fields(leaves)]
-    derived += chain.from_iterable(_derived(leaf, values, leaves) for leaf in (*leaves, *derived))
-    pieces = [one for one in derived if ".split(" in one.code and one.code.count("split(") == 1][
-        :_MOST_PIECES
-    ]
-    return [*derived, *chain.from_iterable(_derived(one, values, ()) for one in pieces)]
+    """What may be made of texts and numbers; and the fields that values at hand name."""
+    named = [*_named_fields(leaves)]
+    return [*named, *chain.from_iterable(_derived(leaf, values, leaves) for leaf in (*leaves, *named))]
 
 
 def _named_fields(leaves: Sequence[Leaf]) -> Iterator[Leaf]:
@@ -410,84 +405,49 @@ def _made_of(value: JSON, part: JSON) -> bool:
 
 
 def _derived(leaf: Leaf, values: Sequence[JSON], leaves: Sequence[Leaf]) -> Iterator[Leaf]:
-    """What may be made of a text, if the values have it: words with dashes, other days, a labelled part."""
-    if all(isinstance(value, str) for value in values) and all(type(value) is int for value in leaf.values):
-        for more in (0, 1, -1):
-            given = tuple(f"{cast('int', value) + more:02}" for value in leaf.values)
-            code = f"{leaf.code} {'+' if more > 0 else '-'} {abs(more)}" if more else leaf.code
-            if all(one in cast("str", value) for one, value in zip(given, values, strict=True)):
-                yield leaf._replace(code=f"format({code}, '02')", values=given, is_sure=True)
-            hours = tuple(f"T{one}:00" for one in given)
-            if all(one in cast("str", value) for one, value in zip(hours, values, strict=True)):
-                whole = f'"T" + format({code}, \'02\') + ":00"'
-                yield leaf._replace(code=whole, values=hours, is_sure=True)
-    if not all(isinstance(value, str) for value in leaf.values) or not all(
-        isinstance(value, str | int | float) for value in values
-    ):
+    """What may be made of an hour or a text, if the values have it: words with dashes, other days, a part."""
+    if not all(isinstance(value, str) for value in values):
         return
-    texts, wanted = cast("tuple[str, ...]", leaf.values), [str(value) for value in values]
+    wanted = cast("Sequence[str]", values)
+    if all(type(value) is int for value in leaf.values):
+        for more in (0, 1):
+            hours = tuple(f"T{cast('int', value) + more:02}:00" for value in leaf.values)
+            hour = f"{leaf.code} + {more}" if more else leaf.code
+            if all(one in whole for one, whole in zip(hours, wanted, strict=True)):
+                code = f'"T" + format({hour}, \'02\') + ":00"'
+                yield leaf._replace(code=code, values=hours, is_sure=True)
+    if not all(isinstance(value, str) for value in leaf.values):
+        return
+    texts = cast("tuple[str, ...]", leaf.values)
     made: list[tuple[str, list[Any]]] = []
     if any(" " in text or text != text.lower() for text in texts):
-        for between in ("-", "_"):
-            joined = [between.join(re.findall("[a-z0-9]+", text.lower())) for text in texts]
-            lowered = [text.lower().replace(" ", between) for text in texts]
-            made += [
-                (f'{leaf.code}.lower().replace(" ", "{between}")', lowered),
-                (f'"{between}".join(re.findall("[a-z0-9]+", {leaf.code}.lower()))', joined),
-                (f'{leaf.code}.replace(" ", "{between}")', [text.replace(" ", between) for text in texts]),
-            ]
-        made.append((f"{leaf.code}.lower()", [text.lower() for text in texts]))
-        made.append((f"{leaf.code}.upper()", [text.upper() for text in texts]))
-    if all(re.match(r"\d{4}-\d\d-\d\d[T ]", text) for text in texts):
         made += [
-            (f"{leaf.code}[{at}]", [text[cut] for text in texts])
-            for at, cut in (
-                ("10:", slice(10, None)),
-                (":10", slice(10)),
-                ("11:16", slice(11, 16)),
-                ("10:16", slice(10, 16)),
-                (":16", slice(16)),
-            )
+            (f'{leaf.code}.lower().replace(" ", "-")', [text.lower().replace(" ", "-") for text in texts]),
+            (
+                f'"-".join(re.findall("[a-z0-9]+", {leaf.code}.lower()))',
+                ["-".join(re.findall("[a-z0-9]+", text.lower())) for text in texts],
+            ),
         ]
     if all(_is_day(text[:10]) for text in texts):
         made += _other_days(leaf.code, [text[:10] for text in texts], wanted, leaves)
     if all(re.search(r"\.\w{1,5}$", text) for text in texts):
         made.append((f'{leaf.code}.rsplit(".", 1)[0]', [text.rsplit(".", 1)[0] for text in texts]))
-        made.append(
-            (
-                f'{leaf.code}.rsplit("/", 1)[-1].rsplit(".", 1)[0]',
-                [text.rsplit("/", 1)[-1].rsplit(".", 1)[0] for text in texts],
-            )
-        )
     for code, given in made:
         if all(one and len(one) > 1 and one in whole for one, whole in zip(given, wanted, strict=True)):
             yield leaf._replace(code=code, values=tuple(given), is_sure=True)
-    yield from _labelled(leaf, texts, values)
-    yield from _pieces(leaf, texts, values)
+    yield from _labelled(leaf, texts, wanted)
 
 
-def _pieces(leaf: Leaf, texts: Sequence[str], values: Sequence[JSON]) -> Iterator[Leaf]:
-    """A piece of a text between separators, by its place."""
-    for between in (", ", " - ", ": ", " | ", ",", "|", "\t", " ", "/", "-", "_", "#", "@"):
-        for at, place in (("0", 0), ("1", 1), ("-1", -1), ("2", 2)):
-            pieces = [text.split(between) for text in texts]
-            if all(len(one) > max(1, abs(place)) for one in pieces):
-                found = tuple(one[place] for one in pieces)
-                quoted = json.dumps(between)
-                if all(len(one) > 1 and one in str(value) for one, value in zip(found, values, strict=True)):
-                    yield leaf._replace(code=f"{leaf.code}.split({quoted})[{at}]", values=found, is_sure=True)
-
-
-def _labelled(leaf: Leaf, texts: Sequence[str], values: Sequence[JSON]) -> Iterator[Leaf]:
+def _labelled(leaf: Leaf, texts: Sequence[str], values: Sequence[str]) -> Iterator[Leaf]:
     """A part of a text that is in the values, by what stands before it at one place only."""
-    whole = str(values[0])
+    whole = values[0]
     words = [word.strip(".,;:!?()<>") for word in _WORDS.findall(texts[0])]
     parts = [whole, *(word for word in words if len(word) >= _SHORTEST and word in whole and word != whole)]
     for part in dict.fromkeys(parts):
         yield from _by_label(leaf, texts, part, values)
 
 
-def _by_label(leaf: Leaf, texts: Sequence[str], wanted: str, values: Sequence[JSON]) -> Iterator[Leaf]:
+def _by_label(leaf: Leaf, texts: Sequence[str], wanted: str, values: Sequence[str]) -> Iterator[Leaf]:
     text = texts[0]
     if len(wanted) < 2 or wanted == text or len(text) < len(wanted) + 2 or text.count(wanted) != 1:
         return
@@ -501,15 +461,8 @@ def _by_label(leaf: Leaf, texts: Sequence[str], wanted: str, values: Sequence[JS
             continue
         found = [cast("str", each[0]) for each in every]
         code = f"re.search({json.dumps(pattern, ensure_ascii=False)}, {leaf.code}).group(1)"
-        kinds = {type(value) for value in values}
-        if kinds == {str} and all(
-            part in cast("str", value) for part, value in zip(found, values, strict=True)
-        ):
+        if all(part in value for part, value in zip(found, values, strict=True)):
             yield leaf._replace(code=code, values=tuple(found), is_sure=True)
-        elif kinds == {float} and all(_NUMBER.fullmatch(part) for part in found):
-            yield leaf._replace(code=f"float({code})", values=tuple(map(float, found)), is_sure=True)
-        elif kinds == {int} and all(part.isdigit() for part in found):
-            yield leaf._replace(code=f"int({code})", values=tuple(map(int, found)), is_sure=True)
 
 
 def _is_day(text: str) -> bool:
@@ -523,7 +476,7 @@ def _is_day(text: str) -> bool:
 def _other_days(
     code: str, days: Sequence[str], wanted: Sequence[str], leaves: Sequence[Leaf]
 ) -> Iterator[tuple[str, list[str]]]:
-    """Days that are as far from others as a number at hand says, or always equally far."""
+    """Days that are as many days or weeks from others as a number at hand says."""
     found = [_DAY.search(text) for text in wanted]
     if not all(found):
         return
@@ -545,5 +498,3 @@ def _other_days(
             map(abs, far)
         ):
             yield f"({start}(weeks={leaf.code})).isoformat()", others
-    if len({*far}) == 1:
-        yield f"({start}(days={abs(far[0])})).isoformat()", others

@@ -100,7 +100,7 @@ def _searched(
 def _searched_in_order(name: str, values: Sequence[JSON], sources: Sources) -> Iterator[Source]:
     """The items of parts of lists, in some order, of which the first ones gave the values."""
     count = len(values)
-    at_hand = values_of([*sources.whole(1), *sources.inputs.words_said([""])])
+    at_hand = values_of(sources.at_hand(1))
     for _, code, items in lists_at_hand(sources.whole(1)):
         for at, rows in in_order(code, items, at_hand) if len(items) > count else ():
             item = sources.item_of(at, tuple(rows[:count]), LOOP)

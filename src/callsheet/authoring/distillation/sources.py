@@ -102,6 +102,10 @@ class Sources:
             for age, one in enumerate(reversed(self.known))
         ]
 
+    def at_hand(self, count: int) -> list[Source]:
+        """All that a reading may use: the results before as they are, and all that the user has said."""
+        return [*self.whole(count), *self.inputs.words_said(count)]
+
     def parts_of(self, one: Known) -> dict[str, tuple[Part, ...]]:
         """The parts of its lists that the user's words name, by the code of the list, the likeliest first.
 
@@ -232,7 +236,7 @@ class Sources:
     def tail_read(self, segment: Segment, names: Sequence[str]) -> tuple[str, list[JSON]] | None:
         """The test of a result in the head that a tail is read to depend on."""
         taken = [bool(count) for count in segment.times()]
-        at_hand = values_of([*self.whole(1), *self.inputs.words_said([""])])
+        at_hand = values_of(self.at_hand(1))
         found: list[Explained] = []
         for position in reversed(range(segment.head)):
             results = [one[position].result for one in segment.rounds]

@@ -96,7 +96,7 @@ class Writer(Arguments):
     def stop_unless(self, conditions: Sequence[str], indent: str = "    ") -> list[str]:
         """The lines that stop the plan where one of the conditions does not hold."""
         lines: list[str] = []
-        dropped = self.readings.dropped if self.readings is not None else frozenset[str]()
+        dropped = self.sources.readings.dropped if self.sources.readings is not None else frozenset[str]()
         for condition in dict.fromkeys(one for one in conditions if one not in dropped):
             told = f": {condition.replace(_QUOTE, _TICK)}" if len(condition) < _LONG else ""
             lines.append(f"{indent}assert {condition}, {json.dumps(STOP + told)}")
@@ -175,7 +175,7 @@ class Writer(Arguments):
 
     def with_agreed_named(self, lines: list[str]) -> list[str]:
         """The lines with a name for each value on which several readings have to agree."""
-        for code, word in self.readings.agreed.items() if self.readings is not None else ():
+        for code, word in self.sources.readings.agreed.items() if self.sources.readings is not None else ():
             first = next((n for n, line in enumerate(lines) if f" assert {code} == " in line), None)
             if first is None or not _is_whole(code):
                 continue
@@ -244,7 +244,7 @@ class Writer(Arguments):
         """Whether each call is written for itself, and no loop."""
         is_one = len(segment.rounds) == 1
         is_each = is_one and any(map(self.is_for_each, segment.rounds[0]))
-        if self.readings is None or len(segment.rounds) > _FEW_ROUNDS or (is_one and not is_each):
+        if self.sources.readings is None or len(segment.rounds) > _FEW_ROUNDS or (is_one and not is_each):
             return is_one and not is_each
         out, loop = Explained("written out", ()), Explained("a loop", ())
         data = said_data(self.inputs.said)
@@ -254,7 +254,7 @@ class Writer(Arguments):
             for call in one[: segment.head]
             for value in call.args.values()
         )
-        return self.readings.take("rounds", [out, loop] if said else [loop, out], 1).code == out.code
+        return self.sources.readings.take("rounds", [out, loop] if said else [loop, out], 1).code == out.code
 
     def write_call(self, call: RecordedCall) -> None:
         """Write a call that is made once, and what a result unlike the recorded one leaves open."""
