@@ -7,7 +7,10 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.plans import FACTS, INPUTS, duration, outcome, plan_of, plan_texts, value_or_error
+from tests.plans import FACTS as OF_TOOLS
+from tests.plans import INPUTS, duration, outcome, plan_of, plan_texts, value_or_error
+from tests.structured_crashes import without_waits
+from tests.structured_plans import programs
 
 from callsheet.ir import JSON, Plan
 from callsheet.machine import (
@@ -25,6 +28,7 @@ from callsheet.machine import (
     ToolFacts,
     compile_plan,
 )
+from callsheet.machine.tree.compiling import OWN_FACTS
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.launch import Launch
@@ -35,6 +39,9 @@ from callsheet.store.replay import fold
 
 LIMITS = Limits(max_steps=25, window=3, retry_delay=0.0)
 SEEDS = st.integers(0, 2**32 - 1)
+FACTS = {**OF_TOOLS, **OWN_FACTS}
+PLANS = plan_texts().map(plan_of) | programs().map(without_waits)
+"""Plans of both versions of the language."""
 
 
 def simulation(machine: Machine, world: int) -> Simulation:
@@ -79,22 +86,20 @@ def ports_of(world: int) -> Ports:
     return Ports(route, model, None, compiler)
 
 
-@given(plan_texts(), SEEDS)
+@given(PLANS, SEEDS)
 @settings(max_examples=80, deadline=None)
-def test_local_driver_ends_like_simulation(text: str, world: int) -> None:
+def test_local_driver_ends_like_simulation(plan: Plan, world: int) -> None:
     """Local and simulated driver: the same status, answer, variables and count of steps."""
-    plan = plan_of(text)
     launch = Launch(facts=FACTS, inputs=INPUTS, limits=LIMITS)
     assert asyncio.run(run_unrecorded(plan, ports_of(world), launch)) == simulated(plan, world)
 
 
-@given(plan_texts(), SEEDS)
+@given(PLANS, SEEDS)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_fold_of_journal_equals_run_state(journal: Journal, text: str, world: int) -> None:
+def test_fold_of_journal_equals_run_state(journal: Journal, plan: Plan, world: int) -> None:
     """A journaled run ends like an unrecorded one, and folding its events gives the same end."""
-    plan = plan_of(text)
     run_id = f"run-{len(journal.runs())}"
-    launch = Launch(facts=FACTS, inputs=INPUTS, limits=LIMITS, source=text)
+    launch = Launch(facts=FACTS, inputs=INPUTS, limits=LIMITS)
     ended = asyncio.run(start_run(plan, ports_of(world), launch, journal, run_id)).result
     folded = fold(plan, journal.events(run_id), journal.plan_of)
     assert ended == simulated(plan, world)
@@ -103,16 +108,15 @@ def test_fold_of_journal_equals_run_state(journal: Journal, text: str, world: in
     assert journal.verify(run_id) is None
 
 
-@given(plan_texts(), SEEDS)
+@given(PLANS, SEEDS)
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_truncated_journal_leads_to_same_end(journal: Journal, text: str, world: int) -> None:
+def test_truncated_journal_leads_to_same_end(journal: Journal, plan: Plan, world: int) -> None:
     """Whatever a crash leaves of the events: the fold waits for what is missing and goes on to the same end.
 
     What left without an outcome and may not be repeated is in doubt, and nothing else is.
     """
-    plan = plan_of(text)
     run_id = f"run-{len(journal.runs())}"
-    launch = Launch(facts=FACTS, inputs=INPUTS, limits=LIMITS, source=text)
+    launch = Launch(facts=FACTS, inputs=INPUTS, limits=LIMITS)
     ended = asyncio.run(start_run(plan, ports_of(world), launch, journal, run_id)).result
     rows = list(journal.events(run_id))
     for length in range(1, len(rows) + 1):

@@ -7,7 +7,7 @@ with literal keys narrow a label; everything else gives the join of all it reads
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple, assert_never
@@ -53,6 +53,7 @@ from callsheet.policy.function_traits import (
     SAME_ITEMS,
     STRIPPING,
     keeps_first,
+    may_overflow,
 )
 from callsheet.policy.judge import Judge
 from callsheet.policy.labelled import (
@@ -361,8 +362,7 @@ class ExpressionLabels(EvaluationFailures):
             if added is not None:
                 self._typed(values)
                 return added
-        is_division = node.op in (BinaryOp.DIVIDE, BinaryOp.FLOOR, BinaryOp.REMAINDER)
-        if (is_division and not _is_number(node.right)) or node.op is BinaryOp.POWER:
+        if may_overflow(node, left, right):
             self._fails(values)
         return self._computed(node, values, keeps=True)
 
@@ -498,7 +498,7 @@ class ExpressionLabels(EvaluationFailures):
         sources: list[Labelled] = []
         conditions: list[Labelled] = []
         for clause in node.clauses:
-            source = self._of(clause.source)
+            source = self._inner(clause.source, sources, conditions)
             sources.append(source)
             item = item_of(self.forgotten(source))
             names = tuple(target_names(clause.target))
@@ -516,6 +516,20 @@ class ExpressionLabels(EvaluationFailures):
         if node.key is not None or node.kind is Kind.SET:
             presence = presence.join(label)
         return Labelled(self._literal.join(label), presence, (), origins_of(values), said_by(values))
+
+    def _inner(self, node: Expression, outer: Sequence[Labelled], conditions: Sequence[Labelled]) -> Labelled:
+        """What a clause goes through: how much work that is, which has a limit, the clauses before it decide.
+
+        Lists that the plan makes in the clause, like a range, are as long as the plan wants.
+        """
+        could, self.fails_by_content = self.fails_by_content, False
+        source = self._of(node)
+        if self.fails_by_content:
+            self.content = join((self.content, *(number_of_items(self.forgotten(one)) for one in outer)))
+        self.fails_by_content = self.fails_by_content or could
+        if conditions:
+            self._fails(conditions)
+        return source
 
     def _method(self, node: Method) -> Labelled:
         values = (
@@ -573,7 +587,3 @@ def _split(condition: Expression, contents: list[Expression], presence: list[tup
             presence.append((tested, function.lower() != "failed"))
         case _:
             contents.append(condition)
-
-
-def _is_number(node: Expression) -> bool:
-    return isinstance(node, Literal) and isinstance(node.value, int | float) and node.value != 0

@@ -1,12 +1,16 @@
-"""What functions, methods and slices do to labels: which give no text, keep presence, may fail.
+"""What functions, methods, operators and slices do to labels: which give no text, keep presence, may fail.
 
-In: the name of a function, or a slice. A function in no table may do anything with what it is given.
+In: the name of a function, an operator or a slice. A function in no table may do anything with what it is
+given.
 """
 
 from __future__ import annotations
 
+import re
+
 from callsheet.ir.expr import Literal
-from callsheet.ir.expression import Slice
+from callsheet.ir.expression import Binary, BinaryOp, Comprehension, Display, Expression, Slice, Text
+from callsheet.policy.labelled import Labelled
 
 SAME_BITS = frozenset({"failed", "is_empty", "not_empty"})
 """Functions that only test whether a value is there."""
@@ -39,8 +43,32 @@ PATTERNS = frozenset({"match", "find_all"})
 """Functions that take a pattern, and fail for one that is none."""
 
 
+_NUMBER = re.compile(r"-?[0-9][0-9.e+-]*")
+
+
 def keeps_first(node: Slice) -> bool:
     """Whether a slice is empty only if what it is taken of is: it takes the first items."""
     stop = node.stop
     is_some = stop is None or (isinstance(stop, Literal) and isinstance(stop.value, int) and stop.value > 0)
     return node.start is None and node.step is None and is_some
+
+
+def may_overflow(node: Binary, left: Labelled, right: Labelled) -> bool:
+    """Whether an operator fails for some contents of these values: by zero, or for a result too large."""
+    match node.op:
+        case BinaryOp.DIVIDE | BinaryOp.FLOOR | BinaryOp.REMAINDER:
+            by = node.right
+            return not (isinstance(by, Literal) and isinstance(by.value, int | float) and by.value != 0)
+        case BinaryOp.MULTIPLY:
+            return _is_sequence(node.left, left) or _is_sequence(node.right, right)
+        case op:
+            return op is BinaryOp.POWER
+
+
+def _is_sequence(node: Expression, value: Labelled) -> bool:
+    """Whether the plan makes this a text or a list, which it may repeat as often as data says."""
+    if isinstance(node, Literal):
+        return isinstance(node.value, str)
+    if isinstance(node, Text | Display | Comprehension):
+        return True
+    return any(shape.items or not _NUMBER.fullmatch(shape.text or "0") for shape in value.shapes)

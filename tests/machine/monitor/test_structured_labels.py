@@ -176,6 +176,11 @@ LEAKS = {
         "S1: @SECRET () > $a\nLET $b = 0\n?IF (str($a) == '~') {\nSET $b = 1\n}\nS2: @SEND (x=$b)"
     ),
     "what a branch has set": "S1: @SECRET () > $a\nLET $b = 0\n?IF (str($a) != '~') {\nSET $b = 1\n}\nS2: @SEND (x=$b)",
+    "what a branch has set in a part": "S1: @SECRET () > $a\nLET $b = {'k': 0, 'm': 1}\n?IF (str($a) != '~') {\nSET $b = {'k': 1, 'm': 2}\n}\nS2: @SEND (x=$b.k)",
+    "a part of what a branch that is not taken would set": (
+        "S1: @SECRET () > $a\nLET $b = [0, $a]\n?IF (str($a) == '~') {\nSET $b = [1, $a]\n}\nS2: @SEND (x=$b[0])"
+    ),
+    "a part of a sub-plan's result": "PLAN p ($x: json) {\nRETURN ({'k': 1, 'm': [$x]})\n}\nS1: @SECRET () > $a\nS3: CALL p (x=$a) > $b\nS2: @SEND (x=$b.m[0])",
     "an early end that does not happen": "S1: @SECRET () > $a\n?IF (str($a) == '~') {\n@RESPOND (1)\n}\nS2: @SEND (x=1)",
     "a test that holds": "S1: @SECRET () > $a\nREQUIRE (str($a) != '~')\nS2: @SEND (x=1)",
     "the time after a private call": "S1: @SECRET () > $a\nLET $t = now()\nS2: @SEND (x=$t.isoformat())",
@@ -221,6 +226,24 @@ def test_leak_is_stopped_at_the_call(name: str) -> None:
     assert run.result.objection is not None
     assert run.result.objection.step == "S2"
     assert run.seen == ([("S2", "{'x': 1}")] if name == "the next item" else [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "LET $l = [1, $a]\n@SEND (x=$l[0], y=$l[-2])",
+        'LET $l = {"k": {"n": 1}, "m": $a}\nLET $other = $l\n@SEND (x=$other.k.n, y=$other.k?.n ?? 2)',
+        'LET $l = {"k": 0, "m": 0}\n?FOREACH ($i IN [1, 2]) {\nSET $l = {"k": $i, "m": $a}\n}\n@SEND (x="${l.k}")',
+        'S3: CALL p (x=$a) > $l\nS4: CALL q (x={"k": $l.k, "m": $a})',
+    ],
+)
+def test_parts_that_the_plan_has_composed_keep_their_labels_in_variables(text: str) -> None:
+    plans = 'PLAN p ($x: json) {\nRETURN ({"k": 1, "m": $x})\n}\nPLAN q ($x: json) {\n@SEND (x=$x.k)\n}\n'
+    text = f"{plans}S1: @SECRET () > $a\n{text}"
+    assert verify(plan_of(text), POLICY).ok
+    run = _World(text)
+    assert run.result.status is Status.DONE, run.result.error
+    assert len(run.seen) == 1
 
 
 def test_values_that_json_lacks_have_labels_too() -> None:

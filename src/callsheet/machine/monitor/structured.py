@@ -39,6 +39,7 @@ from callsheet.ir.tree import (
     variables_set,
 )
 from callsheet.ir.types import names_values
+from callsheet.machine.monitor.composed import stored
 from callsheet.machine.monitor.reads import argument_of
 from callsheet.machine.monitor.tree_labels import ABSENT, Known, LabelReading, Lists, Scope, Values, no_value
 from callsheet.machine.monitor.variable_labels import NOTHING_SHOWN, Admitted
@@ -90,7 +91,7 @@ class TreeLabels(LabelReading):
         inner = Scope(self._body(plan.name, plan.body), None, self.counter(scope, id_), in_loop)
         for one in plan.inputs:
             known = given.get(one.name, Labelled(self._literal))
-            inner.variables[one.name] = Known(known._replace(shapes=()))
+            inner.variables[one.name] = Known(stored(known, evaluator, self._judge))
         return inner
 
     def returned(self, scope: Scope, id_: str, inner: Scope) -> None:
@@ -127,11 +128,11 @@ class TreeLabels(LabelReading):
             self._put(scope, id_, statement.name, NOTHING)
             return
         evaluator = self._evaluator(scope, id_, values, has_call=False)
-        value = evaluator.forgotten(evaluator.value(statement.value))
+        value = evaluator.value(statement.value)
         if isinstance(statement, Let):
-            evaluator.casts(value, statement.type, self._tree.named_types)
+            evaluator.casts(evaluator.forgotten(value), statement.type, self._tree.named_types)
         self._may_fail(scope, statement, evaluator)
-        self._put(scope, id_, statement.name, value)
+        self._put(scope, id_, statement.name, stored(value, evaluator, self._judge))
 
     def tested(self, scope: Scope, id_: str, condition: Expression, values: Values) -> None:
         """A condition of ?IF, REPEAT or REQUIRE is about to be evaluated."""
@@ -202,7 +203,8 @@ class TreeLabels(LabelReading):
                     evaluator.fails(known)
         if said and statement.word in (Word.YIELD, Word.RETURN):
             home = scope if statement.word is Word.YIELD else scope.root
-            home.result = evaluator.joined(home.result, raised(evaluator.forgotten(said[0]), pc))
+            result = raised(stored(said[0], evaluator, self._judge), pc)
+            home.result = result if home.result is NOTHING else evaluator.joined(home.result, result)
         self._may_fail(scope, statement, evaluator)
         self._note(scope, self._governed(scope, id_).decides, pc)
 

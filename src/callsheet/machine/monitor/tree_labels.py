@@ -34,6 +34,7 @@ from callsheet.ir.tree import (
 )
 from callsheet.ir.tree_flow import Governed, Region, TreeFlow, assigned_outside, flow_of_block
 from callsheet.ir.types import Basic, Type
+from callsheet.machine.monitor.composed import read
 from callsheet.machine.monitor.enforcement import Enforcement, Judging
 from callsheet.machine.monitor.reads import argument_of
 from callsheet.machine.monitor.variable_labels import Origins, VariableLabels
@@ -41,7 +42,7 @@ from callsheet.machine.tree.compiling import asks_time
 from callsheet.policy.expression_labels import ExpressionLabels
 from callsheet.policy.field_labels import FieldLabels
 from callsheet.policy.judge import judge_of
-from callsheet.policy.labelled import NOTHING, Labelled, is_failure, raised
+from callsheet.policy.labelled import NOTHING, Labelled, is_failure, one_shape, raised
 from callsheet.policy.limits import CallHistory
 from callsheet.policy.model import Implicit
 
@@ -365,7 +366,10 @@ class LabelReading:
                 return known
             if known.fields is not None and not _has_fields(value, known.fields):
                 known = known._replace(fields=None)  # a text in which others may have written a field
-            shape = argument_of("", value, known.label, name, fields=known.fields)
+            composed = one_shape(known)
+            shape = None if composed is None else read(composed, value, name)
+            if shape is None:
+                shape = argument_of("", value, known.label, name, fields=known.fields)
             return known._replace(shapes=(shape,))
 
         def clock() -> Label:
@@ -425,8 +429,7 @@ class LabelReading:
         behind = tuple(one for one in scope.noted if one.region.first <= number <= one.region.last)
         place = self._places[id_]
         origins = tuple(one for one in value.origins if one != place)[1 - MOST_ORIGINS :]
-        shapes = value.shapes if is_failure(value) else ()
-        known = Known(value._replace(shapes=shapes, origins=(*origins, place)), behind)
+        known = Known(value._replace(origins=(*origins, place)), behind)
         home = scope if isinstance(self._statements[id_], Let) else scope.home_of(name)
         home.variables[name] = known
 

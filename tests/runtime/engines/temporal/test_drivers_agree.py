@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 from tests.conformance import dag_there, ltp_there
 from tests.conformance.dag_form import DagCase, read_dag_cases
 from tests.conformance.form import Case, read_cases
-from tests.plans import FACTS, INPUTS, plan_of, plan_texts
-from tests.runtime.test_drivers_agree import LIMITS, ports_of, simulation
+from tests.plans import INPUTS
+from tests.runtime.test_drivers_agree import FACTS, LIMITS, PLANS, ports_of, simulation
 from tests.temporal.fleet import Fleet, fleet
 
-from callsheet.ir import JSON, Effect
+from callsheet.ir import JSON, Effect, Plan
 from callsheet.machine import Limits, Machine, ToolFacts, compile_plan
 from callsheet.ports.calls import CallContext
 from callsheet.runtime.engines.temporal.wire import command_to_json
@@ -98,10 +98,10 @@ def _keys_of_unsafe(made: list[Made]) -> list[Made]:
 
 
 @pytest.mark.parametrize("is_in_turn", [True, False], ids=["one at a time", "ahead and side by side"])
-@given(text=plan_texts(), world=SEEDS)
+@given(plan=PLANS, world=SEEDS)
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_plan_makes_the_calls_of_the_local_driver_and_ends_like_it(
-    carried: Fleet, text: str, world: int, *, is_in_turn: bool
+    carried: Fleet, plan: Plan, world: int, *, is_in_turn: bool
 ) -> None:
     """The same calls under the same keys with the same arguments, and the end of the simulation.
 
@@ -109,7 +109,6 @@ def test_any_plan_makes_the_calls_of_the_local_driver_and_ends_like_it(
     depends on which answer comes first.
     """
     limits = IN_TURN if is_in_turn else LIMITS
-    plan = plan_of(text)
     launch = Launch(facts=FACTS, inputs=INPUTS, limits=limits)
     here: list[Made] = []
     there: list[Made] = []
