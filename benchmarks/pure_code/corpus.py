@@ -21,7 +21,7 @@ FOLDER = Path(__file__).parent
 HEAD = """\
 import base64, bisect, calendar, collections, copy, csv, decimal, functools, hashlib, heapq, io, itertools
 import json, math, operator, random, re, statistics, string, textwrap, typing, unicodedata
-import html, ipaddress, os.path, pathlib, urllib.parse, zlib
+import difflib, fractions, graphlib, html, ipaddress, os.path, pathlib, urllib.parse, uuid, zlib
 import datetime as datetime_module
 from collections import Counter, defaultdict, deque
 from datetime import date, datetime, time, timedelta, timezone

@@ -388,8 +388,10 @@ class ExpressionLowering(LoweringFacts):
             return self._call_of(node)
         if member is None and self._is_type(func.value) and func.attr not in _OF_TYPES and node.args:
             first, *rest = node.args  # `str.lower(x)` is `x.lower()`
-            if not isinstance(first, ast.Starred):
-                func.value, node.args = first, rest
+            if isinstance(first, ast.Starred):
+                node.func = self._method(func)
+                return self._call_of(node)
+            func.value, node.args = first, rest
         if isinstance(func.value, ast.Constant) and func.attr == "format":
             self._check_formatted(node, func.value)
         if member is None and self.has_value_enums and func.attr not in self.own_methods:

@@ -69,7 +69,7 @@ class LoweringFacts(ast.NodeTransformer):
             *(module for module, _ in self.scopes.imports.members.values()),
         }
         self.has_sets = inputs.has_sets or any(_makes_sets(node) for node in self.scopes.nodes)
-        self.has_errors = "statistics" in self.used_modules or any(
+        self.has_errors = not self.used_modules.isdisjoint(("statistics", "graphlib")) or any(
             one.kind is ClassKind.ERROR for one in self.classes.values()
         )
         self.has_objects = inputs.has_kept or not self.used_modules.isdisjoint(
@@ -85,11 +85,10 @@ class LoweringFacts(ast.NodeTransformer):
         defined = {name for one in self.classes.values() for name in one.compared_by}
         self.has_networks = inputs.has_kept or "ipaddress" in self.used_modules
         """Whether `in` may ask for an address in a network, which the executor does not ask itself."""
-        self.has_order = not defined.isdisjoint(ORDERED) or not self.used_modules.isdisjoint(
-            ("pathlib", "ipaddress")
-        )
+        has_ordered = not self.used_modules.isdisjoint(("pathlib", "ipaddress", "fractions", "uuid"))
+        self.has_order = has_ordered or bool(inputs.helpers) or not defined.isdisjoint(ORDERED)
         """Whether objects compare with `<`, which the executor does for its own types alone."""
-        self.has_truth = not defined.isdisjoint(("__len__", "__bool__"))
+        self.has_truth = not defined.isdisjoint(("__len__", "__bool__")) or _has_fractions(self)
         """Whether objects say themselves how long they are, and whether they are true."""
         self.has_value_enums = any(one.mixin for one in self.classes.values())
         """Whether members of enumerations are texts or numbers too."""
@@ -177,6 +176,10 @@ class LoweringFacts(ast.NodeTransformer):
             first, second = (side, made) if isinstance(node.op, ast.Or) else (made, side)
             made = ast.copy_location(ast.IfExp(test, first, second), node)
         return made
+
+
+def _has_fractions(facts: LoweringFacts) -> bool:
+    return "fractions" in facts.used_modules or "_cs_fractions_Fraction" in facts.inputs.helpers
 
 
 def _makes_sets(node: ast.AST) -> bool:

@@ -19,6 +19,7 @@ RAISED: Final = "\x00raised:"
 PREFIX: Final = "_cs_"
 """What the names of helpers start with; a program may not use such names."""
 _ALWAYS: Final = ("_cs_give",)
+_ENTITIES: Final = "_cs_entities"
 
 
 class _Definition(NamedTuple):
@@ -39,13 +40,22 @@ def has_helper(name: str) -> bool:
     return name in _definitions()
 
 
+def _entities() -> str:
+    """What the names of characters in HTML mean."""
+    from html.entities import html5  # noqa: PLC0415 - a large table, of which few programs know
+
+    return f"{_ENTITIES} = {html5!r}"
+
+
 @cache
 def _text_of(names: frozenset[str]) -> str:
     known = _definitions()
     wanted, todo = dict[str, _Definition](), list(names)
     while todo:
         name = todo.pop()
-        if name not in wanted and name in known:
+        if name == _ENTITIES and name not in wanted:
+            wanted[name] = _Definition(-1, _entities(), frozenset())
+        elif name not in wanted and name in known:
             wanted[name] = known[name]
             todo.extend(known[name].needs)
     return "\n".join(one.text for one in sorted(set(wanted.values()), key=lambda one: one.order))

@@ -16,7 +16,8 @@ CHANGING_METHODS: Final = frozenset(
         *("append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "update", "setdefault"),
         *("popitem", "add", "discard", "difference_update", "intersection_update", "appendleft", "popleft"),
         *("symmetric_difference_update", "extendleft", "rotate", "subtract", "move_to_end", "writerow"),
-        *("writerows", "write", "writeheader", "__setitem__"),
+        *("writerows", "write", "writeheader", "__setitem__", "set_seq1", "set_seq2", "set_seqs"),
+        *("prepare", "get_ready", "done"),  # of a graph that is sorted
     }
 )
 """The methods of containers that change what they are called on."""

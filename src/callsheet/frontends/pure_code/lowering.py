@@ -44,8 +44,9 @@ def lowered(tree: ast.Module, inputs: Inputs | None = None) -> Lowered:
     tree.body = body
     ast.fix_missing_locations(tree)
     kinds = {one.name: one.kinds for one in lowering.classes.values() if one.kind is ClassKind.ERROR}
-    if "statistics" in lowering.used_modules:
-        kinds["StatisticsError"] = ("StatisticsError", "ValueError", "Exception", "BaseException")
+    for module, name in (("statistics", "StatisticsError"), ("graphlib", "CycleError")):
+        if module in lowering.used_modules:
+            kinds[name] = (name, "ValueError", "Exception", "BaseException")
     helpers = {*lowering.helpers, *(["_cs_give_objects"] if lowering.has_objects else [])}
     if known.has_kept:
         helpers |= {"_cs_take", "_cs_re_compile"}

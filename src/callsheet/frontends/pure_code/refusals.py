@@ -185,6 +185,14 @@ class _Judge(ClassJudge):
                 f"write rng = random.Random(7) with a seed of yours, and rng.{name}(…)",
             )
             return None
+        if module == "uuid" and name in ("uuid1", "uuid4"):
+            self.refuse(
+                RefusalKind.MEMBER,
+                node,
+                f"`uuid.{name}` differs in each run, also when one is resumed",
+                "make the id of the data: uuid.uuid5(uuid.NAMESPACE_URL, f'order/{number}')",
+            )
+            return None
         if not members and module in _MODULES:
             reason, rewrite = _MODULES[module]
             self.refuse(RefusalKind.MEMBER, node, f"`{module}.{name}` is not pure: {reason}", rewrite)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import NamedTuple, cast
 
 from callsheet.frontends.python.source import Refused, names_read, own_nodes, parameters_of
@@ -40,8 +40,32 @@ class Known(NamedTuple):
 
 
 def takes_functions(call: ast.Call, function: ast.AsyncFunctionDef, known: Known) -> bool:
-    """Whether a call gives an async function what to call: a function, or a call that it awaits once."""
-    return any(_is_meant(name, one, function, known) for name, one in _arguments(call, function))
+    """Whether a call gives an async function what to call: a function, or a call that it awaits once.
+
+    A function that is the default of a parameter is given by a call that leaves it out.
+    """
+    given = dict(_arguments(call, function))
+    return any(_is_meant(name, one, function, known) for name, one in given.items()) or bool(
+        _functions_by_default(function, given, known)
+    )
+
+
+def _functions_by_default(
+    function: ast.AsyncFunctionDef, given: Container[str], known: Known
+) -> Mapping[str, ast.expr]:
+    """The functions that stand as defaults of what a call leaves out, and read no variable."""
+    return {
+        name: one
+        for name, one in _defaults(function.args).items()
+        if name not in given
+        and isinstance(one, (ast.Lambda, ast.Name))
+        and known.is_given(one)
+        and not any(map(known.is_variable, names_read(one) - {each.arg for each in _own(one)}))
+    }
+
+
+def _own(one: ast.expr) -> list[ast.arg]:
+    return parameters_of(one.args) if isinstance(one, ast.Lambda) else []
 
 
 def _arguments(call: ast.Call, function: ast.AsyncFunctionDef) -> list[tuple[str, ast.expr]]:
@@ -103,6 +127,7 @@ def specialised(
     given = {**positional, **{name: value for name, value in words.items() if name in own}}
     given = {name: _of_method(name, value, function) for name, value in given.items()}
     functions = {name: value for name, value in given.items() if _is_meant(name, value, function, known)}
+    functions |= _functions_by_default(function, given, known)
     made = copy.deepcopy(function)
     made.name = fresh(function.name)
     rest = [fresh(of.vararg.arg) for _ in more] if of.vararg else []

@@ -18,8 +18,17 @@ from callsheet.frontends.python.error_values import is_marked
 from callsheet.frontends.python.inlining import name_called
 from callsheet.frontends.python.kinds import ANY, Kinds
 from callsheet.frontends.python.objects import NOTHING_SHARED, chain, find
+from callsheet.frontends.python.parameters import SHARED_LOCK
 from callsheet.frontends.python.sharing import Sharing, sharing_of
-from callsheet.frontends.python.source import Refused, dotted, names_read, own_nodes, returned_names
+from callsheet.frontends.python.source import (
+    Refused,
+    dotted,
+    names_bound,
+    names_read,
+    own_nodes,
+    returned_names,
+    walk,
+)
 from callsheet.frontends.python.syntax import assigned, marked_failure, parsed
 from callsheet.frontends.python.variables import bound_names
 
@@ -130,7 +139,7 @@ def give_back(
     last = ast.copy_location(ast.Constant(None), place)
     if not (function.body and isinstance(function.body[-1], (core.Return, core.Fail))):
         function.body.append(core.Return(_given_back(last, function), place))
-    function.is_apart = _is_blind(function) or _is_early(function)
+    function.is_apart = _is_locked(function) or _is_blind(function) or _is_early(function)
 
 
 def keep_failure(
@@ -312,7 +321,7 @@ class Taking:
         for number, (call, found) in enumerate(self._changing_in(block)):
             if not found.is_apart:
                 raise _refused(call, found, "is changed and read by calls that run side by side")
-            if number:
+            if number or _is_locked(found):
                 continue
             self.warn(
                 Refused(
@@ -468,6 +477,25 @@ def _own_part(one: core.Core) -> list[ast.AST]:
 
 def _names_in(parts: Iterable[ast.AST]) -> set[str]:
     return {each.id for part in parts for each in ast.walk(part) if isinstance(each, ast.Name)}
+
+
+def _is_locked(function: core.Function) -> bool:
+    """Whether a function waits, and touches what it changes, inside of one lock alone."""
+    body = function.node.body
+    locks = [one for one in body if isinstance(one, ast.AsyncWith)]
+    if len(locks) != 1 or len(locks[0].items) != 1:
+        return False
+    entered = locks[0].items[0].context_expr
+    name = entered.id if isinstance(entered, ast.Name) else ""
+    made = [one for one in body if isinstance(one, ast.Assign) and name in names_bound(one)]
+    if not (all(SHARED_LOCK in vars(one) for one in made) if made else function.most == 1):
+        return False
+    inside = {id(one) for one in walk(locks[0])}
+    return all(
+        id(one) in inside
+        for one in own_nodes(*body)
+        if isinstance(one, ast.Await) or (isinstance(one, ast.Name) and one.id in function.changes)
+    )
 
 
 def _is_blind(function: core.Function) -> bool:

@@ -138,8 +138,17 @@ def error_fields(nodes: Iterable[ast.AST], exceptions: Exceptions) -> tuple[str,
 
 def raised_with_cause(nodes: Iterable[ast.AST]) -> tuple[str, ...]:
     """The kinds that `raise X(…) from error` raises in a program that asks for `__cause__`."""
-    asks = any(isinstance(one, ast.Attribute) and one.attr == CAUSE for one in nodes)
-    raised = [one.exc for one in nodes if asks and isinstance(one, ast.Raise) and one.cause is not None]
+    nodes = list(nodes)
+    if not any(isinstance(one, ast.Attribute) and one.attr == CAUSE for one in nodes):
+        return ()
+    raised = [one.exc for one in nodes if isinstance(one, ast.Raise) and one.cause is not None]
+    kept = {one.id for one in raised if isinstance(one, ast.Name)}
+    for one in nodes:
+        match one:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as value) if name in kept:
+                raised.append(value)
+            case _:
+                pass
     made = [one.func if isinstance(one, ast.Call) else one for one in raised]
     names = [(dotted(one) or "").rpartition(".")[2] for one in made if one is not None]
     return tuple(dict.fromkeys(kind_of(one) for one in names if one))

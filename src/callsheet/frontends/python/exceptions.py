@@ -54,6 +54,7 @@ _BUILT_IN: Final[Mapping[str, type[BaseException]]] = {
 _ELSEWHERE: Final[Mapping[str, str]] = {
     "JSONDecodeError": "ValueError",
     "InvalidOperation": "ArithmeticError",
+    "CycleError": "ValueError",
     "StatisticsError": "ValueError",
     "Error": "Exception",
 }

@@ -7,7 +7,7 @@ name would see: between calls a plan's variables hold values, and not references
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from typing import Final, NamedTuple, TypeAlias
 
@@ -84,6 +84,7 @@ class FunctionFacts:
         plan_names: Mapping[int, str],
         results: dict[int, Result],
         *,
+        objects: Container[str] = (),
         is_main: bool,
     ) -> None:
         """`definitions` are the pure functions of this function and those around it, by name."""
@@ -106,7 +107,12 @@ class FunctionFacts:
             self.names |= bound_names(function.body)
             self.variables = Variables(function, self.names, extra)
         self.kinds = Kinds(
-            function, self.all_definitions, program.resolved, self._result_kind, self._changed_kinds
+            function,
+            self.all_definitions,
+            program.resolved,
+            self._result_kind,
+            self._changed_kinds,
+            objects,
         )
         self.keys = _names_of_keys(function)
         self.sharing = Sharing(self.names, self.all_definitions, program.resolved, self.kinds)

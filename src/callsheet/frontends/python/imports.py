@@ -21,13 +21,12 @@ PURE_MODULES: Final = frozenset(
         *("functools", "dataclasses", "typing", "statistics", "decimal", "string", "textwrap", "enum"),
         *("operator", "csv", "io", "copy", "bisect", "heapq", "calendar", "logging", "abc", "__future__"),
         *("time", "contextlib", "base64", "hashlib", "random", "unicodedata", "urllib.parse", "os.path"),
-        *("html", "zlib", "pathlib", "ipaddress"),
+        *("html", "zlib", "pathlib", "ipaddress", "uuid", "fractions", "difflib", "graphlib"),
     }
 )
 """The modules that a plan may import. Of `time`, `logging`, `random`, `contextlib` a part is understood."""
 
 _WITHOUT: Final[Mapping[str, str]] = {
-    "uuid": "random ids would differ when the run is resumed; make the id of the data",
     "secrets": "random values would differ when the run is resumed",
     "requests": "a plan reaches the network by tools only: await fetch_page(url=…)",
     "httpx": "a plan reaches the network by tools only: await fetch_page(url=…)",
@@ -41,8 +40,6 @@ _WITHOUT: Final[Mapping[str, str]] = {
     "socket": "a plan reaches the network by tools only",
     "pickle": "a pickle can run any code; use json",
     "zoneinfo": "write timezone(timedelta(hours=2)) with datetime's names, for an offset that you know",
-    "fractions": "write decimal.Decimal, or whole numbers",
-    "difflib": "compare the words: set(a.split()) & set(b.split())",
     "numbers": "write isinstance(x, (int, float))",
     "types": "write a @dataclass, or a dict",
     "pprint": "write json.dumps(value, indent=2)",
@@ -52,8 +49,8 @@ _WITHOUT: Final[Mapping[str, str]] = {
 
 _LEFT_OVER: Final = frozenset(
     {
-        *("os", "sys", "uuid", "types", "pprint", "traceback", "warnings", "inspect"),
-        *("zoneinfo", "fractions", "difflib", "numbers", "locale"),
+        *("os", "sys", "types", "pprint", "traceback", "warnings", "inspect"),
+        *("zoneinfo", "numbers", "locale"),
     }
 )
 """Modules that a plan has not, and that files often import without a use: that is a warning."""

@@ -8,7 +8,7 @@ classes of its own any value may be an object of them, unless it is surely data.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Final
 
 from callsheet.frontends.expressions.names import FUNCTIONS, VERSION_1
@@ -129,18 +129,21 @@ class Kinds:
         resolved: Callable[[ast.AST], str | None],
         result: Callable[[core.Call], str],
         changed: Callable[[core.Call], Sequence[str | None]],
+        objects: Container[str] = (),
     ) -> None:
         """`result` gives the kind of what a call of an async function returns.
 
         `changed` gives those of the new values that it gives the variables which it changes; None for one
-        that it gives none.
+        that it gives none. `objects` are the variables that calls give objects of Python's own.
         """
         self.definitions, self.resolved, self.result, self.changed = definitions, resolved, result, changed
         self.calls: dict[str, core.Call] = {}
         """The calls whose results stand before new values of variables, by what these tuples are kept in."""
         self.has_objects = any(_makes_objects(one, resolved) for one in definitions.values())
         start = self._seen(ANY)
-        self.known: dict[str, str] = dict.fromkeys((*function.parameters, *function.captured), start)
+        self.known = {
+            name: OPAQUE if name in objects else start for name in (*function.parameters, *function.captured)
+        }
         self.assigned: dict[str, str] = {}
         """The kinds of what the function itself gives its variables."""
         self.functions: dict[str, str] = {}
@@ -479,3 +482,39 @@ class Kinds:
         self.known = saved
         result = self.functions[name] = "none" if made is None else made
         return result
+
+
+def objects_given(
+    functions: Iterable[tuple[core.Function, Mapping[str, ast.stmt]]],
+    resolved: Callable[[ast.AST], str | None],
+) -> dict[int, set[str]]:
+    """The variables that calls of async functions give Python's own objects, by the function's node.
+
+    `functions` are those of a program, each before those that it calls, with the pure functions it knows.
+    """
+    given: dict[int, set[str]] = {}
+    results: dict[int, str] = {}
+    known = {id(function.node): (function, definitions) for function, definitions in functions}
+
+    def result(call: core.Call) -> str:
+        made = results.get(id(call.helper))
+        if made is None:
+            results[id(call.helper)] = ANY
+            made = results[id(call.helper)] = kinds_of(id(call.helper)).returned(known[id(call.helper)][0])
+        return made
+
+    def kinds_of(number: int) -> Kinds:
+        function, definitions = known[number]
+        return Kinds(function, definitions, resolved, result, lambda _: (), given.get(number, ()))
+
+    for number, (function, _) in known.items():
+        calls = [one for one in core.all_of(function.body) if isinstance(one, core.Call) and one.helper]
+        if not calls:
+            continue
+        kinds = kinds_of(number)
+        if kinds.has_objects:
+            break
+        for call in calls:
+            names = {one.name for one in call.arguments if one.name and kinds.of(one.value) == OPAQUE}
+            given.setdefault(id(call.helper), set()).update(names)
+    return given

@@ -114,6 +114,13 @@ def as_generator(
             start = [*given, *(word.value for word in words)]
             count, item = lines.kept("count", start[0] if start else ast.Constant(0)), lines.item()
             body = [_over(item, source, [*lines.parsed(f"yield ({count}, {item})", f"{count} += 1")])]
+        case ast.Call(args=[ast.Call(args=[] | [ast.Constant()], keywords=[]) as counter, source]) if (
+            name == "zip" and lazy.full_name(counter) == "itertools.count"
+        ):
+            numbered = ast.Call(ast.Name("enumerate", ast.Load()), [source, *counter.args], [])
+            return as_generator(
+                cast("ast.For", placed(ast.For(one.target, numbered, one.body, one.orelse), one)), lazy, fresh
+            )
         case ast.Call(args=sources, keywords=words):
             if name in {"map", "filter"} or words or any(isinstance(each, ast.Starred) for each in sources):
                 return _mapped(one, lazy, fresh) if name == "map" and not words else None

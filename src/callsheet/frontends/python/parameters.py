@@ -16,6 +16,8 @@ from callsheet.frontends.python.container_words import given_by_default
 from callsheet.frontends.python.inlining import Fresh, placed
 from callsheet.frontends.python.source import dotted, own_nodes, parameters_of, walk
 
+SHARED_LOCK: Final = "is_shared_lock"
+"""The mark of a statement that makes, in a function, the one lock that all its calls share."""
 _SEMAPHORES: Final = frozenset({"Semaphore", "BoundedSemaphore", "Lock"})
 
 
@@ -150,6 +152,12 @@ def _name_limit(field: str, name: str, nodes: Sequence[ast.AST]) -> None:
                 one.context_expr = placed(ast.Name(name, ast.Load()), limit)
             case _:
                 pass
+
+
+def _lets_one_through(made: ast.Call) -> bool:
+    values = [*made.args, *(word.value for word in made.keywords)]
+    ones = [one for one in values if isinstance(one, ast.Constant) and one.value == 1]
+    return (dotted(made.func) or "").endswith("Lock") or len(ones) == len(values)
 
 
 def _makes_semaphore(node: ast.AST | None) -> bool:
@@ -350,6 +358,8 @@ class _Semaphores:
         made = ast.Assign([ast.Name(name, ast.Store())], copy.deepcopy(limit))
         first = 1 if ast.get_docstring(function, clean=False) is not None else 0
         ast.fix_missing_locations(ast.copy_location(made, function))
+        if _lets_one_through(limit):
+            vars(made)[SHARED_LOCK] = True
         function.body.insert(first, made)
 
     def _take_out(self, name: str, parameter: str) -> None:

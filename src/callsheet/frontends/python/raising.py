@@ -36,7 +36,9 @@ class Raising(Loops, ABC):
         if self.program.keeps_errors and self._is_kept_error(error):
             kept = self.spilled(cast("ast.expr", error), out)
             if isinstance(kept, ast.Name):
-                out.append(core.Fail(None, None, node, kept.id))
+                with_cause = node.cause is not None and CAUSE in self.program.error_fields
+                record = self._caused(node, kept.id, out) if with_cause else kept.id
+                out.append(core.Fail(None, None, node, record))
                 return
         if error is None or (isinstance(error, ast.Name) and self.failure_variable(error.id)):
             again = self.failure_variable(error.id) if isinstance(error, ast.Name) else self._innermost()
@@ -167,6 +169,15 @@ class Raising(Loops, ABC):
         )
         out.append(assigned(record, parsed(text, node), node))
         out.append(core.Fail(None, None, node, record))
+
+    def _caused(self, node: ast.Raise, kept: str, out: core.Block) -> str:
+        """The record of an error that is kept, with what it is raised from."""
+        cause: ast.expr = self.replaced(node.cause or none(node))
+        self.check(cause)
+        record = self.new_name("failure")
+        fields = f'{{**({kept}.get("fields") or {{}}), {CAUSE!r}: {ast.unparse(cause)}}}'
+        out.append(assigned(record, parsed(f'{{**{kept}, "fields": {fields}}}', node), node))
+        return record
 
     def _innermost(self) -> str | None:
         return self.caught[-1][1] if self.caught else None

@@ -45,7 +45,7 @@ from callsheet.frontends.python.function_tables import tables_by_place
 from callsheet.frontends.python.group_handlers import group_handlers_as_plain
 from callsheet.frontends.python.inherited import inherited_methods_as_own
 from callsheet.frontends.python.iterator_steps import iterators_as_steps
-from callsheet.frontends.python.kinds import ltp_function
+from callsheet.frontends.python.kinds import ltp_function, objects_given
 from callsheet.frontends.python.links import Linking
 from callsheet.frontends.python.logs import logs_as_prints
 from callsheet.frontends.python.made_once import check_made_once
@@ -236,6 +236,7 @@ class _Compiler:
         self.copies = Copies()
         self.deep: set[str] = set()
         self.results: dict[int, Result] = {}
+        self.objects: dict[int, set[str]] = {}
 
     @cached_property
     def guarded(self) -> frozenset[str]:
@@ -248,6 +249,10 @@ class _Compiler:
         program = self.program
         self._check_definitions()
         main, translator = self._translate(program.main, None, ())
+        callers = [(main, translator), *(self.done[id(node)] for node in reversed(self.order))]
+        self.objects = objects_given(
+            ((one, {**program.definitions, **each.definitions()}) for one, each in callers), program.resolved
+        )
         inputs = tuple(self._input(one, main) for one in main.parameters)
         plans = tuple(self._sub_plan(*self.done[id(node)]) for node in self.order)
         body = self._blocks(main, translator, is_main=True)
@@ -426,6 +431,7 @@ class _Compiler:
             self.names.fresh,
             self.plan_names,
             self.results,
+            objects=self.objects.get(id(function.node), ()),
             is_main=is_main,
         )
 

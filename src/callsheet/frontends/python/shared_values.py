@@ -353,6 +353,8 @@ class SharedValues(ABC):
             if not isinstance(given[1], ast.Constant):
                 self.doubled += chain(inside(made))
             return made
+        if last == "reduce" and isinstance(node.args[0] if node.args else None, ast.Lambda):
+            return self._reduced(cast("ast.Lambda", node.args[0]), node, given)
         if last in SHALLOW:
             made = Node()
             made.fills_itself = last == "defaultdict"
@@ -388,6 +390,18 @@ class SharedValues(ABC):
                 merge(inside(made), inside(self.value(one)))
             return made
         return self._unknown(node, given)
+
+    def _reduced(self, step: ast.Lambda, node: ast.Call, given: list[ast.expr]) -> Node:
+        """What `reduce` gives: the result of its lambda, whose parameters are that and an item."""
+        names = [one.arg for one in parameters_of(step.args)]
+        if len(names) != 2 or len(node.args) < 2 or self.changed(step.body):
+            return self._unknown(node, given)
+        item = inside(self.value(node.args[1]))
+        made = merge(Node(), self.value(node.args[2]) if len(node.args) > 2 else item)
+        self.frames.append({names[0]: made, names[1]: item})
+        made = merge(made, self.value(step.body))
+        self.frames.pop()
+        return find(made)
 
     def _unknown(self, node: ast.Call, given: list[ast.expr]) -> Node:
         """A function of the program, or an unknown one: its result may be any part of its arguments."""
@@ -519,6 +533,10 @@ class SharedValues(ABC):
             merge(named_part(top, name), value)
         else:
             put(holder, value)
+
+    @abstractmethod
+    def changed(self, root: ast.AST) -> list[Node]:
+        """The objects that a tree changes."""
 
     @abstractmethod
     def summary(self, function: ast.FunctionDef) -> Summary:

@@ -149,7 +149,8 @@ class Values(Started):
                 new = self.value(part, out)
                 later = [each for each, _, _ in slots[number + 1 : last + 1]]
                 is_set = isinstance(new, ast.Name) and new.id in self.set_by_others | names_bound(*later)
-                if is_set or not isinstance(new, (ast.Name, ast.Constant, ast.Slice, ast.Lambda)):
+                stays = isinstance(new, (ast.Name, ast.Constant, ast.Slice, ast.Lambda))
+                if is_set or not (stays or self.program.resolved(new)):
                     new = self._kept(new, part, out)
             put_part(made, holder, place, new)
         self.check_whole(made)

@@ -17,6 +17,24 @@ Set: TypeAlias = "frozenset[str]"
 _EMPTY: Set = frozenset()
 
 
+def _read_before_set(node: ast.AST, known: set[str]) -> set[str]:
+    """The names that an expression reads, but for those that are known or that it has named before."""
+    match node:
+        case ast.NamedExpr(target=target, value=value):
+            found = _read_before_set(value, known)
+            known.add(target.id)
+            return found
+        case ast.IfExp(test=test, body=first, orelse=second):
+            parts: list[ast.AST] = [test, first, second]
+        case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            return names_read(node) - known
+        case ast.Name():
+            return names_read(node) - known
+        case _:
+            parts = list(ast.iter_child_nodes(node))
+    return {name for one in parts for name in _read_before_set(one, known)}
+
+
 class PureFlow:
     """What pure statements read from before them (`exposed`), and what they set on every path."""
 
@@ -45,7 +63,7 @@ class PureFlow:
             for each in walk(one)
             if isinstance(each, ast.NamedExpr)
         }
-        self.exposed |= names_read(node) - state - inner
+        self.exposed |= (_read_before_set(node, set(state)) if named else names_read(node) - state) - inner
         state |= named - inner
 
     def _target(self, node: ast.expr, state: set[str]) -> None:

@@ -92,7 +92,8 @@ class Kept:
     `range` (its bounds), `pattern`, `match`, `named` (a named tuple: its name, its fields, its values),
     `iterator` (what is left in it, and what it then fails with), `count`, `enum` (a member of an enumeration:
     its class, its name, its value, and whether it is a text or a number too, as those of StrEnum are), or
-    `helper` (a class of the standard library that the interpreter lacks: its name, its parts).
+    `helper` (a class of the standard library that the interpreter lacks: its name, its parts, and whether it
+    is true, as for a class).
     """
 
     kind: str
@@ -106,7 +107,9 @@ class Kept:
             return bool(range(*self.parts[0]))
         if self.kind == "enum":
             return bool(self.parts[2]) if self.parts[3] else True
-        return bool(self.parts[2]) if self.kind == "class" and len(self.parts) > 2 else True
+        if self.kind in ("class", "helper") and len(self.parts) > 2:
+            return bool(self.parts[2])
+        return True
 
     def __iter__(self) -> Iterator[Any]:
         """What a loop over it goes through. Raises TypeError for what has no items that stay in it."""
