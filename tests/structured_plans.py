@@ -149,7 +149,9 @@ def _said(word: Word) -> st.SearchStrategy[Say]:
 
 
 def _in_mode(loop: Foreach, mode: int) -> Statement:
-    return replace(loop, in_order=mode == 1, together=mode > 1, most=3 if mode == 3 else None)
+    return replace(
+        loop, in_order=mode == 1, together=mode > 1, most=3 if mode == 3 else None, stops=mode == 4
+    )
 
 
 def _until(loop: Repeat, test: Expression, is_until: bool) -> Statement:
@@ -201,7 +203,7 @@ def statements(draw: st.DrawFn, depth: int) -> Statement:
                 Foreach, own, NAMES, ANY, inner, st.none() | ANY, into=intos, recovery=recovery,
                 is_named=st.booleans(),
             ),
-            st.integers(0, 3),
+            st.integers(0, 4),
         ),
         st.builds(
             _until,
@@ -214,7 +216,7 @@ def statements(draw: st.DrawFn, depth: int) -> Statement:
         ),
         st.builds(Try, own, inner, recovery.filter(lambda one: one is not None), st.booleans()),
         st.builds(Try, own, inner, UNDOS, st.booleans()),
-        st.builds(Parallel, own, inner, recovery, st.booleans()),
+        st.builds(Parallel, own, inner, recovery, st.booleans(), stops=st.booleans()),
     ]  # fmt: skip
     return draw(st.one_of(*simple, *compound))
 
@@ -333,6 +335,8 @@ class _Scope:
     """Whether RESPOND and TERMINATE may stand here."""
     may_leave: bool = True
     """Whether BREAK, CONTINUE and SET may stand here, inside a loop."""
+    stops: bool = False
+    """Whether groups may stop at the first failure, so that the result depends on the order of arrival."""
     made: list[str] = field(default_factory=list[str])
 
     def new(self, stem: str = "v") -> str:
@@ -404,7 +408,8 @@ def _loops(draw: st.DrawFn, scope: _Scope, depth: int) -> Statement:
     source = _e(draw(st.sampled_from(["[1, 2, 3]", "[]", '["x", None]', "range(2)"])))
     if scope.known and draw(st.booleans()):
         source = _e(f"[${draw(st.sampled_from(scope.known))}, 1]")
-    mode = draw(st.sampled_from(["", "", "order", "together", "max"]))
+    modes = ["stop"] * scope.stops
+    mode = draw(st.sampled_from(["", "", "order", "together", "max", *modes]))
     may_leave = scope.may_leave and mode in {"", "order"}
     inner = scope.inner(in_loop=True, may_leave=may_leave, may_end=scope.may_end and may_leave)
     inner.known.append(var)
@@ -418,8 +423,8 @@ def _loops(draw: st.DrawFn, scope: _Scope, depth: int) -> Statement:
         scope.known.append(into.name)
     limit = _e("2") if draw(st.integers(0, 4)) == 0 else None
     return Foreach(
-        "", var, source, body, limit, mode == "order", mode in {"together", "max"},
-        2 if mode == "max" else None, into, recovery,
+        "", var, source, body, limit, mode == "order", mode in {"together", "max", "stop"},
+        2 if mode == "max" else None, into, recovery, stops=mode == "stop",
     )  # fmt: skip
 
 
@@ -487,7 +492,8 @@ def _attempts(draw: st.DrawFn, scope: _Scope, depth: int) -> Statement:
     body = draw(_bodies(scope.inner(), depth - 1))
     handlers: tuple[Handler, ...] = ()
     if final is None or draw(st.booleans()):
-        kinds = draw(st.sampled_from([(), ("TOOL",), ("own", "REQUIRE")]))
+        stopped = [("CANCELLED",)] * scope.stops
+        kinds = draw(st.sampled_from([(), ("TOOL",), ("own", "REQUIRE"), *stopped]))
         inner = scope.inner()
         said = Say("", Word.NOTE, (_e('"${error.kind}"'),))
         handlers = (Handler(kinds, (said, *draw(_bodies(inner, depth - 1)))),)
@@ -507,7 +513,7 @@ def _together(draw: st.DrawFn, scope: _Scope, depth: int) -> Statement:
         members.append(draw(_acts(inner) if draw(st.booleans()) else _one(inner, depth - 1)))
         made.extend(inner.made)
     scope.known.extend(made)
-    return Parallel("", tuple(members))
+    return Parallel("", tuple(members), stops=scope.stops and draw(st.booleans()))
 
 
 @st.composite
@@ -582,7 +588,7 @@ def _bodies(draw: st.DrawFn, scope: _Scope, depth: int) -> Block:
 
 
 @st.composite
-def programs(draw: st.DrawFn, depth: int = 3, fuel: int = 14) -> Plan:
+def programs(draw: st.DrawFn, depth: int = 3, fuel: int = 14, *, stops: bool = False) -> Plan:
     """Plans in which each variable is set before it is read, on every path; their inputs are `a` and `b`.
 
     They call READ, KEEP, WRITE and FAULTY with arguments `x` and `y` (`tests.plans.FACTS`), have at most some
@@ -591,11 +597,11 @@ def programs(draw: st.DrawFn, depth: int = 3, fuel: int = 14) -> Plan:
     names = [0]
     plans: tuple[SubPlan, ...] = ()
     if draw(st.booleans()):
-        scope = _Scope(["x"], [], [4], names, may_end=False)
+        scope = _Scope(["x"], [], [4], names, may_end=False, stops=stops)
         body = draw(_bodies(scope, 1))
         result = Say("", Word.RETURN, (draw(_values(scope.known)),))
         plans = (SubPlan("part", (Input("x", Basic.JSON),), (*body, result)),)
-    scope = _Scope(["a", "b"], [], [fuel], names, tuple(one.name for one in plans))
+    scope = _Scope(["a", "b"], [], [fuel], names, tuple(one.name for one in plans), stops=stops)
     main: list[Statement] = []
     while len(main) < 5 and scope.fuel[0] > 0:
         main.append(draw(_one(scope, depth)))

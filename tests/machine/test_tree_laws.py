@@ -165,11 +165,11 @@ def test_machine_and_reference_agree(plan: Plan, is_part: bool) -> None:
     assert by_the_machine(plan, restoring=True, is_part=is_part) == done
 
 
-@settings(max_examples=40)
-@given(programs(), st.booleans())
-def test_run_under_policy_goes_on_from_its_state(plan: Plan, is_part: bool) -> None:
-    done = by_the_machine(plan, POLICY, is_part=is_part)
-    assert by_the_machine(plan, POLICY, restoring=True, is_part=is_part) == done
+@settings(max_examples=60)
+@given(programs(stops=True), st.booleans(), st.sampled_from([None, POLICY]))
+def test_run_goes_on_from_its_state(plan: Plan, is_part: bool, policy: Policy | None) -> None:
+    done = by_the_machine(plan, policy, is_part=is_part)
+    assert by_the_machine(plan, policy, restoring=True, is_part=is_part) == done
 
 
 def _of(text: str, policy: Policy | None = None) -> Machine:

@@ -66,6 +66,8 @@ class Failing(StrEnum):
 
     DENIED = "DENIED"
     """A person said no; only a handler that names it catches it."""
+    CANCELLED = "CANCELLED"
+    """Something beside it has failed in a group that stops then; only a handler that names it catches it."""
     TOOL = "TOOL"
     TIMEOUT = "TIMEOUT"
     CAST = "CAST"
@@ -75,6 +77,8 @@ class Failing(StrEnum):
     REQUIRE = "REQUIRE"
     ROUNDS = "ROUNDS"
     """A REPEAT ran out of rounds."""
+    GROUP = "ExceptionGroup"
+    """What a group that stops fails with: its `fields.exceptions` are the failures of its members."""
     NOT_UNDONE = "NOT_UNDONE"
     """An inverse call of ON_FAIL UNDO failed: some of what was done is not undone."""
     FAIL = "FAIL"
@@ -87,6 +91,12 @@ class Failing(StrEnum):
     OVERFLOW = "OVERFLOW"
     LIMIT = "LIMIT"
     """An expression did too much work."""
+
+
+IS_FAILURE = "__failure__"
+"""The key that marks the record of a failure among values."""
+BY_NAME = frozenset({Failing.DENIED.value, Failing.CANCELLED.value})
+"""The kinds of failure that only a handler which names them catches; nothing is tried again after them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,11 +302,12 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class Foreach:
-    """`?FOREACH ($x IN e) [IN ORDER | TOGETHER [MAX n]] [LIMIT n] { … } > $list`.
+    """`?FOREACH ($x IN e) [IN ORDER | TOGETHER [STOP] [MAX n]] [LIMIT n] { … } > $list`.
 
     `limit` takes only the first items; `together` runs items side by side whatever they call, at most `most`
     at a time. With `in_order` each item starts when the one before is done, and the first failure ends the
-    loop, as Python's `for` does; otherwise all items run, and then the loop fails if any has failed.
+    loop, as Python's `for` does; otherwise all items run, and then the loop fails if any has failed. With
+    `stops` a failed item stops the others, as a member of a @PARALLEL STOP does.
     """
 
     id: str
@@ -313,6 +324,7 @@ class Foreach:
     comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
     remark: str | None = field(default=None, compare=False, repr=False)
     span: Span | None = field(default=None, compare=False, repr=False)
+    stops: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,7 +363,11 @@ class Try:
 
 @dataclass(frozen=True, slots=True)
 class Parallel:
-    """`@PARALLEL { … }`: the statements start together; each is done before what follows."""
+    """`@PARALLEL [STOP] { … }`: the statements start together; each is done before what follows.
+
+    With `stops` a member that fails stops the others: they fail as CANCELLED before they make another call,
+    and the block fails as an ExceptionGroup of the failures.
+    """
 
     id: str
     members: Block
@@ -360,6 +376,7 @@ class Parallel:
     comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
     remark: str | None = field(default=None, compare=False, repr=False)
     span: Span | None = field(default=None, compare=False, repr=False)
+    stops: bool = False
 
 
 Statement: TypeAlias = (

@@ -318,8 +318,10 @@ class _Maker:
             if frame.is_loop:
                 ends_item = True
                 loops -= 1
-                if not isinstance(owner, Foreach) or self._runs_one_by_one(owner):
+                if not isinstance(owner, Foreach) or owner.stops or self._runs_one_by_one(owner):
                     regions += self._body(owner)
+            elif isinstance(owner, Parallel) and owner.stops:
+                regions += self._body(owner)
             recovery = recovery_of(owner)
             if frame.is_protected and recovery is not None:
                 caught, is_done = self._handled(owner, recovery, chain[:depth], regions)

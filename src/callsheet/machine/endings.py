@@ -189,7 +189,8 @@ def failed(run: Run, event: Failed, out: list[Command]) -> None:
         event.final or event.unsettled or attempt.code.kind is Kind.AGENT
     ):
         attempt.frame.fate = Fate.LOST if event.final else Fate.UNKNOWN
-    if not event.final and attempt.number <= attempt.code.retries and may_retry(run, attempt):
+    is_over = event.final or (run.tree is not None and run.tree.is_stopping(attempt))
+    if not is_over and attempt.number <= attempt.code.retries and may_retry(run, attempt):
         retry(run, attempt, event.error, out)
     else:
         fail(run, attempt, event.error, out, kind=event.kind)
@@ -270,7 +271,7 @@ def _continue_talk(run: Run, talk: Talk, ended: Ended | None, out: list[Command]
             run.monitor.record_outcome(talk)
         settle(run, talk, ended.value, out)
     elif ended is not None:
-        fail(run, talk, ended.why, out)
+        fail(run, talk, ended.why, out, kind=ended.kind)
 
 
 def note_beside(run: Run, attempt: Attempt, event: Succeeded | Failed | PlanCompiled) -> None:

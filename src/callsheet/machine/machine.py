@@ -238,6 +238,8 @@ class Machine(Run):
         """
         out: list[Command] = []
         since = 0
+        if self.withdrawn:
+            self.withdrawn = ()
         if self.is_paused:
             out = self.go_on()
             since = len(out)

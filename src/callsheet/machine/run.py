@@ -160,6 +160,7 @@ class Run:
         "unfilled",
         "units_left",
         "visits",
+        "withdrawn",
     )
 
     def __init__(
@@ -192,6 +193,8 @@ class Run:
         """Whether work is left to do before the next event."""
         self.unfilled: Frame | None = None
         self.held: list[Command] = []
+        self.withdrawn: tuple[str, ...] = ()
+        """The keys of timers and questions that the last event has ended without an outcome."""
         self.edits: Mapping[str, JSON] | None = None
         self.monitor: Monitor | None = None
         if enforcement is not None:

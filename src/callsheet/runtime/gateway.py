@@ -187,6 +187,7 @@ class Gateway:
         """Gives the secrets of the run's inputs, which its log must not contain; None if they are unknown."""
         self.kept: KeptCalls | None = None
         """The calls of an earlier run whose outcomes take the place of the same calls here."""
+        self._timers: dict[str, asyncio.Future[None]] = {}
         self._tracebacks = Tracebacks()
         self._slots = {tool: Slots(most) for tool, most in (at_once or {}).items()}
 
@@ -215,6 +216,12 @@ class Gateway:
         """Report that a call has become a task of its server."""
         if self.on_task is not None:
             await self.on_task(context.key, task)
+
+    def end_timer(self, key: str) -> None:
+        """End a timer under way before its time, as nobody waits for it any more."""
+        over = self._timers.get(key)
+        if over is not None and not over.done():
+            over.set_result(None)
 
     @property
     def leaves(self) -> bool:
@@ -411,7 +418,11 @@ class Gateway:
         ports, key = self._ports, command.key
         match command:
             case Sleep(seconds=seconds):
-                await asyncio.sleep(seconds)
+                over = self._timers[key] = asyncio.get_running_loop().create_future()
+                try:
+                    await asyncio.wait((over,), timeout=seconds)
+                finally:
+                    del self._timers[key]
                 return TimerFired(key)
             case CallModel():
                 if ports.model is None:

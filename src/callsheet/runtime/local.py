@@ -392,6 +392,10 @@ class LocalDriver:
                 following = feed(event if recorder is None else recorder.event(event), self._slice)
                 if following:
                     commands += following
+                for key in machine.withdrawn:
+                    self._gateway.end_timer(key)
+                    if self._questions is not None:
+                        self._questions.open.pop(key, None)
                 if machine.is_paused or self._pace is not None:
                     commands += await self._caught_up()
         finally:

@@ -248,6 +248,8 @@ class Folded:
                 self.waiting.pop(key, None)
             elif isinstance(before, Probe):
                 self.waiting[key] = before.call  # the probe could not tell
+        for key in self.machine.withdrawn:
+            self.waiting.pop(key, None)
         for command in commands:
             if isinstance(command, Finish):
                 continue

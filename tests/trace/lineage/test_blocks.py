@@ -216,7 +216,7 @@ def data_behind(lineage: TreeLineage, start: Node) -> tuple[set[str], bool]:
 
 @settings(max_examples=60)
 @example(read_plan_text(RETRIED).result.require(), 15)
-@given(programs(), st.integers(0, 2**32 - 1))
+@given(programs(stops=True), st.integers(0, 2**32 - 1))
 def test_lineage_is_what_marks_in_the_data_say(plan: Plan, world: int) -> None:
     def outcome(command: CallTool) -> Any:
         value = marked(world, command.key)
@@ -244,7 +244,7 @@ def test_lineage_is_what_marks_in_the_data_say(plan: Plan, world: int) -> None:
 
 
 @settings(max_examples=40)
-@given(programs(), st.integers(0, 2**32 - 1))
+@given(programs(stops=True), st.integers(0, 2**32 - 1))
 def test_copies_are_what_they_are_copied_from_and_flows_lead_both_ways(plan: Plan, world: int) -> None:
     def outcome(command: CallTool) -> JSON:
         return marked(world, command.key)
@@ -273,7 +273,7 @@ def _chooses(lineage: TreeLineage, visit: int) -> bool:
 @settings(max_examples=30)
 @example(read_plan_text(RETRIED).result.require(), 7)
 @example(read_plan_text(RETRIED).result.require(), 15)
-@given(programs(), st.integers(0, 2**32 - 1))
+@given(programs(stops=True), st.integers(0, 2**32 - 1))
 def test_documents_keep_the_rules_and_spans_form_one_tree(plan: Plan, world: int) -> None:
     def outcome(command: CallTool) -> Any:
         value = marked(world, command.key)

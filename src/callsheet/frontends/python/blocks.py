@@ -318,6 +318,7 @@ class Blocks(Computation):
             most=one.most,
             into=self._into(one.into, path, after, span),
             span=span,
+            stops=one.stops,
         )
 
     def _is_set_inside(self, one: core.Loop) -> bool:
@@ -396,5 +397,5 @@ class Blocks(Computation):
                     made = self.block([each], path)
                     members += made
             out += before
-        out.append(tree.Parallel("", tuple(members), span=self.text.head(one.node)))
+        out.append(tree.Parallel("", tuple(members), span=self.text.head(one.node), stops=one.stops))
         out += after

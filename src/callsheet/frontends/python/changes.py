@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from callsheet.frontends.python import core
 from callsheet.frontends.python.atomicity import may_end_half_done, methods_of
 from callsheet.frontends.python.container_words import LAZY
-from callsheet.frontends.python.error_values import is_marked
+from callsheet.frontends.python.error_values import as_group, is_marked
 from callsheet.frontends.python.inlining import name_called
 from callsheet.frontends.python.kinds import ANY, Kinds
 from callsheet.frontends.python.objects import NOTHING_SHARED, chain, find
@@ -396,6 +396,9 @@ class Taking:
     def _one_by_one(self, one: core.Loop) -> core.Block:
         self._check_order(one.body)
         one.together, one.most = False, None
+        if one.stops:
+            one.stops, one.body = False, self.block(one.body, caught=True)
+            return [core.Attempt([one], [as_group(one.node, self.fresh, self.own_errors)], None, one.node)]
         if any(isinstance(each, core.Attempt) for each in one.body):
             one.body = self.block(one.body)
             return [one]
@@ -413,6 +416,9 @@ class Taking:
 
     def _in_a_row(self, one: core.Together) -> core.Block:
         self._check_order(one.members)
+        if one.stops:
+            body = self.block(one.members, caught=True)
+            return [core.Attempt(body, [as_group(one.node, self.fresh, self.own_errors)], None, one.node)]
         made: core.Block = []
         names: list[str] = []
         for each in one.members:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TypeAlias, assert_never
 
 from callsheet.frontends.python.source import names_bound
@@ -82,7 +83,8 @@ class Choice:
 class Loop:
     """`for target in source: body`; with `into` each item yields a value (`Give`), and they make a list.
 
-    `together` starts the items side by side, at most `most` at a time.
+    `together` starts the items side by side, at most `most` at a time; with `stops` a failure stops the
+    others.
     """
 
     target: str
@@ -92,6 +94,7 @@ class Loop:
     into: str | None = None
     together: bool = False
     most: int | None = None
+    stops: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -128,10 +131,14 @@ class Attempt:
 
 @dataclass(eq=False, slots=True)
 class Together:
-    """Statements that start side by side; each is a `Call`, `Loop`, `Wait` or an `Attempt` around one."""
+    """Statements that start side by side; each is a `Call`, `Loop`, `Wait` or an `Attempt` around one.
+
+    With `stops` a failure stops the others.
+    """
 
     members: Block
     node: ast.AST
+    stops: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -287,12 +294,21 @@ def bound_by(one: Core) -> frozenset[str]:
     return frozenset(found)
 
 
+_ALONE = (Pure, Call, Wait, Return, Give, Break, Continue, Fail, Remark)
+"""Statements without blocks."""
+
+
 def all_of(block: Block) -> Iterator[Core]:
     """All statements of a block and of the blocks inside it."""
-    for one in block:
-        yield one
-        for inner in blocks_of(one):
-            yield from all_of(inner)
+    under_way: list[Iterator[Core]] = [iter(block)]
+    while under_way:
+        one = next(under_way[-1], None)
+        if one is None:
+            under_way.pop()
+        else:
+            yield one
+            if not isinstance(one, _ALONE):
+                under_way.append(chain.from_iterable(blocks_of(one)))
 
 
 def is_set_if_none(body: Block, name: str) -> bool:

@@ -6,15 +6,18 @@ An error that is kept in a variable, a list or a tuple is a record of its failur
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
+from callsheet.frontends.python import core
 from callsheet.frontends.python.exceptions import Exceptions, kind_of
 from callsheet.frontends.python.source import children, dotted, walk
-from callsheet.frontends.python.syntax import MARK, name_of
+from callsheet.frontends.python.syntax import MARK, assigned, marked_failure, name_of, parsed
 
 GROUP: Final = "ExceptionGroup"
 CAUSE: Final = "__cause__"
+OF_TASKS: Final = "'unhandled errors in a TaskGroup'"
+"""The text of the words of a TaskGroup's failure."""
 _TASKS: Final = frozenset({"create_task", "ensure_future"})
 _ASKS: Final = frozenset({"str", "repr", "type", "isinstance", "print", "note"})
 """Functions that ask something of an error and do not keep it."""
@@ -166,6 +169,17 @@ def group_record(message: str, errors: str) -> str:
     count = f"len({errors})"
     words = f"{message} + ' (' + str({count}) + ' sub-exception' + ('' if {count} == 1 else 's') + ')'"
     return f'{{"kind": {GROUP!r}, "message": {words}, "step": "", "fields": {{"exceptions": {errors}}}}}'
+
+
+def as_group(node: ast.AST, fresh: Callable[[str], str], own: Sequence[str]) -> core.Caught:
+    """The handler of what fails alone in a TaskGroup, which is raised as an ExceptionGroup.
+
+    `own` are the exceptions of the program that carry more than their words.
+    """
+    binds, record = fresh("error"), fresh("failure")
+    held = ast.unparse(marked_failure(binds, node, own))
+    value = parsed(group_record(OF_TASKS, f"[{held}]"), node)
+    return core.Caught((), binds, [assigned(record, value, node), core.Fail(None, None, node, record)], node)
 
 
 def _is_error(node: ast.ClassDef, exceptions: Exceptions) -> bool:

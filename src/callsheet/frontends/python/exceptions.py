@@ -13,6 +13,7 @@ from callsheet.ir.tree import Failing
 
 TOOL_ERROR: Final = "ToolError"
 DENIED: Final = "Denied"
+CANCELLED: Final = "CancelledError"
 
 _KINDS: Final[Mapping[str, str]] = {
     "TypeError": Failing.TYPE.value,
@@ -24,6 +25,7 @@ _KINDS: Final[Mapping[str, str]] = {
     "OverflowError": Failing.OVERFLOW.value,
     TOOL_ERROR: Failing.TOOL.value,
     DENIED: Failing.DENIED.value,
+    CANCELLED: Failing.CANCELLED.value,
 }
 """The exceptions that a failure of callsheet's own stands for."""
 
@@ -62,7 +64,10 @@ _ELSEWHERE: Final[Mapping[str, str]] = {
 
 
 _OF_ALL: Final = frozenset({"Exception", "BaseException"})
-"""The classes whose handlers are for all errors but a denial."""
+"""The classes whose handlers are for all errors but a denial and a cancellation."""
+_BY_NAME: Final = frozenset({DENIED, CANCELLED})
+"""The exceptions that are no Exception, and that only their names catch."""
+_NAMED: Final = (TOOL_ERROR, DENIED, CANCELLED)
 
 
 class Exceptions:
@@ -74,7 +79,7 @@ class Exceptions:
 
     def is_exception(self, name: str) -> bool:
         """Whether a name is that of an exception."""
-        return name in self.own or name in _BUILT_IN or name in (TOOL_ERROR, DENIED) or name in _ELSEWHERE
+        return name in self.own or name in _BUILT_IN or name in _NAMED or name in _ELSEWHERE
 
     def bases(self, name: str) -> tuple[str, ...]:
         """An exception and what it is a kind of, nearest first."""
@@ -89,16 +94,16 @@ class Exceptions:
             found += [one.__name__ for one in _BUILT_IN[last].__mro__[1:-1]]
         elif last == TOOL_ERROR:
             found += ["Exception", "BaseException"]
-        elif last == DENIED:
+        elif last in _BY_NAME:
             found.append("BaseException")
         return tuple(found)
 
     def caught(self, names: Iterable[str]) -> tuple[str, ...]:
-        """The kinds that `except (names)` catches; empty for all but a denial."""
+        """The kinds that `except (names)` catches; empty for all but a denial and a cancellation."""
         wanted = set(names)
         if wanted & _OF_ALL:
             return ()
-        known = (*self.own, *_BUILT_IN, *_ELSEWHERE, TOOL_ERROR, DENIED)
+        known = (*self.own, *_BUILT_IN, *_ELSEWHERE, *_NAMED)
         kinds: list[str] = []
         for name in dict.fromkeys((*sorted(wanted), *known)):
             if wanted & set(self.bases(name)):
@@ -127,7 +132,7 @@ def exception_name(kind: str) -> str:
 def denials_apart(nodes: Sequence[ast.AST]) -> bool:
     """Write a handler of a denial and of all other errors as two; whether there was any.
 
-    A handler of all errors is for all but a denial, which is no Exception.
+    A handler of all errors is for all but a denial and a cancellation, which are no Exceptions.
 
     >>> module = ast.parse('try: x = f()\\nexcept (Exception, Denied) as error: y = str(error)')
     >>> denials_apart(list(ast.walk(module)))
@@ -149,10 +154,12 @@ def denials_apart(nodes: Sequence[ast.AST]) -> bool:
             made.append(handler)
             kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else []
             names = [(dotted(kind) or "").rpartition(".")[2] for kind in kinds]
-            if DENIED in names and _OF_ALL & set(names):
-                made.append(copy.deepcopy(handler))
+            apart = [kind for kind, name in zip(kinds, names, strict=True) if name in _BY_NAME]
+            if apart and _OF_ALL & set(names):
                 handler.type = kinds[next(n for n, name in enumerate(names) if name in _OF_ALL)]
-                made[-1].type = kinds[names.index(DENIED)]
+                for kind in apart:
+                    made.append(copy.deepcopy(handler))
+                    made[-1].type = kind
                 is_changed = True
         one.handlers = made
     return is_changed

@@ -7,10 +7,9 @@ import copy
 from typing import cast
 
 from callsheet.frontends.python import core
-from callsheet.frontends.python.error_values import group_record
-from callsheet.frontends.python.inlining import name_called
-from callsheet.frontends.python.source import Refused, dotted, own_nodes, waits
-from callsheet.frontends.python.syntax import MARK, assigned, marked_failure, parsed
+from callsheet.frontends.python.error_values import OF_TASKS, as_group, group_record
+from callsheet.frontends.python.source import Refused, dotted, waits
+from callsheet.frontends.python.syntax import assigned, parsed
 from callsheet.frontends.python.tasks import Tasks
 
 
@@ -52,87 +51,30 @@ class Groups(Tasks):
                 "PYT020", node, "the group has no name", "write async with asyncio.TaskGroup() as group"
             )
         inner: core.Block = []
-        errors = self.new_name("errors")
-        out.append(assigned(errors, parsed("[]", node), node))
-        if self.eager:
-            self.groups[target.id] = errors
-            inner = self.block(node.body)
-        else:
+        handler = as_group(node, self.new_name, self.program.own_errors())
+        if not self.eager:
             members: core.Block = []
             for one in node.body:
                 self._group_statement(one, target.id, members, inner)
-            self._together(members, errors, node, inner)
-        out.append(core.Attempt(inner, [self._grouped(node)], None, node))
+            if inner:
+                out.append(core.Attempt(inner, [handler], None, node))
+            for one in members:
+                if isinstance(one, core.Loop):
+                    one.stops = True
+            if members:
+                out.append(core.Together(members, node, stops=True))
+            return True
+        errors = self.new_name("errors")
+        out.append(assigned(errors, parsed("[]", node), node))
+        self.groups[target.id] = errors
+        out.append(core.Attempt(self.block(node.body), [handler], None, node))
         record = self.new_name("failure")
         failed: core.Block = [
-            assigned(record, parsed(_record_of(errors), node), node),
+            assigned(record, parsed(group_record(OF_TASKS, errors), node), node),
             core.Fail(None, None, node, record),
         ]
         out.append(core.Choice(parsed(f"len({errors}) > 0", node), failed, [], node))
         return True
-
-    def _together(self, members: core.Block, errors: str, node: ast.AST, out: core.Block) -> None:
-        """Run the tasks of a group side by side to their ends, and keep what they failed with."""
-        safe: core.Block = []
-        parts: list[str] = []
-        self._warn_of_others(members)
-        for one in members:
-            if isinstance(one, core.Call):
-                one.into = one.into or self.new_name("done")
-                parts.append(one.into)
-                safe.append(self.safe(one, one.into, node))
-            elif isinstance(one, core.Loop) and one.into is not None:
-                parts.append(f"*{one.into}")
-                one.body = self.safe_items(one.body, True, node)
-                safe.append(one)
-            else:
-                safe.append(one)
-        if len(safe) == 1:
-            out += safe
-        elif safe:
-            out.append(core.Together(safe, node))
-        if parts:
-            found = f"[one for one in [{', '.join(parts)}] if isinstance(one, dict) and {MARK!r} in one]"
-            out.append(assigned(errors, parsed(found, node), node))
-
-    def _warn_of_others(self, members: core.Block) -> None:
-        """Note that a failure does not stop tasks that go on to further calls, where there are several."""
-        if len(members) < 2 and not any(isinstance(one, core.Loop) for one in members):
-            return
-        for one in core.all_of(members):
-            if isinstance(one, core.Call) and self._goes_on(one.callee, frozenset()):
-                self.program.warnings.append(
-                    Refused(
-                        "PYT105",
-                        one.node,
-                        f"where one task of the group fails, {one.callee} still runs to its end",
-                        "await asyncio.gather(…), if all are to end; or begin later calls in another group",
-                    )
-                )
-                return
-
-    def _goes_on(self, callee: str, seen: frozenset[str]) -> bool:
-        """Whether an async function awaits again after it has awaited."""
-        helper = self.helper(callee)
-        if helper is None or callee in seen:
-            return False
-        inner = list(own_nodes(helper))
-        awaits = [one for one in inner if isinstance(one, ast.Await)]
-        loops = [one for one in inner if isinstance(one, (ast.For, ast.While, ast.AsyncFor))]
-        return (
-            len(awaits) > 1
-            or any(map(waits, loops))
-            or any(self._goes_on(name_called(one.value), seen | {callee}) for one in awaits)
-        )
-
-    def _grouped(self, node: ast.AST) -> core.Caught:
-        """The handler of a group's block: what failed in it is raised as an ExceptionGroup."""
-        binds, record = self.new_name("error"), self.new_name("failure")
-        held = ast.unparse(marked_failure(binds, node, self.program.own_errors()))
-        value = parsed(_record_of(f"[{held}]"), node)
-        return core.Caught(
-            (), binds, [assigned(record, value, node), core.Fail(None, None, node, record)], node
-        )
 
     def _group_statement(self, one: ast.stmt, group: str, members: core.Block, out: core.Block) -> None:
         def started(value: ast.expr) -> ast.expr | None:
@@ -183,11 +125,6 @@ class Groups(Tasks):
                 "await it before or after the group",
             )
         self.statement(one, out)
-
-
-def _record_of(errors: str) -> str:
-    """The text of the record of an ExceptionGroup of a TaskGroup, for the text of a list of errors."""
-    return group_record("'unhandled errors in a TaskGroup'", errors)
 
 
 class _Unwrap(ast.NodeTransformer):

@@ -231,21 +231,15 @@ class HeldCalls(Calls):
 
     def _take_append(self, node: ast.stmt, out: core.Block) -> bool:
         """`tasks.append(f(x))`: the list gets the arguments, and gather makes the calls of them."""
-        found = [
-            one
-            for one in own_nodes(node)
-            if isinstance(one, ast.Call)
-            and isinstance(one.func, ast.Attribute)
-            and one.func.attr == "append"
-            and isinstance(one.func.value, ast.Name)
-            and len(one.args) == 1
-            and self.is_call_alone(one.args[0])
-        ]
-        if not found or not isinstance(node, ast.Expr) or node.value is not found[0]:
-            return False
-        call = found[0]
-        name = cast("ast.Name", cast("ast.Attribute", call.func).value).id
-        inner = cast("ast.Call", call.args[0])
+        match node:
+            case ast.Expr(
+                value=ast.Call(
+                    func=ast.Attribute(attr="append", value=ast.Name(id=name)), args=[ast.Call() as inner]
+                ) as call
+            ) if self.is_call_alone(inner):
+                pass
+            case _:
+                return False
         is_started = False
         while self.starts_task(inner):
             inner, is_started = cast("ast.Call", inner.args[0]), True

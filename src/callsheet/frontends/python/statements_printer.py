@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, assert_never
 
@@ -133,8 +133,8 @@ class StatementsPrinter(CallsPrinter):
                 yield from self._repeat(one, indent)
             case tree.Try():
                 yield from self._guarded(one, indent)
-            case tree.Parallel(members=members):
-                yield from self._parallel(members, indent)
+            case tree.Parallel(members=members, stops=stops):
+                yield from self._parallel(members, stops, indent)
             case _:
                 assert_never(one)
 
@@ -425,14 +425,42 @@ class StatementsPrinter(CallsPrinter):
         return first + self.lines(block, indent + _INDENT) + last
 
     def _together(self, one: tree.Foreach, indent: str) -> Iterator[str]:
+        calls = yield from self._calls_of(one, indent)
+        if one.stops:
+            element, rest = calls
+            yield from self._task_group([(element, f" {rest}", one.into)], indent)
+            return
+        self.of.uses.add("gather")
+        yield f"{indent}{self._stored(one.into, f'await gather(*[{calls[0]} {calls[1]}])')}"
+
+    def _task_group(
+        self, tasks: Iterable[tuple[str, str, tree.Into | str | None]], indent: str
+    ) -> Iterator[str]:
+        """A TaskGroup of calls, each with the `for` behind it, if any, and where its result goes."""
+        self.of.needs_asyncio = True
+        group = self.of.helper_name("group")
+        after: list[str] = []
+        yield f"{indent}async with asyncio.TaskGroup() as {group}:"
+        for call, clauses, into in tasks:
+            started = f"{group}.create_task({call})"
+            started = f"[{started}{clauses}]" if clauses else started
+            if into is None:
+                yield f"{indent}{_INDENT}{started}"
+                continue
+            task = self.of.helper_name("task")
+            yield f"{indent}{_INDENT}{task} = {started}"
+            result = f"[one.result() for one in {task}]" if clauses else f"{task}.result()"
+            after.append(f"{into} = {result}" if isinstance(into, str) else self._stored(into, result))
+        yield from (f"{indent}{line}" for line in after)
+
+    def _calls_of(self, one: tree.Foreach, indent: str) -> Generator[str, None, tuple[str, str]]:
+        """The call of a loop's items and the `for` behind it, as texts; gives the lines before them."""
         source = one.source
         if one.limit is not None:
             source = ir.Slice(ir.Call("list", (source,)), None, one.limit)
-        self.of.uses.add("gather")
         call = single_call(one.body)
         if call is not None and one.most is None:
-            yield f"{indent}{self._stored(one.into, self._gathered(one, call, source))}"
-            return
+            return self._gathered(one, call, source)
         parameters, given = self._captured(one.body, {one.var})
         inner, inside = StatementsPrinter(self.of, is_main=False), _INDENT
         if one.most is not None:  # an inner function, which sees the semaphore
@@ -457,11 +485,12 @@ class StatementsPrinter(CallsPrinter):
         else:
             name = self.of.helper(f"each_{var}", [var, *parameters], body)
         arguments = ", ".join([var, *given])
-        text = f"await gather(*[{name}({arguments}) for {var} in {unparsed(self.values.source(source))}])"
-        yield f"{indent}{self._stored(one.into, text)}"
+        return f"{name}({arguments})", f"for {var} in {unparsed(self.values.source(source))}"
 
-    def _gathered(self, one: tree.Foreach, call: tree.Act | tree.Invoke, source: Expression) -> str:
-        """`await gather(*[f(x) for x in xs])`, with the item's value in its place if it is computed there."""
+    def _gathered(
+        self, one: tree.Foreach, call: tree.Act | tree.Invoke, source: Expression
+    ) -> tuple[str, str]:
+        """`f(x)` and `for x in xs`, with the item's value in its place if it is computed there."""
         values = [value for _, value in call.named]
         if isinstance(call, tree.Act):
             values += call.positional
@@ -470,16 +499,12 @@ class StatementsPrinter(CallsPrinter):
         written = with_element(call, one.var, source)
         if written is not None and isinstance(source, ir.Comprehension):
             folded = self.values.comprehension_of(source, lambda: self.call(written))
-            return f"await gather(*{unparsed(folded)})"
-        made = ast.ListComp(
-            self.call(call),
-            [
-                ast.comprehension(
-                    ast.Name(self.names[one.var], ast.Store()), self.values.source(source), [], 0
-                )
-            ],
-        )
-        return f"await gather(*{unparsed(made)})"
+            assert isinstance(folded, ast.ListComp)
+            whole, element = unparsed(folded), unparsed(folded.elt)
+            return element, whole[1:-1].removeprefix(element).strip()
+        return unparsed(
+            self.call(call)
+        ), f"for {self.names[one.var]} in {unparsed(self.values.source(source))}"
 
     def _captured(self, block: tree.Block, own: set[str]) -> tuple[list[str], list[str]]:
         """The variables that a block reads from outside, as parameters and as arguments."""
@@ -514,11 +539,15 @@ class StatementsPrinter(CallsPrinter):
         self.before_next.pop()
         yield from (f"{inner}{line}" for line in last)
 
-    def _parallel(self, members: tree.Block, indent: str) -> Iterator[str]:
-        self.of.uses.add("gather")
+    def _parallel(self, members: tree.Block, stops: bool, indent: str) -> Iterator[str]:
         targets: list[str] = []
         calls: list[str] = []
+        tasks: list[tuple[str, str, tree.Into | str | None]] = []
         for member in members:
+            if stops and isinstance(member, tree.Foreach) and member.stops and member.recovery is None:
+                element, rest = yield from self._calls_of(member, indent)
+                tasks.append((element, f" {rest}", member.into))
+                continue
             if isinstance(member, (tree.Act, tree.Invoke)) and member.recovery is None:
                 values = [value for _, value in member.named]
                 values += member.positional if isinstance(member, tree.Act) else ()
@@ -529,6 +558,7 @@ class StatementsPrinter(CallsPrinter):
                     self.of.remark(CHECKS, into.span)
                 targets.append("_" if into is None else self.names[into.name])
                 calls.append(unparsed(self.call(member)))
+                tasks.append((calls[-1], "", None if into is None else targets[-1]))
                 continue
             made = [
                 *dict.fromkeys(
@@ -543,6 +573,11 @@ class StatementsPrinter(CallsPrinter):
             name = self.of.helper("part", parameters, body)
             targets.append(f"({result})" if len(made) > 1 else result or "_")
             calls.append(f"{name}({', '.join(given)})")
+            tasks.append((calls[-1], "", targets[-1] if made else None))
+        if stops:
+            yield from self._task_group(tasks, indent)
+            return
+        self.of.uses.add("gather")
         waited = f"await gather({', '.join(calls)})"
         if all(target == "_" for target in targets):
             yield f"{indent}{waited}"

@@ -13,8 +13,9 @@ from callsheet.frontends.python.source import (
     parameters_of,
     walk,
 )
+from callsheet.ir.tree import IS_FAILURE
 
-MARK: Final = "__failure__"
+MARK: Final = IS_FAILURE
 """The field of an error that stands among results."""
 
 

@@ -113,12 +113,12 @@ def read_foreach(reader: BlockReader, own: str, start: int, comments: list[str])
     else:
         written = f"({reader.text[opening : reader.pos]})"
         reader.loose("LTP112", "the list is written in parentheses", opening, reader.pos, written)
-    limit, in_order, together, most = _loop_options(reader)
+    limit, in_order, together, stops, most = _loop_options(reader)
     reader.head_comments(start, comments)
     if reader.takes("THEN"):
         return _short_loop(
             reader,
-            Foreach(own, var, source, (), limit, in_order, together, most, is_named=bool(own)),
+            Foreach(own, var, source, (), limit, in_order, together, most, is_named=bool(own), stops=stops),
             start,
             comments,
         )
@@ -128,12 +128,12 @@ def read_foreach(reader: BlockReader, own: str, start: int, comments: list[str])
     recovery = read_recovery(reader, comments)
     return Foreach(
         own, var, source, body, limit, in_order, together, most, into, recovery, bool(own),
-        remark=remark, span=reader.since(start),
+        remark=remark, span=reader.since(start), stops=stops,
     )  # fmt: skip
 
 
-def _loop_options(reader: BlockReader) -> tuple[Expression | None, bool, bool, int | None]:
-    limit, in_order, together, most = None, False, False, None
+def _loop_options(reader: BlockReader) -> tuple[Expression | None, bool, bool, bool, int | None]:
+    limit, in_order, together, stops, most = None, False, False, False, None
     while True:
         if reader.takes("LIMIT"):
             reader.skip()
@@ -144,6 +144,7 @@ def _loop_options(reader: BlockReader) -> tuple[Expression | None, bool, bool, i
             in_order = True
         elif reader.takes("TOGETHER"):
             together = True
+            stops = reader.takes("STOP")
             if reader.takes("MAX"):
                 reader.skip()
                 count = _COUNT.match(reader.text, reader.pos)
@@ -156,7 +157,7 @@ def _loop_options(reader: BlockReader) -> tuple[Expression | None, bool, bool, i
             break
     if in_order and together:
         raise reader.error("LTP016", "items run IN ORDER or TOGETHER, not both")
-    return limit, in_order, together, most
+    return limit, in_order, together, stops, most
 
 
 def _short_loop(reader: BlockReader, loop: Foreach, start: int, comments: list[str]) -> Foreach:
@@ -216,8 +217,10 @@ def read_try(reader: BlockReader, own: str, start: int, comments: list[str]) -> 
 
 
 def read_parallel(reader: BlockReader, own: str, start: int, comments: list[str]) -> Parallel:
-    """`@PARALLEL { … }`."""
+    """`@PARALLEL [STOP] { … }`."""
+    stops = reader.takes("STOP")
     opening, remark = reader.open_block("@PARALLEL")
     members = reader.block(opening, comments)
     recovery = read_recovery(reader, comments)
-    return Parallel(own, members, recovery, bool(own), remark=remark, span=reader.since(start))
+    span = reader.since(start)
+    return Parallel(own, members, recovery, bool(own), remark=remark, span=span, stops=stops)

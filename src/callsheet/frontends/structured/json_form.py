@@ -77,7 +77,12 @@ SHAPES: Final[dict[str, tuple[Field, ...]]] = {
         _key("foreach", "a text", "the variable of the item", _NAME),
         Field("in", "a value", "the list", _ANY, is_required=True),
         _STEP,
-        Field("order", "a text", "in order, or together", {"enum": ["in order", "together"]}),
+        Field(
+            "order",
+            "a text",
+            "in order, or together; with stop a failure stops the others",
+            {"enum": ["in order", "together", "together, stop"]},
+        ),
         Field("max", "a number", "how many items run together at most", {"type": "integer", "minimum": 1}),
         Field("limit", "a value", "how many of the first items are taken", _ANY),
         _DO,
@@ -104,7 +109,12 @@ SHAPES: Final[dict[str, tuple[Field, ...]]] = {
         _COMMENT,
     ),
     "try": (_key("try", "a list", "the statements", _BLOCK), _STEP, *_AFTER),
-    "parallel": (_key("parallel", "a list", "statements that start together", _BLOCK), _STEP, *_AFTER),
+    "parallel": (
+        _key("parallel", "a list", "statements that start together", _BLOCK),
+        _STEP,
+        Field("order", "a text", "stop: a failure stops the others", {"enum": ["stop"]}),
+        *_AFTER,
+    ),
     "call": (_key("call", "a text", "the sub-plan", _NAME), _STEP, _ARGS, _INTO, _TYPE, *_AFTER),
     "compute": (
         _key("compute", "a text", "Python source", _TEXT),

@@ -174,7 +174,7 @@ def _fields(statement: Statement) -> Data:  # noqa: PLR0911, PLR0912 - a case fo
         case Try():
             return {"try": _block(apart(statement)[0])}
         case Parallel(members=members):
-            return {"parallel": _block(members)}
+            return {"parallel": _block(members)} | ({"order": "stop"} if statement.stops else {})
     assert_never(statement)
 
 
@@ -198,7 +198,7 @@ def _some(values: list[JSON]) -> JSON:
 def _loop(loop: Foreach) -> Data:
     out: Data = {"foreach": _name(loop.var), "in": _value(loop.source)}
     if loop.in_order or loop.together:
-        out["order"] = "in order" if loop.in_order else "together"
+        out["order"] = "in order" if loop.in_order else "together, stop" if loop.stops else "together"
     if loop.most is not None:
         out["max"] = loop.most
     if loop.limit is not None:

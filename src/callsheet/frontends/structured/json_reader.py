@@ -422,10 +422,12 @@ class _Reader:
     def loop(self, fields: Fields, own: str, span: Span) -> Statement | None:
         source, limit = self.value(fields, "in"), self.value(fields, "limit")
         order = self.words(fields, "order")
-        if order not in {None, "in order", "together"}:
-            self.report.error("DAG011", 'order is "in order" or "together"', span, step=fields.step)
+        if order not in {None, "in order", "together", "together, stop"}:
+            known = 'order is "in order", "together" or "together, stop"'
+            self.report.error("DAG011", known, span, step=fields.step)
         most = fields.number("max")
-        if most is not None and (order != "together" or type(most) is not int or most < 1):
+        together, stops = order in {"together", "together, stop"}, order == "together, stop"
+        if most is not None and (not together or type(most) is not int or most < 1):
             self.report.error("DAG011", 'max is a whole number, beside "order": "together"', span)
             most = None
         body, item = self.block(fields, "do"), fields.entry("yield")
@@ -435,8 +437,9 @@ class _Reader:
         if source is None:
             return None
         return Foreach(
-            own, var, source, body, limit, order == "in order", order == "together",
+            own, var, source, body, limit, order == "in order", together,
             None if most is None else int(most), into, recovery, bool(own), self.comments(fields), span=span,
+            stops=stops,
         )  # fmt: skip
 
     def repeat(self, fields: Fields, own: str, span: Span) -> Statement | None:
@@ -463,7 +466,11 @@ class _Reader:
 
     def parallel(self, fields: Fields, own: str, span: Span) -> Statement:
         members, recovery = self.block(fields, "parallel"), self.recovery(fields)
-        return Parallel(own, members, recovery, bool(own), self.comments(fields), span=span)
+        order = self.words(fields, "order")
+        if order not in {None, "stop"}:
+            self.report.error("DAG011", 'order is "stop"', span, step=fields.step)
+        stops = order == "stop"
+        return Parallel(own, members, recovery, bool(own), self.comments(fields), span=span, stops=stops)
 
     # ------------------------------------------------------------ failure
 

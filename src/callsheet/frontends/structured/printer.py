@@ -205,7 +205,8 @@ def _statement(statement: Statement, indent: str) -> list[str]:
             tail = "" if pairs is None else f" ON_FAIL UNDO{_inverses(pairs)}"
             return _closed(f"{label}TRY", body, tail, replace(statement, recovery=rest), indent)
         case Parallel(members=members):
-            return _closed(f"{label}@PARALLEL", members, "", statement, indent)
+            head = "@PARALLEL STOP" if statement.stops else "@PARALLEL"
+            return _closed(f"{label}{head}", members, "", statement, indent)
     assert_never(statement)
 
 
@@ -358,7 +359,8 @@ def _loop(label: str, loop: Foreach, indent: str) -> list[str]:
     if loop.in_order:
         options = " IN ORDER"
     elif loop.together:
-        options = " TOGETHER" + ("" if loop.most is None else f" MAX {loop.most}")
+        options = " TOGETHER STOP" if loop.stops else " TOGETHER"
+        options += "" if loop.most is None else f" MAX {loop.most}"
     if loop.limit is not None:
         options += f" LIMIT {_expression(loop.limit)}"
     head = f"{label}?FOREACH (${_name(loop.var)} IN {_expression(loop.source)}){options}"

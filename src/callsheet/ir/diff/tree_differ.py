@@ -260,7 +260,8 @@ def _output(into: tree.Into | None) -> Iterator[tuple[Label, Any]]:
 
 def _schedule(one: tree.Foreach) -> str | None:
     if one.together:
-        return "TOGETHER" if one.most is None else f"TOGETHER MAX {one.most}"
+        together = "TOGETHER STOP" if one.stops else "TOGETHER"
+        return together if one.most is None else f"{together} MAX {one.most}"
     return "IN ORDER" if one.in_order else None
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from callsheet.ir import JSON
 from callsheet.ir.labels import LITERAL, read_label
+from callsheet.ir.tree import Failing
 from callsheet.machine.agents.actions import (
     Action,
     CallOutcome,
@@ -33,6 +34,7 @@ from callsheet.machine.values import to_json_text
 _TOLD = 200
 """The most characters of a call in a note."""
 _FAILED_TWICE = 2
+_STOPPED = "what runs beside it has failed"
 _PASSED = Turn(None)
 """A turn of a session: nobody reads its calls again."""
 
@@ -44,9 +46,10 @@ class Solved(NamedTuple):
 
 
 class GivenUp(NamedTuple):
-    """The talk has ended without a value; `why` is the error of its step."""
+    """The talk has ended without a value; `why` is the error of its step, `kind` that of the failure."""
 
     why: str
+    kind: str = ""
 
 
 Ended: TypeAlias = "Solved | GivenUp"
@@ -175,13 +178,16 @@ def _continue_turn(run: Run, talk: Talk, out: list[Command]) -> Ended | None:
     if talk.open:
         return None
     if talk.refused:
-        return GivenUp(talk.refused)
+        return GivenUp(talk.refused, Failing.CANCELLED if talk.refused == _STOPPED else "")
     talk.close_turn()
     return _ask_model(run, talk, out)
 
 
 def _start(run: Run, talk: Talk, action: Action, out: list[Command]) -> bool:
     """Make one call, or record why it is not made; False if no other may be made before an outcome."""
+    if _is_stopping(run, talk):
+        talk.refused = _STOPPED
+        return False
     loop = talk.code.loop
     assert loop is not None
     place, number = talk.next, len(talk.turns) + 1
@@ -215,12 +221,18 @@ def _start(run: Run, talk: Talk, action: Action, out: list[Command]) -> bool:
 
 def _ask_model(run: Run, talk: Talk, out: list[Command]) -> Ended | None:
     """Ask the model the next question, if the budget has room for it."""
+    if _is_stopping(run, talk):
+        return GivenUp(_STOPPED, Failing.CANCELLED)
     refusal = run.budget.reserve_model(talk.code.tool)
     if refusal is not None:
         run.has_room(talk.frame, refusal)
         return GivenUp(refusal.describe())
     launch(run, talk, out)
     return None
+
+
+def _is_stopping(run: Run, talk: Talk) -> bool:
+    return run.tree is not None and run.tree.is_stopping(talk)
 
 
 # ---------------------------------------------------------------- what is not called

@@ -284,6 +284,11 @@ class LabelReading:
                 inner.before.append((home, name, home.variables[name]))
         return inner
 
+    @staticmethod
+    def led_to(scope: Scope, label: Label) -> None:
+        """Decisions of this label have led to all that follows in a scope."""
+        scope.base = scope.base.join(label)
+
     def outer_names(self, id_: str) -> frozenset[str]:
         """The outer variables that the items of a loop assign."""
         if id_ not in self._outer:

@@ -98,6 +98,7 @@ class Activation:
         "pending",
         "role",
         "slots",
+        "stopping",
         "yielded",
     )
 
@@ -130,6 +131,26 @@ class Activation:
         self.labels: Scope | None = None
         """What is known of its variables under a policy."""
         self.ended: Ended | None = None
+        self.stopping: Failure | None = None
+        """Of a task, the failure with which it ends before its next call, as its group has failed."""
+
+    @property
+    def task(self) -> Activation:
+        """The item or member around it that runs beside others, or the main plan."""
+        act = self
+        while act.parent is not None and not (
+            isinstance(act.role, Members) or (isinstance(act.role, Loop) and act.role.op.side_by_side)
+        ):
+            act = act.parent
+        return act
+
+    @property
+    def is_in_final(self) -> bool:
+        """Whether a FINALLY block of its task is under way."""
+        act = self
+        while not act.pending and act.parent is not None and act is not self.task:
+            act = act.parent
+        return bool(act.pending)
 
     @property
     def is_of_sub_plan(self) -> bool:
@@ -156,8 +177,8 @@ class Loop:
     """A FOREACH under way: `open` counts items under way, `leaving` is an early end of an item."""
 
     __slots__ = (
-        "act", "done", "failures", "is_paused", "is_stopped", "items", "leaving", "next", "op", "open",
-        "path", "results",
+        "act", "done", "failures", "has_stopped", "is_paused", "is_stopped", "items", "leaving", "next", "op",
+        "open", "path", "results",
     )  # fmt: skip
 
     def __init__(self, act: Activation, op: LoopOp, items: list[Any], path: str) -> None:
@@ -168,6 +189,8 @@ class Loop:
         self.done: dict[int, list[Done]] = {}
         """What the items have done that may have to be undone."""
         self.is_stopped = False
+        self.has_stopped = False
+        """Whether it has told its items that one of them has failed."""
         self.is_paused = False
         """Whether the next items start only when the run goes on after a pause."""
         self.leaving: Leaving | None = None
@@ -176,12 +199,12 @@ class Loop:
 class Members:
     """A @PARALLEL block under way."""
 
-    __slots__ = ("act", "done", "failures", "is_started", "op", "open")
+    __slots__ = ("act", "done", "failures", "has_stopped", "is_started", "op", "open")
 
     def __init__(self, act: Activation, op: ParallelOp) -> None:
         self.act, self.op = act, op
         self.open = 0
-        self.is_started = False
+        self.is_started = self.has_stopped = False
         self.failures: dict[int, Failure] = {}
         self.done: dict[int, list[Done]] = {}
 
@@ -197,6 +220,7 @@ NEXT, STAY, WAITING, ENDED = range(4)
 
 def unwind(act: Activation, failure: Failure) -> int:
     """Give a failure to the innermost guard of an activation, or end the activation with it."""
+    act.failure = None
     if not act.guards:
         act.pending.clear()
         act.ended = Ended(failure)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Mapping, Set
 from typing import TYPE_CHECKING, Any
 
 from callsheet.ir.sagas import undoing_loop
-from callsheet.ir.tree import Failing, Input, Word
+from callsheet.ir.tree import BY_NAME, Failing, Input, Word
 from callsheet.machine.commands import Command
 from callsheet.machine.expressions import ExpressionFailed
 from callsheet.machine.expressions.values import elements, type_name
@@ -26,7 +28,7 @@ from callsheet.machine.tree.activations import (
     leave,
     unwind,
 )
-from callsheet.machine.tree.failures import Failure, StatementFailed, of_items, record_of
+from callsheet.machine.tree.failures import Failure, StatementFailed, of_group, of_items, record_of
 from callsheet.machine.tree.program import (
     NONE,
     BranchOp,
@@ -147,8 +149,9 @@ class Blocks(Statements):
     def _catch(self, run: Run, act: Activation, op: CatchOp, out: list[Command]) -> int:
         assert act.failure is not None
         failure, guard = act.failure
-        is_denied = failure.kind == Failing.DENIED
-        if guard.attempt <= op.retries and not is_denied and failure.kind != Failing.NOT_UNDONE:
+        by_name = failure.kind in BY_NAME
+        is_over = by_name or (self.stopping and act.task.stopping is not None)
+        if guard.attempt <= op.retries and not is_over and failure.kind != Failing.NOT_UNDONE:
             pause = run.limits.pause(guard.attempt, op.delay, op.backoff)
             run.notify(NoteKind.RETRYING, guard.path + segment(op.id), failure.text)
             if pause <= 0:
@@ -159,13 +162,13 @@ class Blocks(Statements):
         if op.undo is not None:
             return self._undo(run, act, op, failure, guard)
         after: Pending = failure
-        if op.remedy is not None and not is_denied:
+        if op.remedy is not None and not by_name:
             try:
                 after = self._remedy(run, act, op.id, op.remedy, failure, op.into)
             except ExpressionFailed as failed:
                 after = self.blamed(run, act, Failure.of(failed, guard.path + op.id))
         for kinds, slot, first in op.handlers:
-            if failure.kind in kinds if kinds else not is_denied:
+            if failure.kind in kinds if kinds else not by_name:
                 act.slots[slot] = record_of(failure)
                 self.bound(act, op.id, act.body.names[slot], failure, is_failure=True)
                 run.notify(NoteKind.FACT, failure.step, f"it failed ({failure.text}); its handler runs")
@@ -213,6 +216,8 @@ class Blocks(Statements):
 
     def _loop(self, run: Run, act: Activation, op: LoopOp, out: list[Command]) -> int:
         visit = act.path + segment(op.id)
+        if op.side_by_side:
+            self._heed(act, visit)
         self._count(run, act, visit)
         source = self.value(act, op.source)
         if isinstance(source, str):
@@ -245,7 +250,12 @@ class Blocks(Statements):
         window = 1
         if op.side_by_side:
             window = run.limits.window if op.most is None else min(op.most, run.limits.window)
-        while loop.next < len(items) and loop.open < window and not loop.is_stopped:
+        wave = min(window, len(items))
+        while True:
+            if op.stops and loop.failures and loop.next >= wave:
+                self._stop(run, loop, _cause(loop.failures), out)
+            if loop.next >= len(items) or loop.open >= window or loop.is_stopped:
+                break
             if run.units_left <= 0:
                 run.is_paused = loop.is_paused = True
                 self.paused.append(loop)
@@ -288,6 +298,7 @@ class Blocks(Statements):
 
     def _item_ended(self, run: Run, loop: Loop, item: Activation, ended: Ended) -> None:
         loop.open -= 1
+        self._forget_stop(item)
         by, op = ended.by, loop.op
         if item.done:
             loop.done[item.index] = item.done
@@ -295,7 +306,7 @@ class Blocks(Statements):
             loop.failures[item.index] = by
             if self.hears_failed_item is not None:
                 self.hears_failed_item(loop.path, item.index, len(loop.items))
-            if op.one_by_one and (not op.skips or by.kind == Failing.DENIED):
+            if op.one_by_one and (not op.skips or by.kind in BY_NAME):
                 loop.is_stopped = True
             if op.skips:
                 return
@@ -317,15 +328,25 @@ class Blocks(Statements):
             return leave(act, loop.leaving)
         if failures:
             numbers = sorted(failures)
-            denied = next((n for n in numbers if failures[n].kind == Failing.DENIED), None)
-            if not op.skips or denied is not None:
-                first = failures[numbers[0] if denied is None else denied]
+            by_name = next((n for n in numbers if failures[n].kind in BY_NAME), None)
+            if op.stops:
+                failure = self._of_group(act, failures, frozenset())
+                if failure is None:
+                    failures.clear()
+            elif not op.skips or by_name is not None:
+                first = failures[numbers[0] if by_name is None else by_name]
                 failure = of_items(failures, len(loop.items), first)
+            else:
+                failure = None
+            if failure is not None:
                 run.notify(NoteKind.FAILED, loop.path, failure.text)
                 raise StatementFailed(failure)
+        if failures:
             run.failed_steps[loop.path] = None
-            said = of_items(failures, len(loop.items), failures[numbers[0]]).text
+            said = of_items(failures, len(loop.items), failures[min(failures)]).text
             run.notify(NoteKind.FACT, loop.path, f"{said}; left out")
+        elif op.side_by_side and loop.next < len(loop.items):
+            self._heed(act, loop.path)
         results = [value for value in loop.results if value is not MISSING]
         if op.into is None:
             self._finished(run, loop.path)
@@ -339,7 +360,29 @@ class Blocks(Statements):
 
     # -------------------------------------------------------------- parallel
 
+    @abstractmethod
+    def _stop(self, run: Run, group: Loop | Members, cause: Failure | None, out: list[Command]) -> None:
+        """Tell the tasks of a group that are under way that one has failed, once."""
+
+    @staticmethod
+    def _of_group(act: Activation, failures: Mapping[int, Failure], joined: Set[int]) -> Failure | None:
+        """The failure of a group that stops; None if nothing but tasks that ended themselves is in it.
+
+        `joined` are the members that are loops of the same group.
+        """
+        every = [failures[number] for number in sorted(failures)]
+        denied = next((one for one in every if one.kind == Failing.DENIED), None)
+        own = [
+            (failures[number], number in joined)
+            for number in sorted(failures)
+            if failures[number].kind != Failing.CANCELLED
+        ]
+        if denied is not None or own:
+            return denied or of_group(own)
+        return None if act.task.stopping is None else every[0]
+
     def _parallel(self, run: Run, act: Activation, op: ParallelOp, out: list[Command]) -> int:
+        self._heed(act, act.path + op.id)
         return self._started(run, Members(act, op), out)
 
     def _started(self, run: Run, members: Members, out: list[Command]) -> int:
@@ -353,15 +396,24 @@ class Blocks(Statements):
                 if self._execute(run, member, out, None) != WAITING:
                     assert member.ended is not None
                     self._member_ended(members, member, member.ended)
+        if members.op.stops and members.failures:
+            self._stop(run, members, _cause(members.failures), out)
         if members.open:
             return WAITING
         act.done += in_order(members.done)
-        if members.failures:
-            raise StatementFailed(members.failures[min(members.failures)])
+        failures = members.failures
+        if failures and members.op.stops:
+            joined = {number for number in failures if members.op.joins(number)}
+            failure = self._of_group(act, failures, joined)
+            if failure is not None:
+                raise StatementFailed(failure)
+        elif failures:
+            raise StatementFailed(failures[min(failures)])
         return NEXT
 
     def _member_ended(self, members: Members, member: Activation, ended: Ended) -> None:
         members.open -= 1
+        self._forget_stop(member)
         if member.done:
             members.done[member.index] = member.done
         by = ended.by
@@ -418,3 +470,9 @@ class Blocks(Statements):
         else:
             self._finished(run, visit, op.into.name, self.store(run, act, op.into, value, visit))
         return NEXT
+
+
+def _cause(failures: Mapping[int, Failure]) -> Failure | None:
+    """The failure for which a group stops; None if there are only tasks that have ended themselves."""
+    every = (failures[number] for number in sorted(failures))
+    return next((one for one in every if one.kind != Failing.CANCELLED), None)

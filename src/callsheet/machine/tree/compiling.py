@@ -438,7 +438,7 @@ class _Compiler:
         self.repeats.pop()
         one_by_one = runs_one_by_one(one) or bool(inner.body.returns)
         only_reads = all(code.concurrent for code in self.codes[first:]) and not _called(one.body)
-        recovery = one.recovery
+        skips = one.recovery is not None and isinstance(one.recovery.remedy, Skip)
         scope.operations.append(
             LoopOp(
                 one.id,
@@ -451,7 +451,8 @@ class _Compiler:
                 one_by_one,
                 not one_by_one and (one.together or only_reads),
                 one.most,
-                recovery is not None and isinstance(recovery.remedy, Skip),
+                skips,
+                one.stops and not one_by_one and not skips,
             )
         )
 
@@ -488,7 +489,7 @@ class _Compiler:
             members.append(body)
         self.repeats.pop()
         scope.operations = around
-        around.append(ParallelOp(one.id, tuple(members)))
+        around.append(ParallelOp(one.id, tuple(members), one.stops))
 
     # -------------------------------------------------------------- parts
 

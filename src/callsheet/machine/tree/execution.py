@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from callsheet.ir import JSON
 from callsheet.ir.tree import Failing
@@ -89,7 +89,7 @@ class Execution:
     __slots__ = (
         "carry_out", "ending", "env", "hears_edit", "hears_failed_item", "hears_failure", "layout", "main",
         "paused",
-        "program", "undone", "worked",
+        "program", "stopping", "undone", "worked",
     )  # fmt: skip
 
     def __init__(
@@ -106,6 +106,8 @@ class Execution:
         """Who wants to know where statements fail, if anyone."""
         self.main = Activation(program.main, slots, path)
         self.paused: list[Activation | Loop] = []
+        self.stopping: int = 0
+        """How many tasks have to end before their next call, as their group has failed."""
         self.ending: End | None = None
         """How the run ends once the calls that have left have their outcomes; nothing else starts."""
         self.env: Environment = new_environment()
@@ -172,7 +174,30 @@ class Execution:
             elif signal != STAY:
                 return signal
 
+    def _heed(self, act: Activation, place: str) -> None:
+        """Fail before a call or wait of a task whose group has failed; raises StatementFailed.
+
+        What a FINALLY block does is done to its end.
+        """
+        if self.stopping and act.task.stopping is not None and not act.is_in_final:
+            self._raise_stop(act, place)
+
+    def _raise_stop(self, act: Activation, place: str) -> NoReturn:
+        task = act.task
+        why = task.stopping
+        assert why is not None
+        self._forget_stop(task)
+        raise StatementFailed(why._replace(step=place))
+
+    def _forget_stop(self, task: Activation) -> None:
+        """A task has been told that its group has failed, or has ended."""
+        if task.stopping is not None:
+            task.stopping = None
+            self.stopping -= 1
+
     def _unwound(self, run: Run, act: Activation, failure: Failure) -> int:
+        if failure.kind == Failing.CANCELLED and self.stopping:
+            self._forget_stop(act.task)
         if self.hears_failure is not None:
             self.hears_failure(act, failure)
         return unwind(act, self.blamed(run, act, failure))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
 from callsheet.ir.labels import Label
-from callsheet.ir.tree import Failing
+from callsheet.ir.tree import IS_FAILURE, Failing
 from callsheet.machine.expressions import ExpressionFailed, FailureKind
 from callsheet.machine.expressions.values import FailureRecord
 
@@ -103,6 +103,26 @@ def of_items(failures: Mapping[int, Failure], count: int, first: Failure) -> Fai
     items = "item" if count == 1 else "items"
     text = f"{len(numbers)} of {count} {items} failed: {shown}{rest}"
     return first._replace(error=text)
+
+
+def of_group(failures: list[tuple[Failure, bool]]) -> Failure:
+    """The failure of a group that stops, with the failures of its tasks as records in its fields.
+
+    Each is given with whether it is itself that of a group, whose tasks are tasks of this one.
+    """
+    records: list[Any] = []
+    label: Label | None = None
+    for one, is_joined in failures:
+        is_of_loop = is_joined and one.kind == Failing.GROUP
+        records += one.fields["exceptions"] if is_of_loop else [{**record_of(one), IS_FAILURE: True}]
+        label = one.label if label is None or one.label is None else label.join(one.label)
+    shown = ", ".join(str(record["error"]) for record in records[:_SHOWN_FAILURES])
+    more = len(records) - _SHOWN_FAILURES
+    count = f"{len(records)} sub-exception" + ("" if len(records) == 1 else "s")
+    message = f"unhandled errors in a TaskGroup ({count})"
+    text = f"{len(records)} failed: {shown}" + (f" and {more} more" if more > 0 else "")
+    fields = {"exceptions": records}
+    return Failure(Failing.GROUP.value, message, failures[0][0].step, text, label=label, fields=fields)
 
 
 def of_compute(failure: Failure) -> Failure:

@@ -16,7 +16,6 @@ from callsheet.machine.commands import Command
 from callsheet.machine.frames import Attempt, End, TreeFrame, Wait
 from callsheet.machine.result import Status
 from callsheet.machine.tree.activations import STAY, WAITING, Activation, Ended, Loop, Members
-from callsheet.machine.tree.blocks import Blocks
 from callsheet.machine.tree.execution import CarryOut, RunEnds
 from callsheet.machine.tree.failures import Failure
 from callsheet.machine.tree.program import (
@@ -45,13 +44,14 @@ from callsheet.machine.tree.program import (
     UntilOp,
     YieldOp,
 )
+from callsheet.machine.tree.stopping import Stopping
 from callsheet.machine.tree.variables import place_of, scopes_under_way, value_like
 
 if TYPE_CHECKING:
     from callsheet.machine.run import Run
 
 
-class TreeRun(Blocks):
+class TreeRun(Stopping):
     """The part of a run that only a plan tree has."""
 
     __slots__ = ("is_edited", "returning")
@@ -69,10 +69,10 @@ class TreeRun(Blocks):
 
     def catch_up(self, run: Run, out: list[Command]) -> None:
         """Continue the work that a pause interrupted, in its order."""
-        waiting, self.paused, run.is_paused = self.paused, [], False
-        for place, paused in enumerate(waiting):
-            if run.result is not None:
-                return
+        run.is_paused = False
+        while self.paused and run.result is None:
+            paused = self.paused.pop(0)
+            left = len(self.paused)
             match paused:
                 case Activation():
                     self._go_on(run, paused, out)
@@ -80,7 +80,7 @@ class TreeRun(Blocks):
                     paused.is_paused = False
                     self._go_on(run, paused.act, out, partial(self._filled, run, paused, out))
             if run.is_paused:
-                self.paused += waiting[place + 1 :]
+                self.paused = self.paused[left:] + self.paused[:left]
                 return
 
     def settled(self, run: Run, attempt: Attempt, value: Any, out: list[Command]) -> None:

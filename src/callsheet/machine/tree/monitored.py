@@ -7,6 +7,7 @@ statement, in which scope, is all that the monitor learns; the rules of labels a
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
 from callsheet.ir import JSON
@@ -97,6 +98,19 @@ class MonitoredTreeRun(TreeRun):
         _scope(act).failure = label
         self.monitor.note_secret(failure.step, label)
         return failure._replace(label=label)
+
+    def led_to_stop(self, act: Activation) -> None:
+        """What has stopped a group has led to all that its sub-plans under way do from now on."""
+        inside: list[Activation] = []
+        one: Activation | None = act
+        while one is not None:
+            inside.append(one)
+            one = one.parent
+        for outer, inner in pairwise(reversed(inside)):
+            if isinstance(inner.role, InvokeOp):
+                self.labels.led_to(_scope(inner), self.labels.counter(_scope(outer), inner.role.id))
+            else:
+                self.labels.led_to(_scope(inner), _scope(outer).base)
 
     def edited(self, act: Activation, name: str) -> None:
         """A person has set a variable; it gets the label of an input."""

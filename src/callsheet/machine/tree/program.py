@@ -215,6 +215,8 @@ class LoopOp:
     side_by_side: bool
     most: int | None
     skips: bool
+    stops: bool = False
+    """Whether a failed item stops the others."""
 
 
 @dataclass(slots=True)
@@ -223,6 +225,13 @@ class ParallelOp:
 
     id: str
     members: tuple[Body, ...]
+    stops: bool = False
+    """Whether a member that fails stops the others."""
+
+    def joins(self, index: int) -> bool:
+        """Whether a member is a loop that stops, whose failures are those of the group."""
+        last = next(reversed(self.members[index].operations), None)
+        return self.stops and isinstance(last, LoopOp) and last.stops
 
 
 @dataclass(slots=True)

@@ -154,6 +154,7 @@ class TreeWriter:
             "failure": None if act.failure is None else [_failure(act.failure[0], keep), [*act.failure[1]]],
             "yielded": keep(act.yielded),
             "done": [self._done(one) for one in act.done],
+            "stopping": None if act.stopping is None else _failure(act.stopping, keep),
         }
 
     def _pending(self, one: Pending) -> list[Any] | None:
@@ -175,6 +176,7 @@ class TreeWriter:
         row: dict[str, Any] = {
             "act": self._numbers[id(one.act)],
             "open": one.open,
+            "has_stopped": one.has_stopped,
             "failures": [[index, _failure(failure, keep)] for index, failure in one.failures.items()],
             "done": [[index, [self._done(each) for each in done]] for index, done in one.done.items()],
         }
@@ -248,6 +250,10 @@ class TreeReader:
             act.failure = _read_failure(failure, give), Guard(*guard)
         act.yielded = give(row["yielded"])
         act.done = [self._done(one) for one in row["done"]]
+        if row.get("stopping") is not None:
+            assert self._run.tree is not None
+            act.stopping = _read_failure(row["stopping"], give)
+            self._run.tree.stopping += 1
         if not 0 <= pc < max(1, len(act.body.operations)) or len(act.slots) < len(act.body.names):
             raise ValueError("a place is outside its body")
         return act
@@ -279,7 +285,7 @@ class TreeReader:
             made.is_started = row["is_started"]
         else:
             raise ValueError("no loop or group stands there")
-        made.open = row["open"]
+        made.open, made.has_stopped = row["open"], row.get("has_stopped", False)
         made.failures = {index: _read_failure(failure, give) for index, failure in row["failures"]}
         made.done = {index: [self._done(one) for one in done] for index, done in row["done"]}
         return made

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from callsheet.ir import Call, Step
-from callsheet.ir.tree import Failing, Word
+from callsheet.ir.tree import BY_NAME, Failing, Word
 from callsheet.machine.agents.talk import opened
 from callsheet.machine.budget import REPLAN
 from callsheet.machine.calls import emit
@@ -76,6 +76,8 @@ class Statements(Execution):
     def _call(self, run: Run, act: Activation, op: CallOp, out: list[Command]) -> int:
         code = op.code
         visit = act.path + op.segment
+        if self.stopping:
+            self._heed(act, visit)
         budget = run.budget
         if not act.is_inner:
             self._count_step(run, visit)
@@ -126,6 +128,7 @@ class Statements(Execution):
     def _replan(self, run: Run, act: Activation, op: ReplanOp, out: list[Command]) -> int:
         """Ask for the next part of the plan."""
         visit = act.path + segment(op.code.id)
+        self._heed(act, visit)
         self._count(run, act, visit)
         run.notify(NoteKind.STARTED, visit)
         reason = " ".join(self.text(self.value(act, each)) for each in op.values)
@@ -227,7 +230,7 @@ class Statements(Execution):
     def _remedied(self, run: Run, act: Activation, op: CallOp | ComputeOp, failure: Failure) -> int:
         """What a call says about its failure, where no guard is needed; raises StatementFailed otherwise."""
         remedy = op.remedy
-        if remedy is None or failure.kind == Failing.DENIED:
+        if remedy is None or failure.kind in BY_NAME:
             raise StatementFailed(failure)
         failure = self.blamed(run, act, failure)
         into = op.into if isinstance(op, CallOp) else None
@@ -309,6 +312,7 @@ class Statements(Execution):
     # -------------------------------------------------------------- waits
 
     def _wait(self, run: Run, act: Activation, place: str, given: Any, out: list[Command]) -> int:
+        self._heed(act, place)
         seconds = seconds_of(given)
         if seconds is None:
             raise StatementFailed(

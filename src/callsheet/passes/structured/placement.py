@@ -13,6 +13,7 @@ from callsheet.diagnostics import Severity
 from callsheet.ir.inputs import NotOfType, read_value
 from callsheet.ir.scopes import Scope, Scopes
 from callsheet.ir.tree import (
+    BY_NAME,
     Act,
     Assign,
     Block,
@@ -374,7 +375,7 @@ def _handlers(one: Statement, recovery: Recovery, report: Report) -> None:
     catches_all = False
     for handler in recovery.handlers:
         kinds = set(handler.kinds)
-        left = kinds - caught if not catches_all else (kinds - caught) & {Failing.DENIED}
+        left = kinds - caught if not catches_all else (kinds - caught) & BY_NAME
         if (catches_all and not kinds) or (kinds and not left):
             report.add(
                 "CHK010",

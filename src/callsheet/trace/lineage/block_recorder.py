@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, cast
 
 from callsheet.ir import JSON
-from callsheet.ir.tree import Failing, Word
+from callsheet.ir.tree import BY_NAME, Word
 from callsheet.machine import Command, Machine, Started
 from callsheet.machine.expressions import ExpressionFailed
 from callsheet.machine.keys import segment
@@ -292,7 +292,7 @@ class BlockRecorder(Recorder):
         if caught is None or not isinstance(operation, CatchOp) or operation.remedy is None:
             return None
         failure, guard = caught
-        if failure.kind == Failing.DENIED or guard.attempt <= operation.retries:
+        if failure.kind in BY_NAME or guard.attempt <= operation.retries:
             return None
         try:
             for each in operation.remedy.values:

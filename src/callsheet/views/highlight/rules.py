@@ -100,6 +100,7 @@ _BESIDE = frozenset(
         "IN",
         "ORDER",
         "TOGETHER",
+        "STOP",
         "MAX",
         "LIMIT",
         "SKIP",

@@ -241,6 +241,9 @@ class PlanRun:
                 self._plan_facts = dict(event.facts)
             self._note(event)
             commands += self._machine.feed(event, _UNITS)
+            for key in self._machine.withdrawn:
+                self._asks.pop(key, None)
+                self._pending_work.due.pop(key, None)
             if isinstance(event, LimitsChanged):
                 self._pending_work.spawn(self._watch_time())
             if isinstance(event, Doubted | Decided):

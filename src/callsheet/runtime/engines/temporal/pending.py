@@ -233,8 +233,8 @@ class PendingWork:
 
     async def _sleep(self, key: str, seconds: float) -> None:
         await nap(seconds, summary=key)
-        del self.due[key]
-        self._arrived.append(TimerFired(key))
+        if self.due.pop(key, None) is not None:
+            self._arrived.append(TimerFired(key))
 
 
 def _tool_of(command: Remote) -> str:

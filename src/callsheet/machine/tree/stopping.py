@@ -1,0 +1,175 @@
+"""Stops the tasks of a group in which one has failed: what `@PARALLEL STOP` and `TOGETHER STOP` mean.
+
+A task is an item or member that runs beside others. It is told once, at its next wait: a timer, a question to
+a person and the pause before another attempt end at once; a call under way is awaited, so that what it did is
+known and recorded, and the task fails before its next one. Handlers that name CANCELLED and FINALLY blocks
+then run as after any failure, and may make calls; a FINALLY block under way is not broken off. Nothing here
+depends on anything but the events so far, so a replay stops the same tasks at the same places.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NoReturn, cast
+
+from callsheet.ir.tree import Failing
+from callsheet.machine.agents.talk import InnerCall
+from callsheet.machine.calls import give_back
+from callsheet.machine.commands import Command
+from callsheet.machine.frames import Attempt, TreeFrame, Wait
+from callsheet.machine.notes import NoteKind
+from callsheet.machine.questions import Approval
+from callsheet.machine.tree.activations import WAITING, Activation, Loop, Members
+from callsheet.machine.tree.blocks import Blocks
+from callsheet.machine.tree.failures import Failure
+
+if TYPE_CHECKING:
+    from callsheet.machine.run import Run
+
+
+class Stopping(Blocks):
+    """The part of a run of a plan tree that ends tasks before their time."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _deliver(
+        self, run: Run, act: Activation, out: list[Command]
+    ) -> tuple[Activation | None, Callable[[], int] | None]:
+        """Give the end of an activation to what is around it; what goes on, and how."""
+
+    def is_stopping(self, attempt: Attempt) -> bool:
+        """Whether a call belongs to a task that ends with it."""
+        frame = attempt.frame
+        return bool(self.stopping) and isinstance(frame, TreeFrame) and frame.act.task.stopping is not None
+
+    def _stop(self, run: Run, group: Loop | Members, cause: Failure | None, out: list[Command]) -> None:
+        """Tell the tasks of a group that are under way that one has failed, once."""
+        if cause is None or group.has_stopped:
+            return
+        group.has_stopped = True
+        if isinstance(group, Loop):
+            group.is_stopped = True
+            around = group.act.role
+            if isinstance(around, Members) and around.op.joins(group.act.index):
+                self._stop(run, around, cause, out)
+                return
+        why = Failure(Failing.CANCELLED.value, f"{cause.step} has failed beside it", "", label=cause.label)
+        for loop in self.paused:
+            if isinstance(loop, Loop) and _is_inside(loop.act, group):
+                loop.is_stopped = True
+        waiting = {id(act): (act, attempt) for act, attempt in self._under_way(run) if _is_inside(act, group)}
+        ordered = sorted(waiting.values(), key=lambda one: _place(one[0]))
+        for act, _ in ordered:
+            self._tell(act, group, why)
+        for act, attempt in ordered:
+            if attempt is None:
+                continue
+            if not act.is_in_final and self._ends_at_once(run, attempt):
+                run.notify(NoteKind.FACT, attempt.frame.name, f"it ends, as {cause.step} has failed")
+                self._break_off(run, act, group, out)
+            else:
+                said = f"it is under way as {cause.step} fails: it is awaited, and nothing follows it"
+                run.notify(NoteKind.FACT, attempt.frame.name, said)
+
+    def _under_way(self, run: Run) -> list[tuple[Activation, Attempt | None]]:
+        """The activations that wait, each with what for; those that a pause has interrupted with None."""
+        attempts = [
+            *run.calls(),
+            *run.inner.values(),
+            *run.asleep.values(),
+            *(attempt for attempt, _ in run.asking.open()),
+        ]
+        waiting: list[tuple[Activation, Attempt | None]] = [
+            (cast("TreeFrame", attempt.frame).act, attempt) for attempt in attempts
+        ]
+        return [(act, None) for act in self.paused if isinstance(act, Activation)] + waiting
+
+    def _tell(self, act: Activation, group: Loop | Members, why: Failure) -> None:
+        """Let each task from an activation up to its group end before it makes another call."""
+        one: Activation | None = act
+        while one is not None:
+            role = one.role
+            if role is group:
+                break
+            if isinstance(role, Loop) and role.op.side_by_side:
+                role.is_stopped = True
+            if isinstance(role, Loop | Members):
+                role.has_stopped = True
+            one = one.parent
+        one = act
+        while one is not None:
+            task = one.task
+            if task.stopping is None:
+                task.stopping = why
+                self.stopping += 1
+            if task.role is group:
+                break
+            one = task.parent
+        self.led_to_stop(act)
+
+    @staticmethod
+    def _ends_at_once(run: Run, attempt: Attempt) -> bool:
+        """Drop what an activation waits for, if nothing can come of it but the wait; whether that was so."""
+        key = attempt.key
+        if key in run.asleep:
+            del run.asleep[key]
+            if not isinstance(attempt, Wait):
+                give_back(run, attempt)
+                run.budget.retries -= 1
+        elif run.asking.is_open(key) and attempt.held is None and not isinstance(attempt, InnerCall):
+            asked = next(asked for one, asked in run.asking.open() if one is attempt)
+            run.asking.withdraw(key)
+            if isinstance(asked, Approval):
+                give_back(run, attempt)
+        else:
+            return False
+        run.withdrawn = (*run.withdrawn, key)
+        return True
+
+    def _break_off(self, run: Run, act: Activation, group: Loop | Members, out: list[Command]) -> None:
+        """Fail the statement at which an activation waits, and go on up to its group."""
+        following: Activation | None = act
+
+        def fails() -> NoReturn:
+            self._raise_stop(act, self._place(act))
+
+        first: Callable[[], int] | None = fails
+        while following is not None and run.result is None and self.ending is None:
+            if self._execute(run, following, out, first) == WAITING:
+                return
+            if following.role is group:
+                self._deliver_end(run, following)
+                return
+            following, first = self._deliver(run, following, out)
+
+    def _deliver_end(self, run: Run, task: Activation) -> None:
+        """Give the end of a task to its group, which does not go on yet."""
+        assert task.ended is not None
+        if isinstance(task.role, Loop):
+            self._item_ended(run, task.role, task, task.ended)
+        elif isinstance(task.role, Members):
+            self._member_ended(task.role, task, task.ended)
+
+    def led_to_stop(self, act: Activation) -> None:
+        """An activation and those around it depend from now on on what has stopped their group."""
+
+
+def _is_inside(act: Activation, group: Loop | Members) -> bool:
+    one: Activation | None = act
+    while one is not None:
+        if one.role is group:
+            return True
+        one = one.parent
+    return False
+
+
+def _place(act: Activation) -> tuple[int, ...]:
+    """Where an activation is among all, in the order of the text."""
+    numbers: list[int] = []
+    one: Activation | None = act
+    while one is not None:
+        numbers.append(one.index)
+        one = one.parent
+    return tuple(reversed(numbers))
