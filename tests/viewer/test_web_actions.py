@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from tests.viewer.web import Windows, browse
 
 from callsheet.api.policies import load_policy
 from callsheet.apps.http.state import OpenWebhook
+from callsheet.apps.scheduling.scheduler import Schedule
 from callsheet.apps.scheduling.webhooks import Webhook, signed
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -80,7 +82,7 @@ async def test_run_is_undone_after_the_page_has_shown_what_that_takes(windows: W
         await web.leave()
 
 
-async def test_page_of_saved_plans_lists_webhooks_with_their_last_runs(
+async def test_page_of_saved_plans_lists_schedules_and_webhooks_with_their_last_runs(
     windows: Windows, folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("KEY", "k" * 32)
@@ -91,7 +93,8 @@ async def test_page_of_saved_plans_lists_webhooks_with_their_last_runs(
         name: OpenWebhook.of(each, folder)
         for name, each in {"noted": note, "gone": replace(note, plan="gone.ltp")}.items()
     }
-    with running(folder, webhooks=opened) as api:
+    nightly = Schedule(plan="note.ltp", cron="0 3 * * *", timezone="Europe/Oslo")
+    with running(folder, webhooks=opened, schedules={"nightly": nightly}) as api:
         body = b'{"issue": {"title": "hello"}}'
         headers = signed(note, b"k" * 32, body, "m1", int(time.time()))
         run = api("POST", "/v1/webhooks/noted", raw=body, **headers).json["run_id"]
@@ -100,6 +103,9 @@ async def test_page_of_saved_plans_lists_webhooks_with_their_last_runs(
         await web.sign_in("plans")
         await web.page.locator("h2", has_text="Webhooks").wait_for()
         told = await web.text("main")
+        assert re.search(
+            r"nightly note.ltp next \d{4}-\d\d-\d\d 03:00 0 3 \* \* \* Europe/Oslo no run yet", told
+        )
         assert "noted note.ltp /v1/webhooks/noted $line = issue.title last run: done" in told
         assert "gone.ltp cannot be read" in told
         assert await web.findings() == []

@@ -6,7 +6,7 @@ import asyncio
 import json
 import signal
 import sys
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,13 +21,9 @@ from callsheet.apps.cli.output import print_json, print_text, reserve_stdin, res
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from callsheet.apps.http.clients import Network
     from callsheet.apps.http.serving import ServeOptions, Serving
     from callsheet.apps.http.state import OpenWebhook
-    from callsheet.apps.operations.printed_service_rows import ScheduleRow
-    from callsheet.apps.scheduling.notices import Audience
     from callsheet.apps.scheduling.scheduler import ScheduledProject
     from callsheet.apps.setup import Setup
     from callsheet.machine.limits import Limits
@@ -160,13 +156,14 @@ def serve(
     from callsheet.apps.http.serving import chosen_token  # noqa: PLC0415 - imports the server, as all below
 
     token, is_new = (None, False) if no_auth else chosen_token(token_file)
-    named, audience = _from_project()
+    webhooks, project = _from_project()
     serve_options = replace(
         _read(server_values),
         token=token,
         plans=plans_folder,
-        webhooks=named,
-        audience=audience,
+        webhooks=webhooks,
+        schedules=project.schedules,
+        audience=project.audience,
     )
     serve_options.check()
     _serve(serve_options, setup, policy, journal, token=token if is_new else None, as_json=as_json)
@@ -201,8 +198,8 @@ def _read(server_values: dict[str, object]) -> ServeOptions:
     return ServeOptions(rate=rate, request_limits=request_limits, **remaining)  # pyright: ignore[reportArgumentType]
 
 
-def _from_project() -> tuple[dict[str, OpenWebhook], Callable[[str | None, Path], Audience]]:
-    """The webhooks of the project of this folder, if it is trusted, and who is told of their runs."""
+def _from_project() -> tuple[dict[str, OpenWebhook], ScheduledProject]:
+    """The webhooks of the project of this folder and its settings, if it is trusted."""
     from callsheet.apps.http.state import OpenWebhook  # noqa: PLC0415 - as above
     from callsheet.apps.projects import project_of, settings_in  # noqa: PLC0415 - as above
     from callsheet.apps.scheduling.scheduler import ScheduledProject  # noqa: PLC0415 - as above
@@ -212,7 +209,7 @@ def _from_project() -> tuple[dict[str, OpenWebhook], Callable[[str | None, Path]
     if project.file is not None and project.is_trusted:
         found = settings_in(project.file, ScheduledProject)
     named = {name: OpenWebhook.of(each, project.folder) for name, each in found.webhooks.items()}
-    return named, found.audience
+    return named, found
 
 
 def _serve(
@@ -465,27 +462,14 @@ def schedule(ctx: click.Context, journal: Path | None, as_json: bool) -> None:
     """
     if ctx.invoked_subcommand is not None:
         return
-    from datetime import UTC, datetime  # noqa: PLC0415 - not for --help
-    from zoneinfo import ZoneInfo  # noqa: PLC0415 - as above
-
-    from callsheet.apps.scheduling.scheduler import recorded  # noqa: PLC0415 - imports the store
-    from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - as above
+    from callsheet.apps.scheduling.scheduler import schedule_rows  # noqa: PLC0415 - imports the store
+    from callsheet.store.journal import Journal  # noqa: PLC0415 - as above
+    from callsheet.store.journal_paths import default_journal_path, is_absent  # noqa: PLC0415 - as above
 
     _, settings = project_with("schedules")
-    schedules = settings.schedules
-    runs = recorded(journal or default_journal_path(), list(schedules))
-    now = datetime.now(UTC)
-    rows: list[ScheduleRow] = [
-        {
-            "schedule": name,
-            "plan": each.plan,
-            "cron": each.cron,
-            "timezone": each.timezone,
-            "next": next(each.after(now)).astimezone(ZoneInfo(each.timezone)).isoformat(),
-            "last": {"run_id": runs[name][0].id, "status": runs[name][0].status} if runs[name] else None,
-        }
-        for name, each in schedules.items()
-    ]
+    place = journal or default_journal_path()
+    with nullcontext() if is_absent(place) else closing(Journal.open_to_read(place)) as opened:
+        rows = schedule_rows(settings.schedules, opened)
     if as_json:
         print_json(rows)
         return

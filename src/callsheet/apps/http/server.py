@@ -24,8 +24,10 @@ from callsheet.apps.http.endpoint import (
 from callsheet.apps.http.guard import cookie_name, session_of
 from callsheet.apps.http.people import Person, Right
 from callsheet.apps.http.problems import Problem
+from callsheet.apps.operations.printed_service_rows import ScheduleRow
 from callsheet.apps.operations.schema import Count, Object
 from callsheet.apps.operations.tools import ToolList, tools_json
+from callsheet.apps.scheduling.scheduler import schedule_rows
 from callsheet.policy.canon import policy_hash, policy_to_json
 
 _TAG = "server"
@@ -44,6 +46,12 @@ class Health(TypedDict):
     version: str
     running: Count
     queued: Count
+
+
+class ScheduleList(TypedDict):
+    """The schedules of the project."""
+
+    schedules: list[ScheduleRow]
 
 
 class SessionResult(TypedDict):
@@ -87,6 +95,13 @@ async def health(req: ApiRequest[Empty, Empty]) -> Response:
 async def list_tools(req: ApiRequest[Empty, Empty]) -> Response:
     """The tools that plans can call, including those of MCP servers."""
     return json_response(tools_json(await req.state.host.tools.for_plan(None)))
+
+
+async def list_schedules(req: ApiRequest[Empty, Empty]) -> Response:
+    """The schedules of the project that this server was started for; `callsheet schedule run` runs them."""
+    state = req.state
+    rows = await state.host.beside(lambda: schedule_rows(state.schedules, state.host.journal))
+    return json_response({"schedules": rows})
 
 
 async def get_policy(req: ApiRequest[Empty, Empty]) -> Response:
@@ -158,7 +173,7 @@ def _session(person: Person) -> SessionResult:
     }
 
 
-RESULTS = (Health, SessionResult, PolicyResult, Policies)
+RESULTS = (Health, ScheduleList, SessionResult, PolicyResult, Policies)
 ENDPOINTS = (
     Endpoint(
         method="GET",
@@ -177,6 +192,14 @@ ENDPOINTS = (
         handler=list_tools,
         responses=(ResponseSpec(200, "The tools.", schema_here(ToolList)),),
         problems=(422,),
+    ),
+    Endpoint(
+        method="GET",
+        path="/v1/schedules",
+        summary="List schedules",
+        tag=_TAG,
+        handler=list_schedules,
+        responses=(ResponseSpec(200, "The schedules of the project.", schema_here(ScheduleList)),),
     ),
     Endpoint(
         method="GET",

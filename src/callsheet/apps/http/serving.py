@@ -52,6 +52,7 @@ from callsheet.apps.http.viewer import WEB
 from callsheet.apps.http.webhooks import problem_with
 from callsheet.apps.masking import Masker
 from callsheet.apps.scheduling.notices import Audience
+from callsheet.apps.scheduling.scheduler import Schedule
 from callsheet.apps.setup import Setup
 from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Limits
@@ -193,6 +194,8 @@ class ServeOptions:
     proxies: tuple[Network, ...] = ()
     """The networks of trusted proxies."""
     webhooks: Mapping[str, OpenWebhook] = field(default_factory=dict[str, OpenWebhook])
+    schedules: Mapping[str, Schedule] = field(default_factory=dict[str, Schedule])
+    """The schedules of the project, which are shown; another process runs them."""
     audience: Callable[[str | None, Path], Audience] = lambda token, journal: Audience()
     """Who is told of the runs of webhooks, for a server with this token and journal."""
     people: Path | None = None
@@ -362,6 +365,7 @@ async def serve(
                 proxies=options.proxies,
                 library=lambda: open_library(options.plans),
                 webhooks=options.webhooks,
+                schedules=options.schedules,
                 herald=Herald(host, audience, say),
                 request_limits=options.request_limits,
             )

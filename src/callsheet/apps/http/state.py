@@ -15,6 +15,7 @@ from callsheet.apps.http.clients import Keys, Network, Rate, Rates
 from callsheet.apps.http.herald import Herald
 from callsheet.apps.http.people import Person
 from callsheet.apps.http.problems import problem_json, status_of
+from callsheet.apps.scheduling.scheduler import Schedule
 from callsheet.apps.scheduling.webhooks import Webhook
 from callsheet.apps.table.operation import Context, DoubtCache, Face
 from callsheet.runtime.doubt import DoubtfulCall
@@ -118,6 +119,7 @@ class State:
     """The networks of trusted proxies."""
     library: Callable[[], PlanLibrary] = PlanLibrary
     webhooks: Mapping[str, OpenWebhook] = field(default_factory=dict[str, OpenWebhook])
+    schedules: Mapping[str, Schedule] = field(default_factory=dict[str, Schedule])
     herald: Herald
     """Tells people of the runs of webhooks."""
     request_limits: RequestLimits = field(default_factory=RequestLimits)

@@ -20,7 +20,9 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from typing import Literal, NamedTuple
+from zoneinfo import ZoneInfo
 
+from callsheet.apps.operations.printed_service_rows import LastRun, ScheduleRow
 from callsheet.apps.projects import ProjectSettings
 from callsheet.apps.rendering.values import without_controls
 from callsheet.apps.scheduling.links import link_key
@@ -30,7 +32,8 @@ from callsheet.apps.scheduling.webhooks import Webhook
 from callsheet.runtime.inbox import asks_of
 from callsheet.store.journal import Journal
 from callsheet.store.journal_paths import is_absent, is_owned, place_of
-from callsheet.store.listing import shown_status
+from callsheet.store.listing import RunQuery, listed_runs, shown_status
+from callsheet.store.runs import RunFilter
 
 MOST_TIMES = 1000
 """At most so many times that have passed are looked at, the newest ones."""
@@ -145,6 +148,33 @@ def schedule_of(run: str) -> tuple[str, datetime] | None:
         return found[1], datetime.strptime(found[2], _STAMP).replace(tzinfo=UTC)
     except ValueError:
         return None
+
+
+TAG = "schedule"
+"""The tag of the runs of schedules; its value is the name."""
+
+
+def schedule_rows(schedules: Mapping[str, Schedule], journal: Journal | None) -> list[ScheduleRow]:
+    """Each schedule with its next time and its newest run in a journal, if there is one."""
+    now = datetime.now(UTC)
+
+    def last(name: str) -> LastRun | None:
+        query = RunQuery(wanted=RunFilter(tags=(f"{TAG}={name}",)), limit=1)
+        for info, status in () if journal is None else listed_runs(journal, query):
+            return {"run_id": info.run_id, "status": status}
+        return None
+
+    return [
+        {
+            "schedule": name,
+            "plan": each.plan,
+            "cron": each.cron,
+            "timezone": each.timezone,
+            "next": next(each.after(now)).astimezone(ZoneInfo(each.timezone)).isoformat(),
+            "last": last(name),
+        }
+        for name, each in schedules.items()
+    ]
 
 
 LOOK = 1.0
@@ -289,7 +319,8 @@ class Scheduler:
         policy = () if schedule.policy is None else ("--policy", schedule.policy)
         given = [f"--var={name}={_typed(value)}" for name, value in schedule.inputs.items()]
         self._tell(f"{run} starts: {schedule.plan}")
-        self._drive(course, run, ["run", schedule.plan, "--run-id", run, *policy, *given])
+        tag = f"--tag={TAG}={course.name}"
+        self._drive(course, run, ["run", schedule.plan, "--run-id", run, tag, *policy, *given])
 
     def _pass(self, course: _Course, time: datetime, reason: str) -> None:
         run = run_id(course.name, time)

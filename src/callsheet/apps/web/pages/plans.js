@@ -33,32 +33,47 @@ export function Plans() {
         <${Remove} id=${plan.id} isBusy=${isBusy} onYes=${() => remove(plan.id)} />
       </li>`,
     )}</ul>
-    <${Webhooks} />
+    <${Started} heading="Schedules" path="/v1/schedules" name="schedules" shown=${ofSchedule} />
+    <${Started} heading="Webhooks" path="/v1/webhooks" name="webhooks" shown=${ofWebhook} />
   </main>`;
 }
 
-// What starts plans from outside, each with its last run; nothing if the project has none.
-function Webhooks() {
+// What starts plans by itself, each with its last run; nothing if the project has none.
+function Started({ heading, path, name, shown }) {
   const [rows, setRows] = useState([]);
   const [problem, , act] = useAction();
-  useEffect(() => void act(async () => setRows((await request("/v1/webhooks")).webhooks)), []);
+  useEffect(() => void act(async () => setRows((await request(path))[name])), []);
   return html`<${ErrorMessage} text=${problem} />${rows.length
-    ? html`<div class="head-line"><h2>Webhooks</h2><span class="quiet">${rows.length}</span></div>
-        <ul class="runs">${rows.map(
-          (row) => html`<li key=${row.name} class="saved-plan webhook"><div class="run">
-            <b>${row.name}</b>
+    ? html`<div class="head-line"><h2>${heading}</h2><span class="quiet">${rows.length}</span></div>
+        <ul class="runs">${rows.map((row) => {
+          const [title, when, more, whole] = shown(row);
+          return html`<li key=${title} class="saved-plan webhook"><div class="run">
+            <b>${title}</b>
             <span>${row.plan}</span>
-            <span class="quiet" title=${`${row.path}, signed as ${row.signature}`}>${row.path}</span>
-            <span class="quiet">${Object.entries(row.takes).map(([name, path]) => `$${name} = ${path}`).join(" · ")}</span>
+            <span class="quiet" title=${whole}>${when}</span>
+            <span class="quiet">${more}</span>
           </div>
           ${row.problem
             ? html`<span class="is-failed">${row.problem}</span>`
             : row.last
               ? html`<a class="plain" href=${`#run=${row.last.run_id}`}>last run: ${row.last.status.replaceAll("_", " ")}</a>`
-              : html`<span class="quiet">no run yet</span>`}</li>`,
-        )}</ul>`
+              : html`<span class="quiet">no run yet</span>`}</li>`;
+        })}</ul>`
     : ""}`;
 }
+
+const ofWebhook = (row) => [
+  row.name,
+  row.path,
+  Object.entries(row.takes).map(([name, path]) => `$${name} = ${path}`).join(" · "),
+  `${row.path}, signed as ${row.signature}`,
+];
+const ofSchedule = (row) => [
+  row.schedule,
+  `next ${row.next.slice(0, 16).replace("T", " ")}`,
+  `${row.cron} ${row.timezone}`,
+  row.next,
+];
 
 const details = (plan) =>
   [`${plan.steps ?? "?"} step${plan.steps === 1 ? "" : "s"}`, plan.syntax, plan.version && `version ${plan.version}`].filter(Boolean).join(" · ");
