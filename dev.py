@@ -165,7 +165,8 @@ def docs(arguments: list[str]) -> int:
     """Generate pages and build the site; `serve` serves it and follows changes."""
     prepare(dev=True)
     failed = tool("python", "-m", "scripts.reference")
-    return failed or tool("zensical", *(arguments or ("build", "--clean", "--strict")))
+    failed = failed or tool("zensical", *(arguments or ("build", "--clean", "--strict")))
+    return failed or (0 if arguments else tool("python", "-m", "scripts.reference.search_index"))
 
 
 def wheel(arguments: list[str]) -> int:

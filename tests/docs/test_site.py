@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from scripts.reference.pages import pages
+from scripts.reference.search_index import weigh
 
 from callsheet.apps.cli.main import COMMANDS
 from callsheet.diagnostics import CODES
@@ -71,4 +73,9 @@ def test_site_is_built_without_warnings(tmp_path: Path) -> None:
     listed = (tmp_path / "zensical.toml").read_text("utf-8")
     pages_there = [page.relative_to(tmp_path / "docs") for page in (tmp_path / "docs").glob("*.md")]
     assert [str(page) for page in pages_there if f'"{page}"' not in listed] == []
+    index = tmp_path / "build" / "site" / "search.json"
+    weigh(index)
+    titles = [item["title"] for item in json.loads(index.read_text("utf-8"))["items"]]
+    assert {"POL110", "policy", "Approve calls, answer questions"} <= {*titles}
+    assert [title for title in titles if title.startswith(("retry_delay", "policy init", "POL110:"))] == []
     assert "arun" in (tmp_path / "build" / "site" / "reference" / "python.html").read_text("utf-8")

@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests import forked
@@ -46,6 +48,27 @@ def start(folder: Path, *words: str, name: str = "home") -> subprocess.Popen[str
     )
 
 
+def start_gate(folder: Path) -> subprocess.Popen[str]:
+    """A gate of an older client, which has called the tool and waits for its result."""
+    line = [sys.executable, "-m", "callsheet", "gate", "--mcp-config", "mcp.json", "--journal", "j.db"]
+    gate = forked.Popen(line, cwd=folder, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    client = {"capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+    asked: list[tuple[str, dict[str, Any]]] = [
+        ("initialize", {"protocolVersion": "2025-11-25", **client}),
+        ("tools/call", {"name": "build", "arguments": {"name": "home"}}),
+    ]
+    assert gate.stdin is not None
+    assert gate.stdout is not None
+    for number, (method, params) in enumerate(asked):
+        request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+        gate.stdin.write(json.dumps(request) + "\n")
+        gate.stdin.flush()
+        if number == 0:
+            gate.stdout.readline()
+            gate.stdin.write('{"jsonrpc": "2.0", "method": "notifications/initialized"}\n')
+    return gate
+
+
 def until(place: Path, text: str) -> None:
     end = time.monotonic() + 30
     while not (place.exists() and text in place.read_text()):
@@ -75,13 +98,15 @@ def test_failed_task_fails_its_call(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("server", "how"), [(SERVER, signal.SIGTERM), (SERVER, signal.SIGKILL), (OLDER, signal.SIGKILL)]
+    ("server", "begun", "how"),
+    [(SERVER, start, signal.SIGTERM), (SERVER, start, signal.SIGKILL), (OLDER, start_gate, signal.SIGKILL)],
+    ids=["stopped run", "killed run", "killed gate, 2025-11-25"],
 )
 def test_task_goes_on_in_another_process_and_is_not_begun_again(
-    folder: Path, server: Path, how: signal.Signals
+    folder: Path, server: Path, begun: Callable[[Path], subprocess.Popen[str]], how: signal.Signals
 ) -> None:
     configure(folder, server)
-    run = start(folder)
+    run = begun(folder)
     until(folder / "log", "began home")
     end = time.monotonic() + 20
     while True:
@@ -97,7 +122,10 @@ def test_task_goes_on_in_another_process_and_is_not_begun_again(
     run.communicate()
     (folder / "go").touch()
     out, _ = start(folder, "resume", "last").communicate(timeout=60)
-    assert "built home" in out
+    assert "ok" in out
+    with Journal.open(folder / "j.db") as journal:
+        outcomes = [e.body for e in journal.events(journal.find_run("last").run_id) if e.type is EventType.OK]
+    assert {"value": "built home"} in outcomes
     assert (folder / "log").read_text() == "began home\n"
 
 

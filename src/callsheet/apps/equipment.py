@@ -29,6 +29,7 @@ from callsheet.runtime.gateway import Ports
 if TYPE_CHECKING:
     from callsheet.api.proving import Guarantees
     from callsheet.passes.verify import PersistedLabels
+    from callsheet.store.start import Start
 
 
 def guarantees_of(setup: Setup, registry: Registry, *, keeps_labels: bool = True) -> Guarantees:
@@ -94,10 +95,22 @@ def needs_of(
 
 
 def needs_of_recorded(
-    setup: Setup, plan: Plan, limits: Limits, say: Callable[[str], None], model: str = ""
+    start: Start, setup: Setup, plan: Plan, limits: Limits, say: Callable[[str], None], model: str = ""
 ) -> Needs:
-    """The needs of a recorded run that was started with this setup; `model` is used instead of its own."""
-    return needs_of(setup_for_resume(setup, model), plan, limits, say, must_plan=False)
+    """The needs of a recorded run that was started with this setup; `model` is used instead of its own.
+
+    A session of a client may still wait for the tools that it was begun with.
+    """
+    needs = needs_of(setup_for_resume(setup, model), plan, limits, say, must_plan=False)
+    loops = (fact.loop for fact in start.facts.values())
+    loop = next((loop for loop in loops if loop is not None and loop.is_session), None)
+    if loop is None:
+        return needs
+    from callsheet.ports.mcp.declarations import OFFERS  # noqa: PLC0415 - only for a session
+
+    offers = {offer.name for offer in OFFERS.values()}  # not every server has such
+    tools = tuple(name for name in loop.tools if name not in offers)
+    return needs._replace(models=replace(needs.models, agents=AgentRules(tools)))
 
 
 class Equipped(NamedTuple):

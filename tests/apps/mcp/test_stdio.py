@@ -62,7 +62,7 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Generator[subprocess.Po
 @pytest.mark.parametrize(
     ("line", "code", "request_id", "said"),
     [
-        (b"{", -32700, None, "character 3"),
+        (b"{", -32700, None, "character 2"),
         (b"ping", -32700, None, "the line is not JSON: expecting value (character 1)"),
         (b"\xff\xfe" + _CALL % (1, b"1"), -32700, None, "not UTF-8 (byte 1)"),
         (_CALL % (1, b'"\xff"'), -32700, None, "not UTF-8"),

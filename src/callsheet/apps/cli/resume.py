@@ -508,7 +508,7 @@ async def _resume(job: ResumeJob, hint: str) -> RunOutcome:
 
     @asynccontextmanager
     async def opened(start: Start, plan: Plan, limits: Limits) -> AsyncGenerator[Opened]:
-        needs = needs_of_recorded(job.moved.setup(start), plan, limits, to_stderr, job.model)
+        needs = needs_of_recorded(start, job.moved.setup(start), plan, limits, to_stderr, job.model)
         async with open_toolbox(needs.setup, needs.plan, needs.agents, tell=hear) as toolbox:
             job.masker.add_secrets(toolbox.known)
             if not job.quiet and not absent_tools(plan, toolbox.registry, needs.agents):

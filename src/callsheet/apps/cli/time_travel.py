@@ -297,7 +297,7 @@ def _rules(journal: Journal, run_id: str, as_recorded: bool, model: str, moved: 
     @asynccontextmanager
     async def opened(draft: Draft) -> AsyncGenerator[Equipment]:
         start = draft.start
-        needs = needs_of_recorded(moved.setup(start), draft.plan, start.limits, to_stderr, model)
+        needs = needs_of_recorded(start, moved.setup(start), draft.plan, start.limits, to_stderr, model)
         async with open_toolbox(needs.setup, needs.plan, needs.agents) as toolbox:
             yield equip(needs, toolbox, journal.path).equipment
 

@@ -170,7 +170,9 @@ async def _begin(
 
     history = ParentHistory(journal, journal.find_run(run_id))
     launch = history.first()
-    needs = needs_of_recorded(terms.moved.setup(launch), history.plan, launch.limits, to_stderr, terms.model)
+    needs = needs_of_recorded(
+        launch, terms.moved.setup(launch), history.plan, launch.limits, to_stderr, terms.model
+    )
     async with open_toolbox(needs.setup, needs.plan, needs.agents) as toolbox:
         equipment, _, setup = equip(needs, toolbox, journal.path)
         note: dict[str, JSON] = {"plan": f"undo {run_id}", "setup": setup.to_note()}

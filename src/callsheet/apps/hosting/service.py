@@ -182,7 +182,7 @@ async def resume_in_host(
     @asynccontextmanager
     async def opened(start: Start, plan: Plan, limits: Limits) -> AsyncGenerator[Opened]:
         needs = await config.beside(
-            lambda: needs_of_recorded(Setup.from_note(start.launch), plan, limits, config.say)
+            lambda: needs_of_recorded(start, Setup.from_note(start.launch), plan, limits, config.say)
         )
         async with config.tools.for_run(needs.setup, needs.plan, needs.agents) as toolbox:
             masker.add_secrets(toolbox.known)
@@ -231,7 +231,7 @@ async def branch_in_host(
     @asynccontextmanager
     async def opened(draft: Draft) -> AsyncGenerator[Equipment]:
         setup = Setup.from_note(draft.start.launch)
-        needs = needs_of_recorded(setup, draft.plan, draft.start.limits, config.say)
+        needs = needs_of_recorded(draft.start, setup, draft.plan, draft.start.limits, config.say)
         async with config.tools.for_run(needs.setup, needs.plan, needs.agents) as toolbox:
             yield equip(needs, toolbox, journal.path).equipment
 
@@ -252,7 +252,7 @@ async def _equipped_to_undo(
     """What undoing a run needs: its tools, and the terms on which it is undone whole."""
     history = await config.beside(lambda: edits.ParentHistory(journal, journal.find_run(run_id)))
     launch = await config.beside(history.first)
-    needs = needs_of_recorded(Setup.from_note(launch.launch), history.plan, launch.limits, config.say)
+    needs = needs_of_recorded(launch, Setup.from_note(launch.launch), history.plan, launch.limits, config.say)
     async with config.tools.for_run(needs.setup, needs.plan, needs.agents) as toolbox:
         equipment, _, setup = equip(needs, toolbox, journal.path)
         note: dict[str, JSON] = {"plan": f"undo {run_id}", "setup": config.tools.note_of(setup)}

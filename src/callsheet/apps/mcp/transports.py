@@ -16,13 +16,14 @@ import hmac
 import ipaddress
 import os
 import re
+import select
 import socket
 import sys
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import anyio
 import uvicorn
@@ -171,7 +172,7 @@ IncomingMessages: TypeAlias = "MemoryObjectReceiveStream[SessionMessage | Except
 OutgoingMessages: TypeAlias = "MemoryObjectSendStream[SessionMessage]"
 _ToSession: TypeAlias = "MemoryObjectSendStream[SessionMessage | Exception]"
 _ToClient: TypeAlias = "MemoryObjectReceiveStream[SessionMessage]"
-_PIECE = 1024 * 1024
+_PIECE = 64 * 1024
 _PATIENCE_AT_END = 1.0
 """Seconds to answer pending requests after the end of the input."""
 
@@ -211,9 +212,7 @@ async def stdio_streams() -> AsyncGenerator[tuple[IncomingMessages, OutgoingMess
     with _reserved(0) as source, _reserved(1) as sink:
         async with anyio.create_task_group() as tasks:
             pending = _PendingRequests()
-            tasks.start_soon(
-                _receive, os.fdopen(source, "rb", closefd=False), to_session, outgoing.clone(), pending
-            )
+            tasks.start_soon(_receive, source, to_session, outgoing.clone(), pending)
             tasks.start_soon(_send, sink, to_client, tasks.cancel_scope, pending)
             yield incoming, outgoing
 
@@ -234,11 +233,11 @@ def _reserved(number: int) -> Generator[int]:
 
 
 async def _receive(
-    source: BinaryIO, to_session: _ToSession, answers: OutgoingMessages, pending: _PendingRequests
+    source: int, to_session: _ToSession, answers: OutgoingMessages, pending: _PendingRequests
 ) -> None:
     """Pass messages to the session, and answer invalid lines, until the end of the input."""
     async with to_session, answers:
-        while line := await asyncio.to_thread(_line, source):
+        async for line in _lines(source):
             try:
                 message = parse_message(line)
                 if message is not None:
@@ -251,24 +250,55 @@ async def _receive(
         await pending.wait()
 
 
-def _line(source: BinaryIO) -> bytes:
-    """The next line, b"" at the end; a line over the limit is cut one byte after it."""
+async def _lines(source: int) -> AsyncGenerator[bytes]:
+    """The lines until the end; one over the limit is cut one byte after it."""
+    begun = bytearray()
+    """A line without its end, at most one byte longer than the limit."""
+    while piece := await _piece(source):
+        *ended, rest = piece.split(b"\n")
+        for part in ended:
+            begun += part[: MOST_BYTES + 1 - len(begun)]
+            yield bytes(begun)
+            begun.clear()
+        begun += rest[: MOST_BYTES + 1 - len(begun)]
+    if begun:
+        yield bytes(begun)
+
+
+async def _piece(source: int) -> bytes:
+    """What can be read, once something can; b"" at the end."""
+    loop, is_there = asyncio.get_running_loop(), asyncio.Event()
     try:
-        line = rest = source.readline(MOST_BYTES + 1)
-        while len(line) > MOST_BYTES and rest and not rest.endswith(b"\n"):
-            rest = source.readline(_PIECE)
+        loop.add_reader(source, is_there.set)
+    except OSError:  # a file on the disk, of which the system tells no such thing
+        return await asyncio.to_thread(_read, source)
+    try:
+        await is_there.wait()
+    finally:
+        loop.remove_reader(source)
+    return _read(source)
+
+
+def _read(source: int) -> bytes:
+    try:
+        return os.read(source, _PIECE)
     except OSError:  # a closed terminal
         return b""
-    return line
 
 
 async def _send(sink: int, to_client: _ToClient, tasks: anyio.CancelScope, pending: _PendingRequests) -> None:
     """Write messages to the client; if it has disconnected, end both tasks."""
+    room = select.poll()
+    room.register(sink, select.POLLOUT)
     async with to_client:
         async for message in to_client:
             text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+            data = memoryview(text.encode() + b"\n")
             try:
-                await asyncio.to_thread(_write, sink, memoryview(text.encode() + b"\n"))
+                if len(data) <= select.PIPE_BUF and room.poll(0):  # a write of so much does not wait then
+                    data = data[os.write(sink, data) :]
+                if data:
+                    await asyncio.to_thread(_write, sink, data)
             except OSError:
                 tasks.cancel()
                 return
