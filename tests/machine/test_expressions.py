@@ -567,6 +567,15 @@ def test_expression_that_would_not_end_fails_early(text: str) -> None:
     assert failure_of(text).kind is FailureKind.LIMIT
 
 
+@pytest.mark.parametrize(
+    "done", ["b * b", "b // 7 ** 600", "b % 7 ** 600", "b ** 2", "round(b, -9)", '"${b:,}"']
+)
+def test_operations_on_long_integers_count_as_their_work(done: str) -> None:
+    text = f"[{done} for b in [10 ** 4000] for i in range(1000)]"
+    assert failure_of(text, 20_000).kind is FailureKind.LIMIT
+    assert len(value_of(text.replace("10 ** 4000", "7"), 20_000)) == 1000
+
+
 def test_work_is_the_same_every_time() -> None:
     env = [Environment(NOW), Environment(NOW)]
     compiled = compile_expression(

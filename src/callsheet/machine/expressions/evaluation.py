@@ -274,6 +274,7 @@ _HELPERS: Final[dict[str, Any]] = {
     "multiply": operators.multiply,
     "power": operators.power,
     "remainder": operators.remainder,
+    "quotient": operators.quotient,
     "combined": operators.combined,
     "field": operators.field,
     "field_or_cut": operators.field_or_cut,
@@ -307,12 +308,12 @@ _HELPERS: Final[dict[str, Any]] = {
 _NATIVE: Final[dict[BinaryOp, ast.operator]] = {
     BinaryOp.SUBTRACT: ast.Sub(),
     BinaryOp.DIVIDE: ast.Div(),
-    BinaryOp.FLOOR: ast.FloorDiv(),
 }
 _HELPED: Final[dict[BinaryOp, str]] = {
     BinaryOp.ADD: "add",
     BinaryOp.MULTIPLY: "multiply",
     BinaryOp.POWER: "power",
+    BinaryOp.FLOOR: "quotient",
     BinaryOp.REMAINDER: "remainder",
 }
 _COMPARED: Final[dict[Comparison, str]] = {

@@ -25,6 +25,7 @@ from callsheet.machine.expressions.operators import (
     add,
     is_any,
     sequence,
+    spend_on_bits,
     too_many,
 )
 from callsheet.machine.expressions.values import (
@@ -44,6 +45,9 @@ from callsheet.machine.expressions.values import (
     writable,
 )
 
+_MOST_DIGITS: Final = 4_300
+"""Python reads no integer with more digits from a text."""
+_BITS_OF_DIGIT: Final = 3
 _MOST_WIDTH: Final = 10_000
 """The largest width or precision of a format."""
 
@@ -177,12 +181,16 @@ def _reversed(env: Environment, source: Any) -> list[Any]:
 def _round(env: Environment, number: Any, ndigits: Any = None) -> Any:
     if not isinstance(number, (int, float)):
         raise TypeError(f"type {type_name(number)} doesn't define __round__ method")
+    if isinstance(number, int):
+        spend_on_bits(env, number.bit_length() ** 2)
     return round(number) if ndigits is None else round(number, ndigits)
 
 
 def _int(env: Environment, value: Any = 0, base: Any = None) -> int:
     if isinstance(value, (datetime, date, timedelta)):
         raise TypeError(f"int() takes a text or a number, not {type_name(value)}")
+    if isinstance(value, str):
+        spend_on_bits(env, (_BITS_OF_DIGIT * min(len(value), _MOST_DIGITS)) ** 2)
     return int(value) if base is None else int(value, base)
 
 
@@ -469,4 +477,6 @@ def formatted(env: Environment, value: Any, spec: str) -> str:
     if not is_dated and any(len(size) >= 20 for size in _SIZES.findall(spec)):
         raise ExpressionFailed(FailureKind.LIMIT, f"a format is at most {_MOST_WIDTH:,} wide")
     writable(value)
+    if isinstance(value, int):
+        spend_on_bits(env, 2 * value.bit_length() ** 2)
     return limited(env, format(value, spec))

@@ -27,6 +27,7 @@ from callsheet.machine.expressions.values import (
 
 MOST_ITEMS: Final = 1_000_000
 """How many items a list may have that an expression makes."""
+_BITS_OF_UNIT: Final = 1 << 20
 LISTS: Final[tuple[type[Any], ...]] = (list, tuple)
 SEQUENCES: Final[tuple[type[Any], ...]] = (str, list, tuple)
 SETS: Final[tuple[type[Any], ...]] = (set, frozenset)
@@ -82,6 +83,7 @@ def multiply(env: Environment, left: Any, right: Any) -> Any:
     if is_any(left, (int,)) and is_any(right, (int,)):
         if left.bit_length() + right.bit_length() > MAX_BITS:
             raise _too_large()
+        spend_on_bits(env, left.bit_length() * right.bit_length())
         return left * right
     pairs: tuple[tuple[Any, Any], ...] = ((left, right), (right, left))
     for many, count in pairs:
@@ -95,13 +97,11 @@ def multiply(env: Environment, left: Any, right: Any) -> Any:
 
 def power(env: Environment, left: Any, right: Any) -> Any:
     """`left ** right`."""
-    if (
-        isinstance(left, int)
-        and isinstance(right, int)
-        and right > 0
-        and left.bit_length() * right > MAX_BITS
-    ):
-        raise _too_large()
+    if isinstance(left, int) and isinstance(right, int) and right > 0:
+        bits = left.bit_length() * right
+        if bits > MAX_BITS:
+            raise _too_large()
+        spend_on_bits(env, bits * bits)
     made = left**right
     if isinstance(made, complex):
         raise ExpressionFailed(
@@ -114,13 +114,28 @@ def remainder(env: Environment, left: Any, right: Any) -> Any:
     """`left % right` of numbers and durations; the % of texts is not taken."""
     if isinstance(left, str):
         raise ExpressionFailed(FailureKind.TYPE, 'a text has no %; write "${x:.2f}"')
+    if is_any(left, (int,)) and is_any(right, (int,)):
+        spend_on_bits(env, left.bit_length() * right.bit_length())
     return left % right
+
+
+def quotient(env: Environment, left: Any, right: Any) -> Any:
+    """`left // right` of numbers and durations."""
+    if is_any(left, (int,)) and is_any(right, (int,)):
+        spend_on_bits(env, left.bit_length() * right.bit_length())
+    return left // right
 
 
 def combined(env: Environment, op: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
     """`|`, `&` and `^` of sets, dicts and integers."""
     env.spend(weight(left) + weight(right))
     return op(left, right)
+
+
+def spend_on_bits(env: Environment, product: int) -> None:
+    """Count what an operation on integers takes, whose work grows with the product of their bits."""
+    if product >= _BITS_OF_UNIT:
+        env.spend(product // _BITS_OF_UNIT)
 
 
 def _too_large() -> ExpressionFailed:
