@@ -150,7 +150,12 @@ def _said(word: Word) -> st.SearchStrategy[Say]:
 
 def _in_mode(loop: Foreach, mode: int) -> Statement:
     return replace(
-        loop, in_order=mode == 1, together=mode > 1, most=3 if mode == 3 else None, stops=mode == 4
+        loop,
+        in_order=mode == 1,
+        together=mode > 1,
+        most=3 if mode == 3 else None,
+        stops=mode in {4, 6},
+        as_done=mode > 4,
     )
 
 
@@ -203,7 +208,7 @@ def statements(draw: st.DrawFn, depth: int) -> Statement:
                 Foreach, own, NAMES, ANY, inner, st.none() | ANY, into=intos, recovery=recovery,
                 is_named=st.booleans(),
             ),
-            st.integers(0, 4),
+            st.integers(0, 6),
         ),
         st.builds(
             _until,
@@ -408,7 +413,7 @@ def _loops(draw: st.DrawFn, scope: _Scope, depth: int) -> Statement:
     source = _e(draw(st.sampled_from(["[1, 2, 3]", "[]", '["x", None]', "range(2)"])))
     if scope.known and draw(st.booleans()):
         source = _e(f"[${draw(st.sampled_from(scope.known))}, 1]")
-    modes = ["stop"] * scope.stops
+    modes = ["stop", "done"] * scope.stops
     mode = draw(st.sampled_from(["", "", "order", "together", "max", *modes]))
     may_leave = scope.may_leave and mode in {"", "order"}
     inner = scope.inner(in_loop=True, may_leave=may_leave, may_end=scope.may_end and may_leave)
@@ -423,8 +428,8 @@ def _loops(draw: st.DrawFn, scope: _Scope, depth: int) -> Statement:
         scope.known.append(into.name)
     limit = _e("2") if draw(st.integers(0, 4)) == 0 else None
     return Foreach(
-        "", var, source, body, limit, mode == "order", mode in {"together", "max", "stop"},
-        2 if mode == "max" else None, into, recovery, stops=mode == "stop",
+        "", var, source, body, limit, mode == "order", mode in {"together", "max", "stop", "done"},
+        2 if mode == "max" else None, into, recovery, stops=mode == "stop", as_done=mode == "done",
     )  # fmt: skip
 
 

@@ -582,7 +582,7 @@ class World:
 @given(st.data(), st.booleans())
 def test_order_of_arrival_slices_and_replays_change_nothing(data: st.DataObject, stops: bool) -> None:
     """Where a group stops, the order of arrival says what has begun; slices and replays change nothing."""
-    text = NESTED.replace("TOGETHER {", "TOGETHER STOP {").replace("@PARALLEL {", "@PARALLEL STOP {")
+    text = NESTED.replace("TOGETHER {", "TOGETHER STOP AS DONE {").replace("@PARALLEL {", "@PARALLEL STOP {")
     program = compile_plan(plan(text if stops else NESTED), FACTS)
     whole, sliced = Machine(program), Machine(program)
     world = World(data.draw)

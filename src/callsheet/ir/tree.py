@@ -302,12 +302,13 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class Foreach:
-    """`?FOREACH ($x IN e) [IN ORDER | TOGETHER [STOP] [MAX n]] [LIMIT n] { … } > $list`.
+    """`?FOREACH ($x IN e) [IN ORDER | TOGETHER [STOP] [AS DONE] [MAX n]] [LIMIT n] { … } > $list`.
 
     `limit` takes only the first items; `together` runs items side by side whatever they call, at most `most`
     at a time. With `in_order` each item starts when the one before is done, and the first failure ends the
     loop, as Python's `for` does; otherwise all items run, and then the loop fails if any has failed. With
-    `stops` a failed item stops the others, as a member of a @PARALLEL STOP does.
+    `stops` a failed item stops the others, as a member of a @PARALLEL STOP does. With `as_done` the results
+    are in the order in which the items have ended.
     """
 
     id: str
@@ -325,6 +326,7 @@ class Foreach:
     remark: str | None = field(default=None, compare=False, repr=False)
     span: Span | None = field(default=None, compare=False, repr=False)
     stops: bool = False
+    as_done: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,7 @@ def _described(statement: Statement) -> str:  # noqa: PLR0911 - a case for each 
             return f"?IF ({describe_expression(branches[0].condition)})"
         case Foreach():
             how = " IN ORDER" if statement.in_order else " TOGETHER" if statement.together else ""
-            how += " STOP" if statement.stops else ""
+            how += " STOP" * statement.stops + " AS DONE" * statement.as_done
             at_once = f" MAX {statement.most}" if statement.most is not None else ""
             source = describe_expression(statement.source)
             return f"?FOREACH (${statement.var} IN {source}){how}{at_once}{_into(statement.into)}"

@@ -319,6 +319,7 @@ class Blocks(Computation):
             into=self._into(one.into, path, after, span),
             span=span,
             stops=one.stops,
+            as_done=one.as_done,
         )
 
     def _is_set_inside(self, one: core.Loop) -> bool:

@@ -84,7 +84,7 @@ class Loop:
     """`for target in source: body`; with `into` each item yields a value (`Give`), and they make a list.
 
     `together` starts the items side by side, at most `most` at a time; with `stops` a failure stops the
-    others.
+    others, with `as_done` the list is in the order in which the items have ended.
     """
 
     target: str
@@ -95,6 +95,7 @@ class Loop:
     together: bool = False
     most: int | None = None
     stops: bool = False
+    as_done: bool = False
 
 
 @dataclass(eq=False, slots=True)

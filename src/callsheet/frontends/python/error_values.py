@@ -18,7 +18,7 @@ GROUP: Final = "ExceptionGroup"
 CAUSE: Final = "__cause__"
 OF_TASKS: Final = "'unhandled errors in a TaskGroup'"
 """The text of the words of a TaskGroup's failure."""
-_TASKS: Final = frozenset({"create_task", "ensure_future"})
+_TASKS: Final = frozenset({"create_task", "ensure_future", "as_completed"})
 _ASKS: Final = frozenset({"str", "repr", "type", "isinstance", "print", "note"})
 """Functions that ask something of an error and do not keep it."""
 _REPEATABLE: Final = (

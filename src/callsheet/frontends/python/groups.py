@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import ast
-import copy
-from typing import cast
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.error_values import OF_TASKS, as_group, group_record
-from callsheet.frontends.python.source import Refused, dotted, waits
-from callsheet.frontends.python.syntax import assigned, parsed
+from callsheet.frontends.python.source import Refused, dotted, own_nodes, waits, walk
+from callsheet.frontends.python.syntax import assigned, name_of, parsed
 from callsheet.frontends.python.tasks import Tasks
 
 
@@ -19,11 +17,16 @@ class Groups(Tasks):
     def completed(self, node: ast.expr) -> ast.expr | None:
         """What `asyncio.as_completed(…)` goes through; None for anything else."""
         if isinstance(node, ast.Call) and self.program.resolved(node.func) == "asyncio.as_completed":
+            if any(word.arg == "timeout" for word in node.keywords):
+                self.warn_of_timeout(node)
             return node.args[0] if node.args else None
         return None
 
     def over_results(self, node: ast.For, many: ast.expr, out: core.Block) -> ast.For:
-        """`for future in as_completed(calls)` as a loop over the results of the calls, in their order."""
+        """`for future in as_completed(calls)` as a loop over the results of the calls, as they are done.
+
+        Each comes with whether it is an error, which is raised where the future is awaited.
+        """
         if not isinstance(node.target, ast.Name):
             raise Refused("PYT020", node.target, "as_completed gives one future a time", "write one name")
         results = self.new_name("results")
@@ -31,12 +34,24 @@ class Groups(Tasks):
             made = ast.copy_location(ast.Call(ast.Name("list", ast.Load()), [many], []), node.iter)
             source = ast.fix_missing_locations(made)
             return ast.copy_location(ast.For(node.target, source, node.body, node.orelse), node)
-        out.append(self.each(many, node, out, results))
-        future = node.target.id
-
-        body = [cast("ast.stmt", _Unwrap(future).visit(copy.deepcopy(one))) for one in node.body]
-        source = ast.copy_location(ast.Name(results, ast.Load()), node.iter)
-        return ast.copy_location(ast.For(node.target, source, body, node.orelse), node)
+        loop = self.each(many, node, out, results)
+        loop.body, loop.as_done = self.safe_items(loop.body, True, node), True
+        handlers = [each for one in loop.body if isinstance(one, core.Attempt) for each in one.handlers]
+        of_errors = {id(one) for each in handlers for one in each.body}
+        for one in core.all_of(loop.body):
+            if isinstance(one, core.Give):
+                pair = ast.Tuple([ast.Constant(id(one) in of_errors), one.value], ast.Load())
+                one.value = ast.fix_missing_locations(ast.copy_location(pair, one.node))
+        out.append(loop)
+        future, held = node.target.id, self.new_name("done")
+        self.results[future] = future
+        self.may_have_failed[future] = parsed(f"{held}[0]", node)
+        taken = ast.fix_missing_locations(
+            ast.copy_location(ast.Assign([node.target], parsed(f"{held}[1]", node)), node)
+        )
+        target = name_of(held, node.target, stores=True)
+        body: list[ast.stmt] = [taken, *node.body]
+        return ast.copy_location(ast.For(target, name_of(results, node.iter), body, node.orelse), node)
 
     def task_group(self, node: ast.With | ast.AsyncWith, out: core.Block) -> bool:
         """`async with asyncio.TaskGroup() as group`: what it starts runs side by side."""
@@ -54,8 +69,11 @@ class Groups(Tasks):
         handler = as_group(node, self.new_name, self.program.own_errors())
         if not self.eager:
             members: core.Block = []
+            known = set(self.results)
             for one in node.body:
                 self._group_statement(one, target.id, members, inner)
+            for name in self.results.keys() - known:
+                self._check_read(name, node)
             if inner:
                 out.append(core.Attempt(inner, [handler], None, node))
             for one in members:
@@ -75,6 +93,20 @@ class Groups(Tasks):
         ]
         out.append(core.Choice(parsed(f"len({errors}) > 0", node), failed, [], node))
         return True
+
+    def _check_read(self, name: str, node: ast.AST) -> None:
+        """Raise Refused where the result of a task is read though its group may have failed."""
+        for one in own_nodes(*self.function.body):
+            if isinstance(one, ast.Try) and any(each is node for part in one.body for each in walk(part)):
+                inside = {id(each) for part in (*one.body, *one.orelse) for each in walk(part)}
+                reads = (each for each in walk(self.function) if isinstance(each, ast.Name))
+                if any(each.id == name and id(each) not in inside for each in reads):
+                    raise Refused(
+                        "PYT020",
+                        node,
+                        f"{name} is read where its group may have failed",
+                        "read it in the try block, or in its else",
+                    )
 
     def _group_statement(self, one: ast.stmt, group: str, members: core.Block, out: core.Block) -> None:
         def started(value: ast.expr) -> ast.expr | None:
@@ -125,16 +157,3 @@ class Groups(Tasks):
                 "await it before or after the group",
             )
         self.statement(one, out)
-
-
-class _Unwrap(ast.NodeTransformer):
-    """Takes the await off a name that is a result already."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def visit_Await(self, node: ast.Await) -> ast.AST:
-        """The name without its await."""
-        if isinstance(node.value, ast.Name) and node.value.id == self.name:
-            return ast.copy_location(ast.Name(self.name, ast.Load()), node)
-        return self.generic_visit(node)

@@ -136,7 +136,7 @@ class Scope:
         """The names of task groups, and the variables of what their tasks failed with."""
         self.results: dict[str, str] = {}
         """Tasks of a finished TaskGroup, and the variable of the result of each."""
-        self.may_have_failed: set[str] = set()
+        self.may_have_failed: dict[str, ast.expr | None] = {}
         """Those whose result may be the error that they ended in."""
         self.choices: dict[str, None] = {}
         """Tools and async functions that the program chooses among by data."""

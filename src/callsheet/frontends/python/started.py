@@ -125,6 +125,16 @@ class Started(Groups):
         if resolved == "asyncio.wait" and waited.args:
             if any(word.arg == "timeout" for word in waited.keywords):
                 self.warn_of_timeout(waited)
+            until = next((word.value for word in waited.keywords if word.arg == "return_when"), None)
+            if until is not None and not (self.program.resolved(until) or "").endswith("ALL_COMPLETED"):
+                self.program.warnings.append(
+                    Refused(
+                        "PYT106",
+                        waited,
+                        "this waits for all tasks: all are done, and none is pending",
+                        "go through asyncio.as_completed(…), which gives what ends first before the others",
+                    )
+                )
             done = call_of("list", self.value(waited.args[0], out))
             pair = ast.Tuple([done, ast.List([], ast.Load())], ast.Load())
             return self.result(ast.fix_missing_locations(ast.copy_location(pair, node)), out, into)

@@ -427,11 +427,24 @@ class StatementsPrinter(CallsPrinter):
     def _together(self, one: tree.Foreach, indent: str) -> Iterator[str]:
         calls = yield from self._calls_of(one, indent)
         if one.stops:
+            self._check_order(one)
             element, rest = calls
             yield from self._task_group([(element, f" {rest}", one.into)], indent)
             return
+        if one.as_done and one.into is not None:
+            self.of.needs_asyncio = True
+            done = self.of.helper_name("done")
+            yield f"{indent}{self._stored(one.into, '[]')}"
+            yield f"{indent}for {done} in asyncio.as_completed([{calls[0]} {calls[1]}]):"
+            yield f"{indent}{_INDENT}{self.names[one.into.name]}.append(await {done})"
+            return
         self.of.uses.add("gather")
         yield f"{indent}{self._stored(one.into, f'await gather(*[{calls[0]} {calls[1]}])')}"
+
+    @staticmethod
+    def _check_order(one: tree.Foreach) -> None:
+        if one.as_done and one.into is not None:
+            raise NotPython("TOGETHER STOP AS DONE", "use one of STOP and AS DONE", one.span)
 
     def _task_group(
         self, tasks: Iterable[tuple[str, str, tree.Into | str | None]], indent: str
@@ -545,6 +558,7 @@ class StatementsPrinter(CallsPrinter):
         tasks: list[tuple[str, str, tree.Into | str | None]] = []
         for member in members:
             if stops and isinstance(member, tree.Foreach) and member.stops and member.recovery is None:
+                self._check_order(member)
                 element, rest = yield from self._calls_of(member, indent)
                 tasks.append((element, f" {rest}", member.into))
                 continue

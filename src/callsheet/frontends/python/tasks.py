@@ -47,7 +47,7 @@ class Tasks(HeldCalls):
         if isinstance(waited, ast.Name) and waited.id in self.results:
             held = ast.copy_location(ast.Name(self.results[waited.id], ast.Load()), node)
             if waited.id in self.may_have_failed:
-                self.raised_again(held, node, out)
+                self.raised_again(held, node, out, self.may_have_failed[waited.id])
             return self.result(held, out, into)
         if not isinstance(waited, ast.Call):
             raise Refused(
@@ -300,15 +300,17 @@ class Tasks(HeldCalls):
             self.results[one] = self.new_name(other.callee)
             members.append(self.safe(self.held_call(other, node, self.results[one]), self.results[one], node))
         self.results[name] = result
-        self.may_have_failed |= {name, *others}
+        self.may_have_failed |= dict.fromkeys((name, *others))
         self.awaits += 1
         out.append(core.Together(members, node))
         made = ast.copy_location(ast.Name(result, ast.Load()), node)
         self.raised_again(made, node, out)
         return self.result(made, out, into)
 
-    def raised_again(self, held: ast.Name, node: ast.AST, out: core.Block) -> None:
-        """Raise the error that a task ended in, if its value is one."""
-        test = ast.fix_missing_locations(ast.copy_location(is_marked(held), node))
+    def raised_again(
+        self, held: ast.Name, node: ast.AST, out: core.Block, test: ast.expr | None = None
+    ) -> None:
+        """Raise the error that a task ended in, if its value is one, as `test` says, or its mark."""
+        test = ast.fix_missing_locations(ast.copy_location(test or is_marked(held), node))
         failed: core.Block = [core.Fail(None, None, node, held.id)]
         out.append(core.Choice(test, failed, [], node))

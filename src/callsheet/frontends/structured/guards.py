@@ -113,12 +113,24 @@ def read_foreach(reader: BlockReader, own: str, start: int, comments: list[str])
     else:
         written = f"({reader.text[opening : reader.pos]})"
         reader.loose("LTP112", "the list is written in parentheses", opening, reader.pos, written)
-    limit, in_order, together, stops, most = _loop_options(reader)
+    limit, in_order, together, stops, as_done, most = _loop_options(reader)
     reader.head_comments(start, comments)
     if reader.takes("THEN"):
         return _short_loop(
             reader,
-            Foreach(own, var, source, (), limit, in_order, together, most, is_named=bool(own), stops=stops),
+            Foreach(
+                own,
+                var,
+                source,
+                (),
+                limit,
+                in_order,
+                together,
+                most,
+                is_named=bool(own),
+                stops=stops,
+                as_done=as_done,
+            ),
             start,
             comments,
         )
@@ -128,12 +140,12 @@ def read_foreach(reader: BlockReader, own: str, start: int, comments: list[str])
     recovery = read_recovery(reader, comments)
     return Foreach(
         own, var, source, body, limit, in_order, together, most, into, recovery, bool(own),
-        remark=remark, span=reader.since(start), stops=stops,
+        remark=remark, span=reader.since(start), stops=stops, as_done=as_done,
     )  # fmt: skip
 
 
-def _loop_options(reader: BlockReader) -> tuple[Expression | None, bool, bool, bool, int | None]:
-    limit, in_order, together, stops, most = None, False, False, False, None
+def _loop_options(reader: BlockReader) -> tuple[Expression | None, bool, bool, bool, bool, int | None]:
+    limit, in_order, together, stops, as_done, most = None, False, False, False, False, None
     while True:
         if reader.takes("LIMIT"):
             reader.skip()
@@ -144,7 +156,9 @@ def _loop_options(reader: BlockReader) -> tuple[Expression | None, bool, bool, b
             in_order = True
         elif reader.takes("TOGETHER"):
             together = True
-            stops = reader.takes("STOP")
+            stops, as_done = reader.takes("STOP"), reader.takes("AS")
+            if as_done and not reader.takes("DONE"):
+                raise reader.error("LTP016", "DONE is missing after AS", help="write TOGETHER AS DONE")
             if reader.takes("MAX"):
                 reader.skip()
                 count = _COUNT.match(reader.text, reader.pos)
@@ -157,7 +171,7 @@ def _loop_options(reader: BlockReader) -> tuple[Expression | None, bool, bool, b
             break
     if in_order and together:
         raise reader.error("LTP016", "items run IN ORDER or TOGETHER, not both")
-    return limit, in_order, together, stops, most
+    return limit, in_order, together, stops, as_done, most
 
 
 def _short_loop(reader: BlockReader, loop: Foreach, start: int, comments: list[str]) -> Foreach:

@@ -37,6 +37,8 @@ _TEXT: Final = {"type": "string"}
 _NAME: Final = {"type": "string", "pattern": f"^{NAME}$"}
 _BLOCK: Final = {"type": "array", "items": {"$ref": "#/$defs/statement"}}
 _ANY: Final[dict[str, Any]] = {}
+TOGETHER: Final = ("together", "together, stop", "together, as done", "together, stop, as done")
+"""How items run side by side."""
 _BOOL: Final = {"type": "boolean"}
 _INPUTS: Final = {"type": "array", "items": {"$ref": "#/$defs/input"}}
 _NAMES: Final = {"type": "array", "items": _NAME}
@@ -80,8 +82,8 @@ SHAPES: Final[dict[str, tuple[Field, ...]]] = {
         Field(
             "order",
             "a text",
-            "in order, or together; with stop a failure stops the others",
-            {"enum": ["in order", "together", "together, stop"]},
+            "in order, or together; with stop a failure stops the others, as done gives results as they come",
+            {"enum": ["in order", *TOGETHER]},
         ),
         Field("max", "a number", "how many items run together at most", {"type": "integer", "minimum": 1}),
         Field("limit", "a value", "how many of the first items are taken", _ANY),

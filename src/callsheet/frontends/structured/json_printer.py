@@ -198,7 +198,8 @@ def _some(values: list[JSON]) -> JSON:
 def _loop(loop: Foreach) -> Data:
     out: Data = {"foreach": _name(loop.var), "in": _value(loop.source)}
     if loop.in_order or loop.together:
-        out["order"] = "in order" if loop.in_order else "together, stop" if loop.stops else "together"
+        together = "together" + ", stop" * loop.stops + ", as done" * loop.as_done
+        out["order"] = "in order" if loop.in_order else together
     if loop.most is not None:
         out["max"] = loop.most
     if loop.limit is not None:

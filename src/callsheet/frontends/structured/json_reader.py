@@ -24,6 +24,7 @@ from callsheet.frontends.structured.json_form import (
     PLAN,
     SHAPES,
     SUB_PLAN,
+    TOGETHER,
     Values,
 )
 from callsheet.frontends.structured.lines import ID, ID_RULE, RESERVED_TOOLS, SIMPLE
@@ -422,11 +423,12 @@ class _Reader:
     def loop(self, fields: Fields, own: str, span: Span) -> Statement | None:
         source, limit = self.value(fields, "in"), self.value(fields, "limit")
         order = self.words(fields, "order")
-        if order not in {None, "in order", "together", "together, stop"}:
-            known = 'order is "in order", "together" or "together, stop"'
+        together = order in TOGETHER
+        if not together and order not in {None, "in order"}:
+            known = f'order is "in order", or {" or ".join(map(repr, TOGETHER))}'.replace("'", '"')
             self.report.error("DAG011", known, span, step=fields.step)
         most = fields.number("max")
-        together, stops = order in {"together", "together, stop"}, order == "together, stop"
+        stops, as_done = ", stop" in (order or ""), "as done" in (order or "")
         if most is not None and (not together or type(most) is not int or most < 1):
             self.report.error("DAG011", 'max is a whole number, beside "order": "together"', span)
             most = None
@@ -439,7 +441,7 @@ class _Reader:
         return Foreach(
             own, var, source, body, limit, order == "in order", together,
             None if most is None else int(most), into, recovery, bool(own), self.comments(fields), span=span,
-            stops=stops,
+            stops=stops, as_done=as_done,
         )  # fmt: skip
 
     def repeat(self, fields: Fields, own: str, span: Span) -> Statement | None:

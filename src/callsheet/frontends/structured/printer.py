@@ -359,7 +359,7 @@ def _loop(label: str, loop: Foreach, indent: str) -> list[str]:
     if loop.in_order:
         options = " IN ORDER"
     elif loop.together:
-        options = " TOGETHER STOP" if loop.stops else " TOGETHER"
+        options = " TOGETHER" + " STOP" * loop.stops + " AS DONE" * loop.as_done
         options += "" if loop.most is None else f" MAX {loop.most}"
     if loop.limit is not None:
         options += f" LIMIT {_expression(loop.limit)}"

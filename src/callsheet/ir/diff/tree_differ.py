@@ -260,7 +260,7 @@ def _output(into: tree.Into | None) -> Iterator[tuple[Label, Any]]:
 
 def _schedule(one: tree.Foreach) -> str | None:
     if one.together:
-        together = "TOGETHER STOP" if one.stops else "TOGETHER"
+        together = "TOGETHER" + " STOP" * one.stops + " AS DONE" * one.as_done
         return together if one.most is None else f"{together} MAX {one.most}"
     return "IN ORDER" if one.in_order else None
 

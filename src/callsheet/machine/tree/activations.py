@@ -178,13 +178,15 @@ class Loop:
 
     __slots__ = (
         "act", "done", "failures", "has_stopped", "is_paused", "is_stopped", "items", "leaving", "next", "op",
-        "open", "path", "results",
+        "open", "path", "places", "results",
     )  # fmt: skip
 
     def __init__(self, act: Activation, op: LoopOp, items: list[Any], path: str) -> None:
         self.act, self.op, self.items, self.path = act, op, items, path
         self.next = self.open = 0
         self.results: list[Any] = [MISSING] * len(items)
+        self.places: list[int] = []
+        """The items that have ended, in this order, where that is the order of the results."""
         self.failures: dict[int, Failure] = {}
         self.done: dict[int, list[Done]] = {}
         """What the items have done that may have to be undone."""

@@ -300,6 +300,8 @@ class Blocks(Statements):
         loop.open -= 1
         self._forget_stop(item)
         by, op = ended.by, loop.op
+        if op.as_done:
+            loop.places.append(item.index)
         if item.done:
             loop.done[item.index] = item.done
         if isinstance(by, Failure):
@@ -347,7 +349,8 @@ class Blocks(Statements):
             run.notify(NoteKind.FACT, loop.path, f"{said}; left out")
         elif op.side_by_side and loop.next < len(loop.items):
             self._heed(act, loop.path)
-        results = [value for value in loop.results if value is not MISSING]
+        every = [loop.results[place] for place in loop.places] if op.as_done else loop.results
+        results = [value for value in every if value is not MISSING]
         if op.into is None:
             self._finished(run, loop.path)
         else:

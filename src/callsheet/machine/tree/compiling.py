@@ -453,6 +453,7 @@ class _Compiler:
                 one.most,
                 skips,
                 one.stops and not one_by_one and not skips,
+                one.as_done,
             )
         )
 

@@ -217,6 +217,8 @@ class LoopOp:
     skips: bool
     stops: bool = False
     """Whether a failed item stops the others."""
+    as_done: bool = False
+    """Whether the results are in the order in which the items have ended."""
 
 
 @dataclass(slots=True)

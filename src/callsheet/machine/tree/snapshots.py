@@ -187,6 +187,7 @@ class TreeWriter:
             "items": keep(one.items),
             "path": one.path,
             "next": one.next,
+            "places": one.places,
             "results": [None if value is MISSING else keep(value) for value in one.results],
             "is_stopped": one.is_stopped,
             "leaving": None if one.leaving is None else _leaving(one.leaving, keep),
@@ -276,6 +277,7 @@ class TreeReader:
         if isinstance(operation, LoopOp):
             made = Loop(act, operation, give(row["items"]), row["path"])
             made.next, made.is_stopped = row["next"], row["is_stopped"]
+            made.places = list(row.get("places", ()))
             made.results = [MISSING if kept is None else give(kept) for kept in row["results"]]
             if len(made.results) != len(made.items):
                 raise ValueError("a loop has as many results as items")

@@ -101,6 +101,7 @@ _BESIDE = frozenset(
         "ORDER",
         "TOGETHER",
         "STOP",
+        "DONE",
         "MAX",
         "LIMIT",
         "SKIP",
