@@ -663,14 +663,15 @@ def test_failure_that_program_passes_over_is_told() -> None:
         "async def main():\n    try:\n        await cancel_event(event_id='e-5')\n"
         "    except ToolError:\n        pass\n    return 'Cancelled.'\n"
     )
-    draft = drafted(Scripted([swallowing]))
+    goal = "Please cancel event e-5."
+    draft = drafted(Scripted([swallowing]), goal)
     assert draft.plan is not None
     (warning,) = draft.diagnostics
     assert (warning.code, warning.severity) == ("CMP009", Severity.WARNING)
     assert warning.span is not None
     assert draft.source.text[warning.span.start : warning.span.end].strip() == "except ToolError:"
     telling = swallowing.replace("pass", "return 'It could not be cancelled.'")
-    assert drafted(Scripted([telling])).diagnostics == ()
+    assert drafted(Scripted([telling]), goal).diagnostics == ()
 
 
 @pytest.mark.parametrize("handling", ["", " ON_FAIL @RETRY(2)"])

@@ -49,6 +49,7 @@ def test_same_call_in_every_branch_is_doubted(text: str, expected: list[str]) ->
         ("S1: @LOOK (x=1)", ["S1"]),
         ("S1: @LOOK (x=1) > $r\n@RESPOND ($r)", []),
         ("S1: @LOOK (x=1) ON_FAIL TERMINATE", []),
+        ('LET $m = "half past six"\nLET $n = 7\nS1: @CHANGE (x=1)', ["let1"]),
         ("TRY {\n  S1: @LOOK (x=1)\n} ON_FAIL {\n  NOTE (1)\n}", []),
         ("TRY {\n  NOTE (1)\n} ON_FAIL {\n  S1: @LOOK (x=1)\n}", ["S1"]),
         ("TRY {\n  S1: @LOOK (x=1)\n} FINALLY {\n  NOTE (1)\n}", ["S1"]),

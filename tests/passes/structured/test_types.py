@@ -278,6 +278,7 @@ GOOD: dict[str, tuple[Statement, ...]] = {
     "a list that grows": (let("l", "[]"), each("x", "$all", put("l", "$l + [$x.title]")), call("MANY", "$l")),
     "a declared type": (
         let("x", "$n", Basic.FLOAT), let("y", "[]", ListOf(Basic.STR)), let("z", "'bug'", OneOf(("bug",))),
+        respond("$z"),
     ),
     "the items that SKIP leaves": (
         each("x", "$all", give("$x.id"), into="l", fails=SKIP),

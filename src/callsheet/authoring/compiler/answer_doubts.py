@@ -1,20 +1,22 @@
-"""Doubts about the answer of a plan: what it says and no call has; cases without one, or with the same.
+"""Doubts about a plan beside its goal: what of it no call has, cases without an answer, or with the same.
 
 Pure. In: a plan with blocks, and its goal. Out: warnings.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 
 from callsheet import lazy
 from callsheet.authoring.compiler.review import PART, plain
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import CallKind, Literal
-from callsheet.ir.expression import Expression, Text, nodes, variables_in
+from callsheet.ir.expression import Display, Expression, Index, Text, nodes, variables_in
 from callsheet.ir.tree import (
     Act,
     Block,
+    Foreach,
     If,
     Invoke,
     Let,
@@ -22,6 +24,7 @@ from callsheet.ir.tree import (
     Recovery,
     Repeat,
     Say,
+    Statement,
     Tree,
     Try,
     Word,
@@ -31,54 +34,110 @@ from callsheet.ir.tree import (
     statements,
 )
 from callsheet.ports.models.prompts import one_line
+from callsheet.ports.tools import ToolSpec
+
+_NUMBERS = lazy.pattern(r"\d+(?:\.\d+)?", re.ASCII)
+_THOUSANDS = lazy.pattern(r"(?<=\d),(?=\d{3})", re.ASCII)
+_LISTED = lazy.pattern(r"(?:(?<=\s)|\A)\(?\d{1,2}[.)]\s")
+"""What numbers the parts of a goal that begins with 1."""
 
 
-def told_without_call(tree: Tree, goal: str) -> Iterator[Diagnostic]:
-    """CMP013 for each name of a goal that an answer has, and no call and no condition.
+def left_out(tree: Tree, goal: str, tools: Collection[ToolSpec] = ()) -> Iterator[Diagnostic]:
+    """CMP016 for each number and name of a goal that a plan has nowhere; CMP013 for names in an answer alone.
 
-    Names are words with a capital within a sentence, which tell nothing where many have one, as in German,
-    and parts with an `@` or with letters and digits; no quantities (`5kg`, `3pm`). A call has also the words
-    of its tool, and of a name with digits it may have these alone (`quarter=3` for Q3).
+    The texts of answers do not count, nor does what numbers the lines of a goal. A number may have become a
+    part of a date, an hour of the afternoon, a factor, a smaller unit, a place in a list or its length.
+    Names are words with a capital within a sentence, which tell nothing where many have one or in German,
+    and parts with an `@` or with letters and digits, but no quantities (`5kg`, `3pm`). A call has also the
+    words of its tool and of what `tools` say of it, and of a name with digits it may have these alone
+    (`quarter=3` for Q3).
 
     >>> from callsheet.frontends.python import read_python
-    >>> plan = read_python('async def main(): await close(); return "Closed, and Lena was told of it."').plan
-    >>> [one.message for one in told_without_call(plan.tree, "Close the shop and tell Lena.")]
-    ['the answer speaks of Lena, and no call or condition does']
-    >>> [one.message for one in told_without_call(plan.tree, "Close the shop.")]
+    >>> plan = read_python('async def main(): await pay(to="R-7", amount=3 * 1.1, at="15:00")').plan
+    >>> list(left_out(plan.tree, "Pay R-7 3 plus 10 percent at 3pm."))
     []
-    >>> plan = read_python('async def main(): await post_slack(quarter=3); return "Q3, 5kg: on Slack."').plan
-    >>> [one.message for one in told_without_call(plan.tree, "Please post the 5kg of Q3 to Slack now.")]
+    >>> [one.message for one in left_out(plan.tree, "Pay R-7 for 25 days.")]
+    ['the goal says 25, and no call or condition of the plan has it']
+    >>> plan = read_python("async def main():\\n    return (await f())[:5]").plan
+    >>> list(left_out(plan.tree, "1. Read.\\n2. Tell the first 5."))
+    []
+    >>> plan = read_python('async def main(): await close(); return "Closed, and Lena was told of it."').plan
+    >>> [one.message for one in left_out(plan.tree, "If it rains in Bergen close the shop and tell Lena.")]
+    ['the goal says Bergen, and no call or condition of the plan has it', \
+'the answer speaks of Lena, and no call or condition does']
+    >>> list(left_out(plan.tree, "Close the shop."))
     []
     """
-    named = dict.fromkeys(_named_in(goal))
-    if not named:
-        return
-    answers = [one for one in all_statements(tree) if isinstance(one, Say)]
-    said = {id(value) for one in answers for value in one.values}
-    done = {
-        plain(str(node.value))
-        for one in all_statements(tree)
-        for whole in operands(one)
-        if id(whole) not in said
-        for node in nodes(whole)
-        if isinstance(node, Literal)
-    }
-    done |= {plain(one.tool) for one in acts(tree)}
-    for one in answers:
-        text = " ".join(part for value in one.values for part in _texts_of(value))
-        words = {plain(part.partition("'")[0]) for part in PART.findall(text)}
-        for name in named:
-            spelled = plain(name)
-            digits = "".join(filter(str.isdigit, spelled))
-            if spelled in words and digits not in done and not any(spelled in each for each in done):
-                yield Diagnostic(
-                    "CMP013",
-                    Severity.WARNING,
-                    f"the answer speaks of {one_line(name)[:60]}, and no call or condition does",
-                    one.span,
-                    "make the call that this needs, or leave it out of the answer",
-                    step=one.id,
-                )
+    found = [*map(str, _said_in(tree))]
+    texts = plain(" ".join(found))
+    numbers = {float(each) for one in found for each in _NUMBERS.findall(one)}
+    parts = _LISTED.sub(" ", goal) if _LISTED.match(goal.lstrip()) else goal
+    for part in dict.fromkeys(PART.findall(_THOUSANDS.sub("", parts))):
+        shown = part.strip(".:!?")
+        stated = [float(each) for each in _NUMBERS.findall(shown)]
+        if stated and plain(shown) not in texts and not all(map(numbers.intersection, map(_ways, stated))):
+            yield _nowhere(shown)
+    called = {one.tool for one in acts(tree)}
+    about = (text for spec in tools if spec.name in called for text in (spec.name, spec.description))
+    done = {plain(one) for one in (*found, *called, *about)}
+    for name in dict.fromkeys(_named_in(goal)):
+        spelled = plain(name)
+        digits = "".join(filter(str.isdigit, spelled))
+        if digits in done or any(spelled in each for each in done):
+            continue
+        answer = next((one for one in all_statements(tree) if _speaks_of(one, spelled)), None)
+        if answer is not None:
+            yield Diagnostic(
+                "CMP013",
+                Severity.WARNING,
+                f"the answer speaks of {one_line(name)[:60]}, and no call or condition does",
+                answer.span,
+                "make the call that this needs, or leave it out of the answer",
+                step=answer.id,
+            )
+        elif not digits and name.isascii():  # other letters may stand for the same name
+            yield _nowhere(name)
+
+
+def _nowhere(said: str) -> Diagnostic:
+    return Diagnostic(
+        "CMP016",
+        Severity.WARNING,
+        f"the goal says {one_line(said)[:60]}, and no call or condition of the plan has it",
+        help="use it where the goal means it to be used",
+    )
+
+
+def _speaks_of(one: Statement, spelled: str) -> bool:
+    """Whether a statement is an answer that has a name in its own words."""
+    texts = (part for value in one.values for part in _texts_of(value)) if isinstance(one, Say) else ()
+    return any(plain(part.partition("'")[0]) == spelled for text in texts for part in PART.findall(text))
+
+
+def _said_in(tree: Tree) -> Iterator[object]:
+    """The literals of a plan, but for the texts of its answers, with places counted from 1, and lengths."""
+    for one in all_statements(tree):
+        is_answer = isinstance(one, Say) and one.word in (Word.RESPOND, Word.TERMINATE, Word.FAIL, Word.NOTE)
+        if isinstance(one, Foreach):
+            yield one.most
+        for node in (node for whole in operands(one) for node in nodes(whole)):
+            match node:
+                case Literal(value=value) if not (is_answer and isinstance(value, str)):
+                    yield value
+                case Text(parts=parts) if not is_answer:
+                    yield from (part for part in parts if isinstance(part, str))
+                case Index(index=Literal(value=int() as place)):
+                    yield place + 1
+                case Display(items=items):
+                    yield len(items)
+                case _:
+                    pass
+
+
+def _ways(number: float) -> Iterator[float]:
+    """What a number of a goal may have become: see `left_out`."""
+    yield from (number, number + 12, number / 100, number * 60, number * 3_600, number * 100, number * 1_000)
+    yield from (round(1 + number / 100, 6), round(1 - number / 100, 6))
 
 
 def _named_in(goal: str) -> Iterator[str]:
@@ -104,7 +163,7 @@ def _named_in(goal: str) -> Iterator[str]:
         and not (mixed[n] or begins[n] or any(one.isdigit() for one in words[max(0, n - 1) : n + 2]))
         for n, word in enumerate(words)
     ]
-    are_names = sum(capitals) <= max(1, _SHARE_OF_NAMES * len(words))
+    are_names = sum(capitals) <= max(1, _SHARE_OF_NAMES * len(words)) and _GERMAN.search(goal) is None
     for word, is_capital, is_mixed in zip(words, capitals, mixed, strict=True):
         if is_mixed or (is_capital and are_names):
             yield word
@@ -124,6 +183,11 @@ def _before_each_part(text: str) -> Iterator[str]:
 
 _SHARE_OF_NAMES = 0.2
 """The most of a goal's words that may be names; where there are more, every noun has a capital."""
+_GERMAN = lazy.pattern(
+    r"[äöüß]|\b(?:der|die|das|den|dem|ein|eine|einen|einem|einer|und|nicht|ist|mit|bitte)\b",
+    re.IGNORECASE,
+)
+"""What shows a text to be German, where every noun has a capital."""
 
 
 def _texts_of(value: Expression) -> Iterator[str]:

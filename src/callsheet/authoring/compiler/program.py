@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import cast
 
-from callsheet.authoring.compiler.answer_doubts import answers_alike, answers_sometimes, told_without_call
+from callsheet.authoring.compiler.answer_doubts import answers_alike, answers_sometimes, left_out
 from callsheet.authoring.compiler.answers import (
     Lookup,
     nodes_of,
@@ -29,7 +29,7 @@ from callsheet.authoring.compiler.origins import Origins
 from callsheet.authoring.compiler.program_prompt import EXAMPLES
 from callsheet.authoring.compiler.prompt import finding_line
 from callsheet.authoring.compiler.request import Check, Request
-from callsheet.authoring.compiler.review import doubtful, left_out, unstated
+from callsheet.authoring.compiler.review import doubtful, unstated
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span
 from callsheet.frontends.python import Signature, read_python
 from callsheet.ir import CallKind, Plan, call_kind
@@ -248,7 +248,6 @@ def _checked(program: str, request: Request, check: Check) -> Reading:
         found = (
             *found,
             *unstated(result.plan.tree, _told(request), request.tools, EXAMPLES),
-            *told_without_call(result.plan.tree, request.goal),
             *answers_sometimes(result.plan.tree, _reading(request)),
             *answers_alike(result.plan.tree, _reading(request)),
             *_without_calls(result.plan.tree, request),
@@ -353,9 +352,10 @@ def _told(request: Request) -> Iterator[str]:
 
 
 def _left_out(tree: Tree, request: Request) -> Iterator[Diagnostic]:
-    """CMP016 for a plan that calls something, and is given nothing in which a number may stand."""
-    if not request.given and next(acts(tree), None) is not None:
-        yield from left_out(tree, request.goal)
+    """CMP016 for a plan that calls something, and is given nothing in which it may stand; CMP013 for any."""
+    is_whole = not request.given and next(acts(tree), None) is not None
+    found = left_out(tree, request.goal, request.tools)
+    return (one for one in found if is_whole or one.code == "CMP013")
 
 
 def _without_calls(tree: Tree, request: Request) -> Iterator[Diagnostic]:

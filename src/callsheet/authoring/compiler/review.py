@@ -1,4 +1,4 @@
-"""Looks over the plan in a model's answer: names, lost results, values nobody stated, what it leaves out.
+"""Looks over the plan in a model's answer: names, lost results, values nobody stated.
 
 Pure. In: a plan with blocks, and everything the model was told. Out: warnings. What is looked at are parts
 with a digit or an `@`, which are the same in every language, ids, and single words of which nobody spoke.
@@ -38,17 +38,14 @@ from callsheet.ir import (
     Value,
 )
 from callsheet.ir.expr import names_in
-from callsheet.ir.expression import Display, Expression, Index, Mapping, Text, Variable, nodes
+from callsheet.ir.expression import Display, Expression, Mapping, Text, Variable
 from callsheet.ir.tree import (
     Act,
     Foreach,
     Let,
-    Say,
     Tree,
-    Word,
     acts,
     all_statements,
-    operands,
     variables_set,
 )
 from callsheet.ports.models.prompts import one_line
@@ -56,10 +53,6 @@ from callsheet.ports.tools import ToolSpec
 
 PART = lazy.pattern(r"[^\s,;()\[\]{}<>\"']+")
 _DIGITS = lazy.pattern(r"\d{1,9}", re.ASCII)
-_NUMBERS = lazy.pattern(r"\d+(?:\.\d+)?", re.ASCII)
-_THOUSANDS = lazy.pattern(r"(?<=\d),(?=\d{3})", re.ASCII)
-_LISTED = lazy.pattern(r"(?:(?<=\s)|\A)\(?\d{1,2}[.)]\s")
-"""What numbers the parts of a goal that begins with 1."""
 _TIMES = lazy.pattern(r"(?:\d{4}-\d\d-\d\d)?(?:(?:^|T)\d\d?:\d\d(?::\d\d)?)?", re.ASCII)
 """A date, a time of day, or both."""
 _QUOTED = lazy.pattern(r'"([^"\n{}]+)"')
@@ -168,64 +161,6 @@ def doubtful(
                 yield Doubtful(act, name, message, "make a call for each, in a loop over a list of them")
             elif _WORD.fullmatch(text) and not _begins_a_word(text, f"{own} {said}"):
                 yield from _spelled_otherwise(act, name, text, own, is_filter=spec.effect.only_reads)
-
-
-def left_out(tree: Tree, goal: str) -> Iterator[Diagnostic]:
-    """CMP016 for each part of a goal with a digit that no call, condition or value of the plan has.
-
-    The texts of answers do not count, nor does what numbers the lines of a goal. A number may have become a
-    part of a date, an hour of the afternoon, a factor, a smaller unit, a place in a list or its length.
-
-    >>> from callsheet.frontends.python import read_python
-    >>> plan = read_python('async def main(): await pay(to="R-7", amount=3 * 1.1, at="15:00")').plan
-    >>> list(left_out(plan.tree, "Pay R-7 3 plus 10 percent at 3pm."))
-    []
-    >>> [one.message for one in left_out(plan.tree, "Pay R-7 for 25 days.")]
-    ['the goal says 25, and no call or condition of the plan has it']
-    >>> plan = read_python("async def main():\\n    return (await f())[:5]").plan
-    >>> list(left_out(plan.tree, "1. Read.\\n2. Tell the first 5."))
-    []
-    """
-    found = [*map(str, _said_in(tree))]
-    texts = plain(" ".join(found))
-    numbers = {float(each) for one in found for each in _NUMBERS.findall(one)}
-    goal = _LISTED.sub(" ", goal) if _LISTED.match(goal.lstrip()) else goal
-    for part in dict.fromkeys(PART.findall(_THOUSANDS.sub("", goal))):
-        shown = part.strip(".:!?")
-        stated = [float(each) for each in _NUMBERS.findall(shown)]
-        if stated and plain(shown) not in texts and not all(map(numbers.intersection, map(_ways, stated))):
-            yield Diagnostic(
-                "CMP016",
-                Severity.WARNING,
-                f"the goal says {one_line(shown)[:60]}, and no call or condition of the plan has it",
-                help="use it where the goal means it to be used",
-            )
-
-
-def _said_in(tree: Tree) -> Iterator[object]:
-    """The literals of a plan, but for the texts of its answers, with places counted from 1, and lengths."""
-    for one in all_statements(tree):
-        is_answer = isinstance(one, Say) and one.word in (Word.RESPOND, Word.TERMINATE, Word.FAIL, Word.NOTE)
-        if isinstance(one, Foreach):
-            yield one.most
-        for node in (node for whole in operands(one) for node in nodes(whole)):
-            match node:
-                case Literal(value=value) if not (is_answer and isinstance(value, str)):
-                    yield value
-                case Text(parts=parts) if not is_answer:
-                    yield from (part for part in parts if isinstance(part, str))
-                case Index(index=Literal(value=int() as place)):
-                    yield place + 1
-                case Display(items=items):
-                    yield len(items)
-                case _:
-                    pass
-
-
-def _ways(number: float) -> Iterator[float]:
-    """What a number of a goal may have become: see `left_out`."""
-    yield from (number, number + 12, number / 100, number * 60, number * 3_600, number * 100, number * 1_000)
-    yield from (round(1 + number / 100, 6), round(1 - number / 100, 6))
 
 
 def _is_no_thing(value: object, numbers: Collection[int]) -> bool:

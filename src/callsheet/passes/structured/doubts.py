@@ -133,7 +133,20 @@ class _Calls:
 
 
 def _unread(tree: Tree, tools: Mapping[str, ToolSignature], report: Report) -> None:
+    """CHK131 for a lookup that nothing reads, and for a text that is put into a variable and not read."""
     read = {name for one in all_statements(tree) for name in variables_read(one)}
+    for one in all_statements(tree):
+        match one:
+            case Let(name=name, value=Literal(value=str()), is_placeholder=False) if name not in read:
+                report.add(
+                    "CHK131",
+                    f"nothing reads {name}",
+                    one,
+                    severity=Severity.WARNING,
+                    help="use it where it is meant to be used, or leave it out",
+                )
+            case _:
+                pass
     for one in _acts_without_handler(tree):
         if one.kind is not CallKind.TOOL or one.tool not in tools or may_change(one, tools):
             continue
