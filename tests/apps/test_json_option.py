@@ -15,7 +15,7 @@ from callsheet.machine import Outcome
 from callsheet.store.writer import RunStatus
 from json_forms import holds
 
-NO_RESULT = {"chat", "completion", "dap", "demo", "distil", "gate install", "gate said", "lsp", "mcp"}
+NO_RESULT = {"chat", "completion", "dap", "demo", "gate install", "gate said", "lsp", "mcp"}
 NO_RESULT |= {"plan export", "plan review", "schedule run", "schema", "skill export"}
 """They print a text for another program as it is, or talk with somebody."""
 LINES = {"tail", "top", "playback"}

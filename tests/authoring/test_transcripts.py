@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from callsheet.api.distillation import distil_transcript
+from callsheet.apps.cli.main import main
 from callsheet.diagnostics import CallsheetError
 
 SAID = "Send the text of mail 3 to bob@out.example"
@@ -95,3 +98,32 @@ async def test_file_without_calls_is_reported(text: str) -> None:
     with pytest.raises(CallsheetError, match=r"RUN090: notes\.txt: it") as refused:
         await distil_transcript(text, "notes.txt")
     assert "a transcript of Claude Code" in str(refused.value.diagnostics[0].help)
+
+
+def test_question_that_nobody_answers_is_printed_and_takes_its_answer_from_an_option(own_home: Path) -> None:
+    rooms = [{"id": "R1", "price": 50, "seats": 4}, {"id": "R2", "price": 30, "seats": 9}]
+    calls: list[tuple[str, dict[str, Any], str]] = [
+        ("list_rooms", {}, json.dumps(rooms)),
+        ("book_room", {"room": "R2"}, "booked"),
+    ]
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Book a room for the meeting"}]
+    for number, (name, args, result) in enumerate(calls):
+        use = {"type": "tool_use", "id": f"t{number}", "name": name, "input": args}
+        answer = {"type": "tool_result", "tool_use_id": f"t{number}", "content": result}
+        messages += [{"role": "assistant", "content": [use]}, {"role": "user", "content": [answer]}]
+    (own_home / "rooms.json").write_text(json.dumps(messages))
+
+    def distilled(*words: str) -> tuple[int, dict[str, Any]]:
+        done = CliRunner().invoke(main, ["distil", "rooms.json", "--json", *words])
+        return done.exit_code, json.loads(done.stdout)
+
+    status, asked = distilled("--ask")
+    question = asked["question"]
+    assert (status, question["place"], question["value"]) == (4, "BOOK_ROOM.room#1", "R2")
+    cheapest = next(number for number, code in enumerate(question["readings"], 1) if "price" in code)
+    status, made = distilled("--answer", f"{question['place']}={cheapest}")
+    assert (status, made["inputs"]) == (0, {})
+    assert 'min(rooms, key=lambda one: one["price"])["id"]' in made["plan"]
+    assert distilled("--answer", f"{question['place']}=9")[0] == 2
+    taken = ("--answer", f"{question['place']}={cheapest}", "--answer", "ELSEWHERE.x=1")
+    assert distilled(*taken)[1]["diagnostics"][0]["message"] == "no question is about ELSEWHERE.x"

@@ -73,17 +73,17 @@ def asked(result: RunResult) -> PendingAsk:
 
 
 def test_one_yes_covers_the_calls_that_were_shown_and_no_other(tmp_path: Path) -> None:
-    world = World(tmp_path)
+    names = [f"p{number}" for number in range(39)]
+    world = World(tmp_path, [{"mail": f"{name}@other.example", "task": name} for name in names])
     ask = asked(world.run())
     program = world.program(ask)
     assert program is not None
     marks = [(call.tool, call.alone is None) for call in program.calls]
-    assert marks == [("SEND_MAIL", True), ("SEND_MAIL", True), ("DELETE_MAIL", False)]
+    assert marks == [("SEND_MAIL", True)] * 39 + [("DELETE_MAIL", False)]
     waits = asked(world.approve(ask, program.digest))
     assert waits.tool == "DELETE_MAIL", "what it deletes was not known, so it asks"
-    assert [call.split()[1] for call in world.calls] == [
-        "ada@other.example", "bob@other.example", "zoe@x.example"
-    ]  # fmt: skip
+    sent = [call.split()[1] for call in world.calls]
+    assert sent == [*(f"{name}@other.example" for name in names), "zoe@x.example"]  # forty, and one question
 
 
 def test_yes_is_for_what_was_shown_and_a_no_for_nothing_else(tmp_path: Path) -> None:

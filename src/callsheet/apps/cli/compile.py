@@ -1,10 +1,7 @@
-"""`callsheet compile`, `compare-react` and `distil`: plans from goals, and from what a model did in a run."""
+"""`callsheet compile` and `compare-react`: plans from goals, and what they cost beside an agent."""
 
 from __future__ import annotations
 
-import json
-import re
-import shlex
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
@@ -13,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from callsheet.apps.cli import journals, options
+from callsheet.apps.cli import options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import is_terminal, print_diagnostics, print_json, print_text, to_stderr
 from callsheet.apps.rendering.values import format_seconds, preview
@@ -21,14 +18,10 @@ from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
     from callsheet.api.compiling import Compiled, CompileFailed
-    from callsheet.api.distillation import Distillation
-    from callsheet.api.evidence import Question
     from callsheet.apps.comparison import AttemptTotals
     from callsheet.apps.compiling import CompileOutcome, LibraryMatch
     from callsheet.apps.setup import Setup
     from callsheet.authoring.compiler.request import Accounting
-    from callsheet.authoring.distillation.recorded_calls import RecordedWork
-    from callsheet.ir import Effect
 
 
 _REJECTED = ".rejected"
@@ -255,10 +248,10 @@ def _write_plan(outcome: CompileOutcome, out: Path | None) -> Path | None:
         if not answer.strip():
             return None
         out, text = Path(f"{out}{_REJECTED}"), answer
-    return _written_to(out, text)
+    return write_plan_text(out, text)
 
 
-def _written_to(out: Path, text: str) -> Path:
+def write_plan_text(out: Path, text: str) -> Path:
     """Write a plan. Raise CallsheetError (CFG014) if that fails, after printing the plan, not to lose it."""
     try:
         out.write_text(text, encoding="utf-8", newline="\n")
@@ -410,116 +403,3 @@ def _row(totals: AttemptTotals) -> tuple[str, ...]:
         *(f"{n:.3g}" for n in calls),
         format_seconds(each.seconds),
     )
-
-
-@click.command()
-@click.argument("run_ids", metavar="RUN...", nargs=-1, required=True)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="The file of the plan, which must not exist; default: standard output.",
-)
-@click.option("--ask", is_flag=True, help="Ask which reading is meant of what the runs leave open.")
-@journals.journal_path
-def distil(run_ids: tuple[str, ...], output: Path | None, ask: bool, journal: Path | None) -> int:
-    """Make a Python plan from RUN, a session of a gate or an agent: the calls that led to its end.
-
-    What was copied or computed from earlier results becomes an expression, what repeats a loop, what the user
-    said an input; what nothing explains is an input too. The plan is run on the recorded answers before it is
-    written, and has to make the recorded calls again. RUN is a run id, a unique prefix of one, or `last`; or
-    a file of another program: a transcript of Claude Code, messages of the Anthropic or OpenAI API, or an
-    OpenTelemetry export in JSON with tool calls. Of several runs of one job the plan repeats each, which
-    decides what a single one leaves open: name two or three.
-    """
-    from callsheet.api.distillation import distil_all, recorded  # noqa: PLC0415 - imports asyncio
-    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415
-    from callsheet.authoring.distillation.recorded_calls import work_in_transcript  # noqa: PLC0415
-    from callsheet.store.errors import JournalError  # noqa: PLC0415
-    from callsheet.store.journal_paths import may_begin_run_id  # noqa: PLC0415
-
-    if output is not None and output.exists():
-        raise CallsheetError.single("CFG012", f"{output} exists already", help="name another file")
-    if ask and not is_terminal(sys.stdin):
-        raise CallsheetError.single("CFG010", "--ask needs a terminal", help="name a second run instead")
-    files = {one: _transcript(one) for one in run_ids if Path(one).is_file() or not may_begin_run_id(one)}
-    works: list[RecordedWork] = []
-    effects: dict[str, Effect] = {}
-    names: list[str] = []
-    for one in run_ids:
-        if one in files:
-            works.append(work_in_transcript(files[one], Path(one).name))
-            names.append(f"the agent in {Path(one).name}")
-            continue
-        try:
-            with journals.open_to_read(journal) as opened:
-                work, known, name = recorded(opened, one)
-        except JournalError as error:
-            if "." in one and error.diagnostics[0].code in ("JRN002", "JRN010"):
-                _transcript(one)  # which is not there, and more likely meant than a run
-            raise
-        works.append(work)
-        effects |= known
-        names.append(name)
-    made = run_async(distil_all(works, effects, names, _asked if ask else None, _searched))
-    if output is None:
-        print_text(made.plan.text)
-    else:
-        _written_to(output, made.plan.text)
-    for line in _told(made, output):
-        to_stderr(line)
-    return Exit.OK
-
-
-def _transcript(name: str) -> str:
-    try:
-        return Path(name).read_text("utf-8", errors="replace")
-    except OSError as error:
-        reason = error.strerror or str(error)
-        help_ = "name a run of the journal (`callsheet runs`), or a file of messages with tool calls"
-        raise CallsheetError.single("CFG012", f"{name} cannot be read: {reason}", help=help_) from error
-
-
-def _searched(what: str) -> None:
-    to_stderr(f"looks for {what}")
-
-
-def _asked(question: Question) -> int:
-    """Ask in the terminal which reading is meant; the last is an input, where nothing explains a value."""
-    tool, _, argument = question.place.partition("#")[0].rpartition(".")
-    what = f"{argument} of {tool.lower()}" if tool else f"the {argument}"
-    value = "" if question.value is None else f" = {preview(question.value)}"
-    to_stderr(f"{what}{value}: which is meant?")
-    for number, option in enumerate(question.options, 1):
-        code = re.sub("\1\\d+\1", "each", option)
-        to_stderr(f"  {number}  {code or 'what the words say'}")
-    return click.prompt("number", type=click.IntRange(1, len(question.options)), default=1, err=True) - 1
-
-
-def _told(made: Distillation, output: Path | None) -> list[str]:
-    """What is in the plan and what is not, and how it is run with the inputs of the recorded run."""
-    count = len(made.calls)
-    lines = [f"verified: on the recorded answers it makes the same {count} call{'' if count == 1 else 's'}"]
-    if made.runs > 1:
-        lines.append(f"confirmed by {made.runs} runs")
-    if made.left_out:
-        lines.append(f"left out, since nothing came of them: {', '.join(made.left_out)}")
-    if made.work.failed:
-        lines.append(f"left out, since they gave no result: {', '.join(made.work.failed)}")
-    for name, reason in made.plan.reasons.items():
-        lines.append(
-            f"input {name} = {json.dumps(made.plan.inputs[name], ensure_ascii=False)[:80]}: {reason}"
-        )
-    lines += [f"to read: {reading}" for reading in made.plan.readings]
-    lines += [f"stops unless {condition}" for condition in made.plan.stops]
-    if output is not None:
-        given = " ".join(
-            f"--var {shlex.quote(f'{name}={_written(value)}')}" for name, value in made.plan.inputs.items()
-        )
-        lines.append(f"again: callsheet run {shlex.quote(str(output))} {given}".rstrip())
-    return lines
-
-
-def _written(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -33,7 +33,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "test": CommandEntry(f"{_PACKAGE}.cases:test", "Run the test cases of plans.", _PLANS),
     "record": CommandEntry(f"{_PACKAGE}.cases:record", "Make a test case of a run.", _PLANS),
     "distil": CommandEntry(
-        f"{_PACKAGE}.compile:distil", "Make a plan from a session or an agent's run.", _PLANS
+        f"{_PACKAGE}.distil:distil", "Make a plan from a session or an agent's run.", _PLANS
     ),
     "skill": CommandEntry(f"{_PACKAGE}.plan_texts:skill", "Make an Agent Skill of a plan.", _PLANS),
     "policy": CommandEntry(f"{_PACKAGE}.policy:policy", "Create, check and share policies.", _PLANS),

@@ -208,6 +208,36 @@ class RecordedCase(TypedDict):
     differences: list[str]
 
 
+class OpenReading(TypedDict):
+    """A question of `distil --ask`, which `--answer PLACE=NUMBER` answers."""
+
+    place: str
+    value: Annotated[Any, "the recorded value"]
+    readings: Annotated[list[str], "code that gives it, numbered from 1"]
+
+
+class DistilledRuns(TypedDict):
+    """The plan of recorded runs."""
+
+    ok: Ok
+    plan: Annotated[str, "its text, in Python"]
+    inputs: Annotated[Object, "those of the recorded run"]
+    reasons: Annotated[dict[str, str], "why each of them is an input"]
+    readings: Annotated[list[str], "how the words of the user were read"]
+    stops: Annotated[list[str], "the conditions without which it stops"]
+    calls: Count
+    left_out: Annotated[list[str], "the tools of calls of which nothing came"]
+    failed: Annotated[list[str], "the tools of calls that gave no result"]
+    runs: Annotated[int, "how many recorded runs it repeats"]
+
+
+class OpenDistillation(TypedDict):
+    """The question that is open, and no plan (exit status 4)."""
+
+    ok: Ok
+    question: OpenReading
+
+
 class DrawnPlan(TypedDict):
     """A plan as a graph: a text, or data with `--format graph`."""
 
