@@ -7,7 +7,7 @@ of numbers. `decides` is executed or not by the statement's own condition, and b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, TypeAlias, assert_never
@@ -46,12 +46,14 @@ class Region(NamedTuple):
     """The statements numbered from `first` to `last`.
 
     `is_behind_loop` marks, for a failure inside a loop, what stands behind the outermost loop around it:
-    there all items together are one failure.
+    there all items together are one failure. `is_raced` marks what runs beside a failure that stops it: how
+    far it has come by then, time decides.
     """
 
     first: int
     last: int
     is_behind_loop: bool = False
+    is_raced: bool = False
 
 
 class Governed(NamedTuple):
@@ -133,8 +135,9 @@ def flow_of_block(block: Block) -> TreeFlow:
     >>> from callsheet.ir.expr import Literal
     >>> from callsheet.ir.tree import Branch
     >>> inner = If("S1", (Branch(Literal(True), (Say("S2", Word.RESPOND),)),))
-    >>> flow_of_block((inner, Say("S3", Word.NOTE))).of["S1"].decides
-    (Region(first=1, last=1, is_behind_loop=False), Region(first=2, last=2, is_behind_loop=False))
+    >>> governed = flow_of_block((inner, Say("S3", Word.NOTE))).of["S1"]
+    >>> [(region.first, region.last) for region in governed.decides]
+    [(1, 1), (2, 2)]
     """
     maker = _Maker()
     maker.number(block)
@@ -291,6 +294,15 @@ class _Maker:
     def _body(self, owner: Statement) -> Iterator[Region]:
         yield from (Region(first, last) for first, last in self._blocks[owner.id].bodies if first <= last)
 
+    def _beside(self, bodies: Iterable[Block], *, is_begun: bool) -> Iterator[Region]:
+        """What a failure in one of these bodies stops in all: not the call with which each has begun."""
+        for body in bodies:
+            first, last = self._blocks[body[0].id].own, self._blocks[body[-1].id].last
+            if is_begun and isinstance(body[0], Act) and not _is_retried(recovery_of(body[0])):
+                first += 1
+            if first <= last:
+                yield Region(first, last, is_raced=True)
+
     def _failing(
         self, statement: Statement, chain: list[_Frame], beyond: _Beyond
     ) -> tuple[list[Region], bool, bool, bool]:
@@ -318,10 +330,12 @@ class _Maker:
             if frame.is_loop:
                 ends_item = True
                 loops -= 1
-                if not isinstance(owner, Foreach) or owner.stops or self._runs_one_by_one(owner):
+                if not isinstance(owner, Foreach) or self._runs_one_by_one(owner):
                     regions += self._body(owner)
+                elif owner.stops:
+                    regions += self._beside((owner.body,), is_begun=owner.most is None)
             elif isinstance(owner, Parallel) and owner.stops:
-                regions += self._body(owner)
+                regions += self._beside([(member,) for member in owner.members], is_begun=True)
             recovery = recovery_of(owner)
             if frame.is_protected and recovery is not None:
                 caught, is_done = self._handled(owner, recovery, chain[:depth], regions)
@@ -356,9 +370,12 @@ class _Maker:
 def _is_repeated(frame: _Frame) -> bool:
     """Whether a block may be executed again with the same values: rounds, another attempt."""
     owner = frame.owner
-    recovery = None if owner is None else recovery_of(owner)
-    is_retried = frame.is_protected and recovery is not None and recovery.again is not None
+    is_retried = frame.is_protected and owner is not None and _is_retried(recovery_of(owner))
     return is_retried or (frame.is_loop and isinstance(owner, Repeat))
+
+
+def _is_retried(recovery: Recovery | None) -> bool:
+    return recovery is not None and recovery.again is not None
 
 
 def catches_all(recovery: Recovery) -> bool:

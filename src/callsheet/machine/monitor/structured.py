@@ -106,16 +106,7 @@ class TreeLabels(LabelReading):
 
     def called(self, scope: Scope, id_: str, inner: Scope) -> None:
         """A sub-plan has ended: note what is told by whether it has failed."""
-        governed = self._governed(scope, id_)
-        in_loop = scope.in_loop or governed.in_loop
-        for region in governed.stops:
-            if governed.is_caught or self._strict:
-                self._note(scope, (region,), inner.caught)
-            elif in_loop and not region.is_behind_loop:
-                self._note(scope, (region,), Label(inner.content.untrusted, inner.caught.readers))
-            else:
-                self._note(scope, (region,), inner.content)
-        self._escapes(scope, governed, inner.content, inner.caught)
+        self._tell(scope, self._governed(scope, id_), inner.content, inner.caught)
 
     # ------------------------------------------------------------ statements without calls
 
@@ -186,8 +177,9 @@ class TreeLabels(LabelReading):
         listed = scope.lists.pop(id_)
         if loop.into is None:
             return
-        label = listed.label.join(self.counter(scope, loop.body[0].id) if loop.body else LITERAL)
-        self._put(scope, id_, loop.into.name, Labelled(label, label, (), listed.item.origins))
+        presence = listed.label.join(self.counter(scope, loop.body[0].id) if loop.body else LITERAL)
+        label = presence.join(self.clock) if loop.as_done else presence
+        self._put(scope, id_, loop.into.name, Labelled(label, presence, (), listed.item.origins))
 
     def left(self, scope: Scope, id_: str, values: Values) -> None:
         """YIELD, RETURN, BREAK, CONTINUE, FAIL, an answer: what it says, and what is not executed then."""
@@ -393,16 +385,8 @@ class TreeLabels(LabelReading):
 
     def _call_may_fail(self, scope: Scope, id_: str, result: Label, presence: Label) -> Label:
         """Note what is told by whether a call failed; gives the label of that."""
-        governed = self._governed(scope, id_)
-        full = self._counts(scope, id_)
-        told = result if full else presence
-        in_loop = scope.in_loop or governed.in_loop
-        for region in governed.stops:
-            if governed.is_caught or self._strict:
-                self._note(scope, (region,), told)
-            elif in_loop and not region.is_behind_loop:
-                self._note(scope, (region,), Label(False, told.readers))
-        self._escapes(scope, governed, LITERAL, told)
+        told = result if self._counts(scope, id_) else presence
+        self._tell(scope, self._governed(scope, id_), LITERAL, told)
         return told
 
     def computing(self, scope: Scope, id_: str, values: Values) -> Admitted:

@@ -440,22 +440,23 @@ class LabelReading:
 
     def _note(self, scope: Scope, regions: Iterable[Region], label: Label, by: Origins = ()) -> None:
         """A decision by data of this label governs these regions, and what may be set in them."""
-        if label is LITERAL:
-            return
         self.clock = self.clock.join(label)
         for region in regions:
-            noted = Noted(region, label, by)
+            known = label.join(Label(False, self.clock.readers)) if region.is_raced else label
+            if known is LITERAL:
+                continue
+            noted = Noted(region._replace(is_raced=False), known, by)
             if noted in scope.noted:
                 continue
             scope.noted.append(noted)
             for name in scope.body.set_in(region):
                 if name in RESULTS:
                     home = scope if name == YIELDED else scope.root
-                    home.result = raised(home.result, label)
+                    home.result = raised(home.result, known)
                     continue
-                known = scope.find(name)
-                if known is not None:
-                    known.noted = (*known.noted, noted)
+                variable = scope.find(name)
+                if variable is not None:
+                    variable.noted = (*variable.noted, noted)
 
     # ------------------------------------------------------------ what failures tell
 
@@ -468,19 +469,21 @@ class LabelReading:
         if tested is not LITERAL or isinstance(statement, Require):
             tested = tested.join(self.counter(scope, statement.id))
         told = tested.join(evaluator.reads) if evaluator.can_fail else tested
+        self._tell(scope, governed, tested, told)
+
+    def _tell(self, scope: Scope, governed: Governed, content: Label, caught: Label) -> None:
+        """Note what is told by whether a statement has failed: `caught` where the run goes on with that.
+
+        `content` are the tests of content among it. A failure may end the plan or sub-plan around it.
+        """
         in_loop = scope.in_loop or governed.in_loop
         for region in governed.stops:
             if governed.is_caught or self._strict:
-                self._note(scope, (region,), told)
+                self._note(scope, (region,), caught)
             elif in_loop and not region.is_behind_loop:
-                self._note(scope, (region,), Label(tested.untrusted, told.readers))
+                self._note(scope, (region,), Label(content.untrusted, caught.readers))
             else:
-                self._note(scope, (region,), tested)
-        self._escapes(scope, governed, tested, told)
-
-    @staticmethod
-    def _escapes(scope: Scope, governed: Governed, content: Label, caught: Label) -> None:
-        """A failure may end the plan or sub-plan around a statement."""
+                self._note(scope, (region._replace(is_raced=False),), content)
         if governed.escapes:
             root = scope.root
             root.content = root.content.join(content)

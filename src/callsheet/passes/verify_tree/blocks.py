@@ -332,6 +332,8 @@ class Blocks(Walk, ABC):
         listed = label.join(walked.ends).join(first)
         for value in walked.yields:
             listed = listed.join(evaluator.forgotten(value).label)
+        if loop.as_done:
+            listed = listed.join(self._clock)
         said = said_by(walked.yields)
         result = Labelled(
             listed, label.join(walked.ends).join(first), (), origins_of((source, *walked.yields)), said

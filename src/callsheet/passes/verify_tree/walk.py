@@ -13,7 +13,7 @@ from callsheet.ir.tree import (
     Statement,
     Tree,
 )
-from callsheet.ir.tree_flow import TreeFlow, flow_of_block
+from callsheet.ir.tree_flow import Region, TreeFlow, flow_of_block
 from callsheet.passes.verify.persisted_labels import NOTHING_LEFT, PersistedLabels
 from callsheet.passes.verify.subject import TREE_START, TreePosition
 from callsheet.passes.verify_tree.calls import CallLabels, Record
@@ -271,12 +271,19 @@ class Walk:
         """A statement decides by data of this label what is executed; with `pc` it is an early end."""
         if pc:
             label = label.join(self._pc(statement))
-        if label is LITERAL:
-            return
-        self._clock = self._clock.join(label)
         frame = self._frame
+        decides = frame.flow.of[statement.id].decides
+        self._clock = self._clock.join(label)
+        if label is LITERAL and not any(region.is_raced for region in decides):
+            return
         number = self.origins.add(self._site(statement), statement.id, label, sources)
-        self._risen += frame.counters.note(frame.flow.of[statement.id].decides, label, number)
+        for region in decides:
+            raced = self._readers_of_time(region)
+            self._risen += frame.counters.note((region,), label.join(raced), number)
+
+    def _readers_of_time(self, region: Region) -> Label:
+        """Who may know when something happens, for what time decides; nobody chooses anything by it."""
+        return Label(False, self._clock.readers) if region.is_raced else LITERAL
 
     def _may_fail(
         self,
@@ -317,9 +324,10 @@ class Walk:
         for region in governed.stops:
             label = tested
             if governed.is_caught or self._strict:
-                label = handled
+                label = handled.join(self._readers_of_time(region))
             elif in_loop and not region.is_behind_loop:  # nobody chooses anything by stopping a run
-                label = Label(tested.untrusted, handled.readers)
+                told = handled.join(self._readers_of_time(region))
+                label = Label(tested.untrusted, told.readers)
             self._risen += frame.counters.note((region,), label, number)
         if governed.escapes:
             frame.can_fail = True
