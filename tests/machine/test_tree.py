@@ -505,6 +505,14 @@ def test_step_budget_bounds_a_repeat_without_a_bound() -> None:
     assert machine.result.refusal.budget == "max_steps"
 
 
+def test_work_of_an_expression_counts_in_the_slices_of_a_driver() -> None:
+    machine = Machine(compile_plan(plan("LET $a = [str(i) for i in range(50000)]\nLET $b = 1"), FACTS))
+    machine.feed(Started({}), 1_000)
+    assert machine.is_paused
+    machine.go_on(1_000)
+    assert machine.result is not None
+
+
 def test_output_that_pure_code_does_not_set_is_told() -> None:
     one = bench('LET $b = 1\nS1: COMPUTE () > $b """\nif False: b = 2\n"""\n@RESPOND ($b)')
     one.ok("S1.1", {})

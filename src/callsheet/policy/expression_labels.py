@@ -141,7 +141,7 @@ class ExpressionLabels(EvaluationFailures):
 
     def value(self, node: Expression) -> Labelled:
         """What is known of the value of an expression; alternatives of what it reads stay apart."""
-        ways = self._choices(node)
+        ways = self._choices((node,))
         if ways is None:
             return self._of(node)
         results = [self._under(way, node) for way in ways]
@@ -155,13 +155,10 @@ class ExpressionLabels(EvaluationFailures):
     ) -> list[tuple[tuple[Argument, ...], tuple[Labelled, ...]]]:
         """The ways in which the arguments of a call may be composed, each with what is known of them."""
         pairs_ = tuple(named)
-        ways = self._choices(*(value for _, value in pairs_))
+        ways = self._choices([node for _, node in pairs_])
         made: list[tuple[tuple[Argument, ...], tuple[Labelled, ...]]] = []
         for way in (_ONE_WAY,) if ways is None else ways:
-            if way:
-                together = tuple([self._under(way, value) for _, value in pairs_])
-            else:
-                together = tuple([self._of(value) for _, value in pairs_])
+            together = tuple([self._under(way, node) if way else self._of(node) for _, node in pairs_])
             for values in ways_apart(together):
                 arguments = [
                     self.argument(name, value, dotted(node))
@@ -180,7 +177,7 @@ class ExpressionLabels(EvaluationFailures):
         label = value.label
         return bare(Argument, (name, (bare(Hole, (shown, label, None)),), label, ()))
 
-    def _choices(self, *nodes: Expression) -> list[Mapping[str, Labelled]] | None:
+    def _choices(self, nodes: Iterable[Expression]) -> list[Mapping[str, Labelled]] | None:
         """The combinations of alternatives of what expressions read; None if there is only one."""
         options: dict[str, tuple[Labelled, ...]] = {}
         count = 1

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from callsheet.machine.tree.undoing import Taken
 
 
-_WORK_OF_UNIT = 512
+_WORK_OF_UNIT = 64
 """So much work of an expression counts as a unit, so that a driver hears of signals in time."""
 _LEFT_OF_UNIT = DEFAULT_WORK - _WORK_OF_UNIT
 

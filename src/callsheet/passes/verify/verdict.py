@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import overload
 
 from callsheet.diagnostics import Span
@@ -75,19 +76,19 @@ _MOST_OPERANDS = 8
 
 def explained(labels: Labels) -> Sequence[StepLabels]:
     """The labels of all steps in plan order; the sequence keeps the analysis result alive."""
-    return _Explained(labels)
+    return Explained(len(labels.subject.plan.steps), partial(_of_step, labels))
 
 
-class _Explained(Sequence[StepLabels]):
-    """A sequence of step labels that builds each entry on access."""
+class Explained(Sequence[StepLabels]):
+    """The labels of so many steps, each made on access."""
 
-    __slots__ = ("_labels",)
+    __slots__ = ("_count", "_of")
 
-    def __init__(self, labels: Labels) -> None:
-        self._labels = labels
+    def __init__(self, count: int, of: Callable[[int], StepLabels]) -> None:
+        self._count, self._of = count, of
 
     def __len__(self) -> int:
-        return len(self._labels.subject.plan.steps)
+        return self._count
 
     @overload
     def __getitem__(self, index: int) -> StepLabels: ...
@@ -96,8 +97,8 @@ class _Explained(Sequence[StepLabels]):
     def __getitem__(self, index: int | slice) -> StepLabels | tuple[StepLabels, ...]:
         numbers = range(len(self))[index]
         if isinstance(numbers, int):
-            return _of_step(self._labels, numbers)
-        return tuple(_of_step(self._labels, number) for number in numbers)
+            return self._of(numbers)
+        return tuple(map(self._of, numbers))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and tuple(self) == tuple(other)  # pyright: ignore[reportUnknownArgumentType,reportUnknownVariableType]

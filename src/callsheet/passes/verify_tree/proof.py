@@ -7,7 +7,7 @@ version 1. Time is about linear in the size of the plan, with sub-plans counted 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -39,7 +39,7 @@ from callsheet.passes.structured.placement import MOST_STEPS
 from callsheet.passes.verify.persisted_labels import NOTHING_LEFT, PersistedLabels
 from callsheet.passes.verify.scripts import MadeCalls, untrusted_scripts
 from callsheet.passes.verify.subject import TREE_START, TreePosition
-from callsheet.passes.verify.verdict import StepLabels, Verdict, Violation
+from callsheet.passes.verify.verdict import Explained, StepLabels, Verdict, Violation
 from callsheet.passes.verify_tree.calls import REMARK, Record
 from callsheet.passes.verify_tree.interpreter import Interpreter
 from callsheet.policy.builtins import ANSWERS, fold
@@ -515,13 +515,19 @@ def _unset(made: Interpreter, every: Sequence[Statement]) -> Iterator[Violation]
         yield Violation(id_, Rule.STRUCTURE, f"${name} is never set", span=spans.get(id_))
 
 
-def _explained(made: Interpreter, every: Sequence[Statement]) -> tuple[StepLabels, ...]:
+def _explained(made: Interpreter, every: Sequence[Statement]) -> Sequence[StepLabels]:
     """The labels of the calls as `Plan.steps` lists them; of one in a sub-plan, wherever it is called."""
+    acts = [one.id for one in every if isinstance(one, Act)]
+    by_id = cache(partial(_by_id, made))
+    return Explained(len(acts), lambda number: _labels_of(made, acts[number], by_id().get(acts[number], ())))
+
+
+def _by_id(made: Interpreter) -> dict[str, list[Record]]:
     by_id: dict[str, list[Record]] = {}
     for record in made.records.values():
         if isinstance(record.statement, Act):
             by_id.setdefault(record.statement.id, []).append(record)
-    return tuple(_labels_of(made, act.id, by_id.get(act.id, ())) for act in every if isinstance(act, Act))
+    return by_id
 
 
 def _labels_of(made: Interpreter, id_: str, records: Sequence[Record]) -> StepLabels:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from callsheet.ir.labels import LINKS, LITERAL, UNKNOWN, USER, Label, join
@@ -108,7 +109,12 @@ def keeps_files(tool: str, traits: Traits | None) -> bool:
 
 def names_files(call: CallView) -> bool:
     """Whether an argument of a call of such a tool has a name that those of files have."""
-    return not FILE_NAMES.isdisjoint([argument.name.casefold() for argument in call.arguments])
+    return any(map(_is_of_files, [argument.name for argument in call.arguments]))
+
+
+@lru_cache(maxsize=1_000)
+def _is_of_files(name: str) -> bool:
+    return name.casefold() in FILE_NAMES
 
 
 def filing_of(call: CallView) -> FileAccess:

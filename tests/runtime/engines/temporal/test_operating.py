@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import inspect
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from temporalio.api.common.v1 import Payload
 from temporalio.client import WorkflowHistory
+from temporalio.worker import _workflow
 from tests.runtime.engines.temporal.conftest import World
 from tests.runtime.engines.temporal.test_runs import FACTS, INPUTS, Tools
 from tests.temporal.tls import in_front_of, papers
@@ -21,7 +23,7 @@ from callsheet.runtime.engines.temporal import client
 from callsheet.runtime.engines.temporal.connection import reach
 from callsheet.runtime.engines.temporal.history import run_history
 from callsheet.runtime.engines.temporal.payloads import ClaimCheck, conversion
-from callsheet.runtime.engines.temporal.worker import make_current
+from callsheet.runtime.engines.temporal.worker import DEADLOCK, make_current
 from callsheet.store.shared.blobs import FolderBlobs
 
 HISTORIES = Path(__file__).with_name("histories")
@@ -125,6 +127,10 @@ def test_history_of_earlier_version_replays(place: Path, tmp_path: Path) -> None
     assert [[row["type"], row["key"]] for row in told.happened] == kept["happened"]
     end = told.happened[-1]["body"]
     assert (end["status"], end["response"]) == (kept["status"], kept["response"])
+
+
+def test_sdk_has_the_time_after_which_it_takes_an_evaluation_for_a_deadlock() -> None:
+    assert f"self.{DEADLOCK} = " in inspect.getsource(_workflow)
 
 
 def test_histories_of_earlier_versions_are_present() -> None:

@@ -71,7 +71,7 @@ from callsheet.store.replay import begin
 from callsheet.store.snapshots import AskTimes
 
 _UNITS = 20_000
-"""Steps and items per workflow task, which may last two seconds."""
+"""Steps, items and pieces of work per workflow task, so that it lasts less than a second or two."""
 _MOST_GIVEN = 500
 """Kept outcomes per workflow task."""
 _OF_CALLS = Succeeded | Failed | PlanCompiled | Doubted | Decided | Answered

@@ -91,19 +91,19 @@ async def serve(
     makes_calls = [calls.carry_out, calls.carry_out_once]
     is_at_hand = duties.tools and duties.models
     if duties.plans:
-        workers.append(
-            Worker(
-                client,
-                task_queue=duties.queue,
-                workflows=[PlanRun],
-                workflow_runner=UnsandboxedWorkflowRunner(),  # the machine is pure, as `lint-imports` checks
-                activities=[calls.keep_past, *(makes_calls if is_at_hand else ())],
-                max_concurrent_activities=duties.calls,
-                interceptors=[_CallsAtHand()] if is_at_hand else (),
-                graceful_shutdown_timeout=drain,
-                deployment_config=_deployment(duties),
-            )
+        drives = Worker(
+            client,
+            task_queue=duties.queue,
+            workflows=[PlanRun],
+            workflow_runner=UnsandboxedWorkflowRunner(),  # the machine is pure, as `lint-imports` checks
+            activities=[calls.keep_past, *(makes_calls if is_at_hand else ())],
+            max_concurrent_activities=duties.calls,
+            interceptors=[_CallsAtHand()] if is_at_hand else (),
+            graceful_shutdown_timeout=drain,
+            deployment_config=_deployment(duties),
         )
+        _be_patient(drives)
+        workers.append(drives)
     for is_wanted, suffix in ((duties.tools, TOOLS), (duties.models, MODELS)):
         if is_wanted:
             workers.append(
@@ -122,6 +122,16 @@ async def serve(
         stack.callback(asyncio.create_task(sign(client, claims.blobs)).cancel)
         on_ready()
         await asyncio.Event().wait()
+
+
+def _be_patient(worker: Worker) -> None:
+    """Let a run evaluate for as long as the server waits; the SDK takes two seconds for a deadlock.
+
+    The machine waits for nothing, and its work is limited; the SDK has no setting for this.
+    """
+    inner = getattr(worker, "_workflow_worker", None)
+    if hasattr(inner, DEADLOCK):
+        setattr(inner, DEADLOCK, _WORKFLOW_TASK)
 
 
 class _CallsAtHand(Interceptor):
@@ -146,6 +156,10 @@ def _deployment(duties: Duties) -> WorkerDeploymentConfig | None:
     )
 
 
+DEADLOCK = "_deadlock_timeout_seconds"
+"""Where the SDK keeps after how long it takes an evaluation for a deadlock."""
+_WORKFLOW_TASK = 10.0
+"""Seconds that a server waits for a workflow task."""
 _PATIENCE = 30.0
 _PAUSE = 0.2
 _NOT_YET = (RPCStatusCode.NOT_FOUND, RPCStatusCode.FAILED_PRECONDITION)
