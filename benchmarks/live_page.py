@@ -15,7 +15,7 @@ import shutil
 import tempfile
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from playwright.sync_api import CDPSession, Page, sync_playwright
 from serving import CALLSHEET, Server, ask, served
@@ -45,8 +45,8 @@ class Cost(NamedTuple):
 
 def _used(session: CDPSession) -> dict[str, float]:
     """The seconds of processor time that a page has taken, by what for."""
-    metrics = session.send("Performance.getMetrics")["metrics"]
-    return {str(each["name"]): float(each["value"]) for each in metrics}
+    told = cast("dict[str, Any]", session.send("Performance.getMetrics"))  # pyright: ignore[reportUnknownMemberType]
+    return {str(each["name"]): float(each["value"]) for each in told["metrics"]}
 
 
 def cost(page: Page, session: CDPSession, server: Server, seconds: float) -> Cost:
@@ -61,7 +61,7 @@ def cost(page: Page, session: CDPSession, server: Server, seconds: float) -> Cos
 def measure(page: Page, server: Server, steps: int, seconds: float) -> None:
     """Print what a bare page and that of a run take."""
     session = page.context.new_cdp_session(page)
-    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})  # pyright: ignore[reportUnknownMemberType]
     page.set_content(BARE)
     bare = cost(page, session, server, seconds)
     lines = (f"S{n}: @WAIT (seconds=600) > $x{n}\n" for n in range(1, steps + 1))
