@@ -234,6 +234,14 @@ async def test_question_of_run_is_answered_on_page(web: Web):
     await web.page.click(".waits button:has-text('blue')")
     await web.page.locator(".waits", has_text="May @NOTE be called with exactly this?").wait_for()
     assert '"blue"' in await web.text(".waits .value")
+    await web.page.locator(".step.chosen", has_text="S2").wait_for()  # the step that asks
+    assert not await web.page.locator(".to-pending").is_visible()
+    await web.page.set_viewport_size({"width": 400, "height": 800})
+    await web.page.evaluate("location.hash = 'runs'")
+    await web.page.click(".asks a")
+    await web.page.locator(".step.chosen", has_text="S2").wait_for()
+    await web.page.click("text=1 question is open")
+    assert await web.findings(of_look=True) == []
     await web.page.click(".waits button:has-text('Approve')")
     await web.page.locator("h1 .words", has_text="Done").wait_for()
     assert (web.api.folder / "notes.txt").read_text() == "blue\n"

@@ -74,6 +74,8 @@ async def test_run_is_undone_after_the_page_has_shown_what_that_takes(windows: W
         await web.sign_in(f"run={run}")
         await web.page.click("button:has-text('Undo')")
         await web.page.locator(".consent", has_text='@STRIKE (line="a")').wait_for()
+        await web.page.set_viewport_size({"width": 400, "height": 800})
+        assert await web.page.evaluate("document.documentElement.scrollWidth") == 400
         await web.page.click("text=Undo these calls")
         await web.page.locator("h1 .words", has_text="Done").wait_for()
         await web.wait_for(lambda: _is_elsewhere(web.page.url, run))

@@ -207,6 +207,7 @@ async def test_goal_becomes_plan_that_is_reviewed_and_run(windows: Windows, api:
         await web.page.keyboard.press("Enter")
         await web.page.locator(".status.is-ok", has_text="ready to run").wait_for()
         assert "@ADD" in await written(web)
+        await web.page.locator("#known-panel", has_text="under strict").wait_for()  # its proof
         await web.page.click("text=► Run")
         await web.page.locator("h1 .words", has_text="Done").wait_for()
         assert web.said == []

@@ -70,15 +70,24 @@ export function show(document) {
   });
 }
 
-// Follows the end of a run that has grown, and shows new questions and failures unless a step is selected.
+// Follows the end of a run that has grown, and shows new questions and failures; steps unless one was selected.
 function followEnd(old, data) {
   seq.value = data.last;
   if (waiting(data) && !waiting(old)) lower.value = "waits";
-  const failed = failureOf(data);
-  if (failed && !failureOf(old) && !hasPicked) step.value = { plan: failed.plan, step: failed.step, visit: -1 };
+  const [now, before] = [pressing(data), pressing(old)];
+  if (now && !hasPicked && data.label(now) !== (before && old.label(before))) select(now);
 }
 
-const failureOf = (data) => (data.doc.blame && data.doc.blame.visit >= 0 ? data.visits[data.doc.blame.visit] : null);
+// The visit that a person has to look at: the first that waits for one, else the failure.
+function pressing(data) {
+  const { blame, asks, doubts } = data.doc;
+  const open = asks.find((ask) => !ask.answered) || doubts[0];
+  const call = open && data.calls.find((each) => each.key === open.key);
+  if (call) return data.visits[call.visit];
+  return blame && blame.visit >= 0 ? data.visits[blame.visit] : null;
+}
+
+const select = (visit) => (step.value = { plan: visit.plan, step: visit.step, visit: -1 });
 
 // Resets the state when no run is shown any more.
 export function reset() {
@@ -98,9 +107,8 @@ export function reset() {
 
 function start(data) {
   seq.value = data.last;
-  const failed = failureOf(data);
-  const first = failed || data.visits[0];
-  if (first) step.value = { plan: first.plan, step: first.step, visit: -1 };
+  const first = pressing(data) || data.visits[0];
+  if (first) select(first);
   if (waiting(data)) lower.value = "waits";
   read();
 }

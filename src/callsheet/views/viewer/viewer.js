@@ -1,5 +1,5 @@
 // The viewer of a run: all panels, with data from a source.
-import { Tabs, html } from "./ui.js";
+import { Tabs, counted, html } from "./ui.js";
 import { Header, Help } from "./header.js";
 import { Scrubber } from "./scrubber.js";
 import { Steps } from "./steps.js";
@@ -36,6 +36,14 @@ const BELOW = {
   waits: Pending,
 };
 
+// On a narrow page the questions stand far below.
+function toPending() {
+  lower.value = "waits";
+  const tab = document.getElementById("below-tab-waits");
+  tab.scrollIntoView();
+  tab.focus({ preventScroll: true });
+}
+
 export function Viewer() {
   const panels = usePanels();
   if (failure.value && !model.value)
@@ -65,6 +73,8 @@ export function Viewer() {
       ${failure.value ? html`<p class="notice" role="status">The data may be outdated: ${failure.value}</p>` : ""}
       ${data.run.chain.ok ? "" : html`<p class="notice is-broken" role="alert">
         The journal was modified: the hash chain is broken at event ${data.run.chain.seq}: ${data.run.chain.why}.</p>`}
+      ${waits ? html`<p class="notice to-pending"><button class="link" onClick=${toPending}>${
+        counted(waits, "question is", "questions are")} open</button></p>` : ""}
       <${UnderWay} />
     </div>
     <main class="middle">

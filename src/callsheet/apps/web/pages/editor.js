@@ -92,12 +92,17 @@ export function Editor({ id, like }) {
     });
   const showGraph = () => setTab("picture");
   const dryRun = () => analyse("dry", "/v1/dry-run", () => ({ inputs: withoutSecrets(inputValues()) }));
-  const verify = () => analyse("proof", "/v1/verify", () => ({ inputs: names, ...policy }));
-  const analyse = (name, path, body) =>
+  const verify = (plan = text) => analyse("proof", "/v1/verify", () => ({ inputs: names, ...policy }), plan);
+  const analyse = (name, path, body, plan = text) =>
     perform(async () => {
-      setAnswer({ name, data: await request(path, { body: { plan: text, ...body() } }), of: text });
+      setAnswer({ name, data: await request(path, { body: { plan, ...body() } }), of: plan });
       setTab(name);
     });
+  // a plan that a model has written, with its proof beside it
+  const create = (plan) => {
+    setText(plan);
+    verify(plan);
+  };
   const onKeyDown = (event) => {
     if (!(event.ctrlKey || event.metaKey)) return;
     if (event.key === "Enter") isBusy || !text.trim() || run();
@@ -129,11 +134,11 @@ export function Editor({ id, like }) {
       </span>
       <button class="plain" onClick=${showGraph}>Graph</button>
       <button class="plain" disabled=${isBusy} onClick=${dryRun}>Dry run</button>
-      <${Verify} isBusy=${isBusy} onPolicy=${setPolicy} onPick=${verify} />
+      <${Verify} isBusy=${isBusy} onPolicy=${setPolicy} onPick=${() => verify()} />
       <${Save} text=${text} id=${id} />
       <${Verdict} checked=${checked} text=${text} unset=${unset} onInputs=${() => setTab("inputs")} />
     </div>
-    ${id ? "" : html`<${Goal} onPlan=${setText} />`}
+    ${id ? "" : html`<${Goal} onPlan=${create} />`}
     <${ErrorMessage} text=${problem} />
     <div class="editor-panes">
       <${PlanText} box=${box} text=${draftText} marked=${marked} terms=${{ inputs: names }} onText=${setText} onFix=${goToFix} />
