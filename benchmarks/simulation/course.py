@@ -15,6 +15,7 @@ from benchmarks.simulation.process import Killed, Process
 from benchmarks.simulation.world import AGENT, FACTS, INVERSE, World
 
 from callsheet.diagnostics import CallsheetError
+from callsheet.frontends.spelling import text_of
 from callsheet.ir import Plan, plan_hash
 from callsheet.ir.inverse import Inverse
 from callsheet.machine import Decision
@@ -26,7 +27,6 @@ from callsheet.runtime.doubt import RunOutcome, decide_calls
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.inbox import answer_run, asks_of
 from callsheet.runtime.launch import Launch
-from callsheet.runtime.recording import text_of
 from callsheet.runtime.runs import resume_run, start_run
 from callsheet.runtime.undo import prepare_undo
 from callsheet.sealing.credentials import Shapes

@@ -217,8 +217,12 @@ class _Calls(ast.NodeTransformer):
         """The parameters that hold the arguments of calls that are given, and these."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
+        is_handed_on = isinstance(node.func, ast.Name) and self.known.awaits(node.func.id)
         args: list[ast.expr] = []
         for one in node.args:
+            if is_handed_on and self._is_function(one):  # the function that is called gets a copy, too
+                args.append(ast.copy_location(self._itself(cast("ast.Name", one)), one))
+                continue
             if isinstance(one, ast.Starred) and isinstance(one.value, ast.Name) and one.value.id == self.rest:
                 args += [ast.copy_location(ast.Name(name, ast.Load()), one) for name in self.rest_names]
             else:
@@ -233,9 +237,9 @@ class _Calls(ast.NodeTransformer):
                     for name, held in self.word_names.items()
                 ]
             else:
-                keywords.append(
-                    ast.copy_location(ast.keyword(word.arg, cast("ast.expr", self.visit(word.value))), word)
-                )
+                is_function = is_handed_on and self._is_function(word.value)
+                value = self._itself(cast("ast.Name", word.value)) if is_function else self.visit(word.value)
+                keywords.append(ast.copy_location(ast.keyword(word.arg, cast("ast.expr", value)), word))
         given = self.functions.get(node.func.id) if isinstance(node.func, ast.Name) else None
         if isinstance(given, ast.Name):
             func = ast.copy_location(ast.Name(given.id, ast.Load()), node.func)
@@ -244,6 +248,18 @@ class _Calls(ast.NodeTransformer):
             return self._body(given, args, node)
         func = node.func if isinstance(node.func, ast.Name) else cast("ast.expr", self.visit(node.func))
         return ast.copy_location(ast.Call(func, args, keywords), node)
+
+    def _is_function(self, one: ast.expr) -> bool:
+        """Whether an argument is a parameter that holds a function which awaits."""
+        given = self.functions.get(one.id) if isinstance(one, ast.Name) else None
+        if isinstance(given, ast.Name):
+            return self.known.awaits(given.id)
+        return isinstance(given, ast.Lambda) and self.known.is_call(given.body)
+
+    def _itself(self, one: ast.Name) -> ast.expr:
+        """The function that a parameter holds."""
+        given = self.functions[one.id]
+        return self._lambda(given) if isinstance(given, ast.Lambda) else ast.Name(given.id, ast.Load())  # type: ignore[attr-defined]
 
     def _body(self, given: ast.Lambda, args: list[ast.expr], node: ast.Call) -> ast.AST:
         """The body of a lambda with arguments for its parameters; its other variables become parameters."""

@@ -18,18 +18,10 @@ from callsheet.frontends.python.error_values import as_group, is_marked
 from callsheet.frontends.python.inlining import name_called
 from callsheet.frontends.python.kinds import ANY, Kinds
 from callsheet.frontends.python.objects import NOTHING_SHARED, chain, find
-from callsheet.frontends.python.parameters import SHARED_LOCK
 from callsheet.frontends.python.sharing import Sharing, sharing_of
-from callsheet.frontends.python.source import (
-    Refused,
-    dotted,
-    names_bound,
-    names_read,
-    own_nodes,
-    returned_names,
-    walk,
-)
+from callsheet.frontends.python.source import Refused, dotted, names_read, own_nodes, returned_names
 from callsheet.frontends.python.syntax import assigned, marked_failure, parsed
+from callsheet.frontends.python.turns import is_locked, runs_in_turn
 from callsheet.frontends.python.variables import bound_names
 
 _RUNNERS: Final = frozenset(
@@ -139,7 +131,7 @@ def give_back(
     last = ast.copy_location(ast.Constant(None), place)
     if not (function.body and isinstance(function.body[-1], (core.Return, core.Fail))):
         function.body.append(core.Return(_given_back(last, function), place))
-    function.is_apart = _is_locked(function) or _is_blind(function) or _is_early(function)
+    function.is_apart = runs_in_turn(function)
 
 
 def keep_failure(
@@ -321,7 +313,7 @@ class Taking:
         for number, (call, found) in enumerate(self._changing_in(block)):
             if not found.is_apart:
                 raise _refused(call, found, "is changed and read by calls that run side by side")
-            if number or _is_locked(found):
+            if number or is_locked(found):
                 continue
             self.warn(
                 Refused(
@@ -472,85 +464,6 @@ def _raised(name: str, place: ast.AST) -> core.Choice:
     test = is_marked(ast.Name(name, ast.Load()))
     test = ast.fix_missing_locations(ast.copy_location(test, place))
     return core.Choice(test, [core.Fail(None, None, place, name)], [], place)
-
-
-def _own_part(one: core.Core) -> list[ast.AST]:
-    """What a statement evaluates, without what it gives back."""
-    if isinstance(one, core.Return) and isinstance(one.value, ast.Tuple):
-        return [one.value.elts[0]]
-    return core.parts_of(one)
-
-
-def _names_in(parts: Iterable[ast.AST]) -> set[str]:
-    return {each.id for part in parts for each in ast.walk(part) if isinstance(each, ast.Name)}
-
-
-def _is_locked(function: core.Function) -> bool:
-    """Whether a function waits, and touches what it changes, inside of one lock alone."""
-    body = function.node.body
-    locks = [one for one in body if isinstance(one, ast.AsyncWith)]
-    if len(locks) != 1 or len(locks[0].items) != 1:
-        return False
-    entered = locks[0].items[0].context_expr
-    name = entered.id if isinstance(entered, ast.Name) else ""
-    made = [one for one in body if isinstance(one, ast.Assign) and name in names_bound(one)]
-    if not (all(SHARED_LOCK in vars(one) for one in made) if made else function.most == 1):
-        return False
-    inside = {id(one) for one in walk(locks[0])}
-    return all(
-        id(one) in inside
-        for one in own_nodes(*body)
-        if isinstance(one, ast.Await) or (isinstance(one, ast.Name) and one.id in function.changes)
-    )
-
-
-def _is_blind(function: core.Function) -> bool:
-    """Whether a function only adds to what it changes, and never looks at it."""
-    changes = set(function.changes)
-    return all(
-        not _names_in(_own_part(one)) & changes or (isinstance(one, core.Pure) and _adds(one.stmt, changes))
-        for one in core.all_of(function.body)
-    )
-
-
-def _adds(stmt: ast.stmt, changes: set[str]) -> bool:
-    """Whether a statement adds to one of some containers or numbers without looking at it."""
-    match stmt:
-        case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name), slice=key)], value=value):
-            return name in changes and not _names_in([key, value]) & changes
-        case ast.AugAssign(target=ast.Name(id=name), value=value):
-            return name in changes and not _names_in([value]) & changes
-        case ast.AugAssign(target=ast.Subscript(value=ast.Name(id=name), slice=key), value=value):
-            return name in changes and not _names_in([key, value]) & changes
-        case ast.Expr(value=ast.Call(func=ast.Attribute(attr=method, value=holder), args=args)) if method in {
-            "append",
-            "add",
-            "extend",
-            "update",
-        }:
-            if isinstance(holder, ast.Subscript):
-                args, holder = [*args, holder.slice], holder.value
-            elif isinstance(holder, ast.Call) and isinstance(holder.func, ast.Attribute):
-                if holder.func.attr != "setdefault":
-                    return False
-                args, holder = [*args, *holder.args], holder.func.value
-            return isinstance(holder, ast.Name) and holder.id in changes and not _names_in(args) & changes
-        case _:
-            return False
-
-
-def _is_early(function: core.Function) -> bool:
-    """Whether a function touches what it changes before it first waits, and never again."""
-    changes = set(function.changes)
-    is_over = False
-    for one in function.body:
-        inside = list(core.all_of([one]))
-        waits = any(isinstance(each, (core.Call, core.Wait, core.Together)) for each in inside)
-        touches = any(_names_in(_own_part(each)) & changes for each in inside)
-        if touches and (is_over or waits):
-            return False
-        is_over = is_over or waits
-    return True
 
 
 def _refused(one: core.Call, found: core.Function, why: str) -> Refused:

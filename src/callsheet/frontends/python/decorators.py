@@ -12,7 +12,7 @@ import ast
 import copy
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 from callsheet.frontends.pure_code.class_refusals import MAKERS
 from callsheet.frontends.python.inlining import Fresh, blocks_in, is_fixed
@@ -20,6 +20,7 @@ from callsheet.frontends.python.source import (
     decorator_name,
     dotted,
     names_bound,
+    names_read,
     own_nodes,
     parameters_of,
     walk,
@@ -338,3 +339,144 @@ def names_of_functions(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     }
     PuttingNodes(names).visit(module)
     return bool(names)
+
+
+def registries_as_tables(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+    """Write a table that decorators of the file fill as a literal one; whether there was any.
+
+    >>> module = ast.parse('''HANDLERS = {}
+    ... def handles(kind):
+    ...     def register(function):
+    ...         HANDLERS[kind] = function
+    ...         return function
+    ...     return register
+    ... @handles("mail")
+    ... async def on_mail(text): return await post(text)''')
+    >>> registries_as_tables(module, list(ast.walk(module)))
+    True
+    >>> print(ast.unparse(module))
+    async def on_mail(text):
+        return await post(text)
+    HANDLERS = {'mail': on_mail}
+    """
+    found = [_registering(one) for one in module.body if isinstance(one, ast.FunctionDef)]
+    made = [_as_table(module, nodes, one) for one in found if one is not None]
+    return any(made)
+
+
+class _Registering(NamedTuple):
+    """A decorator that puts what it decorates into a table: its parameter, the key, and the table."""
+
+    node: ast.FunctionDef
+    parameter: str | None
+    key: ast.expr | None
+    function: str
+    table: str
+
+
+def _registering(node: ast.FunctionDef) -> _Registering | None:
+    match _without_words(node.body):
+        case [ast.FunctionDef() as inner, ast.Return(value=ast.Name(id=name))] if name == inner.name:
+            found, given = _registering(inner), parameters_of(node.args)
+            is_plain = len(given) == 1 and not (node.args.vararg or node.args.kwarg or node.args.defaults)
+            if found is None or found.parameter is not None or not is_plain:
+                return None
+            return found._replace(node=node, parameter=given[0].arg)
+        case [
+            ast.Assign(
+                targets=[ast.Subscript(value=ast.Name(id=table), slice=key)], value=ast.Name(id=stored)
+            ),
+            ast.Return(value=ast.Name(id=returned)),
+        ]:
+            made = _Registering(node, None, key, stored, table)
+        case [
+            ast.Expr(
+                value=ast.Call(
+                    func=ast.Attribute(value=ast.Name(id=table), attr="append"), args=[ast.Name(id=stored)]
+                )
+            ),
+            ast.Return(value=ast.Name(id=returned)),
+        ]:
+            made = _Registering(node, None, None, stored, table)
+        case _:
+            return None
+    names = [one.arg for one in parameters_of(node.args)]
+    return made if names == [stored] == [returned] else None
+
+
+def _as_table(module: ast.Module, nodes: Sequence[ast.AST], of: _Registering) -> bool:
+    """Fill the table where it is written, if the decorator is all that changes it."""
+    name = of.node.name
+    marked = [
+        (one, mark)
+        for one in module.body
+        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef))
+        for mark in one.decorator_list[:1]
+        if dotted(mark.func if isinstance(mark, ast.Call) else mark) == name
+    ]
+    uses = [one for one in nodes if isinstance(one, ast.Name) and one.id == name]
+    keys = [_key_of(of, one, mark) for one, mark in marked]
+    start = [one for one in module.body if _makes_empty(one, of)]
+    if not marked or len(uses) != len(marked) or len(start) != 1 or None in keys:
+        return False
+    own = {id(one) for one in walk(of.node)}
+    changes = [
+        one
+        for one in nodes
+        if isinstance(one, (ast.Subscript, ast.Attribute))
+        and isinstance(one.value, ast.Name)
+        and one.value.id == of.table
+        and id(one) not in own
+        and (not isinstance(one.ctx, ast.Load) or getattr(one, "attr", "") in _FILLS)
+    ]
+    last = module.body.index(marked[-1][0])
+    between = [one for one in module.body[: last + 1] if not isinstance(one, (*_DEFINES, ast.ClassDef))]
+    if changes or any(of.table in names_read(one) for one in between):
+        return False
+    table: dict[object, tuple[ast.expr, str]] = {}
+    for number, ((one, _), key) in enumerate(zip(marked, keys, strict=True)):
+        held = cast("ast.Constant", key)
+        table[number if of.key is None else held.value] = held, one.name
+        del one.decorator_list[0]
+    functions: list[ast.expr] = [ast.Name(function, ast.Load()) for _, function in table.values()]
+    made: ast.expr = ast.List(functions, ast.Load())
+    if of.key is not None:
+        made = ast.Dict([key for key, _ in table.values()], functions)
+    literal = ast.copy_location(ast.Assign([ast.Name(of.table, ast.Store())], made), start[0])
+    module.body.insert(last + 1, ast.fix_missing_locations(literal))
+    module.body = [one for one in module.body if one is not start[0] and one is not of.node]
+    return True
+
+
+def _key_of(of: _Registering, function: ast.stmt, mark: ast.expr) -> ast.Constant | None:
+    """Under which key a decorator puts a function; None where the text does not say."""
+    given = [*mark.args, *(word.value for word in mark.keywords)] if isinstance(mark, ast.Call) else []
+    if len(given) != (of.parameter is not None) or isinstance(mark, ast.Call) != (of.parameter is not None):
+        return None
+    match of.key:
+        case None:
+            return ast.Constant(None)
+        case ast.Constant() as key:
+            return key
+        case ast.Name(id=name) if name == of.parameter:
+            (value,) = given
+            return value if isinstance(value, ast.Constant) else None
+        case ast.Attribute(value=ast.Name(id=name), attr="__name__") if name == of.function:
+            return ast.Constant(cast("ast.FunctionDef", function).name)
+        case _:
+            return None
+
+
+def _makes_empty(one: ast.stmt, of: _Registering) -> bool:
+    match one:
+        case (
+            ast.Assign(targets=[ast.Name(id=name)], value=value)
+            | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
+        ) if name == of.table:
+            return ast.unparse(value) in ({"[]", "list()"} if of.key is None else {"{}", "dict()"})
+        case _:
+            return False
+
+
+_DEFINES: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
+_FILLS: Final = frozenset({"append", "update", "pop", "setdefault", "clear", "extend", "insert", "remove"})

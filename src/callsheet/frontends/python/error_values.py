@@ -11,7 +11,7 @@ from typing import Final
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.exceptions import Exceptions, kind_of
-from callsheet.frontends.python.source import children, dotted, walk
+from callsheet.frontends.python.source import Refused, children, dotted, own_nodes, walk
 from callsheet.frontends.python.syntax import MARK, assigned, marked_failure, name_of, parsed
 
 GROUP: Final = "ExceptionGroup"
@@ -137,6 +137,30 @@ def error_fields(nodes: Iterable[ast.AST], exceptions: Exceptions) -> tuple[str,
     if any(isinstance(one, ast.Attribute) and one.attr == CAUSE for one in nodes):
         found[CAUSE] = None
     return tuple(found)
+
+
+def has_cause(node: ast.Raise) -> bool:
+    """Whether an error is raised from another one."""
+    return node.cause is not None and not (isinstance(node.cause, ast.Constant) and node.cause.value is None)
+
+
+def check_causes(nodes: Iterable[ast.AST]) -> None:
+    """Raises Refused (PYT021) where a pure function raises an error from another, if causes are asked for."""
+    nodes = list(nodes)
+    if not any(isinstance(one, ast.Attribute) and one.attr == CAUSE for one in nodes):
+        return
+    for function in nodes:
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        for one in own_nodes(*function.body):
+            if isinstance(one, ast.Raise) and has_cause(one):
+                raise Refused(
+                    "PYT021",
+                    one,
+                    f"what {function.name} raises this error from is not known outside of it",
+                    f"write async def {function.name}, and await it; or put what the cause says into the"
+                    " message",
+                )
 
 
 def raised_with_cause(nodes: Iterable[ast.AST]) -> tuple[str, ...]:

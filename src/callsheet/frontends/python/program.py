@@ -14,7 +14,13 @@ from typing import Final
 from callsheet.diagnostics import did_you_mean
 from callsheet.frontends.python.changed_constants import ConstantChanged
 from callsheet.frontends.python.definitions import name_factories
-from callsheet.frontends.python.error_values import GROUP, error_fields, raised_with_cause, uses_errors
+from callsheet.frontends.python.error_values import (
+    GROUP,
+    check_causes,
+    error_fields,
+    raised_with_cause,
+    uses_errors,
+)
 from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR, Exceptions, kind_of
 from callsheet.frontends.python.imports import Imports
 from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read, said, waits, walk
@@ -328,6 +334,7 @@ class _Reader:
                     exceptions.own[name] = base
                     changed = True
         main = self._main(tree)
+        check_causes(nodes)
         helpers = {name: one for name, one in self.functions.items() if one is not main}
         about = ast.get_docstring(main) or self.about
         return Program(

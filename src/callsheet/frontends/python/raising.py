@@ -11,7 +11,7 @@ from abc import ABC
 from typing import cast
 
 from callsheet.frontends.python import core
-from callsheet.frontends.python.error_values import CAUSE, GROUP, fields_of, group_record
+from callsheet.frontends.python.error_values import CAUSE, GROUP, fields_of, group_record, has_cause
 from callsheet.frontends.python.exceptions import TOOL_ERROR, kind_of
 from callsheet.frontends.python.loops import Loops
 from callsheet.frontends.python.source import Refused, dotted, own_nodes, waits
@@ -106,10 +106,12 @@ class Raising(Loops, ABC):
         out.append(core.Pure(made))
 
     def raises_kept(self, node: ast.stmt) -> bool:
-        """Whether a statement raises an error that is kept in a variable, or a group of such errors."""
+        """Whether a statement raises an error that is kept, a group of such, or one with a cause."""
+        raised = [one for one in own_nodes(node) if isinstance(one, ast.Raise)]
+        if CAUSE in self.program.error_fields and any(map(has_cause, raised)):
+            return True
         return self.program.keeps_errors and any(
-            isinstance(one, ast.Raise) and (self._is_kept_error(one.exc) or _is_group(one.exc))
-            for one in own_nodes(node)
+            self._is_kept_error(one.exc) or _is_group(one.exc) for one in raised
         )
 
     def _is_kept_error(self, error: ast.expr | None) -> bool:

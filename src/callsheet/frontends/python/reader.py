@@ -28,7 +28,11 @@ from callsheet.frontends.python.changes import (
 )
 from callsheet.frontends.python.closures import box_nonlocals
 from callsheet.frontends.python.contexts import contexts_as_statements, returns_after_finally
-from callsheet.frontends.python.decorators import decorated_as_calls, names_of_functions
+from callsheet.frontends.python.decorators import (
+    decorated_as_calls,
+    names_of_functions,
+    registries_as_tables,
+)
 from callsheet.frontends.python.definitions import (
     lookups_as_lambdas,
     partials_as_calls,
@@ -175,6 +179,8 @@ def _compiled(
     """The plan of a tree, and its warnings; `changed` are the containers that were moved into `main`."""
     nodes = list(walk(module))
     _check_names(nodes)
+    if registries_as_tables(module, nodes):
+        nodes = list(walk(module))
     check_made_once(module, nodes)
     seen = orders_seen(module)
 

@@ -355,6 +355,13 @@ class SharedValues(ABC):
             return made
         if last == "reduce" and isinstance(node.args[0] if node.args else None, ast.Lambda):
             return self._reduced(cast("ast.Lambda", node.args[0]), node, given)
+        if name == "dataclasses.replace" and node.args:
+            made = Node()
+            made.is_object = True
+            merge(inside(made), inside(self.value(node.args[0])))
+            for one in given[1:]:
+                put(made, self.value(one))
+            return made
         if last in SHALLOW:
             made = Node()
             made.fills_itself = last == "defaultdict"
@@ -421,11 +428,17 @@ class SharedValues(ABC):
                 given = [*given, *defaults_of(found)]
                 if summary.is_new and not outer:
                     return Node()
+                known = self.given_back(found, node, [])
+                if known is not None:
+                    return known
         if isinstance(node.func, ast.Attribute) and self.resolved(node.func) is None:
             methods = self.methods(node.func.attr)
             methods = self.unlike.get(node.func.attr, methods)
             if methods and all(self.summary(one).is_new for one in methods):
                 return Node()
+            known = self.given_back(methods[0], node, [node.func.value]) if len(methods) == 1 else None
+            if known is not None:
+                return known
             given = [*given, *([node.func.value] if methods else [])]
             outer = [*outer, *chain(self.value(node.func.value))] if given else outer
         made = Node()
@@ -533,6 +546,10 @@ class SharedValues(ABC):
             merge(named_part(top, name), value)
         else:
             put(holder, value)
+
+    @abstractmethod
+    def given_back(self, function: ast.FunctionDef, node: ast.Call, itself: list[ast.expr]) -> Node | None:
+        """What a function of the program gives; None where that is not known part by part."""
 
     @abstractmethod
     def changed(self, root: ast.AST) -> list[Node]:

@@ -162,6 +162,16 @@ class Sharing(SharedValues):
         given = [*itself, *node.args, *(word.value for word in node.keywords), *defaults_of(function)]
         return [each for one in given for each in chain(self.value(one))]
 
+    def given_back(self, function: ast.FunctionDef, node: ast.Call, itself: list[ast.expr]) -> Node | None:
+        """What a function of the program gives; None where that is not known part by part."""
+        shape = self.summary(function).shape
+        if shape is None or defaults_of(function):
+            return None
+        made = Node()
+        pairs = [*self._pairs(function, shape, node, itself), *((one, made) for one in shape.results)]
+        transfer(pairs, ())
+        return made
+
     def _called(self, node: ast.Call) -> Iterator[tuple[ast.FunctionDef, list[ast.expr]]]:
         """The functions of the program that a call may be of, each with the object that it is given first."""
         match node.func:
@@ -375,10 +385,8 @@ class Sharing(SharedValues):
                     f"the default of {name} is one object for all calls of {function.name}, which changes it",
                     f"write {name}=None, and make the object in the function",
                 )
-        returns = [
-            one.value for part in function.body for one in own_nodes(part) if isinstance(one, ast.Return)
-        ]
-        given = [each for one in returns if one is not None for each in chain(inner.value(one))]
+        results = _results(function, inner)
+        given = [each for one in results for each in chain(one)]
         is_new = not any(each in given for name in outer for each in chain(inner.node(name)))
         own = names_bound(*function.body)
         free = [name for name in inner.nodes if name not in parameters and name not in own]
@@ -390,9 +398,27 @@ class Sharing(SharedValues):
         )
         within = [each for _, one in roots for each in chain(one)]
         doubled = tuple(one for one in map(find, inner.doubled) if one in within)
-        shape = Shape(roots, (), tuple(touched), doubled)
+        shape = Shape(roots, results, tuple(touched), doubled)
         made = self.summaries[id(function.args)] = Summary(changes, is_new, around, gives, shape)
         return made
+
+
+def _results(function: ast.FunctionDef, within: Sharing) -> tuple[Node, ...]:
+    """The objects that a function may return; what a generator gives is in the one that it returns."""
+    returned: list[Node] = []
+    items, is_generator = Node(), False
+    for one in own_nodes(*function.body):
+        is_generator |= isinstance(one, (ast.Yield, ast.YieldFrom))
+        match one:
+            case ast.Return(value=ast.expr() as value):
+                returned.append(within.value(value))
+            case ast.Yield(value=ast.expr() as value):
+                put(items, within.value(value))
+            case ast.YieldFrom(value=value):
+                put(items, inside(within.value(value)))
+            case _:
+                pass
+    return (*returned, items) if is_generator else tuple(returned)
 
 
 def sharing_of(

@@ -458,7 +458,8 @@ class Translator(Raising):
             bodies.append(taken + self.block(each.body))
         out += start
         made = ast.Match(subject, cases)
-        out.append(core.Pure(ast.fix_missing_locations(ast.copy_location(made, node))))
+        made = ast.fix_missing_locations(ast.copy_location(made, node))
+        out.append(core.Pure(self.without_failures(made)))
         rest: core.Block = []
         for number in reversed(range(len(bodies))):
             test = ast.Compare(name_of(chosen, node), [ast.Eq()], [constant(number, node)])

@@ -410,3 +410,11 @@ def parsed(text: str, place: ast.AST) -> ast.expr:
     for one in walk(made):
         ast.copy_location(one, place)
     return made
+
+
+def is_plain_lambda(node: ast.Lambda, count: int) -> bool:
+    """Whether a lambda takes just so many arguments by their places."""
+    of = node.args
+    return len(of.args) == count and not (
+        of.posonlyargs or of.kwonlyargs or of.defaults or of.vararg or of.kwarg
+    )

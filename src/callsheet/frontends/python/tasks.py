@@ -17,6 +17,7 @@ from callsheet.frontends.python.source import (
     walk,
 )
 from callsheet.frontends.python.syntax import (
+    is_plain_lambda,
     marked_failure,
     none,
 )
@@ -200,10 +201,10 @@ class Tasks(HeldCalls):
             if held.is_list:
                 source = ast.copy_location(ast.Name(many.id, ast.Load()), many)
                 return self._loop(held, source, node, into)
-        if isinstance(many, ast.Call) and dotted(many.func) == "map" and len(many.args) >= 2:
-            many = self._mapped(many)
         if isinstance(many, ast.Call) and dotted(many.func) in {"list", "tuple"} and len(many.args) == 1:
             many = many.args[0]
+        if isinstance(many, ast.Call) and dotted(many.func) == "map" and len(many.args) >= 2:
+            many = self._mapped(many)
         if isinstance(many, (ast.ListComp, ast.GeneratorExp)):
             held, source = self.calls_of(many, out)
             return self._loop(held, source, node, into)
@@ -223,7 +224,12 @@ class Tasks(HeldCalls):
             target = ast.Tuple([ast.Name(one, ast.Store()) for one in names], ast.Store())
             source = ast.Call(ast.Name("zip", ast.Load()), [first, *more], [])
             arguments = [ast.Name(one, ast.Load()) for one in names]
-        made = ast.GeneratorExp(ast.Call(function, arguments, []), [ast.comprehension(target, source, [], 0)])
+        element: ast.expr = ast.Call(function, arguments, [])
+        if isinstance(function, ast.Lambda) and is_plain_lambda(function, len(many.args) - 1):
+            names = [ast.Name(one.arg, ast.Store()) for one in function.args.args]
+            target = names[0] if len(names) == 1 else ast.Tuple([*names], ast.Store())
+            element = function.body
+        made = ast.GeneratorExp(element, [ast.comprehension(target, source, [], 0)])
         return ast.fix_missing_locations(ast.copy_location(made, many))
 
     def _loop(self, held: Held, source: ast.expr, node: ast.AST, into: str | None) -> core.Loop:

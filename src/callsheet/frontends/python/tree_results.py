@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.kinds import FLAT, Kinds
-from callsheet.frontends.python.source import dotted, walk
+from callsheet.frontends.python.source import dotted, parameters_of, walk
 
 _COPIES: Final = frozenset({"list", "tuple", "sorted", "reversed", "dict", "set", "enumerate"})
 _STORES: Final = frozenset({"append", "add", "insert", "appendleft", "extend", "update", "setdefault"})
@@ -147,6 +147,11 @@ class _Reader:
                 held = [put._replace(path=(*put.path, None)) for put in self._puts(holder, where)]
                 given = _stored(method, args)
                 return [*held, *(put for one in given for put in self._puts(one, where))]
+            case ast.Call(func=ast.Name(id=name), args=args, keywords=words) if _keeps_each_once(
+                self.kinds.definitions.get(name)
+            ):
+                parts = [*args, *(word.value for word in words)]
+                return [put for one in parts for put in self._puts(one, where)]
             case ast.Call(func=func) if dotted(func) in {"json.loads", "copy.deepcopy", "defaultdict"}:
                 return []
             case _:
@@ -278,6 +283,25 @@ class _Reader:
                 name = _root(target)
                 if name is not None:
                     self._note(name, value, where, is_binding=False)
+
+
+def _keeps_each_once(made: ast.stmt | None) -> bool:
+    """Whether an object of a class holds each argument that makes it in one place at most."""
+    if not isinstance(made, ast.ClassDef) or made.bases or made.keywords:
+        return False
+    methods = {one.name: one for one in made.body if isinstance(one, ast.FunctionDef)}
+    init = methods.get("__init__")
+    if init is None:
+        return "__post_init__" not in methods and "__new__" not in methods
+    itself, *given = [one.arg for one in parameters_of(init.args)]
+    read = [one.id for one in walk(init) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
+    fields = [one for one in walk(init) if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store)]
+    is_plain = all(
+        isinstance(one, (ast.Assign, ast.AnnAssign)) or isinstance(getattr(one, "value", None), ast.Constant)
+        for one in init.body
+    )
+    only_stores = read.count(itself) == len(fields)
+    return is_plain and only_stores and all(read.count(name) < 2 for name in given)
 
 
 def _any_item(source: ast.expr) -> ast.expr:
