@@ -206,13 +206,13 @@ class Calls(SpreadCalls, ABC):
         made.keywords = [*inner.keywords, ast.copy_location(ast.keyword(SECONDS, seconds), seconds)]
         return made
 
-    def warn_of_timeout(self, node: ast.AST) -> None:
+    def warn_of_timeout(self, node: ast.AST, what: str = "a call of a tool") -> None:
         """Note that a time-out of the program is one of its tool's settings in a plan."""
         self.program.warnings.append(
             Refused(
                 "PYT101",
                 node,
-                "a call of a tool is not broken off: how long it may take is set for the tool",
+                f"{what} is not broken off: how long it may take is set for the tool",
                 "set the tool's time-out in callsheet.toml; `except TimeoutError` catches it",
             )
         )

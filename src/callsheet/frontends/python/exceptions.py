@@ -67,6 +67,7 @@ _OF_ALL: Final = frozenset({"Exception", "BaseException"})
 """The classes whose handlers are for all errors but a denial and a cancellation."""
 _BY_NAME: Final = frozenset({DENIED, CANCELLED})
 """The exceptions that are no Exception, and that only their names catch."""
+_NAMES_OF_ONE: Final = (ast.Name, ast.Attribute)
 _NAMED: Final = (TOOL_ERROR, DENIED, CANCELLED)
 
 
@@ -132,7 +133,8 @@ def exception_name(kind: str) -> str:
 def denials_apart(nodes: Sequence[ast.AST]) -> bool:
     """Write a handler of a denial and of all other errors as two; whether there was any.
 
-    A handler of all errors is for all but a denial and a cancellation, which are no Exceptions.
+    A handler of all errors is for all but a denial and a cancellation, which are no Exceptions; one of
+    BaseException is for a cancellation, too.
 
     >>> module = ast.parse('try: x = f()\\nexcept (Exception, Denied) as error: y = str(error)')
     >>> denials_apart(list(ast.walk(module)))
@@ -146,6 +148,7 @@ def denials_apart(nodes: Sequence[ast.AST]) -> bool:
         y = str(error)
     """
     is_changed = False
+    stops = any((dotted(one) or "").endswith("TaskGroup") for one in nodes if isinstance(one, _NAMES_OF_ONE))
     for one in nodes:
         if not isinstance(one, ast.Try):
             continue
@@ -154,6 +157,10 @@ def denials_apart(nodes: Sequence[ast.AST]) -> bool:
             made.append(handler)
             kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else []
             names = [(dotted(kind) or "").rpartition(".")[2] for kind in kinds]
+            if stops and (handler.type is None or dotted(handler.type) == "BaseException"):
+                made.append(copy.deepcopy(handler))
+                made[-1].type = ast.copy_location(ast.Name(CANCELLED, ast.Load()), handler)
+                is_changed = True
             apart = [kind for kind, name in zip(kinds, names, strict=True) if name in _BY_NAME]
             if apart and _OF_ALL & set(names):
                 handler.type = kinds[next(n for n, name in enumerate(names) if name in _OF_ALL)]

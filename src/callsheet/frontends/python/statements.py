@@ -504,7 +504,10 @@ class Translator(Raising):
             if isinstance(held, ast.Call) and (is_timeout or resolved == "asyncio.timeout") and held.args:
                 seconds = self.new_name("seconds")
                 out.append(assigned(seconds, self.value(held.args[0], out), held))
-                out += limited(self._inside(node, one), seconds, self.new_name, held)
+                body = self._inside(node, one)
+                if any(map(_goes_on_late, core.all_of(body))):
+                    self.warn_of_timeout(held, "what it calls")
+                out += limited(body, seconds, self.new_name, held)
                 return
             self.check(held)
             raise Refused(
@@ -557,3 +560,9 @@ class Translator(Raising):
             else:
                 parts.append(ast.copy_location(ast.FormattedValue(made, -1, None), one))
         return ast.copy_location(ast.JoinedStr(parts), call)
+
+
+def _goes_on_late(one: core.Core) -> bool:
+    """Whether a statement of a block with a time-out goes on to its end: a function, or several calls."""
+    is_function = isinstance(one, core.Call) and one.helper is not None
+    return is_function or isinstance(one, core.Together) or (isinstance(one, core.Loop) and one.together)
