@@ -260,8 +260,10 @@ def test_grammar_takes_what_models_write_over_lines_and_in_texts() -> None:
         """return f"{', '.join(str(x) for x in y)}\"""",
         "x = [a for b in c for a in b]  # all of them",
         'm = re.search(r"(\\d+) kg", text)',
+        "x = awaited or awa or a",
     )
     assert [is_sentence(grammar, program.format(each)) for each in good] == [True] * len(good)
+    assert not is_sentence(grammar, program.format("x = not await is y"))
 
 
 def test_grammar_of_second_answer_begins_with_lookup_of_what_nobody_stated() -> None:

@@ -23,7 +23,7 @@ from callsheet.ports.tools import ToolSpec
 from callsheet.views.python_types import Record, Types, docstring
 from callsheet.views.stubs import OMITTED, stub_of
 
-PROGRAM_VERSION = 6
+PROGRAM_VERSION = 7
 """Incremented whenever a text of the prompt changes, so that a journal tells which prompt gave a plan."""
 
 RULES = """\
@@ -46,19 +46,21 @@ finds it by what is known, such as a name, and take it from the result.
 
 SHORT_RULES = """\
 You are given a Python module of async functions. Write `async def main():` that does what the user asks, \
-and nothing else, by awaiting these functions with arguments by name. An id or an address that the user \
-gives is used as it is; one that the user does not give is looked up with a function that finds it. \
-What depends on a condition stands in an `if`, what is done to each of several things in a `for`. \
-`await llm("task", data)` writes, translates or summarizes a text. \
-End with `return` and the answer for the user. Answer with `main` alone."""
-"""For small models, which follow few rules, and know Python."""
+and nothing else, by awaiting these functions with arguments by name. In front of each part a comment says \
+what the user asks there. An id or an address that the user gives is used as it is; one that the user does \
+not give is looked up with a function that finds it. `await llm("task", data)` writes, translates or \
+summarizes a text. End with `return` and the answer for the user. Answer with `main` alone."""
+"""For small models, which follow few rules, know Python, and plan in comments."""
 
 EXAMPLES = '''\
-Goal: If the lamp in the hall is red, paint every wooden wall of the flat white. How many are there?
+Goal: If lamp L-3 is red, paint every wooden wall of the Miller flat white. How many are there?
 async def main():
-    lamps = await search_lamps(query="hall")
-    lamp = await get_lamp(lamp_id=lamps[0]["id"])
-    walls = [x for x in await list_walls(home="flat") if x["material"] == "wood"]
+    # Look at lamp L-3
+    lamp = await get_lamp(lamp_id="L-3")
+    # Find the wooden walls of the Miller flat
+    flat = await find_flat(owner="Miller")
+    walls = [x for x in await list_walls(flat_id=flat["id"]) if x["material"] == "wood"]
+    # If the lamp is red, paint each of them white
     if lamp["color"] == "red":
         for wall in walls:
             await paint_wall(wall_id=wall["id"], color="white")
@@ -66,7 +68,9 @@ async def main():
 
 Goal: Water the rose and the fern if it is drier than 30 percent; otherwise let Ann know.
 async def main():
+    # Measure the soil of the rose and of the fern
     for plant in ["rose", "fern"]:
+        # Water it if it is drier than 30 percent, otherwise let Ann know
         if await measure_soil(plant=plant) < 30:
             await water_plant(plant=plant)
         else:
@@ -75,6 +79,7 @@ async def main():
 
 Goal: Whose boats are at sea?
 async def main():
+    # Take the owners of the boats that are at sea
     boats = await list_boats()
     owners = [x["owner"] for x in boats if x["at_sea"]]
     return f"At sea are the boats of {', '.join(owners)}."'''

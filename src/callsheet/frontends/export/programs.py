@@ -226,10 +226,21 @@ def _then(item: Node, most: int) -> Node:
     return Many(seq(",", _one_of((" ", Use("wrap"))), item), 0, most)
 
 
+def _name_but_await() -> Node:
+    """A name other than `await`, which a model uses as if it were a variable (`not await is x`)."""
+    word, keyword = chars("A-Za-z0-9_"), "await"
+    rest: Node = Many(word, 1, _LONGEST_NAME)
+    for n in range(len(keyword) - 1, 0, -1):
+        before, after = chr(ord(keyword[n]) - 1), chr(ord(keyword[n]) + 1)
+        other = chars("A-Z0-9_" + (f"a-{before}" if keyword[n] > "a" else "") + f"{after}-z")
+        rest = _maybe(_one_of((seq(other, Many(word, 0, _LONGEST_NAME)), seq(keyword[n], rest))))
+    return _one_of((seq(chars("A-Zb-z_"), Many(word, 0, _LONGEST_NAME)), seq("a", rest)))
+
+
 def _texts(rules: dict[str, Node], longest: int) -> None:
     """Names, numbers and texts."""
     word = chars("A-Za-z0-9_")
-    rules["name"] = seq(chars("A-Za-z_"), Many(word, 0, _LONGEST_NAME))
+    rules["name"] = _name_but_await()
     rules["field"] = seq(chars("A-Za-z_"), Many(word, 0, _LONGEST_NAME))
     rules["integer"] = Many(chars("0-9"), 1, 20)
     rules["number"] = seq(Use("integer"), _maybe(seq(".", Use("integer"))))
