@@ -36,9 +36,18 @@ def loaded(machine, *line, stdin=None):
 
 COUNTED = (
     """
-import re._compiler as compiler, sys
+import dataclasses, re._compiler as compiler, sys
 
-compiled, count = compiler.compile, 0
+compiled, count, made, make = compiler.compile, 0, 0, dataclasses.dataclass
+
+
+def making(*arguments, **options):
+    global made
+    made += 1
+    return make(*arguments, **options)
+
+
+dataclasses.dataclass = making
 
 
 def counting(*arguments):
@@ -53,45 +62,50 @@ def counting(*arguments):
 compiler.compile = counting
 """
     + REPORT
-    + "atexit.register(lambda: print('PATTERNS', count, file=sys.__stderr__))\n"
+    + "atexit.register(lambda: print('COUNTS', count, made, file=sys.__stderr__))\n"
 )
 
 
 def counts(report):
-    """The own modules that a program has loaded, and how many patterns it has compiled."""
-    compiled, _, names = report.rpartition("PATTERNS")[2].partition("MODULES")
-    return [name for name in names.split() if name.split(".")[0] == "callsheet"], int(compiled)
+    """The own modules that a program has loaded, the patterns it compiled, the dataclasses it made."""
+    counted, _, names = report.rpartition("COUNTS")[2].partition("MODULES")
+    own = [name for name in names.split() if name.split(".")[0] == "callsheet"]
+    return own, *map(int, counted.split())
 
 
 @pytest.mark.parametrize(
-    ("line", "modules", "patterns"),
+    ("line", "modules", "patterns", "dataclasses"),
     [
-        (("fmt", "--check", "p.ltp"), 62, 20),
-        (("graph", "p.ltp"), 66, 20),
-        (("check", "p.ltp", "--tools", "tools.py"), 156, 22),
-        (("runs",), 115, 6),
-        (("show", "last"), 190, 8),
-        (("run", "p.ltp", "--tools", "tools.py", "--progress", "none"), 251, 32),
+        (("fmt", "--check", "p.ltp"), 58, 16, 4),
+        (("graph", "p.ltp"), 62, 15, 4),
+        (("check", "p.ltp", "--tools", "tools.py"), 142, 17, 18),
+        (("runs",), 110, 3, 3),
+        (("show", "last"), 178, 5, 4),
+        (("run", "p.ltp", "--tools", "tools.py", "--progress", "none"), 235, 26, 24),
     ],
     ids=["fmt", "graph", "check", "runs", "show", "run"],
 )
-def test_small_plan_loads_few_own_modules_and_compiles_few_patterns(machine, line, modules, patterns):
+def test_small_plan_loads_few_own_modules_and_compiles_few_patterns(
+    machine, line, modules, patterns, dataclasses
+):
     text = "# ltp: 1\nPLAN_START\nS1: @ADD (a=1) > $sum\nS2: @RESPOND ($sum)\nPLAN_END\n"
     (machine.folder / "p.ltp").write_text(text, "utf-8")
     machine("run", "p.ltp", "--tools", "tools.py")
     done = machine.shell(*line, prefix=COUNTED, imports=True)
     assert done.returncode == 0, done.stderr
-    own, compiled = counts(done.stderr)
+    own, compiled, made = counts(done.stderr)
     assert 0 < len(own) <= modules
     assert compiled <= patterns
+    assert made <= dataclasses
 
 
 def test_runtime_is_imported_without_what_only_some_of_its_methods_need():
     program = f"{COUNTED}from callsheet import Runtime\n"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    own, compiled = counts(done.stderr)
-    assert 0 < len(own) <= 235
+    own, compiled, made = counts(done.stderr)
+    assert 0 < len(own) <= 200
     assert compiled <= 30
+    assert made <= 3
     unneeded = (
         "authoring.compiler",
         "passes.verify",

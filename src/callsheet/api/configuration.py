@@ -12,7 +12,7 @@ import logging
 import os
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, cast
 
@@ -25,6 +25,7 @@ from callsheet.authoring.shapes import Shared
 from callsheet.diagnostics import CallsheetError, Source
 from callsheet.diagnostics.wrong_type import wanted, wanted_list, wanted_path
 from callsheet.ir import OnInDoubt
+from callsheet.lazy import dataclass
 from callsheet.machine import Limits
 from callsheet.machine.questions import ApprovalTimeout
 from callsheet.policy.model import Policy

@@ -6,7 +6,6 @@ In: recorded runs, edits. Out: what happened, event by event; or the result of t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from callsheet.api.arguments import InDoubt, RunInputs, answer_of, id_of_run, values_of
@@ -21,7 +20,7 @@ from callsheet.api.session import Session, resume_terms
 from callsheet.diagnostics import CallsheetError
 from callsheet.diagnostics.wrong_type import wanted, wanted_names, wrong
 from callsheet.ir import JSON, Plan
-from callsheet.lazy import deferred
+from callsheet.lazy import dataclass, deferred
 from callsheet.machine import Limits
 from callsheet.ports.calls import ToolFailed
 from callsheet.ports.python_tools import to_json

@@ -9,11 +9,11 @@ waits for people.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from callsheet.api.result import RunResult
 from callsheet.ir import JSON
+from callsheet.lazy import dataclass
 from callsheet.runtime.doubt import DoubtfulCall
 from callsheet.sealing.masking import MaskedRepr
 

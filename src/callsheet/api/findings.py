@@ -6,7 +6,7 @@ All exceptions are CallsheetErrors: they carry diagnostics, and their text is wr
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import overload
 
 from callsheet.diagnostics import (
@@ -18,6 +18,7 @@ from callsheet.diagnostics import (
     render_all,
     to_json,
 )
+from callsheet.lazy import dataclass
 
 
 class PlanError(CallsheetError):

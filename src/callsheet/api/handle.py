@@ -10,7 +10,6 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
 from types import TracebackType
 from typing import NamedTuple, TypedDict, assert_never
 
@@ -37,6 +36,7 @@ from callsheet.api.result import RunResult, StepLog, StepResult
 from callsheet.diagnostics import Diagnostic
 from callsheet.ir import JSON, Plan, word_of
 from callsheet.ir import Plan as Steps
+from callsheet.lazy import dataclass
 from callsheet.machine import Compile, Usage
 from callsheet.machine.keys import parse_key
 from callsheet.machine.notes import Note, NoteKind

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from callsheet.api.plan import Plan
@@ -14,7 +14,7 @@ from callsheet.authoring.shapes import Shared, is_shared
 from callsheet.diagnostics.wrong_type import wanted_function
 from callsheet.ir import JSON
 from callsheet.ir.labels import Label, join
-from callsheet.lazy import deferred
+from callsheet.lazy import dataclass, deferred
 from callsheet.machine import CallModel, Compile, RunAgent, to_text
 from callsheet.ports.calls import CallContext
 from callsheet.ports.models.model import (

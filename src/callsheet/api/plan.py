@@ -10,7 +10,7 @@ import os
 import re
 import warnings
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
@@ -23,6 +23,7 @@ from callsheet.frontends.spelling import Syntax as Spelling
 from callsheet.frontends.spelling import convert_to, doubts_about, format_as, read_as, read_plan_text
 from callsheet.ir import Order, Step, plan_from_json, plan_hash, plan_to_json
 from callsheet.ir import Plan as Steps
+from callsheet.lazy import dataclass
 
 if TYPE_CHECKING:
     from callsheet.api.functions import PlanFunction

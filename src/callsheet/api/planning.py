@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -23,7 +23,7 @@ from callsheet.authoring.shapes import Shared
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.ir import JSON, CallKind, Order, call_kind
 from callsheet.ir import Plan as Steps
-from callsheet.lazy import deferred
+from callsheet.lazy import dataclass, deferred
 from callsheet.machine import Compile, Progress, Remark
 from callsheet.machine.progress import without_past
 from callsheet.ports.calls import CallContext

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,7 +18,7 @@ from callsheet.api.remote import RunOrServer
 from callsheet.api.session import Session
 from callsheet.diagnostics.wrong_type import wanted, wanted_names, wanted_number, wanted_path
 from callsheet.ir import canonical_tool_name
-from callsheet.lazy import deferred
+from callsheet.lazy import dataclass, deferred
 from callsheet.store import Journal, RunStatus
 from callsheet.views.report.values import MOST_BYTES
 

@@ -7,7 +7,7 @@ tools that need no server.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import JSON, Call, CallKind, Effect, OnInDoubt, Plan, Step, call_kind
 from callsheet.ir.inverse import Inverse
 from callsheet.ir.plan import called_names
+from callsheet.lazy import dataclass
 from callsheet.machine import Loop, ToolFacts
 from callsheet.machine.agents.actions import IN_ROUNDS, REFINE, names_its_tools, tools_named
 from callsheet.passes import in_words_of

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal, Self
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, render
 from callsheet.ir import JSON, Order, Plan, Step, executor_name
+from callsheet.lazy import dataclass
 from callsheet.machine import Outcome, PolicyRefusal, Refusal, Usage
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.runtime.answers import PendingAsk

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from callsheet.api.admission import Equipment, Prepared
 from callsheet.ir import JSON, Plan
-from callsheet.lazy import deferred
+from callsheet.lazy import dataclass, deferred
 from callsheet.machine import Limits
 from callsheet.machine.machine import Observer
 from callsheet.policy.model import Policy

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from callsheet.apps.setup import Setup, default_local_model
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import CallKind, OnInDoubt, Order
 from callsheet.ir import Plan as Steps
+from callsheet.lazy import dataclass
 from callsheet.machine import Compile, Limits, ToolFacts
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.models.settings import named_model

@@ -14,7 +14,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -22,6 +22,7 @@ from callsheet.apps.settings import Settings, load_settings, read_tables
 from callsheet.apps.setup import LOCK_NAME, lock_path
 from callsheet.diagnostics import CallsheetError, Source
 from callsheet.files import replace_file, user_file
+from callsheet.lazy import dataclass
 from callsheet.machine.limits import Limits
 from callsheet.ports.models.settings import ModelSettings
 

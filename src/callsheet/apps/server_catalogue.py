@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from callsheet.api.requirements import take_in
 from callsheet.apps.setup import Setup
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.ir import JSON
+from callsheet.lazy import dataclass
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.tools import Registry, Tool
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import types
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import asdict, field, fields, is_dataclass
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
@@ -26,6 +26,7 @@ from typing import (
 
 from callsheet.apps.config_file import VARIABLE, settings_path
 from callsheet.diagnostics import CallsheetError, Source, did_you_mean
+from callsheet.lazy import dataclass
 from callsheet.machine.limits import Limits
 from callsheet.machine.questions import approval_timeouts
 from callsheet.ports.builtin import ExecutionSettings, FetchSettings, SearchSettings

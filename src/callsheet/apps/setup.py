@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from callsheet.api.checking import Providers
 from callsheet.apps.settings import Settings, read_settings
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
+from callsheet.lazy import dataclass
 from callsheet.ports.builtin import BuiltinSettings
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ from callsheet.apps.settings import pin_keeper
 from callsheet.apps.setup import Setup
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import Plan
+from callsheet.lazy import dataclass
 from callsheet.ports.tools import Registry, Tool
 from callsheet.sealing.credentials import configured, in_environment
 from callsheet.sealing.known import Known

@@ -12,7 +12,7 @@ The rules of LCTL (P01 to D09) have a table of their own, `trace.lctl.rules.tabl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from callsheet.lazy import dataclass
 
 
 @dataclass(frozen=True, slots=True)

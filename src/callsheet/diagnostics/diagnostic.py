@@ -6,12 +6,13 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from functools import partial
 from typing import Any, NamedTuple, cast
 
 from callsheet import lazy
+from callsheet.lazy import dataclass
 
 
 class Span(NamedTuple):

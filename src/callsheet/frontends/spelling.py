@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,6 +19,7 @@ from callsheet.frontends.ltp.words import CONTROL_SPELLINGS, is_structured
 from callsheet.frontends.values import ParseResult
 from callsheet.frontends.values.reader import LABEL
 from callsheet.ir import Order, Plan
+from callsheet.lazy import dataclass
 
 if TYPE_CHECKING:
     from callsheet.frontends.dag.convert import Parameters

@@ -6,11 +6,12 @@ Nodes are immutable; equality ignores spans. Nothing is evaluated here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TypeAlias
 
 from callsheet.diagnostics import Span
+from callsheet.lazy import dataclass
 
 JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
 """A run-time value: JSON data as native Python types."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from keyword import iskeyword
 from typing import TypeAlias, cast
@@ -17,6 +16,7 @@ from typing import TypeAlias, cast
 from callsheet.ir.expr import JSON
 from callsheet.ir.operations import canonical_tool_name
 from callsheet.ir.strict_json import NotJson, read_json
+from callsheet.lazy import dataclass
 
 CALL, RESULT = "call", "result"
 """What an argument of an inverse begins with: an argument of the call, or its result."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.ir.expr import Value
 from callsheet.ir.operations import CallKind
 from callsheet.ir.step import Ending, Step
+from callsheet.lazy import dataclass
 
 REPLAN = "RE-PLAN"
 

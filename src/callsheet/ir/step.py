@@ -8,13 +8,14 @@ new kind is a new case here that the type checker demands in each `match`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias, assert_never
 
 from callsheet.diagnostics import Span
 from callsheet.ir.expr import Cast, Condition, Value
 from callsheet.ir.operations import CallKind, call_kind
+from callsheet.lazy import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 from callsheet.ir import JSON
 from callsheet.ir.labels import Label
+from callsheet.lazy import dataclass
 from callsheet.machine.budget import Refusal
 from callsheet.machine.program import Program, StepCode
 from callsheet.machine.result import Status

@@ -13,10 +13,10 @@ that its answer asks for. A step id that would be ambiguous in a key (JSON plans
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from hashlib import sha256
 
 from callsheet import lazy
+from callsheet.lazy import dataclass
 
 _AMBIGUOUS = lazy.pattern(r"[@%]|^r[0-9]+/")
 _TURN = lazy.pattern(r"(?<=[0-9])/t[0-9]+(?:c[0-9]+)?$")

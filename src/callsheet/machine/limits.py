@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from callsheet.diagnostics.wrong_type import wanted, wanted_names, wanted_number
 from callsheet.ir.operations import pattern_fault
+from callsheet.lazy import dataclass
 
 if TYPE_CHECKING:
     from callsheet.policy.model import Policy

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from callsheet.ir import JSON
+from callsheet.lazy import dataclass
 from callsheet.machine.budget import Refusal
 from callsheet.machine.usage import Usage
 

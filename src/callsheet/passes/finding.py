@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 from callsheet.diagnostics import Diagnostic, Severity, Span, WordFix, did_you_mean
 from callsheet.ir import JSON, Call, Effect, Plan, Step
 from callsheet.ir.flow import Flow, Place, Use, uses_of
+from callsheet.lazy import dataclass
 
 LiteralCheck: TypeAlias = "Callable[[str, JSON], str | None]"
 """Checks a literal argument, given its name and value; returns what is wrong with it, or None."""

@@ -10,13 +10,13 @@ bounded; whatever is not checked for that reason counts as fitting too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum, IntEnum
 from reprlib import Repr
 from typing import Any, cast
 
 from callsheet.ir import JSON, DictExpr, ListExpr, Literal, Ref, Template, Value
 from callsheet.ir.expr import Scalar
+from callsheet.lazy import dataclass
 from callsheet.passes.json_schema import (
     Rejection,
     constraints_in_words,

@@ -10,12 +10,12 @@ import ipaddress
 import re
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 from urllib.parse import quote, urlsplit
 
 from callsheet import lazy
+from callsheet.lazy import dataclass
 
 IP: TypeAlias = "ipaddress.IPv4Address | ipaddress.IPv6Address"
 _Network: TypeAlias = "ipaddress.IPv4Network | ipaddress.IPv6Network"

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 
 from callsheet.diagnostics.wrong_type import check_fields
 from callsheet.ir.labels import LITERAL, TRUSTED, UNKNOWN, Label
 from callsheet.ir.operations import ToolClass
+from callsheet.lazy import dataclass
 
 WHETHER = ":whether"
 """After a step's id among the approved steps: its call may be decided by untrusted data."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -27,6 +27,7 @@ from callsheet.ir import (
 )
 from callsheet.ir.canon import canonical_bytes
 from callsheet.ir.labels import LITERAL, Label
+from callsheet.lazy import dataclass
 from callsheet.machine.questions import ASK, read_question, wrong_argument
 from callsheet.ports.calls import CallContext, ToolFailed
 

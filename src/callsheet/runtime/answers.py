@@ -8,14 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, cast
 
 from callsheet.frontends.unseen import lookalikes
 from callsheet.ir import JSON
 from callsheet.ir.labels import read_label
 from callsheet.ir.strict_json import NotJson, read_json
-from callsheet.lazy import deferred
+from callsheet.lazy import dataclass, deferred
 from callsheet.machine import Answered, Approval, Ask, Question, Verdict
 from callsheet.machine.questions import Asked, approval_headline
 from callsheet.passes.schema import literal_value, misfits

@@ -12,11 +12,12 @@ import inspect
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
+from callsheet.lazy import dataclass
 from callsheet.machine import Answered, Ask, Verdict
 from callsheet.machine.questions import ASK, Asked, Question, asked_to_json
 from callsheet.ports.calls import ServerQuestion

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
 from callsheet.diagnostics import did_you_mean
 from callsheet.ir import JSON, Effect, Plan
+from callsheet.lazy import dataclass
 from callsheet.machine import (
     AgentTurn,
     CallModel,

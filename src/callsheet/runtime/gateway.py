@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
@@ -17,6 +17,7 @@ from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import JSON, Plan
 from callsheet.ir.labels import Label
 from callsheet.ir.operations import CLOCK, COMPUTE
+from callsheet.lazy import dataclass
 from callsheet.machine import (
     AgentTurn,
     CallModel,

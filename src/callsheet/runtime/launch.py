@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from secrets import token_hex
 from typing import TYPE_CHECKING, NamedTuple
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Order, Plan, plan_hash
 from callsheet.ir.graphs import Precedence
+from callsheet.lazy import dataclass
 from callsheet.machine import Limits, Program, ToolFacts
 from callsheet.machine.limits import bounded
 from callsheet.machine.machine import Observer

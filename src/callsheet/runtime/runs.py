@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Plan
-from callsheet.lazy import deferred
+from callsheet.lazy import dataclass, deferred
 from callsheet.machine import (
     Ask,
     Limits,

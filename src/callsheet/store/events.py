@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from hashlib import sha256
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
+from callsheet.lazy import dataclass
 from callsheet.store.errors import NotStorable
 
 if TYPE_CHECKING:

@@ -7,10 +7,11 @@ in doubt, what people are asked. How rows become events is not known here.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, assert_never
 
 from callsheet.ir import JSON, Effect
+from callsheet.lazy import dataclass
 from callsheet.machine import (
     AgentTurn,
     Ask,

@@ -11,11 +11,11 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
 from callsheet.diagnostics import CallsheetError
+from callsheet.lazy import dataclass
 from callsheet.machine import Outcome
 from callsheet.store.errors import JournalError
 from callsheet.store.journal import Journal

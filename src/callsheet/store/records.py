@@ -34,11 +34,11 @@ further fields of `Spent` unless they are zero. A body with secrets also has `se
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, assert_never
 
 from callsheet.ir import JSON, Plan, plan_hash
 from callsheet.ir.labels import Label, read_label
+from callsheet.lazy import dataclass
 from callsheet.machine import (
     Answered,
     Cancelled,

@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import islice
 from typing import Any, NamedTuple
 
 from callsheet.diagnostics import did_you_mean
+from callsheet.lazy import dataclass
 from callsheet.machine import Outcome
 from callsheet.store.connections import ReadConnection
 from callsheet.store.errors import JournalError

@@ -8,10 +8,11 @@ its turn lets the plan go on. Pure.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from callsheet.ir import JSON, Action, Plan, Step
+from callsheet.lazy import dataclass
 from callsheet.machine import AgentTurn, Awaited, CallModel, CallTool, Compile, RunAgent
 from callsheet.machine.keys import place_in_tree
 from callsheet.machine.notes import Note, NoteKind

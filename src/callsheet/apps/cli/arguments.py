@@ -10,7 +10,6 @@ import shlex
 import stat
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from callsheet.apps.cli.output import is_terminal, to_stderr
 from callsheet.apps.operations.library import text_of_stored
 from callsheet.apps.operations.reading import PlanText, text_of
 from callsheet.diagnostics import CallsheetError, Source
+from callsheet.lazy import dataclass
 
 if TYPE_CHECKING:
     from callsheet.frontends.spelling import Syntax

@@ -6,7 +6,6 @@ The plan is checked as by `run`. No server is started unless --ask-servers is gi
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from callsheet.apps.cli.output import columns, print_diagnostics, print_json, to
 from callsheet.apps.cli.run_options import PlanCommand
 from callsheet.apps.operations.library import bound
 from callsheet.diagnostics import CallsheetError
+from callsheet.lazy import dataclass
 
 if TYPE_CHECKING:
     from callsheet.apps.setup import Setup

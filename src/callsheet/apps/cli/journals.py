@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -16,6 +15,7 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import to_stderr
+from callsheet.lazy import dataclass
 
 if TYPE_CHECKING:
     from callsheet.sealing.credentials import Shapes

@@ -7,7 +7,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -18,6 +18,7 @@ from callsheet.apps.cli.arguments import NamedPlan
 from callsheet.apps.cli.output import is_terminal, to_stderr
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.files import seen_from_here
+from callsheet.lazy import dataclass
 
 if TYPE_CHECKING:
     from callsheet.apps.mcp.transports import HttpEndpoint

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,7 @@ from callsheet.apps.operations.library import bound, origin_note, other_tools
 from callsheet.apps.operations.reading import PlanText
 from callsheet.diagnostics import CallsheetError, Diagnostic, to_json
 from callsheet.ir import Order, Plan
+from callsheet.lazy import dataclass
 from callsheet.sealing.keys import MASK
 
 if TYPE_CHECKING:

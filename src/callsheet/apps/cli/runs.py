@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from time import time
@@ -15,6 +15,7 @@ from callsheet.apps.cli.options import DECISIONS, FiniteRange
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, to_stderr
 from callsheet.apps.operations.runs import INTERRUPTED, STATUSES, RunRow, plan_name, run_row, shown_status
 from callsheet.apps.rendering.values import preview, utc, without_controls
+from callsheet.lazy import dataclass
 
 if TYPE_CHECKING:
     from callsheet.store.runs import RunFilter

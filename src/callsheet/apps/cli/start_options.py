@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from callsheet.apps.cli import options
+from callsheet.lazy import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Annotated, NotRequired, TypedDict
 
 from callsheet.api.checking import check_plan, check_readable, idle_inputs
@@ -13,6 +12,7 @@ from callsheet.apps.setup import Setup
 from callsheet.apps.toolbox import DeclaredTools
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import Plan, plan_hash
+from callsheet.lazy import dataclass
 from callsheet.ports.tools import Registry
 
 

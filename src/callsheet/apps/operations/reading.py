@@ -8,7 +8,7 @@ checked.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from callsheet.frontends.spelling import (
     read_plan_text,
 )
 from callsheet.ir import Plan
+from callsheet.lazy import dataclass
 
 if TYPE_CHECKING:
     from callsheet.store.library import StoredPlan

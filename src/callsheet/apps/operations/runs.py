@@ -6,13 +6,14 @@ In: a journal, or what came of a run. Out: JSON data. All words for the status o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDict, cast, get_args
 
 from callsheet.apps.operations.schema import Count, DiagnosticRow, Keyword, Object, PlanHash, Time
 from callsheet.apps.rendering.runs import ForkOrigin, origin_of
 from callsheet.apps.rendering.values import iso, preview
+from callsheet.lazy import dataclass
 
 if TYPE_CHECKING:
     from callsheet.api.explaining import RunMoment

@@ -6,7 +6,7 @@ In: a text that was read. Out: a result with its form as data (`to_json`). Nothi
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Literal, NotRequired, TypedDict, cast
 
@@ -24,6 +24,7 @@ from callsheet.diagnostics import CODES, CallsheetError, Diagnostic, Severity, d
 from callsheet.diagnostics import explain as page_of
 from callsheet.frontends.spelling import OUTSIDE_CODES, Syntax, convert_to, format_as
 from callsheet.ir import Plan, Step, plan_hash, plan_to_json
+from callsheet.lazy import dataclass
 
 if TYPE_CHECKING:
     from callsheet.frontends.dag.convert import Parameters

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path, PurePath
@@ -18,6 +17,7 @@ from urllib.parse import quote
 from callsheet.diagnostics import Diagnostic, Severity, Source
 from callsheet.diagnostics.codes import CODES
 from callsheet.files import seen_from_here
+from callsheet.lazy import dataclass
 from callsheet.version import VERSION
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from callsheet.apps.rendering.values import (
@@ -17,6 +16,7 @@ from callsheet.apps.rendering.values import (
     without_controls,
 )
 from callsheet.diagnostics import CODES
+from callsheet.lazy import dataclass
 from callsheet.machine import Outcome
 from callsheet.sealing.sealer import shown
 

@@ -6,7 +6,7 @@ In: a text. Out: steps, comments and diagnostics. Text that is not parsed is rep
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from callsheet import lazy
 from callsheet.diagnostics import Diagnostic, Edit, Fix, Severity, Span, did_you_mean
@@ -28,6 +28,7 @@ from callsheet.frontends.ltp.words import (
 from callsheet.frontends.values.reader import STEP_LINE, Reader, Stop, comment_text, shown
 from callsheet.frontends.values.reader import replace as replace_text
 from callsheet.ir import Step
+from callsheet.lazy import dataclass
 
 _ELSE = lazy.pattern(r"ELSE\b|ELIF\b|ELSEIF\b", re.IGNORECASE)
 _WORD = lazy.pattern(r"@?([A-Za-z_][A-Za-z0-9_-]*)([ \t]*\()?")

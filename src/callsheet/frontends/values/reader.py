@@ -9,11 +9,11 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from callsheet import lazy
 from callsheet.diagnostics import CallsheetError, Diagnostic, Edit, Fix, Severity, Source, Span
 from callsheet.ir import Plan
+from callsheet.lazy import dataclass
 
 MAX_DEPTH = 64
 """The largest nesting depth of brackets."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from callsheet.ir import Call, Effect, Goto, Order, Plan, Replan, Respond, Step, Terminate
 from callsheet.ir.flow import Place, uses_of
 from callsheet.ir.plan import flat
+from callsheet.lazy import dataclass
 from callsheet.machine.compiling import compile_plan
 from callsheet.machine.program import NOWHERE, Kind, Program, StepCode, ToolFacts
 

@@ -9,13 +9,14 @@ import secrets
 import stat
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 from callsheet.ir import JSON, Effect
+from callsheet.lazy import dataclass
 from callsheet.machine import Cut, Fact, Remark
 from callsheet.ports.builtin.declare import TEXT, declare, in_thread, text_argument
 from callsheet.ports.builtin.settings import BuiltinSettings

@@ -7,13 +7,14 @@ assembled, not during a run.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal
 
 from callsheet import lazy
 from callsheet.diagnostics import CallsheetError
 from callsheet.diagnostics.wrong_type import check_fields
+from callsheet.lazy import dataclass
 
 _NAMESPACE = lazy.pattern(r"[a-z0-9][a-z0-9._-]{0,63}\Z")
 KEY_VARIABLES = {"brave": "BRAVE_API_KEY", "tavily": "TAVILY_API_KEY"}

@@ -12,13 +12,14 @@ import json
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from callsheet import lazy
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
+from callsheet.lazy import dataclass
 
 if TYPE_CHECKING:
     from callsheet.ports.models.prompts import Messages

@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 from callsheet import lazy
 from callsheet.ir import JSON
+from callsheet.lazy import dataclass
 from callsheet.machine import Cut, Fact, Remark, to_text
 from callsheet.machine.agents.talk import EARLIER
 

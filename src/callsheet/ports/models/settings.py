@@ -6,11 +6,12 @@ Pure. They name the environment variable of a key and never contain a key, so th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from callsheet.diagnostics.wrong_type import check_fields
+from callsheet.lazy import dataclass
 from callsheet.ports.models.model import Strength, Usage
 
 VARIABLE = "CALLSHEET_MODEL"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
@@ -18,6 +17,7 @@ from callsheet.diagnostics.wrong_type import wanted
 from callsheet.ir import JSON, CallKind, Effect, OnInDoubt, ToolClass, call_kind, canonical_tool_name
 from callsheet.ir.canon import canonical_bytes
 from callsheet.ir.operations import CONTROL_WORDS
+from callsheet.lazy import dataclass
 from callsheet.ports.answers import Probed, Prober, probed
 from callsheet.ports.calls import CallContext, ToolFailed, ToolRaised
 from callsheet.ports.python_tools.results import annotated_result, value_returned

@@ -9,10 +9,11 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast, get_args, get_type_hints
 
 from callsheet.diagnostics import CallsheetError, did_you_mean
+from callsheet.lazy import dataclass
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.python_tools.annotations import (
     MISS,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from types import MappingProxyType
 from urllib.parse import urlsplit
@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from callsheet import lazy
 from callsheet.diagnostics import CallsheetError
 from callsheet.diagnostics.wrong_type import check_fields, wanted
+from callsheet.lazy import dataclass
 
 _HEADER = lazy.pattern(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _FROM_ENVIRONMENT = "env:"

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import sha256
 from typing import TypeAlias
 
 from callsheet import lazy
 from callsheet.ir import JSON
+from callsheet.lazy import dataclass
 
 SEALED = "[sealed k:"
 """The beginning of the text in place of a secret; nothing here opens it."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
 from callsheet.apps.cli import options
 from callsheet.diagnostics import CallsheetError
+from callsheet.lazy import dataclass
 
 if TYPE_CHECKING:
     from callsheet.apps.settings import Settings

@@ -7,7 +7,6 @@ and what the open calls of a step do.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from time import monotonic
 from typing import NamedTuple
@@ -16,6 +15,7 @@ from callsheet.apps.operations.live_calls import BETWEEN_LINES, progress_text
 from callsheet.apps.rendering.loops import LoopCount, place_of
 from callsheet.apps.rendering.values import finite, format_seconds, preview
 from callsheet.ir import Plan
+from callsheet.lazy import dataclass
 from callsheet.machine.keys import is_of_tree, parse_key, visit_of
 from callsheet.machine.notes import CallPlace, Note, NoteKind
 from callsheet.ports.calls import CallProgress

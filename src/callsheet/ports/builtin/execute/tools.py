@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
 from callsheet.ir import JSON, Effect
+from callsheet.lazy import dataclass
 from callsheet.ports.builtin.declare import TEXT, declare, text_argument
 from callsheet.ports.builtin.settings import BuiltinSettings
 from callsheet.ports.calls import CallContext, ToolFailed

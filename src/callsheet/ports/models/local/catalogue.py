@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from callsheet.diagnostics import CallsheetError, did_you_mean
+from callsheet.lazy import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,11 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from callsheet.lazy import dataclass
 from callsheet.ports.models.local.catalogue import fetched, models_folder
 from callsheet.ports.models.prompts import Messages
 

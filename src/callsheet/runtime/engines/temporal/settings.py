@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, Self
 
 from callsheet.diagnostics.wrong_type import check_fields
+from callsheet.lazy import dataclass
 
 NAME = "temporal"
 """The name of this engine."""
