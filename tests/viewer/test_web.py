@@ -423,6 +423,8 @@ async def test_axe_reports_nothing_and_nothing_is_wider_than_window(
         assert await web.findings(of_look=of_look) == [], address
     await web.go("docs")
     await web.page.wait_for_selector("#post_runs .sample")
+    ground = await web.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (ground == "rgb(16, 20, 26)") == (scheme == "dark")
     assert await web.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     assert await axe_findings(web.page, "h1", "#post_runs", of_look=of_look) == []
     await web.leave()

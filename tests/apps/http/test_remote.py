@@ -291,6 +291,8 @@ def test_bad_arguments_reach_no_server(both):
         remote.cancel_sync("../v1/inbox?")
     with pytest.raises(ValueError, match="no page of the API"):
         remote.get_sync("//elsewhere.example/v1/runs")
+    with pytest.raises(ValueError, match="has a query"):
+        remote.get_sync("/v1/runs?status=failed")
     with pytest.raises(CallsheetError, match=r"RUN022.*\$key"):
         remote.run_sync(BLOCKS, {"n": 1}, secrets={"key": 5})
     with pytest.raises(CallsheetError, match="SEC005"):

@@ -520,6 +520,8 @@ class RemoteRuntime(Loops):
         """
         if not wanted("path", path, str, "the path of a page").startswith("/v1/"):
             raise ValueError(f"{path!r} is no page of the API: its paths begin with /v1/")
+        if "?" in path:
+            raise ValueError(f"{path!r} has a query: name its parts, as in get('/v1/runs', status='failed')")
         return await self._data("GET", path, query=query)
 
     get_sync = blocking(get)

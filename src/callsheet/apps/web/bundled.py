@@ -16,7 +16,7 @@ from callsheet.views.report.page import bundle
 _ENTRY = "web/pages/app.js"
 _SCRIPT = "text/javascript; charset=utf-8"
 _PAGE = """<!doctype html>
-<html lang="en">
+<html lang="en" data-theme="auto">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
