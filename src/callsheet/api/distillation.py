@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from callsheet.api.evidence import Answer, Evidence, Listener, Trial, key_of, tried
+from callsheet.api.evidence import Answer, Evidence, Listener, key_of, tried
 from callsheet.authoring.distillation.plan_text import DistilledPlan, plans
 from callsheet.authoring.distillation.recorded_calls import (
     RecordedCall,
@@ -105,8 +105,8 @@ async def distil_all(
                 help="name runs of the job with other data",
             )
     found = await Evidence(works, effects, about, listener).plan(answer)
-    if isinstance(found, Trial):
-        missed = f": {' '.join(found.missed)} is not explained" if any(found.missed) else ""
+    if isinstance(found, list):
+        missed = next((f": {' '.join(one)} is not explained" for one in found if any(one)), "")
         raise CallsheetError.single(
             "RUN092",
             f"no reading of one run makes the calls of the others{missed}",

@@ -15,8 +15,6 @@ from callsheet.authoring.distillation import guards
 from callsheet.authoring.distillation.explanations import explain
 from callsheet.authoring.distillation.inputs import SAID, Inputs
 from callsheet.authoring.distillation.leaves import Explained, Source
-from callsheet.authoring.distillation.readings import parts_of
-from callsheet.authoring.distillation.recorded_calls import RecordedCall
 from callsheet.authoring.distillation.sources import LOOP, Sources
 from callsheet.authoring.distillation.wording import asked_figures
 from callsheet.ir import JSON
@@ -30,71 +28,8 @@ class Arguments:
     sources: Sources
     seen: frozenset[str] = frozenset()
     """The texts in the results of all calls of the run, also of those that the plan leaves out."""
-    place: str = ""
-    """The tool and the argument that are written."""
 
     def value(
-        self, name: str, values: Sequence[JSON], sources: Sequence[Source], *, is_read: bool
-    ) -> Explained:
-        """The code of an argument, or of a member of one, in all rounds."""
-        likely = self.likeliest(name, values, sources, is_read=is_read)
-        readings = self.sources.readings
-        if readings is None or isinstance(values[0], bool | None):
-            return likely
-        is_open = self.is_open(likely)
-        if isinstance(values[0], dict) or (isinstance(values[0], list) and likely.code.startswith("[")):
-            return self.built(name, values, sources, is_read=is_read) if is_open else likely
-        known = [*sources, *self.sources.at_hand(len(values))]
-        asked = asked_figures(self.inputs.request)
-        more = [one for one in readings.of(name, values, known, asked) if one.code != likely.code]
-        if isinstance(values[0], list) and is_open and not more and self.is_alike(values):
-            return self.built(name, values, sources, is_read=is_read)
-        options = [*more, likely] if is_open else [likely, *more]
-        taken = readings.take(self.place, options, 0 if is_open else 1, values[0])
-        self.sources.picked += (
-            one for one in taken.used if one.is_chosen and one not in self.sources.picked and one.rank == 0
-        )
-        return taken
-
-    @staticmethod
-    def is_alike(values: Sequence[JSON]) -> bool:
-        """Whether lists have something, and equally much in all rounds."""
-        sizes = {len(value) for value in values if isinstance(value, list)}
-        return len(sizes) == 1 and sizes != {0}
-
-    def is_open(self, found: Explained) -> bool:
-        """Whether a value is an input that neither the user's words nor the data explain."""
-        names = {found.code, *(source.listing for source in found.used)}
-        return any(self.inputs.reasons.get(name, SAID) != SAID for name in names)
-
-    def with_list_read(
-        self, columns: Sequence[Sequence[RecordedCall]], sources: Sequence[Source]
-    ) -> list[Source]:
-        """The sources with the list that the rounds are read to go over in place of others."""
-        if self.sources.readings is None:
-            return [*sources]
-        listed = [source for source in sources if source.listing]
-        outer = [source for source in sources if not source.listing]
-        is_known = any(
-            explain(name, [call.args[name] for call in calls], listed, self.inputs.is_expected) is not None
-            for calls in columns
-            for name in calls[0].args
-        )
-        known = self.sources.at_hand(len(columns[0]))
-        found = {
-            code: items
-            for calls in columns
-            for code, items in parts_of(len(calls), known, [call.args for call in calls])
-        }
-        options = [Explained(code, ()) for code in found]
-        options = [Explained("", ()), *options] if is_known else [*options, Explained("", ())]
-        taken = self.sources.readings.take("loop", options, int(is_known))
-        if not taken.code:
-            return [*sources]
-        item = self.sources.item_of(taken.code, tuple(found[taken.code]), LOOP)
-        return [item._replace(conditions=taken.conditions, is_sure=True), *outer]
-
-    def likeliest(
         self, name: str, values: Sequence[JSON], sources: Sequence[Source], *, is_read: bool
     ) -> Explained:
         """The code of an argument as the user's words and the data give it, or an input."""

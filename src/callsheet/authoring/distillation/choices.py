@@ -21,6 +21,7 @@ from callsheet.authoring.distillation.item_tests import (
     content_tests,
     day_field,
     field_code,
+    flat,
     item_tests,
     kind_tests,
     number_field,
@@ -28,7 +29,6 @@ from callsheet.authoring.distillation.item_tests import (
     words_in,
     words_of_field,
 )
-from callsheet.authoring.distillation.selections import flat
 from callsheet.authoring.distillation.wording import SMALL_WORDS, word_set
 from callsheet.ir import JSON
 

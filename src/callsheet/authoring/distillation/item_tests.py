@@ -74,7 +74,7 @@ COMPARED: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
 _DAY = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?\Z")
 _FILES = word_set("file files document documents attachment attachments image images report reports")
 _FILE = re.compile(r"\w\.[A-Za-z][A-Za-z0-9]{1,4}$")
-_SHORTEST = 3
+_SHORTEST, _DEEPEST = 3, 2
 WITHIN = "\0"
 """Between the names of a field and of the object that it is in."""
 CELL = "\2"
@@ -375,3 +375,14 @@ def day_field(rows: Sequence[dict[str, JSON]]) -> str | None:
         if all(isinstance(value, str) and _DAY.match(value) for value in values)
     ]
     return found[0] if len(found) == 1 else None
+
+
+def flat(item: dict[str, JSON], before: str = "", depth: int = 0) -> dict[str, JSON]:
+    """The fields of an object, with those of the objects in it."""
+    found: dict[str, JSON] = {}
+    for name, value in item.items():
+        if isinstance(value, dict) and depth < _DEEPEST:
+            found |= flat(value, f"{before}{name}{WITHIN}", depth + 1)
+        else:
+            found[before + name] = value
+    return found

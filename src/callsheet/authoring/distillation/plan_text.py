@@ -16,7 +16,6 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from callsheet.authoring.distillation.inputs import SAID, Inputs
-from callsheet.authoring.distillation.readings import Readings
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, only_reads, texts_in
 from callsheet.authoring.distillation.rounds import segments
 from callsheet.authoring.distillation.sources import Sources
@@ -31,18 +30,16 @@ _TEST = "\n        if "
 _IMPORTS = (
     ("re.search(", "import re\n"),
     ("re.findall(", "import re\n"),
-    ("timedelta(", "from datetime import date, timedelta\n"),
+    ("timedelta(", "from datetime import date, datetime, timedelta\n"),
 )
 _NO_EFFECTS: Mapping[str, Effect] = MappingProxyType({})
-_NO_NAMES: Mapping[str, str] = MappingProxyType({})
 
 
 class DistilledPlan(NamedTuple):
     """A plan, the inputs of the recorded run, and why each of them is an input.
 
     `readings` are the places of the plan that rest on how the user's words were read, `stops` the conditions
-    without which it stops, since the record does not tell what to do then. `calls` are those in the text,
-    `short_names` has the code for which a name stands in it.
+    without which it stops, since the record does not tell what to do then. `calls` are those in the text.
     """
 
     text: str
@@ -51,19 +48,12 @@ class DistilledPlan(NamedTuple):
     readings: tuple[str, ...] = ()
     stops: tuple[str, ...] = ()
     calls: tuple[WrittenCall, ...] = ()
-    short_names: Mapping[str, str] = _NO_NAMES
 
     @property
     def unexplained(self) -> frozenset[str]:
         """What nothing explains, as JSON."""
         open_ones = (self.inputs[name] for name, reason in self.reasons.items() if reason != SAID)
         return frozenset(json.dumps(value, sort_keys=True) for value in open_ones)
-
-    def as_found(self, condition: str) -> str:
-        """A condition of the text without the names that stand for code, as it was found."""
-        for name, code in [*self.short_names.items()][::-1]:
-            condition = re.sub(rf"\b{name}\b", code.replace("\\", "\\\\"), condition)
-        return condition
 
     @property
     def cost(self) -> tuple[int, int]:
@@ -162,12 +152,8 @@ def distilled(
     title: str,
     effects: Mapping[str, Effect] = _NO_EFFECTS,
     seen: frozenset[str] = frozenset(),
-    readings: Readings | None = None,
 ) -> DistilledPlan:
-    """The plan of these calls; there is at least one. `seen` are the texts in the results of the run.
-
-    `readings` say how to read what one run leaves open; without them that becomes an input.
-    """
+    """The plan of these calls; there is at least one. `seen` are the texts in the results of the run."""
     names = {call.tool.lower() for call in calls} | {"main", "row", "each", "one"}
     words = (re.split(r"\W|_", text.lower()) for call in calls for text in (call.tool, *call.args))
     vocabulary = chain(chain.from_iterable(words), *(_fields_of(call.result) for call in calls))
@@ -175,9 +161,7 @@ def distilled(
     changing = [call for call in calls if not only_reads(call.tool, effects)]
     writer = Writer(
         inputs,
-        Sources(
-            inputs, frozenset(chain.from_iterable(texts_in(call.args) for call in calls)), readings=readings
-        ),
+        Sources(inputs, frozenset(chain.from_iterable(texts_in(call.args) for call in calls))),
         reads=frozenset(call.tool for call in calls if only_reads(call.tool, effects)),
         changed=frozenset(chain.from_iterable(texts_in(call.args) for call in changing)),
         open_condition=condition_in(said),
@@ -186,8 +170,15 @@ def distilled(
     for segment in segments(calls, writer.sources.is_known, writer.reads):
         writer.write(segment)
     writer.close_condition()
-    answer = writer.sources.known[-1].name
-    lines = _without_idle_lists(writer.guarded_lines(), answer)
+    plan = assembled(writer.guarded_lines(), inputs, title, writer.sources.known[-1].name, writer.calls)
+    return plan._replace(readings=(*_readings(writer, plan.text.splitlines()),))
+
+
+def assembled(
+    lines: Sequence[str], inputs: Inputs, title: str, answer: str, calls: Sequence[WrittenCall]
+) -> DistilledPlan:
+    """The plan of some lines, with the inputs that they use; it ends with the answer."""
+    lines = _without_idle_lists(lines, answer)
     inputs.forget_all_but(_names_in(lines))
     given = ", ".join(f"{name}: {_type_of(value)}" for name, value in inputs.values.items())
     why = "".join(f"    {name}: {reason}\n" for name, reason in inputs.reasons.items())
@@ -197,15 +188,7 @@ def distilled(
     text = f"{imports}async def main({given}):\n{about}{body}"
     found = (line.strip()[len("assert ") :].partition(f', "{STOP}')[0] for line in lines if STOP in line)
     stops = tuple(dict.fromkeys(found))
-    return DistilledPlan(
-        text,
-        inputs.values,
-        inputs.reasons,
-        (*_readings(writer, lines),),
-        stops,
-        (*writer.calls,),
-        writer.short_names,
-    )
+    return DistilledPlan(text, inputs.values, inputs.reasons, (), stops, (*calls,))
 
 
 def _fields_of(value: JSON) -> Iterator[str]:

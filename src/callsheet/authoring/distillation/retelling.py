@@ -48,6 +48,18 @@ class Retelling:
         except ValueError:
             return None
 
+    def spans(self) -> list[str]:
+        """The parts of the first request that the second has otherwise, without what stands around them."""
+        found, text = list[str](), ""
+        for place, (old, new) in enumerate(self.pieces):
+            after = next((a != b for a, b in self.pieces[place + 1 :] if a.strip()), False)
+            if old != new or (text and after and not old.strip()):
+                text += old
+            elif text:
+                found.append(text.strip(" \"',.;:"))
+                text = ""
+        return [one for one in (*found, text.strip(" \"',.;:")) if one]
+
     def _at(self, start: int, end: int) -> str | None:
         """What stands in the second request in the place of a part of the first."""
         text, at = "", 0

@@ -10,21 +10,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import NamedTuple, cast
 
 from callsheet.authoring.distillation.choices import Part, part_named
 from callsheet.authoring.distillation.explanations import explain
-from callsheet.authoring.distillation.leaves import Explained, Source
+from callsheet.authoring.distillation.leaves import Source
 from callsheet.authoring.distillation.lists import all_lists, own_lists
-from callsheet.authoring.distillation.readings import lists_at_hand, values_of
 from callsheet.authoring.distillation.recorded_calls import RecordedCall
 from callsheet.authoring.distillation.rounds import Segment
-from callsheet.authoring.distillation.selections import in_order
 from callsheet.authoring.distillation.sources import LOOP, Sources, nouns_of
 from callsheet.ir import JSON
 
-_MOST = 12
 _ONE = re.compile(r"\b(?:first|next|a|an|any|one|some)\b")
 """What the user says who wants one of several."""
 
@@ -55,13 +51,9 @@ def search_in(segment: Segment, sources: Sources) -> Search | None:
         tests = (cast("Part", named).test.replace("each[", "it["),) if count > 1 or _asks_one(sources) else ()
     else:
         tests = (*_apart(results),) if count > 1 else ()
-    items = [*islice(_searched(columns, sources, count, is_named=is_named), _MOST)] if tests else []
-    if sources.readings is None or not items:
-        return Search(items[0], tests) if items else None
-    options = [*dict.fromkeys(item.listing for item in items)]
-    taken = sources.readings.take("search", [Explained(one, ()) for one in options], 0)
-    item = next(item for item in items if item.listing == taken.code)
-    return Search(item._replace(conditions=(*item.conditions, *taken.conditions)), tests)
+    items = _searched(columns, sources, count, is_named=is_named) if tests else iter(())
+    item = next(items, None)
+    return Search(item, tests) if item is not None else None
 
 
 def _asks_one(sources: Sources) -> bool:
@@ -93,19 +85,6 @@ def _searched(
                         item = sources.item_of(at, rows[:count], LOOP)
                         if explain(name, values, [item]) is not None:
                             yield item
-        if sources.readings is not None:
-            yield from _searched_in_order(name, values, sources)
-
-
-def _searched_in_order(name: str, values: Sequence[JSON], sources: Sources) -> Iterator[Source]:
-    """The items of parts of lists, in some order, of which the first ones gave the values."""
-    count = len(values)
-    at_hand = values_of(sources.at_hand(1))
-    for _, code, items in lists_at_hand(sources.whole(1)):
-        for at, rows in in_order(code, items, at_hand) if len(items) > count else ():
-            item = sources.item_of(at, tuple(rows[:count]), LOOP)
-            if len(rows) > count and explain(name, values, [item]) is not None:
-                yield item
 
 
 def _apart(results: Sequence[JSON]) -> Iterator[str]:

@@ -13,13 +13,11 @@ from itertools import chain
 
 from callsheet.authoring.distillation import guards
 from callsheet.authoring.distillation.choices import Part, part_named
-from callsheet.authoring.distillation.inputs import GIVEN, SAID, Inputs
-from callsheet.authoring.distillation.leaves import Explained, Source
+from callsheet.authoring.distillation.inputs import GIVEN, Inputs
+from callsheet.authoring.distillation.leaves import Source
 from callsheet.authoring.distillation.lists import all_lists, lists_in, without_tables
-from callsheet.authoring.distillation.readings import Readings, values_of
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, texts_in
 from callsheet.authoring.distillation.rounds import Segment
-from callsheet.authoring.distillation.selections import rules
 from callsheet.ir import JSON
 
 _PLACE = re.compile(r"\b(?:first|last)\b")
@@ -60,12 +58,6 @@ class Sources:
     """By the name of a result and a length, its lists of that length."""
     figures: list[Source] = field(default_factory=list[Source])
     """What the user's condition compares."""
-    readings: Readings | None = None
-    """Which readings are taken of what one run leaves open; None if none is."""
-    picked: list[Source] = field(default_factory=list[Source])
-    """The items of lists that arguments were read to be taken from."""
-    in_round: list[Source] = field(default_factory=list[Source])
-    """The results in the rounds of the loop that is written."""
     items: int = 0
     """How many items of loops were thought of; those that are used get a name."""
 
@@ -86,25 +78,10 @@ class Sources:
                 )
             results.append(Source(one.name, (value,) * count, BEFORE + age, asked=one.asked))
         given = (
-            Source(name, (value,) * count, GIVEN, is_given=True)
-            for name, value in self.inputs.values.items()
-            if self.readings is None or self.inputs.reasons[name] == SAID
+            Source(name, (value,) * count, GIVEN, is_given=True) for name, value in self.inputs.values.items()
         )
         figures = (one._replace(values=one.values * count) for one in self.figures)
         return [*figures, *chosen, *results, *given]
-
-    def whole(self, count: int) -> list[Source]:
-        """The results before as they are, also where nobody has said which items are meant."""
-        picked = [one._replace(values=one.values[:1] * count) for one in self.picked]
-        in_round = [one for one in self.in_round if len(one.values) == count]
-        return [*in_round, *picked] + [
-            Source(one.name, ([*one.values] if one.is_list else one.values[0],) * count, BEFORE + age)
-            for age, one in enumerate(reversed(self.known))
-        ]
-
-    def at_hand(self, count: int) -> list[Source]:
-        """All that a reading may use: the results before as they are, and all that the user has said."""
-        return [*self.whole(count), *self.inputs.words_said(count)]
 
     def parts_of(self, one: Known) -> dict[str, tuple[Part, ...]]:
         """The parts of its lists that the user's words name, by the code of the list, the likeliest first.
@@ -231,20 +208,7 @@ class Sources:
             wanted = [call.result for call, count in zip(calls, times, strict=True) if count == 1]
             if isinstance(found, Part) and found.test and [*found.items] == wanted and max(times) == 1:
                 return found.test.replace("each[", f"{names[position]}["), []
-        return self.tail_read(segment, names) if self.readings is not None and {*times} == {0, 1} else None
-
-    def tail_read(self, segment: Segment, names: Sequence[str]) -> tuple[str, list[JSON]] | None:
-        """The test of a result in the head that a tail is read to depend on."""
-        taken = [bool(count) for count in segment.times()]
-        at_hand = values_of(self.at_hand(1))
-        found: list[Explained] = []
-        for position in reversed(range(segment.head)):
-            results = [one[position].result for one in segment.rounds]
-            for rule in rules(results, taken, at_hand):
-                found.append(Explained(re.sub(r"\beach\b", names[position], rule.code), ()))
-        if not found or self.readings is None:
-            return None
-        return (self.readings.take("tail", found, 0) if names[0] != "it" else found[0]).code, []
+        return None
 
     def of_rounds(self, result: str, values: tuple[JSON, ...], calls: Sequence[RecordedCall]) -> list[Source]:
         """What the result of a call in a loop gives in its round; of its lists, what the words name."""

@@ -7,7 +7,6 @@ they make the recorded calls again.
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -26,15 +25,12 @@ from callsheet.authoring.distillation.recorded_calls import RecordedCall, texts_
 from callsheet.authoring.distillation.rounds import Segment
 from callsheet.authoring.distillation.searches import search_in
 from callsheet.authoring.distillation.sources import BEFORE, NEAR, Known, nouns_of
-from callsheet.authoring.distillation.wording import said_data
 from callsheet.ir import JSON
 
 _EACH = frozenset(("each", "every"))
 STOP = "the recorded run does not show what to do without this"
 """What a plan says where it stops, and the condition, if that is not long."""
 _LONG = 60
-_FEW_ROUNDS = 4
-"""So many rounds may also be calls that have nothing to do with each other."""
 _MESSAGE = f', "{STOP}'
 _QUOTE, _TICK = '"', "'"
 
@@ -88,16 +84,13 @@ class Writer(Arguments):
     """The results of calls in loops that only read."""
     calls: list[WrittenCall] = field(default_factory=list[WrittenCall])
     """The calls that are written."""
-    short_names: dict[str, str] = field(default_factory=dict[str, str])
-    """The code for which a name stands, by the name."""
 
     # ------------------------------------------------------------ conditions
 
     def stop_unless(self, conditions: Sequence[str], indent: str = "    ") -> list[str]:
         """The lines that stop the plan where one of the conditions does not hold."""
         lines: list[str] = []
-        dropped = self.sources.readings.dropped if self.sources.readings is not None else frozenset[str]()
-        for condition in dict.fromkeys(one for one in conditions if one not in dropped):
+        for condition in dict.fromkeys(conditions):
             told = f": {condition.replace(_QUOTE, _TICK)}" if len(condition) < _LONG else ""
             lines.append(f"{indent}assert {condition}, {json.dumps(STOP + told)}")
         return lines
@@ -151,7 +144,7 @@ class Writer(Arguments):
         for line in again:
             first = found.index(line) + 1
             found = [*found[:first], *(each for each in found[first:] if each != line)]
-        return self.with_agreed_named(self.with_parts_named(found))
+        return self.with_parts_named(found)
 
     def with_parts_named(self, lines: list[str]) -> list[str]:
         """The lines with a name for each part of a list that they use several times."""
@@ -167,25 +160,9 @@ class Writer(Arguments):
             if sum(lines[place].partition(_MESSAGE)[0].count(code) for place in uses) > 1:
                 top = next(place for place in range(uses[0], -1, -1) if lines[place][4] != " ")
                 short = self.inputs.new_name(name)
-                self.short_names[short] = code
                 ticked = code.replace(_QUOTE, _TICK)
                 named = [line.replace(code, short).replace(ticked, short) for line in lines[top:]]
                 lines = [*lines[:top], f"    {short} = {code}", *named]
-        return lines
-
-    def with_agreed_named(self, lines: list[str]) -> list[str]:
-        """The lines with a name for each value on which several readings have to agree."""
-        for code, word in self.sources.readings.agreed.items() if self.sources.readings is not None else ():
-            first = next((n for n, line in enumerate(lines) if f" assert {code} == " in line), None)
-            if first is None or not _is_whole(code):
-                continue
-            indent = lines[first].partition("assert")[0]
-            last = next((n for n in range(first, len(lines)) if not lines[n].startswith(indent)), len(lines))
-            name = self.inputs.new_name(_singular(word))
-            self.short_names[name] = code
-            place = re.compile(rf"(?<![\w.]){re.escape(code)}")
-            named = [place.sub(name, line) for line in lines[first:last]]
-            lines = [*lines[:first], f"{indent}{name} = {code}", *named, *lines[last:]]
         return lines
 
     def unlike_look(self, name: str, look: _Look, text: str) -> list[str]:
@@ -244,17 +221,7 @@ class Writer(Arguments):
         """Whether each call is written for itself, and no loop."""
         is_one = len(segment.rounds) == 1
         is_each = is_one and any(map(self.is_for_each, segment.rounds[0]))
-        if self.sources.readings is None or len(segment.rounds) > _FEW_ROUNDS or (is_one and not is_each):
-            return is_one and not is_each
-        out, loop = Explained("written out", ()), Explained("a loop", ())
-        data = said_data(self.inputs.said)
-        said = not is_one and all(
-            self.inputs.has_said(value) or any(one in str(value) for one in data)
-            for one in segment.rounds
-            for call in one[: segment.head]
-            for value in call.args.values()
-        )
-        return self.sources.readings.take("rounds", [out, loop] if said else [loop, out], 1).code == out.code
+        return is_one and not is_each
 
     def write_call(self, call: RecordedCall) -> None:
         """Write a call that is made once, and what a result unlike the recorded one leaves open."""
@@ -271,7 +238,6 @@ class Writer(Arguments):
         written: dict[str, str] = {}
         conditions: list[str] = []
         for name, value in call.args.items():
-            self.place = f"{call.tool}.{name}"
             found = self.value(name, [value], self.sources.outer(1), is_read=call.tool in self.reads)
             if call.tool not in self.reads and self.is_as_before(found.code, call, name):
                 why = "it is what was there before"
@@ -377,9 +343,7 @@ class Writer(Arguments):
         )
         sources = [*self.sources.listed(count, is_tested=is_tested), *self.sources.outer(count)]
         loop = _Loop()
-        self.sources.in_round.clear()
         columns = [[one[position] for one in rounds] for position in range(segment.head)]
-        sources = self.with_list_read(columns, sources)
         self.write_round(loop, columns, sources, " " * 8, has_tail=segment.tail > 0)
         tail = self.sources.tail_of(segment, loop.names) if segment.tail else None
         if tail is not None:
@@ -411,7 +375,6 @@ class Writer(Arguments):
         lists = f"zip({', '.join((first, *others))})" if others else first
         self.lines.append(f"    for {names} in {lists}:")
         self.lines += loop.body
-        self.sources.in_round.clear()
         self.sources.known += loop.results
         if not segment.tail:
             self.know_joined(loop, columns)
@@ -464,7 +427,6 @@ class Writer(Arguments):
             conditions: list[str] = []
             for name in call.args:
                 known = [*loop.within, *sources]
-                self.place = f"{call.tool}.{name}"
                 found = self.value(name, [one.args[name] for one in calls], known, is_read=is_read)
                 for used in found.used:
                     if used.listing:
@@ -495,7 +457,6 @@ class Writer(Arguments):
                 loop.body.append(f"\3{result}")
                 self.looks[result] = _Look(values, indent)
                 loop.within += self.sources.of_rounds(result, values, calls)
-                self.sources.in_round.append(Source(result, values, NEAR))
             else:
                 loop.before += self.unlike_items(loop, calls, columns)
                 loop.within.append(Source(result, values, NEAR))
@@ -572,11 +533,6 @@ def _noun(tool: str) -> str:
     """A name for the result of a tool: what stands after its verb."""
     words = tool.lower().rpartition("__")[2].split("_")
     return "_".join(words[1:]) if len(words) > 1 else f"{words[0]}_result"
-
-
-def _is_whole(code: str) -> bool:
-    """Whether code is a value with calls and fields after it, to which no operator around it can bind."""
-    return isinstance(ast.parse(code, mode="eval").body, ast.Call | ast.Subscript)
 
 
 def _singular(word: str) -> str:

@@ -1,0 +1,270 @@
+"""Items of lists that something tells from the others, and the lists that loops go over.
+
+In: lists with their values in every example, and what is wanted of their items. Out: code that picks the same
+items in all examples, or filters and sorts the same lists, the likeliest first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any, cast
+
+from callsheet.authoring.distillation.figures import NAMES_OF_IDS, is_number
+from callsheet.authoring.distillation.item_tests import field_code, words_of_field
+from callsheet.authoring.distillation.leaves import Source, leaves_of
+from callsheet.authoring.distillation.rules import Rule, rows_of, rules_for, said_in, tests_of
+from callsheet.authoring.distillation.scopes import Looped, Scope, Term, kept_by
+from callsheet.ir import JSON
+
+_SHORTEST, LEAST, _CLEAR = 4, 3, 1.4
+_SUPERLATIVES = {
+    "min": frozenset(["least", "lowest", "smallest", "cheapest", "shortest", "fewest", "nearest", "minimum"]),
+    "max": frozenset(
+        ["most", "highest", "largest", "biggest", "greatest", "longest", "best", "top", "maximum", "dearest"]
+    ),
+}
+_OF_TIME = {
+    "min": frozenset(["earliest", "oldest", "first", "next", "soonest"]),
+    "max": frozenset(["latest", "newest", "last", "recent"]),
+}
+_NUMBER_WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_ORDERLY = frozenset(("sorted", "sort", "alphabetical", "alphabetically", "name", "order"))
+_PLACES = {
+    "0": frozenset(("first", "next", "latest", "newest", "top")),
+    "-1": frozenset(("last", "latest", "newest")),
+}
+
+
+def related(value: JSON, part: JSON) -> int:
+    """How much a value has of a part: 3 if it is the same, 2 if one is in the other, 1 if a word is, or 0."""
+    if isinstance(part, bool | None | list | dict) or isinstance(value, bool | None | list | dict):
+        return 3 if isinstance(part, list | dict) and value == part and part else 0
+    one, two = str(value), str(part)
+    if one == two:
+        return 3
+    short, long = (one, two) if len(one) < len(two) else (two, one)
+    if len(short) >= LEAST and re.search(rf"(?<![^\W_]){re.escape(short)}(?![^\W_])", long):
+        return 2
+    return (
+        1
+        if len(two.split()) > 1
+        and len(two) > _SHORTEST
+        and any(len(x) > _SHORTEST and x in one for x in two.split())
+        else 0
+    )
+
+
+def picks(
+    scope: Scope, term: Term, goal: Sequence[JSON]
+) -> Iterator[tuple[str, tuple[JSON, ...], float, tuple[str, ...]]]:
+    """How the items of a list are picked that have something of the wanted values."""
+    tables = cast("tuple[list[JSON], ...]", term.values)
+    places: list[int] = []
+    for table, value in zip(tables, goal, strict=True):
+        scores = [max((related(value, leaf.values[0]) for leaf in _cells(item)), default=0) for item in table]
+        top = max(scores)
+        if not top or scores.count(top) > 1:
+            return
+        places.append(scores.index(top))
+    items = tuple(table[place] for table, place in zip(tables, places, strict=True))
+    code, cost = term.code, term.cost
+    for at, wanted in (("0", [0] * len(places)), ("-1", [len(table) - 1 for table in tables])):
+        if places == wanted:
+            likely = 0.2 if scope.words & _PLACES[at] else 0.7 if at == "0" else 1.3
+            yield f"{code}[{at}]", items, cost + likely, ()
+    yield from _extremes(scope, code, tables, items, cost + 0.5)
+    counts = [*map(len, tables)]
+    rows = rows_of([*chain.from_iterable(tables)])
+    wanted = [place == n for place, table in zip(places, tables, strict=True) for n in range(len(table))]
+    at_hand = scope.at_hand(counts)
+    for rule in rules_for(rows, wanted, at_hand, scope.words):
+        kept = f"[each for each in {code} if {rule.code}]"
+        yield (
+            f"{kept}[0]",
+            items,
+            cost - 0.3 + rule.cost,
+            (*scope.conditions_in(rule.code), f"len({kept}) == 1"),
+        )
+    goal_bits = sum(1 << n for n, one in enumerate(wanted) if one)
+    seen: set[int] = set()
+    for test in sorted(tests_of(rows, wanted, at_hand, scope.words), key=lambda one: one.cost)[:60]:
+        if test.passes & goal_bits != goal_bits or test.passes in seen or test.passes == goal_bits:
+            continue
+        seen.add(test.passes)
+        kept = kept_by(tables, test)
+        if kept != [*tables] and any(len(one) > 1 for one in kept):
+            listing = f"[each for each in {code} if {test.code}]"
+            named = 0.4 if scope.words & _PLACES["0"] else 0
+            if all(one[0] == item for one, item in zip(kept, items, strict=True)):
+                yield f"{listing}[0]", items, cost + 0.3 + test.cost - named, ()
+            yield from _extremes(scope, listing, kept, items, cost + 0.1 + test.cost)
+
+
+def _cells(item: JSON) -> Iterator[Any]:
+    source = Source("", (item,), 0)
+    yield from leaves_of(source)
+    for cell in item if isinstance(item, list) else ():
+        yield from leaves_of(Source("", (cell,), 0))
+
+
+def _extremes(
+    scope: Scope, code: str, tables: Sequence[Sequence[JSON]], items: Sequence[JSON], cost: float
+) -> Iterator[tuple[str, tuple[JSON, ...], float, tuple[str, ...]]]:
+    every = [rows_of(table) for table in tables]
+    for name in every[0][0]:
+        columns: list[list[Any]] = [[row.get(name) for row in rows] for rows in every]
+        if not _comparable([*chain.from_iterable(columns)]) or NAMES_OF_IDS & {*words_of_field(name)}:
+            continue
+        at = field_code("one", name)
+        for function, word in ((min, "min"), (max, "max")):
+            places = [column.index(function(column)) for column in columns]
+            if all(table[place] == item for table, place, item in zip(tables, places, items, strict=True)):
+                bonus = _bonus(scope, name, word, columns)
+                picked = f"{word}({code}, key=lambda one: {at})"
+                alone = f"len([one for one in {code} if {at} == {picked}{at[3:]}]) == 1"
+                yield picked, (*items,), cost + 0.5 - bonus, (alone,)
+
+
+def _bonus(scope: Scope, name: str, word: str, columns: Sequence[Sequence[JSON]]) -> float:
+    """What the words of the user make likelier: the least or the greatest, of days or of numbers."""
+    is_time = any(isinstance(x, str) for column in columns for x in column)
+    likely = _OF_TIME[word] if is_time else _SUPERLATIVES[word]
+    return 0.4 * bool(scope.words & likely) + 0.3 * said_in(name, scope.words)
+
+
+def _comparable(column: Sequence[JSON]) -> bool:
+    return all(map(is_number, column)) or all(
+        isinstance(one, str) and one[:4].isdigit() and "-" in one for one in column
+    )
+
+
+def loops(
+    scope: Scope, groups: Sequence[Sequence[dict[str, JSON]]], *, may_end: bool = False
+) -> list[Looped]:
+    """The lists with an item for each round: their code, filtered and sorted as the rounds show.
+
+    `groups` has the arguments of each round, by example. With `may_end` the rounds may end before the list.
+    """
+    found: list[Looped] = []
+    for term in scope.lists:
+        tables = cast("tuple[list[JSON], ...]", term.values)
+        if any(len(table) < len(group) for table, group in zip(tables, groups, strict=True)):
+            continue
+        places = _places(tables, groups)
+        if places is not None:
+            found += _looped(scope, term, tables, places, may_end=may_end)
+    found.sort(key=lambda one: one.cost)
+    return [*{one.code: one for one in reversed(found)}.values()][::-1]
+
+
+def _places(
+    tables: Sequence[Sequence[JSON]], groups: Sequence[Sequence[dict[str, JSON]]]
+) -> list[list[int]] | None:
+    """The items that the rounds are about, by their places; None if that is not clear."""
+    every = [rows_of(table) for table in tables]
+    rounds = [(number, args) for number, group in enumerate(groups) for args in group]
+    if not rounds:
+        return None
+    possible = [{*range(len(tables[number]))} for number, _ in rounds]
+    fields = {name for rows in every for row in rows for name in row}
+    is_related = False
+    for least in (3, 2, 1):
+        for arg in rounds[0][1]:
+            for name in fields:
+                each = [
+                    {
+                        n
+                        for n, row in enumerate(every[number])
+                        if related(args.get(arg), row.get(name)) >= least
+                    }
+                    for number, args in rounds
+                ]
+                narrower = [one & known for one, known in zip(each, possible, strict=True)]
+                if all(narrower) and narrower != possible:
+                    possible, is_related = narrower, True
+                elif all(each) and all(narrower):
+                    is_related = True
+    if not is_related:
+        return None
+    places: list[list[int]] = [[] for _ in groups]
+    for (number, _), found in zip(rounds, possible, strict=True):
+        taken = places[number]
+        free = sorted(found - {*taken})
+        later = [one for one in free if not taken or one > taken[-1]]
+        if not free:
+            return None
+        taken.append((later or free)[0])
+    return places
+
+
+def _looped(
+    scope: Scope, term: Term, tables: Sequence[list[JSON]], places: Sequence[list[int]], *, may_end: bool
+) -> Iterator[Looped]:
+    taken = [[n in one for n in range(len(table))] for table, one in zip(tables, places, strict=True)]
+    items = tuple([table[n] for n in one] for table, one in zip(tables, places, strict=True))
+    in_order = all(one == sorted(one) for one in places)
+    wanted = [*chain.from_iterable(taken)]
+    if all(wanted) and in_order:
+        yield Looped(term.code, items, term.cost)
+        return
+    rows = rows_of([*chain.from_iterable(tables)])
+    at_hand = scope.at_hand([*map(len, tables)], term.code)
+    options = (
+        [Rule("", (1 << len(rows)) - 1, -1.0)]
+        if all(wanted)
+        else rules_for(rows, wanted, at_hand, scope.words)
+    )
+    for rule in options:
+        code = f"[each for each in {term.code} if {rule.code}]" if rule.code else term.code
+        if in_order:
+            yield Looped(code, items, term.cost + rule.cost)
+        else:
+            yield from _sorted(scope, code, kept_by(tables, rule), items, term.cost + rule.cost)
+    counts = [*map(len, items)]
+    given = (term for term in scope.plain if term.is_given and all(type(v) is int for v in term.values))
+    limits = [(term.code, term.cost) for term in given if [*term.values] == counts]
+    if len({*counts}) == 1 and scope.words & {*_NUMBER_WORDS[counts[0] : counts[0] + 1]}:
+        limits.append((str(counts[0]), 0.8))
+    if not may_end and not limits:
+        return
+    tests = [Rule("", (1 << len(rows)) - 1, -1.0), *tests_of(rows, wanted, at_hand, scope.words)]
+    goal = sum(1 << n for n, one in enumerate(wanted) if one)
+    for test in sorted((one for one in tests if one.passes & goal == goal), key=lambda one: one.cost)[:40]:
+        code = f"[each for each in {term.code} if {test.code}]" if test.code else term.code
+        kept = kept_by(tables, test)
+        begun = [*_sorted(scope, code, kept, items, term.cost + test.cost)]
+        if all(one[: len(item)] == item for one, item in zip(kept, items, strict=True)):
+            begun.append(Looped(code, items, term.cost + test.cost + 0.3))
+        for one in begun:
+            yield from (
+                Looped(f"{one.code}[:{limit}]", items, one.cost + cost - 0.6) for limit, cost in limits
+            )
+            if may_end:
+                yield one._replace(is_prefix=True)
+
+
+def _sorted(
+    scope: Scope, code: str, kept: Sequence[list[JSON]], items: Sequence[list[JSON]], cost: float
+) -> Iterator[Looped]:
+    """A list in the order of a field, of which the first items are the wanted ones."""
+    every = [rows_of(table) for table in kept]
+    for name in next((rows[0] for rows in every if rows), dict[str, JSON]()):
+        columns: list[list[Any]] = [[row.get(name) for row in rows] for rows in every]
+        is_text = all(isinstance(x, str) for column in columns for x in column) and bool(
+            scope.words & _ORDERLY
+        )
+        if not is_text and not all(_comparable(column) for column in columns):
+            continue
+        for backwards in (False, True):
+            order = [sorted(range(len(one)), key=one.__getitem__, reverse=backwards) for one in columns]
+            if all([t[n] for n in o][: len(i)] == i for t, o, i in zip(kept, order, items, strict=True)):
+                reverse = ", reverse=True" if backwards else ""
+                word = "max" if backwards else "min"
+                bonus = _bonus(scope, name, word, columns)
+                yield Looped(
+                    f"sorted({code}, key=lambda one: {field_code('one', name)}{reverse})",
+                    tuple([*one] for one in items),
+                    cost + 0.8 - bonus,
+                )

@@ -1,0 +1,344 @@
+"""What tells the items of lists apart that were taken from those that were not, in all recorded runs.
+
+In: the items as rows of fields, whose lists they are of, and the values at hand for each. Out: rules as code
+over an item that is called `each`, the likeliest first: those with words of the user, then the shortest.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import combinations, permutations
+from typing import Any, NamedTuple, cast
+
+from callsheet.authoring.distillation.figures import NAMES_OF_IDS, is_number
+from callsheet.authoring.distillation.guards import is_state
+from callsheet.authoring.distillation.item_tests import CELL, TEXT, WITHIN, field_code, flat, words_of_field
+from callsheet.authoring.distillation.wording import SMALL_WORDS, is_kin
+from callsheet.ir import JSON
+
+_MOST_TESTS, _MOST_RULES, _MOST_CONSTANTS = 80, 8, 12
+_SHORTEST, _LONGEST = 3, 60
+_LEAST_TAKEN, _MOST_WORDS = 3, 3
+"""So many items show that a text which is no state and no word of the user is what counts."""
+_SAID, _FOREIGN, _CONSTANT = 0.7, 0.4, 0.5
+"""What a rule costs less that has a word of the user, and more that has a value of neither item nor user."""
+_UNSAID = 0.4
+_BOUNDS = frozenset(
+    [
+        "over",
+        "above",
+        "than",
+        "under",
+        "below",
+        "least",
+        "most",
+        "up",
+        "exceed",
+        "exceeds",
+        "exceeding",
+        "within",
+        "enough",
+        "for",
+        "beyond",
+    ]
+)
+_DAY_BOUNDS = frozenset(
+    [
+        "before",
+        "after",
+        "since",
+        "until",
+        "by",
+        "from",
+        "older",
+        "newer",
+        "due",
+        "overdue",
+        "later",
+        "earlier",
+        "past",
+        "were",
+        "was",
+    ]
+)
+"""The words of comparisons, without which one is less likely."""
+_DAY = re.compile(r"\d{4}-\d\d(-\d\d.*)?\Z")
+_SIGNS: tuple[tuple[str, Callable[[Any, Any], bool]], ...] = (
+    ("<", operator.lt),
+    (">", operator.gt),
+    (">=", operator.ge),
+    ("<=", operator.le),
+)
+
+
+class AtHand(NamedTuple):
+    """A value that items may be compared with: its code, its value for each row, whether the user said it."""
+
+    code: str
+    values: Sequence[JSON]
+    is_given: bool
+
+
+class Rule(NamedTuple):
+    """What is asked of an item, which rows pass as bits, and how unlikely it is meant."""
+
+    code: str
+    passes: int
+    cost: float
+
+
+def rows_of(items: Sequence[JSON]) -> list[dict[str, JSON]]:
+    """The items as rows of fields, with those of the objects in them; a plain value is the field `""`."""
+    return [
+        {f"{CELL}{n}": cell for n, cell in enumerate(item)}
+        if isinstance(item, list)
+        else flat(item)
+        if isinstance(item, dict)
+        else {TEXT: item}
+        for item in items
+    ]
+
+
+def rules_for(
+    rows: Sequence[dict[str, JSON]],
+    wanted: Sequence[bool],
+    at_hand: Sequence[AtHand],
+    words: frozenset[str],
+    known: Sequence[bool] | None = None,
+) -> list[Rule]:
+    """The rules that exactly the wanted rows pass, of one test or two; only `known` rows count.
+
+    >>> doors = [{"open": True, "floor": 1}, {"open": False, "floor": 2}]
+    >>> [rule.code for rule in rules_for(doors, [True, False], [], frozenset(["open"]))][0]
+    'each["open"]'
+    """
+    mask = _bits(known) if known is not None else (1 << len(rows)) - 1
+    goal = _bits(wanted) & mask
+    tests = [test for test in tests_of(rows, [*wanted], at_hand, words) if test.passes & goal == goal]
+    single = [test for test in tests if test.passes & mask == goal]
+    wide = sorted((test for test in tests if test.passes & mask != mask), key=lambda test: test.cost)
+    both = [
+        Rule(f"{one.code} and {two.code}", goal, one.cost + two.cost)
+        for one, two in combinations(wide[:_MOST_TESTS], 2)
+        if one.passes & two.passes & mask == goal and goal not in (one.passes & mask, two.passes & mask)
+    ]
+    found = sorted([*single, *both], key=lambda rule: rule.cost)
+    return [*{rule.code: rule for rule in found}.values()][:_MOST_RULES]
+
+
+def _bits(flags: Sequence[bool]) -> int:
+    return sum(1 << place for place, flag in enumerate(flags) if flag)
+
+
+def tests_of(
+    rows: Sequence[dict[str, JSON]],
+    wanted: Sequence[bool],
+    at_hand: Sequence[AtHand],
+    words: frozenset[str],
+) -> Iterator[Rule]:
+    """What may be asked of rows: of flags, of empty fields, in comparison with values and other fields."""
+    fields = [name for name in (rows[0] if rows else {}) if all(name in row for row in rows)]
+    for field in fields:
+        at, column = field_code("each", field), [row[field] for row in rows]
+        support = said_in(field, words)
+        for code, passes, cost, text in _tests_of_field(field, at, column, wanted, at_hand, words):
+            bonus = _SAID if support or (text and said_in(text, words)) else 0
+            yield Rule(code, _bits(passes), cost - bonus)
+    for one, two in permutations(fields, 2):
+        left: list[Any] = [row[one] for row in rows]
+        right: list[Any] = [row[two] for row in rows]
+        if all(map(is_number, left)) and all(map(is_number, right)) and one != two:
+            for sign, compare in (("<", operator.lt), ("<=", operator.le)):
+                code = f"{field_code('each', one)} {sign} {field_code('each', two)}"
+                bonus = _SAID if said_in(one, words) or said_in(two, words) else 0
+                yield Rule(code, _bits([*map(compare, left, right)]), 1.4 - bonus)
+
+
+def in_all(groups: Iterable[Iterable[str]]) -> list[str]:
+    """The texts that all groups have."""
+    sets = [{*group} for group in groups]
+    return sorted(one for one in (sets[0] if sets else ()) if all(one in each for each in sets))
+
+
+def common_start(texts: Sequence[str]) -> str:
+    """What all texts begin with."""
+    least, most = min(texts), max(texts)
+    return least[: next((n for n, char in enumerate(least) if char != most[n]), len(least))]
+
+
+def said_in(name: str, words: frozenset[str]) -> bool:
+    """Whether a name or a text has a word of the user, in some form."""
+    parts = [part for part in words_of_field(name) if part not in SMALL_WORDS and len(part) > 1]
+    return any(is_kin(part, word) for part in parts for word in words)
+
+
+def _is_of_this_time(text: str) -> bool:
+    """Whether a text has a number, or is empty: another time it is another."""
+    return not text.strip() or re.search(r"\d", text) is not None
+
+
+def _cost(one: AtHand) -> float:
+    return 1.0 - 0.5 * _SAID if one.is_given else 1.0 + _FOREIGN
+
+
+_Found = tuple[str, Sequence[bool], float, str]
+
+
+def _tests_of_field(
+    field: str,
+    at: str,
+    column: list[JSON],
+    wanted: Sequence[bool],
+    at_hand: Sequence[AtHand],
+    words: frozenset[str],
+) -> Iterator[_Found]:
+    if all(isinstance(one, bool) for one in column):
+        yield at, [bool(one) for one in column], 1.0, ""
+        yield f"not {at}", [not one for one in column], 1.0, ""
+        return
+    if any(one is None or one in ("", []) for one in column):
+        yield at, [bool(one) for one in column], 1.1, ""
+        yield f"not {at}", [not one for one in column], 1.1, ""
+    if all(isinstance(one, str) for one in column):
+        yield from _tests_of_texts(field, at, cast("list[str]", column), wanted, (at_hand, words))
+    elif all(map(is_number, column)):
+        numbers = cast("list[float]", column)
+        for one in at_hand:
+            if all(map(is_number, one.values)):
+                limits = cast("Sequence[float]", one.values)
+                for sign, compare in (*_SIGNS, ("==", operator.eq)):
+                    passes = [compare(n, limit) for n, limit in zip(numbers, limits, strict=True)]
+                    if not NAMES_OF_IDS & {*words_of_field(field)} or sign == "==":
+                        unsaid = _UNSAID if sign != "==" and not words & _BOUNDS else 0
+                        yield f"{at} {sign} {one.code}", passes, _cost(one) + unsaid, ""
+        if not NAMES_OF_IDS & {*words_of_field(field)}:
+            yield f"{at} > 0", [n > 0 for n in numbers], 1.2, ""
+            yield f"{at} == 0", [n == 0 for n in numbers], 1.2, ""
+    elif all(isinstance(one, list) for one in column):
+        lists = cast("list[list[JSON]]", column)
+        for one in at_hand:
+            if all(isinstance(value, str | int) for value in one.values):
+                passes = [value in each for value, each in zip(one.values, lists, strict=True)]
+                yield f"{one.code} in {at}", passes, _cost(one), ""
+                yield f"{one.code} not in {at}", [not each for each in passes], _cost(one) + 0.1, ""
+        taken = [each for each, is_wanted in zip(lists, wanted, strict=True) if is_wanted]
+        for text in in_all((x for x in each if isinstance(x, str)) for each in taken):
+            yield (
+                f"{json.dumps(text, ensure_ascii=False)} in {at}",
+                [text in each for each in lists],
+                1.5,
+                text,
+            )
+        yield from _tests_within(at, lists, wanted)
+
+
+def _tests_within(at: str, lists: Sequence[Sequence[JSON]], wanted: Sequence[bool]) -> Iterator[_Found]:
+    """Whether any object of a list in an item has something in a field."""
+    objects = [item for each in lists for item in each]
+    if not objects or not all(isinstance(item, dict) for item in objects):
+        return
+    tables = cast("list[list[dict[str, Any]]]", lists)
+    for name in cast("dict[str, JSON]", objects[0]):
+        code = f"one[{json.dumps(name, ensure_ascii=False)}]"
+        taken = (one.get(name) for each, is_in in zip(tables, wanted, strict=True) if is_in for one in each)
+        for text in sorted({value for value in taken if isinstance(value, str) and is_state(name, value)}):
+            passes = [any(one.get(name) == text for one in each) for each in tables]
+            yield f"any({code} == {json.dumps(text)} for one in {at})", passes, 1.6, text
+
+
+def _tests_of_texts(
+    field: str,
+    at: str,
+    texts: list[str],
+    wanted: Sequence[bool],
+    known: tuple[Sequence[AtHand], frozenset[str]],
+) -> Iterator[_Found]:
+    at_hand, words = known
+    are_days = all(_DAY.match(text) for text in texts)
+    for one in at_hand:
+        cost = _cost(one)
+        if all(isinstance(value, list) for value in one.values):
+            lists = cast("Sequence[list[JSON]]", one.values)
+            passes = [text in each for text, each in zip(texts, lists, strict=True)]
+            yield f"{at} in {one.code}", passes, cost, ""
+            yield f"{at} not in {one.code}", [not each for each in passes], cost, ""
+        if not all(isinstance(value, str) and value.strip() for value in one.values):
+            continue
+        others = cast("Sequence[str]", one.values)
+        pairs = [*zip(texts, others, strict=True)]
+        equal = [a == b for a, b in pairs]
+        yield f"{at} == {one.code}", equal, cost, ""
+        if any(a != b and a.lower() == b.lower() for a, b in pairs):
+            yield (
+                f"{at}.lower() == {one.code}.lower()",
+                [a.lower() == b.lower() for a, b in pairs],
+                cost + 0.1,
+                "",
+            )
+        if are_days and all(_DAY.match(other) for other in others):
+            for sign, compare in _SIGNS:
+                unsaid = 0 if words & _DAY_BOUNDS else _UNSAID
+                yield f"{at} {sign} {one.code}", [compare(a, b) for a, b in pairs], cost + unsaid, ""
+            yield f"{at}[:10] == {one.code}", [a[:10] == b for a, b in pairs], cost + 0.1, ""
+        elif min(map(len, others)) >= _SHORTEST:
+            seen = [equal]
+            for code, passes in (
+                (f"{at}.startswith({one.code})", [a.startswith(b) for a, b in pairs]),
+                (f"{at}.endswith({one.code})", [a.endswith(b) for a, b in pairs]),
+                (f"{one.code}.lower() in {at}.lower()", [b.lower() in a.lower() for a, b in pairs]),
+            ):
+                if passes not in seen:
+                    seen.append(passes)
+                    yield code, passes, cost + 0.2, ""
+    taken = [text for text, is_wanted in zip(texts, wanted, strict=True) if is_wanted]
+    left = [text for text, is_wanted in zip(texts, wanted, strict=True) if not is_wanted]
+    state = 0.0 if all(is_state(field.rpartition(WITHIN)[2], text) for text in texts) else _CONSTANT
+    given = [one.values[0] for one in at_hand if one.is_given and len({*map(str, one.values)}) == 1]
+    for text in [*dict.fromkeys(taken)][:_MOST_CONSTANTS] if not are_days else ():
+        if (
+            len({*taken}) == 1
+            and len(text) < _LONGEST
+            and text not in given
+            and (not state or len(taken) >= _LEAST_TAKEN or said_in(text, words))
+            and not _is_of_this_time(text)
+        ):
+            yield (
+                f"{at} == {json.dumps(text, ensure_ascii=False)}",
+                [one == text for one in texts],
+                1.0 + state,
+                text,
+            )
+    for text in [*dict.fromkeys(left)][:_MOST_CONSTANTS] if not are_days else ():
+        if (left.count(text) > 1 or len({*left}) == 1) and not _is_of_this_time(text) and " " not in text:
+            yield (
+                f"{at} != {json.dumps(text, ensure_ascii=False)}",
+                [one != text for one in texts],
+                1.5 + state,
+                text,
+            )
+    ends = [*_tests_of_ends(at, texts, taken, words)] if len({*taken}) > 1 and left else []
+    yield from {tuple(one[1]): one for one in reversed(ends)}.values()
+
+
+def _tests_of_ends(at: str, texts: list[str], taken: list[str], words: frozenset[str]) -> Iterator[_Found]:
+    """What all taken texts begin with, or end with, or have as a word."""
+    start = common_start(taken)
+    if any(text[len(start) : len(start) + 1].isalnum() for text in taken):
+        start = re.sub(r"\w+$", "", start)
+    end = common_start([text[::-1] for text in taken])[::-1]
+    end = re.sub(r"^\w+(?=\W)", "", end) if "." in end else end
+    for part, method, cost in ((start, "startswith", 1.6), (end, "endswith", 1.7)):
+        is_mark = part[-1:] in "-_:] /#" if method == "startswith" else part[:1] in "."
+        if (
+            len(part.strip()) >= _SHORTEST
+            and (is_mark or said_in(part, words))
+            and len(part.split()) < _MOST_WORDS
+        ):
+            passes = [getattr(one, method)(part) for one in texts]
+            yield f"{at}.{method}({json.dumps(part, ensure_ascii=False)})", passes, cost, part
+    for word in in_all(re.findall(r"[^\W\d]{3,}", text) for text in taken):
+        if said_in(word, words) or len(taken) > _LEAST_TAKEN:
+            yield f"{json.dumps(word, ensure_ascii=False)} in {at}", [word in one for one in texts], 1.8, word

@@ -1,0 +1,336 @@
+"""What is known at a place of a plan, with its values in every example: each run, each round of a loop.
+
+In: sources with a value in each example, and the words of the user. Out: all that can be reached in them,
+their lists and figures, and which values are about as likely as each other.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain, combinations
+from typing import Any, NamedTuple, cast
+
+from callsheet.authoring.distillation.figures import is_number
+from callsheet.authoring.distillation.leaves import Source, leaves_of
+from callsheet.authoring.distillation.rules import AtHand, Rule, rows_of, tests_of
+from callsheet.ir import JSON
+
+_MOST, _MOST_ITEMS, _MOST_DAYS = 8, 300, 400
+
+
+class Term(NamedTuple):
+    """An expression with its value in each example, what it costs, and what has to hold for it."""
+
+    code: str
+    values: tuple[JSON, ...]
+    cost: float
+    conditions: tuple[str, ...] = ()
+    is_given: bool = False
+    picked: tuple[tuple[str, tuple[JSON, ...]], ...] = ()
+    """The items of lists that it is made of, by their code."""
+
+
+class Looped(NamedTuple):
+    """A list with an item for each round, in each example; `is_prefix` if the rounds end before the list."""
+
+    code: str
+    items: tuple[list[JSON], ...]
+    cost: float
+    is_prefix: bool = False
+
+
+@dataclass
+class Scope:
+    """What is known at a place: sources with a value in each example, and what was written there already."""
+
+    sources: list[Source]
+    size: int
+    words: frozenset[str]
+    seen: frozenset[str] = frozenset()
+    """The texts in the results of all runs."""
+    made: list[Term] = field(default_factory=list[Term])
+    derived: dict[str, Looped] = field(default_factory=dict[str, Looped])
+    """The parts of lists that texts were found to be made of, by their code."""
+    is_row: bool = False
+    """Whether this is within an expression for each item of a list, where nothing is picked from others."""
+    receipts: frozenset[str] = frozenset()
+    """The results of calls that changed something, with which nothing is compared."""
+
+    def know(self, source: Source, *, is_receipt: bool = False) -> None:
+        """Know one more value from here on."""
+        self.sources.insert(0, source)
+        self.receipts |= {source.code} if is_receipt else set()
+        self.forget()
+
+    def forget(self) -> None:
+        """Look anew at what can be reached."""
+        for name in ("plain", "lists", "likely"):
+            vars(self).pop(name, None)
+
+    def repeated(self, counts: Sequence[int], more: Sequence[Source]) -> Scope:
+        """The same in rounds: as many of each example as its count says, and what is new there."""
+        sources = [
+            one._replace(
+                values=tuple(chain.from_iterable([v] * n for v, n in zip(one.values, counts, strict=True)))
+            )
+            for one in self.sources
+        ]
+        return Scope(
+            [*more, *sources], sum(counts), self.words, self.seen, is_row=self.is_row, receipts=self.receipts
+        )
+
+    @cached_property
+    def plain(self) -> list[Term]:
+        """All that can be reached, with its cost."""
+        found: list[Term] = []
+        for age, source in enumerate(self.sources):
+            for leaf in leaves_of(source):
+                depth = leaf.code.count("[") - source.code.count("[")
+                cost = 0.8 if source.is_given else 1 + 0.05 * depth + 0.01 * age
+                found.append(
+                    Term(
+                        leaf.code, leaf.values, cost, (*source.conditions, *leaf.conditions), source.is_given
+                    )
+                )
+        for term in [*found]:
+            found += _cells_of(term)
+            if isinstance(term.values[0], dict) and not term.is_given:
+                found += _named(term, [one for one in found if one.is_given])
+        return found
+
+    @cached_property
+    def lists(self) -> list[Term]:
+        """The lists that can be reached, and the lines of texts."""
+        found: dict[str, Term] = {}
+        for looped in self.derived.values():
+            found[looped.code] = Term(looped.code, cast("Any", looped.items), 1.0)
+        for term in self.plain:
+            if all(isinstance(value, list) and len(value) <= _MOST_ITEMS for value in term.values):
+                for one in (term, *_within(term)):
+                    found.setdefault(one.code, one)
+            elif all(isinstance(value, str) for value in term.values) and any(
+                "\n" in str(value) for value in term.values
+            ):
+                for one in _lines(term):
+                    found.setdefault(one.code, one)
+        return [*found.values()]
+
+    def at_hand(self, counts: Sequence[int], without: str = "") -> list[AtHand]:
+        """The plain values with which items may be compared, each as often as its example has items."""
+        found: dict[str, AtHand] = {}
+        for term in sorted(self.plain, key=lambda one: one.cost):
+            if (
+                any(" == 1" not in one for one in term.conditions)
+                or term.code == without
+                or re.split(r"\W", term.code, maxsplit=1)[0] in self.receipts
+            ):
+                continue
+            first = term.values[0]
+            is_plain = (
+                isinstance(first, str | int | float) and not isinstance(first, bool) and len(str(first)) < 200
+            )
+            is_list = all(
+                isinstance(v, list) and all(isinstance(x, str | int) for x in v) for v in term.values
+            ) and any(term.values)
+            if is_plain or is_list:
+                values = [v for v, n in zip(term.values, counts, strict=True) for _ in range(n)]
+                found.setdefault(json.dumps(term.values), AtHand(term.code, values, term.is_given))
+        return [*found.values()]
+
+    @cached_property
+    def likely(self) -> list[Term]:
+        """The parts of lists that words of the user name."""
+        found: list[Term] = []
+        for term in self.lists:
+            tables = cast("tuple[list[JSON], ...]", term.values)
+            rows = rows_of([*chain.from_iterable(tables)])
+            if " if " in term.code or len(rows) < 2:
+                continue
+            at_hand = [one for one in self.at_hand([*map(len, tables)], term.code) if one.is_given]
+            tests = sorted(
+                (one for one in tests_of(rows, [True] * len(rows), at_hand, self.words) if one.cost < 0.7),
+                key=lambda one: one.cost,
+            )[:8]
+            every = (1 << len(rows)) - 1
+            both = [
+                Rule(f"{a.code} and {b.code}", a.passes & b.passes, a.cost + b.cost)
+                for a, b in combinations(tests, 2)
+            ]
+            for rule in (*tests, *both):
+                if rule.passes not in (0, every):
+                    kept = tuple(kept_by(tables, rule))
+                    found.append(
+                        Term(
+                            f"[each for each in {term.code} if {rule.code}]",
+                            cast("Any", kept),
+                            term.cost + rule.cost + 0.3,
+                        )
+                    )
+        return found
+
+    def conditions_in(self, code: str) -> tuple[str, ...]:
+        """What has to hold for the values that code compares with."""
+        found = (term.conditions for term in self.plain if term.conditions and term.code in code)
+        return (*dict.fromkeys(chain.from_iterable(found)),)
+
+
+def _cells_of(term: Term) -> Iterator[Term]:
+    """The cells of rows that are lists."""
+    values = term.values
+    if all(isinstance(v, list) and 1 < len(v) < 10 for v in values):
+        rows = cast("tuple[list[JSON], ...]", values)
+        if len({*map(len, rows)}) == 1 and not any(
+            isinstance(cell, dict | list) for row in rows for cell in row
+        ):
+            for n in range(len(rows[0])):
+                yield term._replace(
+                    code=f"{term.code}[{n}]", values=tuple(row[n] for row in rows), cost=term.cost + 0.1
+                )
+
+
+def _named(term: Term, given: Sequence[Term]) -> Iterator[Term]:
+    """The fields of an object that the user has named."""
+    for one in given:
+        if len({*map(str, one.values)}) > 1 and all(
+            isinstance(v, dict) and isinstance(key, str) and key in v
+            for v, key in zip(term.values, one.values, strict=True)
+        ):
+            values = tuple(cast("Any", v)[key] for v, key in zip(term.values, one.values, strict=True))
+            yield term._replace(code=f"{term.code}[{one.code}]", values=values, cost=0.9)
+
+
+def _within(term: Term) -> Iterator[Term]:
+    """The lists in a list, as one; what its objects have in a field, each once."""
+    tables = cast("tuple[list[JSON], ...]", term.values)
+    rows = [*chain.from_iterable(tables)]
+    if rows and all(isinstance(row, dict) for row in rows):
+        objects = cast("list[dict[str, Any]]", rows)
+        for name in objects[0]:
+            at = f"each[{json.dumps(name, ensure_ascii=False)}]"
+            if all(isinstance(row.get(name), list) for row in objects):
+                flat = tuple(
+                    [x for row in cast("list[dict[str, Any]]", table) for x in row[name]] for table in tables
+                )
+                yield Term(
+                    f"[item for each in {term.code} for item in {at}]", cast("Any", flat), term.cost + 0.5
+                )
+            elif all(isinstance(row.get(name), str) for row in objects):
+                once = tuple(
+                    [*dict.fromkeys(row[name] for row in cast("list[dict[str, Any]]", table))]
+                    for table in tables
+                )
+                if any(len(one) < len(table) for one, table in zip(once, tables, strict=True)):
+                    yield Term(
+                        f"[*dict.fromkeys({at} for each in {term.code})]", cast("Any", once), term.cost + 0.6
+                    )
+
+
+def _lines(term: Term) -> Iterator[Term]:
+    """The lines of a text, and the rows of a table in one."""
+    texts = cast("tuple[str, ...]", term.values)
+    lines = [[line for line in text.splitlines() if line.strip()] for text in texts]
+    if max(map(len, lines)) > _MOST_ITEMS:
+        return
+    yield Term(
+        f"[each for each in {term.code}.splitlines() if each.strip()]",
+        cast("Any", tuple(lines)),
+        term.cost + 0.5,
+    )
+    heads = {one[0] if one else "" for one in lines}
+    head = next(iter(heads)).split(",")
+    if (
+        len(heads) == 1
+        and len(head) > 1
+        and all(line.count(",") == len(head) - 1 for one in lines for line in one)
+    ):
+        rows = tuple([dict(zip(head, line.split(","), strict=True)) for line in one[1:]] for one in lines)
+        split = f'{term.code}.splitlines()[0].split(",")'
+        kept = f"for each in {term.code}.splitlines()[1:] if each.strip()"
+        yield Term(f'[dict(zip({split}, each.split(","))) {kept}]', cast("Any", rows), term.cost + 0.4)
+
+
+def figures(scope: Scope, lists: Sequence[Term] | None = None) -> Iterator[Term]:
+    """Figures of lists: how many items, sums, means, the greatest and the least of their numbers."""
+    for term in scope.lists if lists is None else lists:
+        tables = cast("tuple[list[JSON], ...]", term.values)
+        is_filled = (f"len({term.code}) > 0",) if all(tables) else ()
+        yield Term(f"len({term.code})", tuple(map(len, tables)), term.cost + 0.4, is_filled)
+        rows = [*chain.from_iterable(tables)]
+        columns: list[tuple[str, list[list[Any]]]] = []
+        if rows and all(map(is_number, rows)):
+            columns.append((term.code, cast("Any", [*tables])))
+        if rows and all(isinstance(row, dict) for row in rows):
+            objects = cast("list[list[dict[str, Any]]]", tables)
+            names = [
+                n
+                for n in cast("dict[str, Any]", rows[0])
+                if all(is_number(cast("Any", row).get(n)) for row in rows)
+            ]
+            columns += [
+                (f"[row[{quoted(n)}] for row in {term.code}]", [[row[n] for row in one] for one in objects])
+                for n in names
+            ]
+            for n, m in combinations(sorted(names), 2):
+                code = f"[row[{quoted(n)}] * row[{quoted(m)}] for row in {term.code}]"
+                columns.append((code, [[row[n] * row[m] for row in one] for one in objects]))
+        for code, numbers in columns:
+            yield Term(f"sum({code})", tuple(map(sum, numbers)), term.cost + 0.6, is_filled)
+            if any(isinstance(x, float) for one in numbers for x in one):
+                yield Term(
+                    f"round(sum({code}), 2)",
+                    tuple(round(sum(one), 2) for one in numbers),
+                    term.cost + 0.7,
+                    is_filled,
+                )
+            if all(numbers):
+                means = [sum(one) / len(one) for one in numbers]
+                for places in (1, 2):
+                    yield Term(
+                        f"round(sum({code}) / len({term.code}), {places})",
+                        tuple(round(x, places) for x in means),
+                        term.cost + 0.9,
+                    )
+                yield Term(f"max({code})", tuple(map(max, numbers)), term.cost + 0.8)
+                yield Term(f"min({code})", tuple(map(min, numbers)), term.cost + 0.8)
+
+
+def are_same(left: Sequence[JSON], right: Sequence[JSON]) -> bool:
+    """Whether two rounds of values are the same; True is not 1."""
+    return all(a == b and type(a) is type(b) for a, b in zip(left, right, strict=True))
+
+
+def quoted(value: JSON) -> str:
+    """A value as code."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+
+
+def best(terms: Sequence[Term]) -> Term | None:
+    """The likeliest term, which has to agree with those that are about as likely."""
+    if not terms:
+        return None
+    one = terms[0]
+    return one._replace(conditions=(*one.conditions, *agreeing(terms)))
+
+
+def agreeing(terms: Sequence[Term]) -> list[str]:
+    """The conditions that those which are about as likely as the first give the same."""
+    rivals = rivals_of(terms)
+    return [*chain.from_iterable((*other.conditions, f"{terms[0].code} == {other.code}") for other in rivals)]
+
+
+def rivals_of(terms: Sequence[Term]) -> list[Term]:
+    """The terms that are about as likely as the first, and say something else."""
+    one = terms[0]
+    if one.is_given or one.code in ("True", "False", "None"):
+        return []
+    return [other for other in terms[1:] if other.cost < one.cost + 0.6 and not other.is_given][:2]
+
+
+def kept_by(tables: Sequence[Sequence[JSON]], test: Rule) -> list[list[JSON]]:
+    """The items of lists that pass a rule."""
+    bits = iter(range(sum(map(len, tables))))
+    return [[item for item in table if test.passes >> next(bits) & 1] for table in tables]

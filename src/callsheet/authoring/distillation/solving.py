@@ -1,0 +1,268 @@
+"""Expressions that give the values of arguments in all recorded runs at once.
+
+In: what is known at a place, and the wanted value in every example. Out: terms that give it in all of them,
+the likeliest first. Nothing is taken that fails in one example; which of several is meant, its caller says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, permutations
+from typing import Any, cast
+
+from callsheet.authoring.distillation.figures import is_number
+from callsheet.authoring.distillation.leaves import Source, leaves_of
+from callsheet.authoring.distillation.picking import loops, picks
+from callsheet.authoring.distillation.rules import common_start, said_in
+from callsheet.authoring.distillation.scopes import (
+    Looped,
+    Scope,
+    Term,
+    are_same,
+    best,
+    figures,
+    quoted,
+    rivals_of,
+)
+from callsheet.authoring.distillation.texts import composed, parts, replaced
+from callsheet.ir import JSON
+
+_MOST, _MOST_ITEMS, _MOST_DAYS = 8, 300, 400
+_SHORTEST, LEAST, _CLEAR = 4, 3, 1.4
+LONE = re.compile(r"(?<![\w.:-])\d+(?:\.\d+)?(?![\w:-]|\.\d)")
+"""A number by itself, which another time is another."""
+_SEPARATORS = ("\n", ", ", "; ", " | ", ",", " ")
+_CALCULATIONS: tuple[tuple[str, Callable[[float, float], float]], ...] = (
+    ("{} + {}", lambda a, b: a + b),
+    ("{} - {}", lambda a, b: a - b),
+    ("{} * {}", lambda a, b: a * b),
+    ("{} / {}", lambda a, b: a / b),
+    ("{} * {} / 100", lambda a, b: a * b / 100),
+    ("{} * (100 - {}) / 100", lambda a, b: a * (100 - b) / 100),
+    ("{} * (100 + {}) / 100", lambda a, b: a * (100 + b) / 100),
+)
+
+
+def solve(scope: Scope, name: str, goal: Sequence[JSON]) -> list[Term]:
+    """The terms that give the values of an argument in all examples, the likeliest first."""
+    found: list[Term] = []
+    for term in (*scope.plain, *scope.made):
+        if are_same(term.values, goal):
+            named = 0.2 if re.search(rf"{name}\W*$", term.code) else 0
+            found.append(term._replace(cost=term.cost - named))
+    first = goal[0]
+    is_same = all(are_same((one,), (first,)) for one in goal)
+    if is_same and (first is None or isinstance(first, bool) or first in ([], {}, "")):
+        return [Term(repr(first), tuple(goal), 0.5), *found]
+    if all(isinstance(value, dict) and value.keys() == cast("Any", first).keys() for value in goal):
+        found += _built(scope, cast("Sequence[dict[str, JSON]]", goal))
+    elif all(isinstance(value, list) for value in goal):
+        found += _lists(scope, name, cast("Sequence[list[JSON]]", goal))
+    else:
+        if is_same and not (isinstance(first, str) and LONE.search(first)):
+            found.append(Term(quoted(first), tuple(goal), _cost_of_constant(scope, first)))
+        if not scope.is_row and not any(term.cost < _CLEAR for term in found):
+            found += _picked(scope, goal)
+        if all(map(is_number, goal)):
+            found += _numbers(scope, cast("Sequence[float]", goal))
+        elif all(isinstance(value, str) for value in goal) and not any(term.cost < _CLEAR for term in found):
+            found += _texts(scope, name, cast("Sequence[str]", goal))
+    found.sort(key=lambda term: term.cost)
+    return [*{term.code: term for term in reversed(found)}.values()][::-1][:_MOST]
+
+
+def _cost_of_constant(scope: Scope, value: JSON) -> float:
+    if isinstance(value, str):
+        return 1.7 if said_in(value, scope.words) else 1.5 if not re.search(r"\d", value) else 2.5
+    return 1.6 if isinstance(value, int) and abs(value) < 100 else 2.5
+
+
+def _built(scope: Scope, goal: Sequence[dict[str, JSON]]) -> Iterator[Term]:
+    members = {key: best(solve(scope, key, [one[key] for one in goal])) for key in goal[0]}
+    found = {key: one for key, one in members.items() if one is not None}
+    if len(found) == len(members):
+        code = ", ".join(f"{quoted(key)}: {one.code}" for key, one in found.items())
+        conditions = tuple(chain.from_iterable(one.conditions for one in found.values()))
+        yield Term(f"{{{code}}}", tuple(goal), 1.5, conditions)
+
+
+def _lists(scope: Scope, name: str, goal: Sequence[list[JSON]]) -> Iterator[Term]:
+    several = frozenset(word for word in scope.words if word.endswith("s"))
+    for looped, code, cost, conditions in _columns(scope, name, goal):
+        is_several = " if " in looped.code and said_in(
+            looped.code.partition(" if ")[0].rpartition(" in ")[2], several
+        )
+        whole = looped.code if code == "row" else f"[{code} for row in {looped.code}]"
+        yield Term(whole, tuple(goal), cost - 1.0 * is_several, conditions)
+    if len({*map(len, goal)}) == 1:
+        members = [
+            best(solve(scope, name.rstrip("s"), [one[n] for one in goal])) for n in range(len(goal[0]))
+        ]
+        known = [one for one in members if one is not None]
+        if known and len(known) == len(members):
+            conditions = tuple(chain.from_iterable(one.conditions for one in known))
+            cost = 0.4 + sum(one.cost for one in known) + 0.5 * (len(known) > 1)
+            yield Term(f"[{', '.join(one.code for one in known)}]", tuple(goal), cost, conditions)
+
+
+def _columns(
+    scope: Scope, name: str, goal: Sequence[list[JSON]]
+) -> Iterator[tuple[Looped, str, float, tuple[str, ...]]]:
+    """Lists that are made of each item of another."""
+    groups: list[list[dict[str, JSON]]] = [
+        [value if isinstance(value, dict) else {name: value} for value in one] for one in goal
+    ]
+    for looped in loops(scope, groups)[:3]:
+        inner = scope.repeated(
+            [*map(len, looped.items)], [Source("row", (*chain.from_iterable(looped.items),), 0)]
+        )
+        inner.is_row = True
+        flat = [*chain.from_iterable(goal)]
+        terms = [one for one in solve(inner, name, flat) if not one.picked]
+        if not terms or not re.search(r"\brow\b", terms[0].code):
+            continue
+        one, conditions = terms[0], [f"len({looped.code}) > 0"] if all(goal) else []
+        conditions += [f"all({each} for row in {looped.code})" for each in one.conditions]
+        whole = looped.code if one.code == "row" else f"[{one.code} for row in {looped.code}]"
+        conditions += [f"{whole} == [{other.code} for row in {looped.code}]" for other in rivals_of(terms)]
+        yield looped, one.code, looped.cost + one.cost * 0.5, (*conditions,)
+
+
+def _numbers(scope: Scope, goal: Sequence[float]) -> Iterator[Term]:
+    for term in figures(scope, [*scope.lists, *scope.likely]) if not scope.is_row else ():
+        if are_same(term.values, goal):
+            yield term
+    if all(abs(value) < 10 for value in goal):
+        return
+    known = [term for term in scope.plain if all(map(is_number, term.values)) and not term.conditions]
+    known += [
+        term._replace(code=f"int({term.code})", values=tuple(map(int, cast("Any", term.values))))
+        for term in scope.plain
+        if all(isinstance(v, str) and v.isdigit() and len(v) < 9 for v in term.values) and not term.conditions
+    ]
+    known = known[:30]
+    for one, two in permutations(known, 2):
+        a, b = cast("Sequence[float]", one.values), cast("Sequence[float]", two.values)
+        for form, function in _CALCULATIONS:
+            try:
+                values = [function(x, y) for x, y in zip(a, b, strict=True)]
+            except ZeroDivisionError:
+                continue
+            code = form.format(one.code, two.code)
+            if are_same(values, goal):
+                yield Term(code, tuple(goal), one.cost + two.cost)
+            elif any(isinstance(value, float) for value in values) and are_same(
+                [round(v, 2) for v in values], goal
+            ):
+                yield Term(f"round({code}, 2)", tuple(goal), one.cost + two.cost)
+
+
+def _picked(scope: Scope, goal: Sequence[JSON]) -> Iterator[Term]:
+    """Fields of an item of a list that something tells from the others."""
+    for term in scope.lists:
+        tables = cast("tuple[list[JSON], ...]", term.values)
+        if not all(tables) or max(map(len, tables)) < 2:
+            continue
+        for code, items, cost, conditions in picks(scope, term, goal):
+            for leaf in leaves_of(Source(code, items, 0)):
+                if are_same(leaf.values, goal):
+                    yield Term(
+                        leaf.code, leaf.values, cost, (*conditions, *leaf.conditions), picked=((code, items),)
+                    )
+            rows = [item for item in items if isinstance(item, list)]
+            for number in range(min(map(len, rows))) if len(rows) == len(items) else ():
+                if are_same([row[number] for row in rows], goal):
+                    cell = f"{code}[{number}]"
+                    yield Term(cell, tuple(goal), cost, conditions, picked=((code, items),))
+
+
+def _texts(scope: Scope, name: str, goal: Sequence[str]) -> Iterator[Term]:
+    """Texts that are made of others, with words around them that are the same in all examples."""
+    pool: dict[tuple[str, ...], list[Term]] = {}
+
+    def add(term: Term) -> None:
+        forms: list[tuple[str, tuple[str, ...]]] = []
+        if all(isinstance(value, str) for value in term.values):
+            forms.append((term.code, cast("tuple[str, ...]", term.values)))
+        elif all(map(is_number, term.values)):
+            forms.append((f"str({term.code})", tuple(map(str, term.values))))
+            if all(isinstance(value, int) and 0 <= value < 24 for value in term.values):
+                hours = cast("tuple[int, ...]", term.values)
+                forms.append((f"format({term.code}, '02')", tuple(f"{value:02}" for value in hours)))
+                forms.append((f"format({term.code} + 1, '02')", tuple(f"{value + 1:02}" for value in hours)))
+            if any(isinstance(value, float) for value in term.values):
+                forms.append(
+                    (f"format({term.code}, '.2f')", tuple(f"{cast('float', v):.2f}" for v in term.values))
+                )
+        for code, values in forms:
+            if all(value and value in whole for value, whole in zip(values, goal, strict=True)):
+                pool.setdefault(values, []).append(term._replace(code=code, values=values))
+
+    for term in parts(scope, goal):
+        add(term)
+    for term, looped in _joins(scope, name, goal) if not scope.is_row else ():
+        add(term)
+        scope.derived.setdefault(looped.code, looped)  # what one argument shows, another may count
+        for figure in figures(scope, [Term(looped.code, cast("Any", looped.items), 1.0)]):
+            add(figure)
+    for term in _numbers_in(scope, goal, pool):
+        add(term)
+    for terms in pool.values():
+        terms.sort(key=lambda term: term.cost)
+    texts = [one for one in scope.plain if all(isinstance(v, str) for v in one.values)]
+    for term in texts if len(goal[0]) > 2 * _SHORTEST else ():
+        yield from replaced(term, [one for one in texts if one.is_given], goal)
+    yield from pool.get(tuple(goal), [])
+    if (
+        len({*goal}) == 1
+        and not re.search(r"\d", goal[0])
+        and not any(t.is_given for ts in pool.values() for t in ts)
+    ):
+        return
+    whole_text = composed(goal, pool, scope.seen)
+    if whole_text is not None:
+        yield whole_text
+
+
+def _numbers_in(
+    scope: Scope, goal: Sequence[str], pool: Mapping[tuple[str, ...], Sequence[Term]]
+) -> Iterator[Term]:
+    """The numbers in texts that are calculated."""
+    numbers = [
+        [one[0] for one in re.finditer(r"(?<![\w.])\d+(?:\.\d+)?(?![\w]|\.\d)", text)] for text in goal
+    ]
+    if len({*map(len, numbers)}) > 1:
+        return
+    for column in zip(*numbers, strict=True):
+        if column in pool or len({*column}) == 1:
+            continue
+        decimal = all(re.fullmatch(r"\d+\.\d\d", one) for one in column)
+        values = [float(one) if any("." in each for each in column) else int(one) for one in column]
+        for term in _numbers(scope, values):
+            code = f"format({term.code}, '.2f')" if decimal else f"str({term.code})"
+            if all(str(value) == one for value, one in zip(term.values, column, strict=True)) or decimal:
+                yield term._replace(code=code, values=column)
+
+
+def _joins(scope: Scope, name: str, goal: Sequence[str]) -> Iterator[tuple[Term, Looped]]:
+    """Pieces of a text for each item of a list, with something between them."""
+    start = re.sub(r"\w*$", "", common_start([*goal])) if len({*goal}) > 1 else ""
+    for between in _SEPARATORS:
+        last = start.rpartition(between)[0] + between if between in start else ""
+        for begin in dict.fromkeys((start, re.sub(r"\S*$", "", start), last)):
+            pieces = [one.removeprefix(begin).split(between) for one in goal]
+            if max(map(len, pieces)) < 2:
+                continue
+            for end in (0, 1, 2):
+                rows = [one[: len(one) - end] for one in pieces]
+                if (
+                    not any(len(one) > 1 for one in rows)
+                    or not all(rows)
+                    or len({x for one in rows for x in one}) < 2
+                ):
+                    continue
+                for looped, code, cost, conditions in _columns(scope, name, cast("Any", rows)):
+                    joined = tuple(between.join(one) for one in rows)
+                    inner = looped.code if code == "row" else f"{code} for row in {looped.code}"
+                    yield Term(f"{quoted(between)}.join({inner})", joined, cost - 0.5, conditions), looped
