@@ -105,6 +105,8 @@ async def distil_all(
                 help="name runs of the job with other data",
             )
     found = await Evidence(works, effects, about, listener).plan(answer)
+    if isinstance(found, list) and len(works) == 1:
+        return await _distilled(works[0], effects, about)
     if isinstance(found, list):
         missed = next((f": {' '.join(one)} is not explained" for one in found if any(one)), "")
         raise CallsheetError.single(

@@ -212,7 +212,8 @@ class JointWriter:
             lines += self.stops(more, indent)
             scope.made.append(Term(written[name], tuple(goal), 2.0))
         for code, looped in scope.derived.items():
-            if any(code in _plain(one) for one in (*written.values(), *lines)):
+            is_used = any(code in _plain(one) for one in (*written.values(), *lines))
+            if is_used and not re.fullmatch(r"\w+", code):
                 short = self.inputs.new_name(f"{_singular(code)}s")
                 written = {name: _renamed(one, {code: short}) for name, one in written.items()}
                 lines = [f"{indent}{short} = {code}", *(_renamed(line, {code: short}) for line in lines)]
@@ -558,8 +559,11 @@ def joint_plans(
         writer.open_condition, writer.given = open_word, given
         writer.requests = [unquoted(one.said) for one in works]
         writer.changed = frozenset(chain.from_iterable(map(texts_in, changing)))
+        scope = Scope(sources, len(runs), said, seen)
+        if len(runs) == 1:
+            scope.may_stay = inputs.is_expected
         try:
-            lines = writer.guarded(writer.write(nodes, found, Scope(sources, len(runs), said, seen)))
+            lines = writer.guarded(writer.write(nodes, found, scope))
         except Missed as missed:
             yield missed
             continue
@@ -627,7 +631,8 @@ def _plain(code: str) -> str:
 def _renamed(code: str, names: Mapping[str, str]) -> str:
     """Code with names for some of its parts, also within f-strings, where quotes are others."""
     for part, name in names.items():
-        code = code.replace(part, name).replace(part.replace('"', "'"), name)
+        for form in (part, part.replace('"', "'")):
+            code = re.sub(rf"(?<!\w){re.escape(form)}(?!\w)", name, code)
     return code
 
 

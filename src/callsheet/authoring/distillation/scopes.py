@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, combinations
 from typing import Any, NamedTuple, cast
@@ -20,6 +20,10 @@ from callsheet.authoring.distillation.rules import AtHand, Rule, rows_of, tests_
 from callsheet.ir import JSON
 
 _MOST, _MOST_ITEMS, _MOST_DAYS = 8, 300, 400
+
+
+_LIKELY, _MOST_LIKELY = 0.7, 8
+"""What the rules cost whose parts of a list the words name, and how many are thought of."""
 
 
 class Term(NamedTuple):
@@ -52,6 +56,8 @@ class Scope:
     words: frozenset[str]
     seen: frozenset[str] = frozenset()
     """The texts in the results of all runs."""
+    may_stay: Callable[[str], bool] = lambda text: True
+    """Whether a text may be the same each time, which several runs show."""
     made: list[Term] = field(default_factory=list[Term])
     derived: dict[str, Looped] = field(default_factory=dict[str, Looped])
     """The parts of lists that texts were found to be made of, by their code."""
@@ -79,9 +85,7 @@ class Scope:
             )
             for one in self.sources
         ]
-        return Scope(
-            [*more, *sources], sum(counts), self.words, self.seen, is_row=self.is_row, receipts=self.receipts
-        )
+        return replace(self, sources=[*more, *sources], size=sum(counts), made=[], derived={})
 
     @cached_property
     def plain(self) -> list[Term]:
@@ -151,11 +155,10 @@ class Scope:
             if " if " in term.code or len(rows) < 2:
                 continue
             at_hand = [one for one in self.at_hand([*map(len, tables)], term.code) if one.is_given]
-            tests = sorted(
-                (one for one in tests_of(rows, [True] * len(rows), at_hand, self.words) if one.cost < 0.7),
-                key=lambda one: one.cost,
-            )[:8]
             every = (1 << len(rows)) - 1
+            all_tests = tests_of(rows, [True] * len(rows), at_hand, self.words)
+            telling = (one for one in all_tests if one.cost < _LIKELY and one.passes not in (0, every))
+            tests = sorted(telling, key=lambda one: one.cost)[:_MOST_LIKELY]
             both = [
                 Rule(f"{a.code} and {b.code}", a.passes & b.passes, a.cost + b.cost)
                 for a, b in combinations(tests, 2)

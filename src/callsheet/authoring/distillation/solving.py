@@ -60,7 +60,7 @@ def solve(scope: Scope, name: str, goal: Sequence[JSON]) -> list[Term]:
     elif all(isinstance(value, list) for value in goal):
         found += _lists(scope, name, cast("Sequence[list[JSON]]", goal))
     else:
-        if is_same and not (isinstance(first, str) and LONE.search(first)):
+        if is_same and not (isinstance(first, str) and LONE.search(first)) and scope.may_stay(str(first)):
             found.append(Term(quoted(first), tuple(goal), _cost_of_constant(scope, first)))
         if not scope.is_row and not any(term.cost < _CLEAR for term in found):
             found += _picked(scope, goal)
@@ -220,7 +220,7 @@ def _texts(scope: Scope, name: str, goal: Sequence[str]) -> Iterator[Term]:
         and not any(t.is_given for ts in pool.values() for t in ts)
     ):
         return
-    whole_text = composed(goal, pool, scope.seen)
+    whole_text = composed(goal, pool, scope)
     if whole_text is not None:
         yield whole_text
 
@@ -247,10 +247,10 @@ def _numbers_in(
 
 def _joins(scope: Scope, name: str, goal: Sequence[str]) -> Iterator[tuple[Term, Looped]]:
     """Pieces of a text for each item of a list, with something between them."""
-    start = re.sub(r"\w*$", "", common_start([*goal])) if len({*goal}) > 1 else ""
+    start = re.sub(r"\w*\Z", "", common_start([*goal])) if len({*goal}) > 1 else ""
     for between in _SEPARATORS:
         last = start.rpartition(between)[0] + between if between in start else ""
-        for begin in dict.fromkeys((start, re.sub(r"\S*$", "", start), last)):
+        for begin in dict.fromkeys((start, re.sub(r"\S*\Z", "", start), last, "")):
             pieces = [one.removeprefix(begin).split(between) for one in goal]
             if max(map(len, pieces)) < 2:
                 continue

@@ -219,9 +219,7 @@ def _shifted(text: str, seconds: int, *, is_time: bool) -> str:
     return (date.fromisoformat(text[:10]) + timedelta(seconds=seconds)).isoformat()
 
 
-def composed(
-    goal: Sequence[str], pool: dict[tuple[str, ...], list[Term]], seen: frozenset[str]
-) -> Term | None:
+def composed(goal: Sequence[str], pool: dict[tuple[str, ...], list[Term]], scope: Scope) -> Term | None:
     """The text as parts with the same words between them."""
     classes = sorted(pool.items(), key=lambda one: (-len(one[0][0]), one[1][0].cost))
     usable = [
@@ -275,7 +273,9 @@ def composed(
     terms = [term for _, term in pieces if term is not None]
     words = "".join(text for text, _ in pieces)
     if len(pieces) == 1 or any(
-        LONE.search(text) or _is_data(text, seen) for text, term in pieces if term is None
+        LONE.search(text) or _is_data(text, scope.seen) or not scope.may_stay(text)
+        for text, term in pieces
+        if term is None
     ):
         return None
     code = _fstring(pieces)
