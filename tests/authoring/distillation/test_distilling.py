@@ -12,6 +12,7 @@ import pytest
 
 from callsheet import Plan, arun
 from callsheet.api.distillation import distil_all
+from callsheet.api.evidence import tried
 from callsheet.authoring.distillation.explanations import explain
 from callsheet.authoring.distillation.leaves import Source
 from callsheet.authoring.distillation.plan_text import DistilledPlan, distilled, plans
@@ -623,3 +624,34 @@ async def test_runs_of_other_jobs_are_no_evidence() -> None:
     assert "distil tuesday alone: its plan leaves nothing unexplained" in str(
         failure.value.diagnostics[0].help
     )
+
+
+def _tickets(queue: str, channel: str, tickets: list[dict[str, JSON]]) -> RecordedWork:
+    """A run that looks each ticket up, closes those without an answer, and tells how many."""
+    calls: list[tuple[str, dict[str, JSON], JSON]] = [("LIST_TICKETS", {"queue": queue}, [*tickets])]
+    closed = [one for one in tickets if not one["reply"]]
+    for one in tickets:
+        answered = {"key": one["key"], "reply": one["reply"], "votes": one["votes"]}
+        calls.append(("GET_TICKET", {"key": one["key"]}, answered))
+        if one in closed:
+            calls.append(("CLOSE_TICKET", {"key": one["key"]}, "done"))
+    calls.append(("POST", {"channel": channel, "text": f"closed {len(closed)} tickets of {queue}"}, "done"))
+    said = f"close the tickets of {queue} that nobody has answered and tell {channel} how many"
+    return RecordedWork([RecordedCall(n, *call) for n, call in enumerate(calls)], said=said)
+
+
+@pytest.mark.parametrize(("votes", "stops"), [(9, False), (1, True)])
+async def test_plan_of_two_runs_stops_where_its_readings_differ(votes: int, stops: bool) -> None:
+    """In both runs nobody had answered just the tickets with many votes, and the words name neither field."""
+
+    def ticket(key: str, is_answered: bool, count: int) -> dict[str, JSON]:
+        return {"key": key, "reply": is_answered, "votes": count}
+
+    one = _tickets("help", "#a-1", [ticket("H-1", True, 0), ticket("H-2", False, 7), ticket("H-3", False, 8)])
+    two = _tickets("desk", "#b-2", [ticket("D-4", False, 6), ticket("D-5", True, 0)])
+    made = await distil_all([one, two], {}, ["monday", "tuesday"])
+    other = _tickets("shop", "#c-3", [ticket("S-6", True, votes - 9), ticket("S-7", False, votes - 1)])
+    names = {"help": "shop", "#a-1": "#c-3", "desk": "shop", "#b-2": "#c-3"}
+    inputs = {name: names.get(str(value), value) for name, value in made.plan.inputs.items()}
+    trial = await tried(made.plan, inputs, other.calls, {})
+    assert (not trial.is_same) == stops, trial.error

@@ -15,7 +15,7 @@ from callsheet.authoring.distillation.lists import own_lists
 from callsheet.ir import JSON
 
 _STATE = re.compile(
-    r"(?:^|_)(?:status|state|stage|tier|kind|type|level|mode|phase|health|availability|severity|category)$",
+    r"(?:^|_)(?:status|state|stage|tier|kind|type|level|mode|phase|health|availability|severity|category|conclusion|outcome)$",
     re.IGNORECASE,
 )
 _TOKEN = re.compile(r"[A-Za-z][A-Za-z_-]{0,20}")
@@ -32,6 +32,7 @@ _AMOUNT = re.compile(
 )
 _FIELD = re.compile(r"\[([\"'])([^\"'\\\]]+)\1\]")
 _FIELDS = re.compile(r"(?:\[([\"'])[^\"'\\\]]+\1\])+")
+_KIND = re.compile(r"\w(\.[A-Za-z]\w{1,4})\Z")
 _DEEPEST = 2
 
 
@@ -81,6 +82,13 @@ def of_look(code: str, value: JSON, given: Mapping[str, str]) -> Iterator[str]:
                 yield f"{name} {'in' if text in items else 'not in'} {at}"
 
 
+def same_words(code: str, value: JSON) -> Iterator[str]:
+    """The conditions that the fields of a result which are one word are as they were."""
+    for name, item in value.items() if isinstance(value, dict) else ():
+        if isinstance(item, str) and _TOKEN.fullmatch(item):
+            yield f"{code}[{_quoted(name)}] == {_quoted(item)}"
+
+
 def is_name(field: str) -> bool:
     """Whether the code of a field names its item, so that no two items have the same."""
     return _NAME.search(field) is not None
@@ -122,6 +130,7 @@ def alike(code: str, rows: list[JSON]) -> Iterator[str]:
     >>> [*alike("doors", [{"open": True, "state": "new"}, {"open": True, "state": "old"}])]
     ['all(each["open"] for each in doors)', 'all(each["state"] in ["new", "old"] for each in doors)']
     """
+    yield from _same_kind(code, "each", rows)
     tables = [cast("dict[str, JSON]", row) for row in rows if isinstance(row, dict)]
     for name in tables[0] if len(tables) == len(rows) and rows else ():
         values = [row.get(name) for row in tables]
@@ -129,9 +138,18 @@ def alike(code: str, rows: list[JSON]) -> Iterator[str]:
         if all(isinstance(value, bool) for value in values):
             if len({*map(str, values)}) == 1:
                 yield f"all({'' if values[0] else 'not '}{at} for each in {code})"
-        elif all(is_state(name, value) for value in values):
+        else:
+            yield from _same_kind(code, at, values)
+        if all(is_state(name, value) for value in values) and not isinstance(values[0], bool):
             seen = json.dumps([*dict.fromkeys(cast("list[str]", values))], ensure_ascii=False)
             yield f"all({at} in {seen} for each in {code})"
+
+
+def _same_kind(code: str, at: str, values: Sequence[JSON]) -> Iterator[str]:
+    """The condition that the names of files are of the kind of which all were."""
+    kinds = {found[1] if isinstance(one, str) and (found := _KIND.search(one)) else "" for one in values}
+    if len(kinds) == 1 and (kind := kinds.pop()):
+        yield f"all({at}.endswith({_quoted(kind)}) for each in {code})"
 
 
 def is_whole(code: str, args: Mapping[str, JSON], value: JSON) -> Iterator[str]:

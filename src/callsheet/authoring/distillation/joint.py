@@ -513,6 +513,7 @@ class JointWriter:
             yield from guards.of_look(
                 name, value, {one: given for one, given in used.items() if isinstance(given, str)}
             )
+            yield from guards.same_words(name, value)
             yield from guards.same_order(
                 name, value, {one: given for one, given in used.items() if is_number(given)}
             )
@@ -526,6 +527,19 @@ def _without_echo(values: tuple[JSON, ...], calls: Sequence[RecordedCall]) -> tu
     pairs = [*zip(tables, calls, strict=True)]
     echo = {name for name in tables[0] if all(_repeats(name, one, call) for one, call in pairs)}
     return tuple({name: item for name, item in one.items() if name not in echo} for one in tables)
+
+
+def _unused(inputs: Inputs, works: Sequence[RecordedWork]) -> str:
+    """What the users said each time otherwise, and no input of the plan has."""
+    values = [str(value) for value in inputs.values.values()]
+    for other in works[1:]:
+        for span in Retelling(works[0].said, other.said).spans():
+            rest = span
+            for value in sorted(values, key=len, reverse=True):
+                rest = rest.replace(value, "")
+            if not any(span in value for value in values) and re.search(r"\w", rest):
+                return span
+    return ""
 
 
 def _repeats(name: str, result: Mapping[str, JSON], call: RecordedCall) -> bool:
@@ -569,6 +583,9 @@ def joint_plans(
             continue
         answer = re.findall(r"^    (\w+) = await", "\n".join(lines), re.MULTILINE)
         plan = assembled(lines, inputs, title, answer[-1] if answer else "None", writer.calls)
+        if unused := _unused(inputs, works):  # the user meant something by it, which no run shows
+            yield Missed(unused)
+            continue
         each = [{name: given[name][number] for name in plan.inputs} for number in range(len(runs))]
         yield JointPlan(plan, each, runs[0], writer.open)
 
