@@ -30,6 +30,8 @@ from callsheet.ir import JSON
 
 _MOST, _MOST_ITEMS, _MOST_DAYS = 8, 300, 400
 _SHORTEST, LEAST, _CLEAR = 4, 3, 1.4
+_SMALL = 10
+"""Numbers below it are the least or the greatest of much by chance."""
 LONE = re.compile(r"(?<![\w.:-])\d+(?:\.\d+)?(?![\w:-]|\.\d)")
 """A number by itself, which another time is another."""
 _SEPARATORS = ("\n", ", ", "; ", " | ", ",", " ")
@@ -41,6 +43,8 @@ _CALCULATIONS: tuple[tuple[str, Callable[[float, float], float]], ...] = (
     ("{} * {} / 100", lambda a, b: a * b / 100),
     ("{} * (100 - {}) / 100", lambda a, b: a * (100 - b) / 100),
     ("{} * (100 + {}) / 100", lambda a, b: a * (100 + b) / 100),
+    ("{} * (1 - {} / 100)", lambda a, b: a * (1 - b / 100)),
+    ("{} * (1 + {} / 100)", lambda a, b: a * (1 + b / 100)),
 )
 
 
@@ -60,7 +64,12 @@ def solve(scope: Scope, name: str, goal: Sequence[JSON]) -> list[Term]:
     elif all(isinstance(value, list) for value in goal):
         found += _lists(scope, name, cast("Sequence[list[JSON]]", goal))
     else:
-        if is_same and not (isinstance(first, str) and LONE.search(first)) and scope.may_stay(str(first)):
+        if (
+            is_same
+            and not (isinstance(first, str) and LONE.search(first))
+            and scope.may_stay(str(first))
+            and not _has_name(first, scope)
+        ):
             found.append(Term(quoted(first), tuple(goal), _cost_of_constant(scope, first)))
         if not scope.is_row and not any(term.cost < _CLEAR for term in found):
             found += _picked(scope, goal)
@@ -70,6 +79,12 @@ def solve(scope: Scope, name: str, goal: Sequence[JSON]) -> list[Term]:
             found += _texts(scope, name, cast("Sequence[str]", goal))
     found.sort(key=lambda term: term.cost)
     return [*{term.code: term for term in reversed(found)}.values()][::-1][:_MOST]
+
+
+def _has_name(value: JSON, scope: Scope) -> bool:
+    """Whether a text has a name in it that a tool has answered, so that another time it is another."""
+    words = re.findall(r"[^\W\d_]*[A-Z]\w*[a-z]\w*", value) if isinstance(value, str) else ()
+    return any(word in scope.seen and word.lower() not in scope.words for word in words)
 
 
 def _cost_of_constant(scope: Scope, value: JSON) -> float:
@@ -130,10 +145,11 @@ def _columns(
 
 
 def _numbers(scope: Scope, goal: Sequence[float]) -> Iterator[Term]:
+    is_small = all(abs(value) < _SMALL for value in goal)
     for term in figures(scope, [*scope.lists, *scope.likely]) if not scope.is_row else ():
-        if are_same(term.values, goal):
+        if are_same(term.values, goal) and not (is_small and term.code.startswith(("min(", "max("))):
             yield term
-    if all(abs(value) < 10 for value in goal):
+    if is_small:
         return
     known = [term for term in scope.plain if all(map(is_number, term.values)) and not term.conditions]
     known += [
