@@ -141,7 +141,7 @@ REFUSED = {
         "set by a function",
     ),
     "the world": (HEAD + "import os\nN = os.getcwd()\n" + USES, "PYT005", ":2:"),
-    "another module": (HEAD + "from fractions import Fraction as N\n" + USES, "PYT005", ":5:"),
+    "another module": (HEAD + "from zoneinfo import ZoneInfo as N\n" + USES, "PYT005", ":5:"),
     "an impure helper": (HEAD + HELPER, "PYT006", ":6:"),
 }
 

@@ -188,7 +188,7 @@ class Gateway:
         """Gives the secrets of the run's inputs, which its log must not contain; None if they are unknown."""
         self.kept: KeptCalls | None = None
         """The calls of an earlier run whose outcomes take the place of the same calls here."""
-        self._timers: dict[str, asyncio.Future[None]] = {}
+        self._timers: dict[str, asyncio.Task[None]] = {}
         self._tracebacks = Tracebacks()
         self._slots = {tool: Slots(most) for tool, most in (at_once or {}).items()}
 
@@ -220,9 +220,9 @@ class Gateway:
 
     def end_timer(self, key: str) -> None:
         """End a timer under way before its time, as nobody waits for it any more."""
-        over = self._timers.get(key)
-        if over is not None and not over.done():
-            over.set_result(None)
+        timer = self._timers.get(key)
+        if timer is not None:
+            timer.cancel()
 
     @property
     def leaves(self) -> bool:
@@ -419,10 +419,11 @@ class Gateway:
         ports, key = self._ports, command.key
         match command:
             case Sleep(seconds=seconds):
-                over = self._timers[key] = asyncio.get_running_loop().create_future()
+                timer = self._timers[key] = asyncio.ensure_future(asyncio.sleep(seconds))
                 try:
-                    await asyncio.wait((over,), timeout=seconds)
+                    await asyncio.wait((timer,))
                 finally:
+                    timer.cancel()
                     del self._timers[key]
                 return TimerFired(key)
             case CallModel():
