@@ -96,11 +96,18 @@ class Case(NamedTuple):
     settings: Settings
 
     @classmethod
-    def of(cls, seed: int) -> Case:
-        """The case of a seed."""
+    def of(cls, seed: int, *, stops: bool = False) -> Case:
+        """The case of a seed; with `stops`, a failure in any of its groups stops the others."""
         chance = Random(f"{seed} plan")
         text = random_plan(chance)
+        if stops and text.startswith("# ltp: 2"):
+            text = text.replace("@PARALLEL", "@PARALLEL STOP").replace("TOGETHER", "TOGETHER STOP")
         return cls(seed, as_plan(text, INPUTS.keys()).ir, text, _settings(chance, Random(f"{seed} wide")))
+
+    @property
+    def stops(self) -> bool:
+        """Whether which calls follow may depend on how long those beside them took."""
+        return " STOP" in self.text
 
 
 class End(NamedTuple):

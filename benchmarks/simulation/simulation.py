@@ -1,7 +1,8 @@
 """One seed, with and without faults, and what must hold.
 
 Without faults it gives the expected end and the number of points; with faults, at some of these points, it
-must come to the same end, and break none of the promises that `world` and `course` check on the way.
+must come to the same end, and break none of the promises that `world` and `course` check on the way. Where
+a failure stops others (`Case.stops`), it must come to an end.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ class Prepared(NamedTuple):
     """Whether what took place depends on how long each call took."""
 
 
-def prepare(seed: int) -> Prepared:
+def prepare(seed: int | Case) -> Prepared:
     """Run the case of a seed without faults."""
-    case, report = Case.of(seed), Report(seed)
+    case = Case.of(seed) if isinstance(seed, int) else seed
+    report = Report(case.seed)
     course, memory = Course(case, report), Memory()
     _play(course, memory)
     report.problems[:] = [f"without faults: {one}" for one in report.problems]
@@ -69,6 +71,7 @@ def simulate(seed: int | Prepared) -> Report:
             most == ENDLESS
             and not (course.is_cancelled or course.world.has_failed)
             and not report.problems
+            and not case.stops
             and not _is_alike(course.end, expected, is_timely or _is_timely(course))
         ):
             report.problems.append(f"the run ended as {course.end} instead of {expected}")

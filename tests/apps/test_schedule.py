@@ -45,10 +45,10 @@ PLAN one ($n: int) -> int {
   A1: @ADD (a=$n) > $x
   RETURN ($x)
 }
-S1: ?FOREACH ($n IN $names) TOGETHER MAX 3 {
+S1: ?FOREACH ($n IN $names) TOGETHER STOP MAX 3 {
   S2: CALL one (n=$n)
 }
-@PARALLEL {
+@PARALLEL STOP {
   S3: @ADD (a=1) > $a
   S4: @ADD (a=2) > $b
 }
@@ -69,9 +69,9 @@ S8: ?FOREACH ($n IN $names) {
     said = machine("explain-schedule", plan, "--tools", machine.tools)
     assert said.stdout.splitlines() == [
         "A1 starts in its turn",
-        "S1 runs its items side by side: it says TOGETHER, at most 3 at a time",
+        "S1 runs its items side by side: it says TOGETHER STOP, at most 3 at a time",
         "  S2 starts in its turn",
-        "parallel1 starts its members together: S3, S4",
+        "parallel1 starts its members together: S3, S4; a failure stops the others",
         "  S3 starts with its group",
         "  S4 starts with its group",
         "S5 runs its items one after another: it sets $left, which the next item sees",

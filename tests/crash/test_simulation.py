@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from benchmarks.simulation import simulation
 from benchmarks.simulation.__main__ import finding
+from benchmarks.simulation.case import Case
 from benchmarks.simulation.mutations import MUTATIONS, Mutation
 
 _FAILED_ONCE = Path(simulation.__file__).with_name("regressions.txt")
@@ -25,6 +26,13 @@ def test_random_runs_with_faults_keep_what_is_promised(first: int) -> None:
         if (report := simulation.simulate(seed)).problems
     }
     assert wrong == {}, "replay it: python -m benchmarks.simulation --seeds SEED"
+
+
+def test_runs_whose_groups_stop_end_and_repeat_no_finished_call_after_faults() -> None:
+    """In each of them a failure stops calls and waits that are under way."""
+    cases = [Case.of(seed, stops=True) for seed in (18, 23, 60, 142, 146, 254)]
+    reports = [simulation.simulate(simulation.prepare(case)) for case in cases]
+    assert {one.seed: one.problems for one in reports if one.problems} == {}
 
 
 @pytest.mark.parametrize("seed", _regressions())

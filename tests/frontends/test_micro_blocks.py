@@ -96,7 +96,7 @@ def test_time_is_linear_in_the_number_of_commands() -> None:
 
 
 @settings(max_examples=30, deadline=None)
-@given(trees() | programs())
+@given(trees() | programs(stops=True))
 def test_a_plan_that_is_printed_is_read_as_itself(plan: Plan) -> None:
     """Also as Micro-CLI, which reads all of LTP text but a name in literal braces."""
     text = format_structured(plan)

@@ -419,6 +419,7 @@ def test_a_failure_in_a_group_that_stops_ends_the_others_before_their_next_call(
         "unhandled errors in a TaskGroup (3 sub-exceptions)",
         ["no", "not now", "neither"],
     ]
+    assert (one.result.usage.waits, one.result.usage.waited) == (0, 0)  # nothing has been waited for
 
 
 def test_members_of_a_group_start_together_and_all_end_before_a_failure() -> None:

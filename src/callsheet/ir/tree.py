@@ -328,6 +328,14 @@ class Foreach:
     stops: bool = False
     as_done: bool = False
 
+    @property
+    def order(self) -> str:
+        """What the text says of the order of the items: nothing, IN ORDER, or TOGETHER and its options."""
+        if not self.together:
+            return "IN ORDER" if self.in_order else ""
+        most = "" if self.most is None else f" MAX {self.most}"
+        return "TOGETHER" + " STOP" * self.stops + " AS DONE" * self.as_done + most
+
 
 @dataclass(frozen=True, slots=True)
 class Repeat:

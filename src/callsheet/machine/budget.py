@@ -232,6 +232,11 @@ class Budget:
         self.waits += seconds > 0
         return None
 
+    def give_back_wait(self, seconds: float) -> None:
+        """Undo the reservation of a wait that is withdrawn before its end."""
+        self.waited = max(0.0, self.waited - seconds)
+        self.waits -= seconds > 0
+
     def refuse_items(self, count: int) -> Refusal | None:
         """A refusal if a loop has too many items."""
         most = self.limits.max_items

@@ -94,11 +94,9 @@ def _described(statement: Statement) -> str:  # noqa: PLR0911 - a case for each 
         case If(branches=branches):
             return f"?IF ({describe_expression(branches[0].condition)})"
         case Foreach():
-            how = " IN ORDER" if statement.in_order else " TOGETHER" if statement.together else ""
-            how += " STOP" * statement.stops + " AS DONE" * statement.as_done
-            at_once = f" MAX {statement.most}" if statement.most is not None else ""
+            how = f" {statement.order}" if statement.order else ""
             source = describe_expression(statement.source)
-            return f"?FOREACH (${statement.var} IN {source}){how}{at_once}{_into(statement.into)}"
+            return f"?FOREACH (${statement.var} IN {source}){how}{_into(statement.into)}"
         case Repeat(most=most, until=until, while_=while_):
             bound = 'max="run"' if most is None else f"max={describe_expression(most)}"
             if until is not None:

@@ -85,7 +85,7 @@ def test_random_program_returns_as_python(seed: int, kind: type[Generator]) -> N
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(programs())
+@given(programs(stops=True))
 def test_ltp_text_as_python_does_the_same_unless_a_remark_says_otherwise(plan: Plan) -> None:
     printed, remarks = printed_or_refused(plan)
     if printed is None:

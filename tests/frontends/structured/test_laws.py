@@ -34,7 +34,7 @@ NEVER = re.compile(r"(?!)")
 
 
 @settings(max_examples=100, deadline=None)
-@given(trees() | programs())
+@given(trees() | programs(stops=True))
 def test_a_plan_is_the_same_in_every_spelling(plan: Plan) -> None:
     text = format_structured(plan)
     result = read_structured(text)
@@ -95,7 +95,7 @@ def test_a_text_reads_back_as_it_was_also_where_it_is_printed_raw(text: str) -> 
 
 
 @settings(max_examples=50, deadline=None)
-@given(programs())
+@given(programs(stops=True))
 def test_fast_paths_read_what_the_general_reader_reads(plan: Plan) -> None:
     text = format_structured(plan)
     usual = read_structured(text)
@@ -118,7 +118,7 @@ def spans_in(node: Any) -> list[Any]:
 
 
 @settings(max_examples=80, deadline=None)
-@given(programs(fuel=6), st.data())
+@given(programs(stops=True, fuel=6), st.data())
 def test_no_change_to_a_text_breaks_the_reader(plan: Plan, data: st.DataObject) -> None:
     text = format_structured(plan)
     at = data.draw(st.integers(0, len(text)))

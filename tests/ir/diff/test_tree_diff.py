@@ -78,6 +78,15 @@ def test_a_difference_is_told_with_its_place(old: str, new: str, shown: list[str
     assert lines(BASE, BASE) == []
 
 
+def test_a_difference_tells_whether_a_failure_stops_the_others() -> None:
+    group = "# ltp: 2\nS1: @PARALLEL {\n  @A\n  @B\n}\nS2: ?FOREACH ($x IN [1]) TOGETHER MAX 2 {\n  @A\n}\n"
+    stopping = group.replace("PARALLEL", "PARALLEL STOP").replace("TOGETHER", "TOGETHER STOP AS DONE")
+    assert lines(group, stopping) == [
+        "~ S1  @PARALLEL", "    + schedule: STOP",
+        "~ S2  ?FOREACH", "    schedule: TOGETHER MAX 2 → TOGETHER STOP AS DONE MAX 2",
+    ]  # fmt: skip
+
+
 def test_statements_are_matched_by_content_through_moves_and_renumbering() -> None:
     reply, file = "S5: @REPLY (to=$m.sender) ON_FAIL @RETRY(2)", "S6: @FILE (id=$m.id)"
     swapped = BASE.replace(reply, "S0: @A").replace(file, reply).replace("S0: @A", file)

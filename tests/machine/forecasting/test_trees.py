@@ -62,6 +62,18 @@ S5: ?IF (1 > 2) {
     assert told(text, assumed={"S1": 1})["S4"].when is When.NEVER
 
 
+def test_what_a_sure_failure_stops_is_not_certain() -> None:
+    group = """@PARALLEL STOP {
+  FAIL ("no")
+  TRY {
+    S1: @READ (x=1)
+    S2: @WRITE (x=2)
+  } ON_FAIL CONTINUE
+}"""
+    assert told(group)["S2"].when is When.MAYBE
+    assert told(group.replace(" STOP", ""))["S2"].when is When.ALWAYS
+
+
 def test_known_items_and_rounds_are_walked_with_their_arguments() -> None:
     steps = told("""LET $n = 0
 S1: ?FOREACH ($x IN [1, 2]) {

@@ -1,17 +1,21 @@
 """`except*` as `except`: the errors of a group are told apart by their classes, one handler after another.
 
 In: the tree of a file, which is changed in place. An error that is no group is one of itself; what no handler
-takes is raised again, together with what the handlers themselves raise.
+takes is raised again, together with what the handlers themselves raise. A group inside of a group raises
+NotImplementedError.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import cast
+from typing import Final, cast
 
 from callsheet.frontends.python.inlining import Fresh, blocks_in
 from callsheet.frontends.python.source import walk
+
+_NESTED: Final = "except* does not look into a group of errors inside of a group: "
+_HINT: Final = "write except ExceptionGroup as group, and go through group.exceptions"
 
 
 def group_handlers_as_plain(nodes: Sequence[ast.AST]) -> bool:
@@ -23,12 +27,14 @@ def group_handlers_as_plain(nodes: Sequence[ast.AST]) -> bool:
     ...     await post(len(group.exceptions))''')
     >>> group_handlers_as_plain(list(ast.walk(module)))
     True
-    >>> print(ast.unparse(module.body[0]))
+    >>> print(ast.unparse(module.body[0]).replace(_HINT, "…"))
     try:
         await work()
     except Exception as error_at_1:
         text_at_1 = str(error_at_1).rpartition(' (')[0] if isinstance(error_at_1, ExceptionGroup) else ''
         rest_at_1 = list(error_at_1.exceptions) if isinstance(error_at_1, ExceptionGroup) else [error_at_1]
+        if [one for one in rest_at_1 if isinstance(one, ExceptionGroup)]:
+            raise NotImplementedError('except* does not look into a group of errors inside of a group: …')
         some_at_1 = [one for one in rest_at_1 if isinstance(one, ValueError)]
         rest_at_1 = [one for one in rest_at_1 if not isinstance(one, ValueError)]
         if some_at_1:
@@ -64,6 +70,8 @@ def _plain(node: ast.TryStar, fresh: Fresh) -> ast.Try:
     lines = [
         f"{text} = str({error}).rpartition(' (')[0] if isinstance({error}, ExceptionGroup) else ''",
         f"{rest} = list({error}.exceptions) if isinstance({error}, ExceptionGroup) else [{error}]",
+        f"if [one for one in {rest} if isinstance(one, ExceptionGroup)]:",
+        f"    raise NotImplementedError({_NESTED + _HINT!r})",
     ]
     bodies: list[tuple[list[ast.stmt], bool]] = []
     raises = any(

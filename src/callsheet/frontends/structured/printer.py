@@ -355,12 +355,7 @@ def _short(body: Block) -> str | None:
 
 
 def _loop(label: str, loop: Foreach, indent: str) -> list[str]:
-    options = ""
-    if loop.in_order:
-        options = " IN ORDER"
-    elif loop.together:
-        options = " TOGETHER" + " STOP" * loop.stops + " AS DONE" * loop.as_done
-        options += "" if loop.most is None else f" MAX {loop.most}"
+    options = f" {loop.order}" if loop.order else ""
     if loop.limit is not None:
         options += f" LIMIT {_expression(loop.limit)}"
     head = f"{label}?FOREACH (${_name(loop.var)} IN {_expression(loop.source)}){options}"

@@ -230,13 +230,14 @@ def _parts(one: tree.Statement) -> Iterator[tuple[Label, Any]]:
         case tree.Foreach():
             yield from ((("loop variable", None), one.var), (("loop source", None), one.source))
             yield ("limit", None), one.limit
-            yield ("schedule", None), _schedule(one)
+            yield ("schedule", None), one.order or None
             yield from _output(one.into)
         case tree.Repeat(most=most, every=every, until=until, while_=while_):
             yield from ((("max", None), most or "run"), (("every", None), every))
             yield from ((("until", None), until), (("while", None), while_))
         case tree.Try() | tree.Parallel():
-            pass
+            stops = isinstance(one, tree.Parallel) and one.stops
+            yield ("schedule", None), "STOP" if stops else None
         case _:
             assert_never(one)
     recovery = tree.recovery_of(one)
@@ -256,13 +257,6 @@ def _output(into: tree.Into | None) -> Iterator[tuple[Label, Any]]:
     if into is not None:
         yield ("output", None), f"${into.name}"
         yield ("cast", None), into.type
-
-
-def _schedule(one: tree.Foreach) -> str | None:
-    if one.together:
-        together = "TOGETHER" + " STOP" * one.stops + " AS DONE" * one.as_done
-        return together if one.most is None else f"{together} MAX {one.most}"
-    return "IN ORDER" if one.in_order else None
 
 
 def _handling(recovery: tree.Recovery) -> Iterator[tuple[Label, Any]]:

@@ -169,10 +169,19 @@ class BlockWalk(CallForecast):
                 self._enter(one, "", at, frame)
                 return self._block(one.body, scope, at, frame)
             case Parallel():
-                self._enter(one, "", at, frame)
-                outs = [self._statement(member, scope, at, frame) for member in one.members]
-                return next((out for out in outs if out.failed is True), ON)
+                return self._parallel(one, scope, at, frame)
         assert_never(one)
+
+    def _parallel(self, one: Parallel, scope: Scope, at: At, frame: Frame) -> Out:
+        """Members behind one that fails for sure perhaps come to their calls, where it stops them."""
+        self._enter(one, "", at, frame)
+        failed: Out | None = None
+        for member in one.members:
+            here = at.perhaps() if one.stops and failed is not None else at
+            out = self._statement(member, scope, here, frame)
+            if out.failed is True and failed is None:
+                failed = out
+        return ON if failed is None else failed
 
     def _say(self, one: Say, scope: Scope, at: At, frame: Frame) -> Out:
         values = tuple(self._value(value, scope) for value in one.values)
@@ -354,7 +363,8 @@ class BlockWalk(CallForecast):
                     more = self._any_item(one, source, len(items) - index, scope, at, frame)
                     out, is_whole = more, False
                     break
-                here = at if out.on is True and not is_limited else at.perhaps()
+                is_sure = out.on is True and not is_limited and not (op.stops and failed)
+                here = at if is_sure else at.perhaps()
                 inner = self._item(one, index, item, scope, here, frame)
                 results.append(inner[1])
                 ended = inner[0]

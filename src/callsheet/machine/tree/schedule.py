@@ -104,14 +104,21 @@ class _Maker:
             case Repeat():
                 return BlockSchedule(one.id, "rounds", "each sees what the one before has set", depth)
             case Parallel(members=members):
-                return BlockSchedule(one.id, "together", ", ".join(each.id for each in members), depth)
+                stops = "; a failure stops the others" if one.stops else ""
+                return BlockSchedule(
+                    one.id, "together", ", ".join(each.id for each in members) + stops, depth
+                )
             case _:
                 return None
 
     def _why(self, loop: Foreach, *, is_side: bool) -> str:
         if is_side:
             most = "" if loop.most is None else f", at most {loop.most} at a time"
-            return f"it says TOGETHER{most}" if loop.together else "all its calls only read"
+            return (
+                f"it says {loop.order.partition(' MAX')[0]}{most}"
+                if loop.together
+                else "all its calls only read"
+            )
         if loop.in_order:
             return "it says IN ORDER"
         assigned = sorted(assigned_outside(loop))

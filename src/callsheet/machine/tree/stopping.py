@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn, cast
 
 from callsheet.ir.tree import Failing
 from callsheet.machine.agents.talk import InnerCall
-from callsheet.machine.calls import give_back
+from callsheet.machine.calls import give_back, pause_of
 from callsheet.machine.commands import Command
 from callsheet.machine.frames import Attempt, TreeFrame, Wait
 from callsheet.machine.notes import NoteKind
@@ -115,6 +115,7 @@ class Stopping(Blocks):
         key = attempt.key
         if key in run.asleep:
             del run.asleep[key]
+            run.budget.give_back_wait(pause_of(run, attempt).seconds)
             if not isinstance(attempt, Wait):
                 give_back(run, attempt)
                 run.budget.retries -= 1
