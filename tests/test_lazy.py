@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import dataclasses
 import pickle
+import typing
 from inspect import signature
+from weakref import ref
 
 import pytest
 
@@ -55,8 +57,36 @@ def test_class_is_as_dataclasses_makes_it(deferred, at_once):
         shown = repr(one) if "Place(" in repr(one) else None
         return changed, same, shown, cls.__hash__ is None, cls.__match_args__, cls.__slots__
 
-    assert of(deferred) == of(at_once)
+    def refused(cls, *values, **named):
+        with pytest.raises(TypeError) as error:
+            cls(*values, **named)
+        return str(error.value)
+
     assert str(signature(deferred)) == str(signature(at_once))
+    for wrong in ({}, {"line": 1, "row": 2}):
+        assert refused(deferred, **wrong) == refused(at_once, **wrong)
+    assert of(deferred) == of(at_once)
+    assert str(signature(deferred.__init__)) == str(signature(at_once.__init__))
+    assert typing.get_type_hints(deferred.__init__) == typing.get_type_hints(at_once.__init__)
+
+
+def test_what_is_no_plain_field_is_as_dataclasses_makes_it():
+    def of(make):
+        @make(slots=True, order=True, weakref_slot=True)
+        class Place:
+            most: typing.ClassVar[int] = 9
+            line: int
+            offset: dataclasses.InitVar[int] = 0
+            _: dataclasses.KW_ONLY
+            column: int = 1
+
+            def __post_init__(self, offset):
+                self.line += offset
+
+        one, other = Place(1, 2, column=3), Place(4)
+        return repr(one), one < other, ref(one)() is one, Place.most, Place.__slots__, str(signature(Place))
+
+    assert of(dataclass) == of(dataclasses.dataclass)
 
 
 def test_objects_that_were_pickled_are_equal():

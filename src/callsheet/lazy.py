@@ -103,6 +103,8 @@ else:
     def dataclass(cls=None, /, **options):
         """As `dataclasses.dataclass`, but with `slots` the methods are made when they are first called.
 
+        So are the errors of a declaration: they come with the first object.
+
         Making them takes about as long as importing a small module. A command creates objects of few of the
         classes that it imports, and compares fewer still.
 
@@ -116,30 +118,32 @@ else:
         return _class_of(cls, options) if cls is not None else lambda cls: _class_of(cls, options)
 
 
+_OPTIONS = {"slots", "frozen", "kw_only", "eq", "repr", "init"}
 _MADE_OF_FIELDS = ("__dataclass_fields__", "__dataclass_params__", "__match_args__")
 _OF_FROZEN = ("__setattr__", "__delattr__", "__getstate__", "__setstate__")
+_NO_FIELDS = ("ClassVar", "InitVar", "KW_ONLY")
 _completing = RLock()
 
 
 def _class_of(cls: type, options: Mapping[str, Any]) -> type:
     """The class with slots for its fields, whose methods are made when one is first called."""
     bases = cls.__mro__[1:-1]
-    is_compiled = hasattr(cls, "__mypyc_attrs__")
-    if is_compiled or not options.get("slots") or any("__slots__" not in vars(base) for base in bases):
+    kinds = {name: str(kind) for name, kind in cls.__annotations__.items()}
+    fields = [name for name, kind in kinds.items() if not kind.startswith(("ClassVar", "typing.ClassVar"))]
+    if (
+        hasattr(cls, "__mypyc_attrs__")
+        or not options.get("slots")
+        or not options.keys() <= _OPTIONS
+        or any("__slots__" not in vars(base) for base in bases)
+        or any(word in kinds[name] for name in fields for word in _NO_FIELDS)
+    ):
         return _made_at_once(cls, options)
-    given = dict(vars(cls))
-    fields = [name for name, kind in cls.__annotations__.items() if not str(kind).startswith("ClassVar")]
     inherited = {name for base in bases for name in _slots_of(base)}
     left_out = {*fields, "__dict__", "__weakref__"}
-    members = {name: value for name, value in given.items() if name not in left_out}
+    members = {name: value for name, value in vars(cls).items() if name not in left_out}
     members["__slots__"] = tuple(name for name in fields if name not in inherited)
-    rest = _Rest(cls, options, given, fields)
-    for name in _missing(given, options):
-        members[name] = _completing_method(rest, name)
-    for name in _MADE_OF_FIELDS:
-        members.setdefault(name, _CompletingAttribute(rest, name))
-    if "__new__" not in given and options.get("init", True):
-        members.setdefault("__signature__", _Signature(rest))
+    rest = _Rest(cls, options, fields)
+    members |= {name: _Missing(rest, name) for name in _missing(vars(cls), options)}
     rest.owner = type(cls)(cls.__name__, cls.__bases__, members)
     rest.owner.__qualname__ = cls.__qualname__
     return rest.owner
@@ -158,10 +162,12 @@ def _slots_of(base: type) -> Sequence[str]:
 
 
 def _missing(given: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
-    """The methods that `dataclasses.dataclass` adds to a class with these members."""
+    """What `dataclasses.dataclass` adds to a class with these members."""
     has_eq, is_frozen = options.get("eq", True), options.get("frozen", False)
     added = [f"__{name}__" for name in ("init", "repr", "eq") if options.get(name, True)]
-    missing = [name for name in (*added, *(_OF_FROZEN if is_frozen else ())) if name not in given]
+    added += ["__replace__"] if sys.version_info >= (3, 13) else []
+    added += [*_MADE_OF_FIELDS, *(_OF_FROZEN if is_frozen else ())]
+    missing = [name for name in added if name not in given]
     has_hash = given.get("__hash__") is not None or ("__hash__" in given and "__eq__" not in given)
     return [*missing, "__hash__"] if has_eq and is_frozen and not has_hash else missing
 
@@ -171,111 +177,91 @@ class _Rest:
 
     owner: type
 
-    def __init__(
-        self, cls: type, options: Mapping[str, Any], given: Mapping[str, Any], fields: Sequence[str]
-    ) -> None:
+    def __init__(self, cls: type, options: Mapping[str, Any], fields: Sequence[str]) -> None:
         self._cls: type | None = cls
         self._options = options
-        self._given = given
         self._fields = fields
 
-    def complete(self) -> type:
-        """Add all that is missing, once; returns the class."""
+    def add(self, name: str) -> Any:
+        """Add all that is missing, once, or if possible only an `__init__`; returns what has the name."""
         with _completing:
-            if self._cls is not None:
-                # without a docstring it would be given one, made of its signature
-                self._cls.__doc__ = self._cls.__doc__ or self.owner.__name__
-                made: Mapping[str, Any] = vars(_made_at_once(self._cls, self._options))
-                kept = {*self._fields, "__slots__", "__doc__", "__dict__", "__weakref__"}
-                for name, value in made.items():
-                    if name not in kept and value is not self._given.get(name, self):
-                        setattr(self.owner, name, value)
-                self._cls = None
-        return self.owner
-
-    def add(self, name: str) -> Callable[..., Any]:
-        """Add a method, for `__init__` only this one if possible; returns it."""
-        with _completing:
-            if name == "__init__" and self._cls is not None and self._cls.__bases__ == (object,):
-                made = _initializer(self._fields, self._given, self._options)
+            cls = self._cls
+            if cls is not None and name == "__init__" and cls.__bases__ == (object,):
+                made = _initializer(cls, self._fields, self._options)
                 if made is not None:
-                    made.__qualname__ = f"{self.owner.__qualname__}.__init__"
                     setattr(self.owner, name, made)
                     return made
-        return vars(self.complete())[name]
+            if cls is not None:
+                # without a docstring it would be given one, made of its signature
+                cls.__doc__ = cls.__doc__ or self.owner.__name__
+                whole = vars(_made_at_once(cls, self._options))
+                for missing, value in [*vars(self.owner).items()]:
+                    if isinstance(value, _Missing):
+                        setattr(self.owner, missing, whole[missing])
+                self._cls = None
+            return vars(self.owner)[name]
 
 
-def _initializer(
-    fields: Sequence[str], given: Mapping[str, Any], options: Mapping[str, Any]
-) -> Callable[..., None] | None:
+class _Missing:
+    """Stands for an attribute of a class, which is made when it is asked for."""
+
+    def __init__(self, rest: _Rest, name: str) -> None:
+        self._rest, self._name = rest, name
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        made = self._rest.add(self._name)
+        return made.__get__(instance, owner) if hasattr(made, "__get__") else made
+
+
+class _Later:
+    """The default of an argument whose value is made by a call, shown as `dataclasses` does."""
+
+    def __repr__(self) -> str:
+        return "<factory>"
+
+
+def _initializer(cls: type, fields: Sequence[str], options: Mapping[str, Any]) -> Callable[..., None] | None:
     """The `__init__` of a class without bases; None if a field says more than its default."""
     import dataclasses  # noqa: PLC0415 - not for `import callsheet`
 
     missing: Any = dataclasses.MISSING
     described: Any = dataclasses.Field
-    known: dict[str, Any] = {"__set": object.__setattr__, "__later": missing}
-    required: list[str] = []
-    optional: list[str] = []
+    known: dict[str, Any] = {"__set": object.__setattr__, "__later": _Later()}
+    this = "__self" if "self" in fields else "self"
+    parameters = [this, "*"] if options.get("kw_only") and fields else [this]
+    has_default = False
     lines: list[str] = []
     for name in fields:
-        default, value = given.get(name, missing), name
+        default, value, parameter = vars(cls).get(name, missing), name, name
         if isinstance(default, described):
             if not default.init or default.kw_only is not missing:
                 return None
             if default.default_factory is not missing:
                 known[f"__make_{name}"] = default.default_factory
                 value = f"__make_{name}() if {name} is __later else {name}"
-                optional.append(f"{name}=__later")
+                parameter = f"{name}=__later"
             default = default.default
         if default is not missing:
             if default.__class__.__hash__ is None:
                 return None  # an error
             known[f"__default_{name}"] = default
-            optional.append(f"{name}=__default_{name}")
-        elif value is name:
-            if optional and not options.get("kw_only"):
-                return None  # an error
-            required.append(name)
+            parameter = f"{name}=__default_{name}"
+        if parameter is name and has_default and not options.get("kw_only"):
+            return None  # an error
+        has_default = parameter is not name
+        parameters.append(parameter)
         lines.append(
-            f"__set(__self, {name!r}, {value})" if options.get("frozen") else f"__self.{name} = {value}"
+            f"__set({this}, {name!r}, {value})" if options.get("frozen") else f"{this}.{name} = {value}"
         )
-    if "__post_init__" in given:
-        lines.append("__self.__post_init__()")
-    first = ["__self", "*"] if options.get("kw_only") and fields else ["__self"]
-    text = f"def __init__({', '.join([*first, *required, *optional])}):\n " + "\n ".join(lines or ["pass"])
-    exec(text, known)
-    return known["__init__"]
-
-
-class _CompletingAttribute:
-    """An attribute of a class that completes it when it is asked for."""
-
-    def __init__(self, rest: _Rest, name: str) -> None:
-        self._rest, self._name = rest, name
-
-    def __get__(self, instance: object, owner: type) -> Any:
-        return vars(self._rest.complete())[self._name]
-
-
-class _Signature:
-    """The signature of a class, which `inspect` would else read from a method that completes it."""
-
-    def __init__(self, rest: _Rest) -> None:
-        self._rest = rest
-
-    def __get__(self, instance: object, owner: type) -> Any:
-        if instance is not None:
-            raise AttributeError("__signature__")
-        if owner is not self._rest.complete():
-            return None
-        from inspect import signature  # noqa: PLC0415 - few ask
-
-        found = signature(vars(owner)["__init__"])
-        return found.replace(parameters=[*found.parameters.values()][1:])
-
-
-def _completing_method(rest: _Rest, name: str) -> Callable[..., Any]:
-    def method(self: Any, *args: Any, **named: Any) -> Any:
-        return rest.add(name)(self, *args, **named)
-
-    return method
+    if "__post_init__" in vars(cls):
+        lines.append(f"{this}.__post_init__()")
+    body = "\n  ".join(lines or ["pass"])
+    text = (
+        f"def make({', '.join(known)}):\n def __init__({', '.join(parameters)}):\n  {body}\n return __init__"
+    )
+    makers: dict[str, Any] = {}
+    exec(text, getattr(sys.modules.get(cls.__module__), "__dict__", {}), makers)
+    made = makers["make"](**known)
+    made.__qualname__ = f"{cls.__qualname__}.__init__"
+    made.__annotations__ = {**{name: cls.__annotations__[name] for name in fields}, "return": None}
+    return made

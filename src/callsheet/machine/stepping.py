@@ -93,11 +93,14 @@ def _next_step(run: Run) -> Point | None:
         code = steps[run.group.next]
         return Point(code.id, None, code.number)
     if run.schedule is not None:
-        ready = run.schedule.ready
-        code = steps[run.schedule.order[ready[0]]] if ready else None
-        return None if code is None else Point(code.id, None, code.number)
-    code = steps[run.pc] if run.pc < len(steps) else None
-    return None if code is None or code.group != NOWHERE else Point(code.id, None, code.number)
+        if not run.schedule.ready:
+            return None
+        code = steps[run.schedule.order[run.schedule.ready[0]]]
+        return Point(code.id, None, code.number)
+    if run.pc >= len(steps):
+        return None
+    code = steps[run.pc]
+    return Point(code.id, None, code.number) if code.group == NOWHERE else None
 
 
 @dataclass(frozen=True, slots=True)

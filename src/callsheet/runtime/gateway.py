@@ -13,7 +13,7 @@ from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
-from callsheet.diagnostics import CallsheetError, Diagnostic
+from callsheet.diagnostics import CallsheetError, Diagnostic, Source
 from callsheet.ir import JSON, Plan
 from callsheet.ir.labels import Label
 from callsheet.ir.operations import CLOCK, COMPUTE
@@ -452,6 +452,7 @@ class Gateway:
 
     async def _planned(self, command: Compile, context: CallContext) -> Outcome:
         """A new plan that may run; the planner of a next part is told once why its plan may not."""
+        text: Plan | Source | None
         try:
             made = await self._new_plan(command, context)
             wrong, text = self.objection_to(command, made), made.plan
