@@ -5,7 +5,7 @@ const fs = require("node:fs");
 const path = require("node:path");
 
 // The modules of vscode-languageclient that are left out, with what a server that needs them would offer.
-// `callsheet lsp` offers none of it; tests/editors/test_vscode.py compares.
+// `callsheet lsp` offers none of it; tests/apps/lsp/test_requests.py compares.
 const LEFT_OUT = {
   callHierarchy: "callHierarchyProvider",
   colorProvider: "colorProvider",

@@ -126,6 +126,12 @@ async def test_keyboard_navigates_steps_and_events(open_report: Opener):
     assert (await opened.text(".now")).startswith("event 1/")
     await press("2")
     await opened.page.locator("#main-tab-waterfall[aria-selected=true]").wait_for()
+    await opened.page.locator(".steps .virtual").focus()  # one stop, in which the arrow keys move
+    for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowUp", "Enter"):
+        await press(key)
+    assert (await opened.text(".pane h2")).startswith("S3")
+    await press("Tab")
+    assert not await opened.page.locator(".steps :focus").count()
     await press("c")
     await opened.page.locator("#below-tab-confidence[aria-selected=true]").wait_for()
     await press("?")

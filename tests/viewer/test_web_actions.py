@@ -80,6 +80,13 @@ async def test_run_is_undone_after_the_page_has_shown_what_that_takes(windows: W
         await web.page.locator("h1 .words", has_text="Done").wait_for()
         await web.wait_for(lambda: _is_elsewhere(web.page.url, run))
         await web.page.locator(f"text=1 call of run {run} undone").first.wait_for()
+        undo = web.page.get_by_role("button", name="Undo", exact=True)
+        assert not await undo.count()
+        async with web.page.expect_response("**/undo") as asked:
+            await web.go(f"#run={run}")
+        await (await asked.value).finished()
+        await web.page.evaluate("new Promise((drawn) => setTimeout(() => requestAnimationFrame(drawn)))")
+        assert not await undo.count()  # it has been undone
         assert (folder / "notes.txt").read_text() == ""
         await web.leave()
 

@@ -63,7 +63,7 @@ export function Cost() {
       const row = rows[n];
       const step = data.plans[row.plan].steps[row.place];
       return html`<div role="listitem" class="row" key=${`${row.plan}/${row.place}`}>
-        <span><button class="link"
+        <span><button class="link" tabindex=${-1}
             onClick=${() => pickStep(row.plan, row.place)}>${row.plan ? `r${row.plan}/` : ""}${step.id}</button></span>
         <span class="said">${step.tool}</span><span>${row.calls ? duration(row.busy) : "–"}</span>
         <span class="share" aria-hidden="true"><span style=${{ width: `${(row.busy / most) * 100}%` }}></span></span>

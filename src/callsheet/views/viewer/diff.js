@@ -41,7 +41,7 @@ export function Diff() {
               const side = pair.a || pair.b;
               const rank = pair.n === diff.first ? "first" : pair.follows ? "follows" : "independent";
               return html`<div role="listitem" key=${pair.n} class="pair ${pair.n === at ? "chosen" : ""}">
-                <button aria-pressed=${pair.n === at} onClick=${() => {
+                <button tabindex=${-1} aria-pressed=${pair.n === at} onClick=${() => {
                 setPicked({ of: diff.other.id, n: pair.n });
                 if (pair.a) pickVisit(pair.a.visit);
               }}>

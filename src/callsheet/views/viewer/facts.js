@@ -28,15 +28,15 @@ function Row({ write, isChosen }) {
   const users = (data.readers.get(write.n) || []).filter((visit) => visit.seq <= seq.value);
   return html`<div role="listitem" class="row ${isChosen ? "chosen" : ""}">
     <span class="quiet">${fact ? fact.id : ""}</span>
-    <span><button class="link" aria-current=${isChosen ? "true" : undefined}
+    <span><button class="link" tabindex=${-1} aria-current=${isChosen ? "true" : undefined}
         onClick=${() => pickWrite(write)}>$${write.name}</button></span>
     <span class="said"><code>${data.preview(write.value, 200)}</code></span>
     <span>${fact ? html`<${Confidence} value=${fact.value} />` : ""}</span>
-    <span>${by ? html`<button class="link"
+    <span>${by ? html`<button class="link" tabindex=${-1}
         onClick=${() => pickVisit(by.n)}>${data.label(by)}</button>${write.made === "error" ? html`${" "}
           <span class="warn">its error</span>` : ""}` : html`
             <span class="quiet">${origin(write)}</span>`}</span>
-    <span>${users.slice(0, 4).map((visit) => html`<button key=${visit.n} class="link"
+    <span>${users.slice(0, 4).map((visit) => html`<button key=${visit.n} class="link" tabindex=${-1}
         onClick=${() => pickVisit(visit.n)}>${data.label(visit)}</button> `)}
       ${users.length > 4 ? `+${users.length - 4}` : ""}</span>
   </div>`;

@@ -40,6 +40,6 @@ function Row({ row }) {
     <code>${row.code}</code>
     <span class="words"><span>${row.text}</span>
       <small class="quiet">${SOURCES[row.source]}${row.help ? `: ${row.help}` : ""}</small></span>
-    ${place ? html`<button class="link" onClick=${go}>${place}</button>` : ""}
+    ${place ? html`<button class="link" tabindex=${-1} onClick=${go}>${place}</button>` : ""}
   </div>`;
 }

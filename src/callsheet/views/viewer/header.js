@@ -1,5 +1,5 @@
 // The head of the page: the outcome of the run, its likely cause, its totals, and actions.
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Dialog, Moment, Status, copy, counted, download, duration, html } from "./ui.js";
 import { ErrorMessage, useAction, useSeen } from "./actions.js";
 import { decompressed } from "./compressed.js";
@@ -122,21 +122,38 @@ function Said({ name, value }) {
 function Actions() {
   const [problem, isBusy, act] = useAction();
   const { status } = model.value.run;
-  if (!actions.value) return "";
   const isOver = ["done", "failed", "refused", "cancelled", "corrupt"].includes(status);
+  const isUndoable = useUndoable(isOver);
   const isAnswered = status === "waiting" && model.value.doc.asks.some((ask) => ask.answered);
   const canGoOn = status === "interrupted" || isAnswered;
   const [refusal, setRefusal] = useState(null); // what undoing takes, until somebody agrees to it
+  if (!actions.value) return "";
   const undo = (body) => async () => setRefusal(await actions.value.undo(body));
   const button = (name, action) => html`
     <button class="plain" disabled=${isBusy} onClick=${() => act(action)}>${name}</button>`;
   return html`<${ErrorMessage} text=${problem} />
     ${canGoOn ? button("Resume", actions.value.resume) : ""}
-    ${isOver && actions.value.undo ? button("Undo", undo({})) : ""}
+    ${isUndoable ? button("Undo", undo({})) : ""}
     ${isOver ? "" : button("Cancel", actions.value.cancel)}
     ${refusal ? html`<${Undo} refusal=${refusal} isBusy=${isBusy}
       onAgree=${() => act(undo({ consent: refusal.consent }))} onLeave=${() => setRefusal(null)} />` : ""}`;
 }
+
+// Whether there is something to take back of a run; the server is asked once the run is over.
+function useUndoable(isOver) {
+  const [isUndoable, setUndoable] = useState(false);
+  const ask = isOver && actions.value && actions.value.isUndoable;
+  useEffect(() => {
+    if (!ask || startOf(model.value).launch?.undoes) return undefined; // the undoing of a run is not undone
+    let isShown = true;
+    ask().then((found) => isShown && setUndoable(found));
+    return () => (isShown = false);
+  }, [ask]);
+  return isUndoable;
+}
+
+// What the first event says; nothing if it is too long for the page.
+const startOf = (data) => (data.events.length && data.events[0].more >= 0 && data.parsed(data.events[0].more)) || {};
 
 // Another run like this one.
 function Again() {
@@ -247,6 +264,7 @@ function eventLines(data) {
 const KEYS = [
   ["j k", "next, previous step"],
   ["Tab Enter", "focus a step of the graph, select it; again: go to its end"],
+  ["↑ ↓ Enter", "in a list or the parts of a value: move, select"],
   ["h l", "previous, next event"],
   ["H L", "ten events back, forward"],
   ["g G", "first, last event"],

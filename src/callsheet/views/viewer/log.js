@@ -58,7 +58,7 @@ function Row({ event, isNow, isLater }) {
       if (number >= 0) pickStep(plan, number);
     });
   return html`<div role="listitem"
-      class="event is-${event.type} ${isNow ? "now" : ""} ${isLater ? "later" : ""}"><button onClick=${pick}
+      class="event is-${event.type} ${isNow ? "now" : ""} ${isLater ? "later" : ""}"><button tabindex=${-1} onClick=${pick}
       aria-current=${isNow ? "true" : undefined}>
     <span class="seq">${event.seq}</span><span class="at">${event.t.toFixed(3)}</span>
       <span class="type">${event.type}</span><span class="key">${event.key}</span><span class="said">${text}</span>

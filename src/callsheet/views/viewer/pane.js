@@ -208,7 +208,7 @@ function Calls({ visit }) {
       row=${(n) => {
         const each = data.calls[first + n];
         const again = each.attempt > 1 && !each.turn ? `attempt ${each.attempt} · ` : "";
-        return html`<div role="listitem" key=${n}><button class=${n === at ? "chosen" : ""}
+        return html`<div role="listitem" key=${n}><button class=${n === at ? "chosen" : ""} tabindex=${-1}
             aria-pressed=${n === at} onClick=${() => setAt(n)}>
           <${Status} of=${each.outcome ? word[each.outcome] || "open" : "open"} words=${false}
               /> <code>${each.key}</code>${" "}

@@ -38,7 +38,7 @@ export function PlanText() {
         <span class="number">${n + 1}</span><span class="mark is-${state}"
             aria-hidden="true">${isFirst ? STATUS[state][0] : ""}</span>
         ${at === undefined ? html`<code>${lines[n]}</code>` : html`
-          <button onClick=${() => pickStep(number, at)}>${isFirst ? html`
+          <button tabindex=${-1} onClick=${() => pickStep(number, at)}>${isFirst ? html`
             <span class="only-read">${STATUS[state][1]}: </span>` : ""}<code>${lines[n]}</code></button>`}
       </div>`;
           }} />`

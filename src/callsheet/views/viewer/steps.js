@@ -50,7 +50,7 @@ export function Steps() {
     <${VirtualList} label="Steps of the plan" count=${rows.length} height=${34} follow=${follow}
       row=${(n) => {
         const row = rows[n];
-        if (row.done) return html`<div role="listitem" key=${row.key}><button class="step is-ok"
+        if (row.done) return html`<div role="listitem" key=${row.key}><button class="step is-ok" tabindex=${-1}
           onClick=${() => setUnfolded(true)}><${Status} of="ok" words=${false} /> <span class="tool">${row.done} done</span></button></div>`;
         return row.head ? html`<div role="listitem" class="replan" key=${n}>${row.head}</div>`
           : html`<${Row} key=${`${row.plan}/${row.step}`} ...${row} />`;
@@ -67,7 +67,7 @@ function Row({ plan, step: place }) {
   const isChosen = step.value && step.value.plan === plan && step.value.step === place;
   const loop = state === "open" && seq.value >= data.last ? pace(data, visit) : null;
   const retries = visit && state !== "pending" ? data.spent(visit).retries : 0;
-  return html`<div role="listitem"><button class="step is-${state} ${isChosen ? "chosen" : ""}"
+  return html`<div role="listitem"><button class="step is-${state} ${isChosen ? "chosen" : ""}" tabindex=${-1}
       aria-current=${isChosen ? "true" : undefined}
     onClick=${() => pickStep(plan, place)}>
     <${Status} of=${state} words=${false} said=${reasonOfStop(data, visit, seq.value)} />

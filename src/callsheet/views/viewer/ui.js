@@ -105,9 +105,28 @@ export function Tabs({ label, tabs, current, onPick, id }) {
   </div>`;
 }
 
-// Rows of equal height, of which only visible ones are rendered. `follow` is a row that is scrolled into view
-// when it changes.
-export function VirtualList({ count, height, row, label, follow = -1, role = "list", class: name = "", onKeyDown }) {
+// Handles a key in an element that is one stop of the Tab key, while the buttons in it are none (tabindex -1): the arrow
+// keys move between them, from the chosen one, else the first that is seen.
+export function moveByArrows(event) {
+  const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  const box = event.currentTarget;
+  const buttons = by ? [...box.querySelectorAll("button")] : [];
+  const at = buttons.indexOf(document.activeElement);
+  const { top } = box.getBoundingClientRect();
+  const next =
+    at >= 0
+      ? buttons[at + by]
+      : buttons.find((one) => one.ariaCurrent === "true" || one.ariaPressed === "true") ||
+        buttons.find((one) => one.getBoundingClientRect().top >= top);
+  if (!next) return;
+  event.preventDefault();
+  event.stopPropagation();
+  next.focus();
+}
+
+// Rows of equal height, of which only visible ones are rendered: one stop of the Tab key. `follow` is a row that is
+// scrolled into view when it changes.
+export function VirtualList({ count, height, row, label, follow = -1, role = "list", class: name = "" }) {
   const box = useRef(null);
   const [view, setView] = useState({ top: 0, room: 600 });
   const read = () => {
@@ -135,7 +154,7 @@ export function VirtualList({ count, height, row, label, follow = -1, role = "li
   const rows = [];
   for (let n = first; n < last; n++) rows.push(row(n));
   return html`<div class="virtual ${name}" ref=${box} onScroll=${read} tabindex="0" role="group" aria-label=${label}
-    onKeyDown=${onKeyDown}>
+    onKeyDown=${moveByArrows}>
     <div class="tall" role="presentation" style=${{ height: `${count * height}px` }}>
       <div role=${count ? role : "presentation"} aria-label=${label} class="window"
           style=${{ transform: `translateY(${first * height}px)` }}>${rows}</div>

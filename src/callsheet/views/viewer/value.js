@@ -1,6 +1,6 @@
 // A value as a tree, with links to the lineage of its parts. Values are rendered as text, never as HTML.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { CopyButton, bytes, html } from "./ui.js";
+import { CopyButton, bytes, html, moveByArrows } from "./ui.js";
 import { ErrorMessage, useAction } from "./actions.js";
 import { Exact, isSealed, parse, parseBeginning, plain, preview } from "./model.js";
 import { actions, model } from "./state.js";
@@ -24,7 +24,7 @@ export function ValueBox({ value, label = "", onPick = null, path = null, open =
         <${CopyButton} text=${pathText(own)} label="Copy path" />` : ""}${cut && load ? html`<button class="plain" disabled=${isBusy}
           onClick=${() => act(load)}>Show all ${bytes(size)}</button>` : ""}
         <${CopyValue} value=${value} /></span></div>
-    ${parsed === undefined ? html`<pre>${plain(text)}${cut ? "…" : ""}</pre>` : html`<div class="tree">
+    ${parsed === undefined ? html`<pre>${plain(text)}${cut ? "…" : ""}</pre>` : html`<div class="tree" ...${parts(parsed)}>
       <${Node} key=${cut} value=${parsed} path=${[]} onPick=${onPick || setOwn} chosen=${at}
         open=${whole ? Infinity : open} whole=${whole} /></div>`}
     ${cut && !load ? html`<p class="quiet">The rest is not in this report. Full value:
@@ -32,6 +32,14 @@ export function ValueBox({ value, label = "", onPick = null, path = null, open =
     <${ErrorMessage} text=${problem} />
   </div>`;
 }
+
+// What makes the parts of a value one stop of the Tab key; nothing for a value without parts.
+const parts = (value) =>
+  isInner(value) && Object.keys(value).length
+    ? { tabindex: 0, role: "group", "aria-label": "The parts of the value", onKeyDown: moveByArrows }
+    : {};
+
+const isInner = (value) => value !== null && typeof value === "object" && !(value instanceof Exact);
 
 // The JSONPath (RFC 9535) of a part of a value.
 export const pathText = (path) =>
@@ -86,21 +94,20 @@ export function CopyValue({ value, asText = false }) {
 function Node({ value, name, path, onPick, chosen, open, whole }) {
   const [isOpen, setOpen] = useState(open > 0);
   const [most, setMost] = useState(whole ? Infinity : MAX_CHILDREN);
-  const isInside = value !== null && typeof value === "object" && !(value instanceof Exact);
   const isChosen =
     chosen && chosen.length === path.length && chosen.every((part, n) => String(part) === String(path[n]));
   const key =
     name === undefined
       ? ""
-      : html`<button class="key ${isChosen ? "chosen" : ""}" aria-pressed=${Boolean(isChosen)}
+      : html`<button class="key ${isChosen ? "chosen" : ""}" tabindex=${-1} aria-pressed=${Boolean(isChosen)}
           onClick=${() => onPick(path)}>${plain(String(name))}</button>`;
-  if (!isInside) return html`<div class="leaf">${key}<${Leaf} value=${value} whole=${whole} /></div>`;
+  if (!isInner(value)) return html`<div class="leaf">${key}<${Leaf} value=${value} whole=${whole} /></div>`;
   const entries = Array.isArray(value) ? value.map((each, n) => [n, each]) : Object.entries(value);
   if (!entries.length)
     return html`<div class="leaf">${key}<span class="json">${Array.isArray(value) ? "[]" : "{}"}</span></div>`;
   const size = Array.isArray(value) ? `[${entries.length}]` : `{${entries.length}}`;
   return html`<div class="inner">
-    <div class="line"><button class="fold" aria-expanded=${isOpen}
+    <div class="line"><button class="fold" tabindex=${-1} aria-expanded=${isOpen}
         aria-label=${`${name === undefined ? "value" : name}: ${entries.length} members`}
         onClick=${() => setOpen(!isOpen)}>${isOpen ? "▾" : "▸"}</button>${key}
       <span class="quiet json">${isOpen ? size : preview(value, 80)}</span></div>
@@ -109,7 +116,7 @@ function Node({ value, name, path, onPick, chosen, open, whole }) {
         ? html`<div class="children">${entries.slice(0, most).map(([part, each]) => html`<${Node} key=${part}
             name=${part} value=${each} path=${[...path, part]} onPick=${onPick} chosen=${chosen} open=${open - 1}
             whole=${whole} />`)}
-      ${entries.length > most ? html`<button class="plain"
+      ${entries.length > most ? html`<button class="plain" tabindex=${-1}
           onClick=${() => setMost(most * 10)}>${entries.length - most} more</button>` : ""}</div>`
         : ""
     }

@@ -128,12 +128,13 @@ function Row({ visit, call, x, now, start, end, isOpen, toggle, inside, isFolded
   const indent = inside ? { paddingLeft: `${Math.min(inside.around.length, 8) * 14}px` } : {};
   return html`<div role="listitem" class=${["visit", ...kinds].filter(Boolean).join(" ")}>
     <span class="name" style=${indent}>
-      ${many && !call ? html`<button class="fold" aria-expanded=${isOpen}
+      ${many && !call ? html`<button class="fold" tabindex=${-1} aria-expanded=${isOpen}
           aria-label=${`Calls of ${data.label(visit)}`}
           onClick=${() => toggle(visit.n)}>${isOpen ? "▾" : "▸"}</button>` : inside && inside.inner && !call ? html`<button
-          class="fold" aria-expanded=${!folded} aria-label=${`What is inside ${data.label(visit)}`}
+          class="fold" tabindex=${-1} aria-expanded=${!folded} aria-label=${`What is inside ${data.label(visit)}`}
           onClick=${() => fold(visit.label)}>${folded ? "▸" : "▾"}</button>` : html`<span class="fold"></span>`}
-      <button class="pick" aria-current=${isChosen && !call ? "true" : undefined} onClick=${() => pickVisit(visit.n)}>
+      <button class="pick" tabindex=${-1} aria-current=${isChosen && !call ? "true" : undefined}
+        onClick=${() => pickVisit(visit.n)}>
         ${call ? "" : html`<${Status} of=${state} words=${false} /> <b>${nameIn(data, visit, inside)}</b> `}
           <span class="tool">${label}</span>
       </button>

@@ -43,6 +43,14 @@ function actionsOf(id, run, source, other) {
     rerun: (body) => branch(`${run}/rerun`, body),
     fork: (body) => branch(`${run}/fork`, body),
     undo: (body) => branch(`${run}/undo`, body),
+    isUndoable: async () => {
+      try {
+        const { calls, unfinished } = await request(`${run}/undo`);
+        return calls.length > 0 || unfinished !== null;
+      } catch (error) {
+        return !(error instanceof Refused && error.problem.code === "JRN086"); // the button says what else is wrong
+      }
+    },
     compare: (other) => go(`run=${id}${other ? `&other=${other}&below=diff` : "&below=diff"}`),
     // the open questions of this run with the further calls of the plan that one answer may cover
     holds: (role) => roles.value.includes(role),
