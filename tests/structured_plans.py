@@ -14,6 +14,7 @@ from tests.expressions import EXPRESSIONS
 from callsheet.frontends.expressions import format_expression, read_expression
 from callsheet.ir import Literal, Plan
 from callsheet.ir.expression import Expression
+from callsheet.ir.failing import Failing
 from callsheet.ir.statement_ids import with_ids
 from callsheet.ir.tree import (
     Act,
@@ -22,7 +23,6 @@ from callsheet.ir.tree import (
     Block,
     Branch,
     Compute,
-    Failing,
     Foreach,
     GoOn,
     Handler,

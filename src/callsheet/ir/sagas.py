@@ -15,6 +15,7 @@ from typing import TypeAlias, cast
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Compared, Comparison, Expression, Field, Hole, Index, Text, Variable
+from callsheet.ir.failing import Failing
 from callsheet.ir.inverse import Inverse, read_inverse
 from callsheet.ir.operations import CallKind
 from callsheet.ir.plan import Plan
@@ -22,7 +23,6 @@ from callsheet.ir.tree import (
     Act,
     Block,
     Branch,
-    Failing,
     Foreach,
     Handler,
     If,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from callsheet.frontends.python.source import dotted
-from callsheet.ir.tree import Failing
+from callsheet.ir.failing import Failing
 
 TOOL_ERROR: Final = "ToolError"
 DENIED: Final = "Denied"

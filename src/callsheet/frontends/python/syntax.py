@@ -13,7 +13,7 @@ from callsheet.frontends.python.source import (
     parameters_of,
     walk,
 )
-from callsheet.ir.tree import IS_FAILURE
+from callsheet.ir.failing import IS_FAILURE
 
 MARK: Final = IS_FAILURE
 """The field of an error that stands among results."""

@@ -16,7 +16,7 @@ from callsheet.frontends.python import core
 from callsheet.frontends.python.inlining import Fresh, Replacing
 from callsheet.frontends.python.source import dotted
 from callsheet.frontends.python.syntax import assigned, constant, name_of, parsed
-from callsheet.ir.tree import Failing
+from callsheet.ir.failing import Failing
 
 SECONDS = "seconds_"
 """The parameter of a copy of a function that says how long it may take."""

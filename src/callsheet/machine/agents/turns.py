@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from callsheet.ir import JSON
+from callsheet.ir.failing import Failing
 from callsheet.ir.labels import LITERAL, read_label
-from callsheet.ir.tree import Failing
 from callsheet.machine.agents.actions import (
     Action,
     CallOutcome,

@@ -6,8 +6,9 @@ from abc import abstractmethod
 from collections.abc import Mapping, Set
 from typing import TYPE_CHECKING, Any
 
+from callsheet.ir.failing import BY_NAME, Failing
 from callsheet.ir.sagas import undoing_loop
-from callsheet.ir.tree import BY_NAME, Failing, Input, Word
+from callsheet.ir.tree import Input, Word
 from callsheet.machine.commands import Command
 from callsheet.machine.expressions import ExpressionFailed
 from callsheet.machine.expressions.values import elements, type_name

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from callsheet.ir import JSON
-from callsheet.ir.tree import Failing
+from callsheet.ir.failing import Failing
 from callsheet.machine.budget import Refusal
 from callsheet.machine.commands import Command
 from callsheet.machine.expressions import ExpressionFailed

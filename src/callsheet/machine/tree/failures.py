@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
+from callsheet.ir.failing import IS_FAILURE, Failing
 from callsheet.ir.labels import Label
-from callsheet.ir.tree import IS_FAILURE, Failing
 from callsheet.machine.expressions import ExpressionFailed, FailureKind
 from callsheet.machine.expressions.values import FailureRecord
 

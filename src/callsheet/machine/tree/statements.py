@@ -8,7 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from callsheet.ir import Call, Step
-from callsheet.ir.tree import BY_NAME, Failing, Word
+from callsheet.ir.failing import BY_NAME, Failing
+from callsheet.ir.tree import Word
 from callsheet.machine.agents.talk import opened
 from callsheet.machine.budget import REPLAN
 from callsheet.machine.calls import emit

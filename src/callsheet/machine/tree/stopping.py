@@ -13,7 +13,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn, cast
 
-from callsheet.ir.tree import Failing
+from callsheet.ir.failing import Failing
 from callsheet.machine.agents.talk import InnerCall
 from callsheet.machine.calls import give_back, pause_of
 from callsheet.machine.commands import Command

@@ -10,15 +10,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from callsheet.diagnostics import Severity
+from callsheet.ir.failing import BY_NAME, Failing
 from callsheet.ir.inputs import NotOfType, read_value
 from callsheet.ir.scopes import Scope, Scopes
 from callsheet.ir.tree import (
-    BY_NAME,
     Act,
     Assign,
     Block,
     Compute,
-    Failing,
     Foreach,
     GoOn,
     Invoke,
@@ -355,6 +354,9 @@ def _recovery(one: Statement, recovery: Recovery, place: _Place, report: Report)
         case Skip() if not isinstance(one, Foreach):
             message = "ON_FAIL SKIP stands at something that is no ?FOREACH: there is no item to leave out"
             report.add("CHK110", message, one, help="ON_FAIL CONTINUE goes on, ON_FAIL USE (…) gives a value")
+        case Skip() if isinstance(one, Foreach) and one.stops:
+            message = "STOP ends the other items when one fails, but ON_FAIL SKIP leaves out those that fail"
+            report.add("CHK110", message, one, help="write one of the two", severity=Severity.WARNING)
         case Use() if isinstance(one, Try | Parallel | Repeat) or (
             isinstance(one, Act | Invoke | Foreach) and one.into is None
         ):

@@ -12,7 +12,8 @@ from functools import partial
 from typing import Any, cast
 
 from callsheet.ir import JSON
-from callsheet.ir.tree import BY_NAME, Word
+from callsheet.ir.failing import BY_NAME
+from callsheet.ir.tree import Word
 from callsheet.machine import Command, Machine, Started
 from callsheet.machine.expressions import ExpressionFailed
 from callsheet.machine.keys import segment

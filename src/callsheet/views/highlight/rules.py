@@ -18,8 +18,8 @@ from callsheet.frontends.ltp.words import CONTROL_SPELLINGS, VERSION_2
 from callsheet.frontends.structured.lines import ID_SHAPE, WORDS
 from callsheet.frontends.values.reader import LABEL, NAME
 from callsheet.ir import Cast, CompareOp
+from callsheet.ir.failing import Failing
 from callsheet.ir.operations import AGENT_OPERATIONS, HUMAN_OPERATIONS, MODEL_OPERATIONS, TRANSFORMS
-from callsheet.ir.tree import Failing
 from callsheet.ir.types import Basic
 
 
