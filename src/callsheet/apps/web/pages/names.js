@@ -52,7 +52,7 @@ export function renameField(cm, now) {
         if (!name || view.state.doc !== before) return;
         const units = unitsOf(body.plan);
         const old = body.plan.slice(units(name.start), units(name.end));
-        const create = () => ({ dom: asked(old, places.length, rename, () => close(view)) });
+        const create = () => asked(old, places.length, rename, () => close(view));
         view.dispatch({ effects: set.of({ pos: units(name.start), above: true, create }) });
       },
       () => {},
@@ -93,6 +93,5 @@ function asked(old, count, rename, close) {
     event.stopPropagation(); // keys of the text do not count here
     if (event.key === "Escape") close();
   });
-  requestAnimationFrame(() => input.select());
-  return dom;
+  return { dom, mount: () => input.select() };
 }
