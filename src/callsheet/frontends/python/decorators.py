@@ -430,7 +430,7 @@ def _as_table(module: ast.Module, nodes: Sequence[ast.AST], of: _Registering) ->
         and (not isinstance(one.ctx, ast.Load) or getattr(one, "attr", "") in _FILLS)
     ]
     last = module.body.index(marked[-1][0])
-    between = [one for one in module.body[: last + 1] if not isinstance(one, (*_DEFINES, ast.ClassDef))]
+    between = [each for one in module.body[: last + 1] if one is not of.node for each in _at_once(one)]
     if changes or any(of.table in names_read(one) for one in between):
         return False
     table: dict[object, tuple[ast.expr, str]] = {}
@@ -446,6 +446,18 @@ def _as_table(module: ast.Module, nodes: Sequence[ast.AST], of: _Registering) ->
     module.body.insert(last + 1, ast.fix_missing_locations(literal))
     module.body = [one for one in module.body if one is not start[0] and one is not of.node]
     return True
+
+
+def _at_once(one: ast.stmt) -> list[ast.AST]:
+    """What is evaluated where a statement of a file stands: of a function its defaults and decorators."""
+    match one:
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            defaults = [each for each in one.args.kw_defaults if each is not None]
+            return [*one.decorator_list, *one.args.defaults, *defaults]
+        case ast.ClassDef():
+            return [*one.decorator_list, *(each for inner in one.body for each in _at_once(inner))]
+        case _:
+            return [one]
 
 
 def _key_of(of: _Registering, function: ast.stmt, mark: ast.expr) -> ast.Constant | None:

@@ -40,7 +40,7 @@ def _field(held: ast.expr, field: str, node: ast.AST) -> ast.expr:
 def _own_field(held: ast.expr, name: str, node: ast.AST) -> ast.expr:
     """A field that an exception of the program's own has given itself, or the error that it came from."""
     if name == CAUSE:
-        text = f"({ast.unparse(held)}['fields'] or {{}}).get({CAUSE!r})"
+        text = f"({ast.unparse(held)}.get('fields') or {{}}).get({CAUSE!r})"
         return placed(ast.parse(text, mode="eval").body, node)
     return _field(_field(held, "fields", node), name, node)
 
@@ -122,9 +122,11 @@ class Failures(ast.NodeTransformer):
         program = self.of.program
         fields = fields_of("_error", program.error_fields) if name in program.exceptions.own else "None"
         carried = f"'fields': {fields}, " if program.error_fields else ""
+        is_key = name == "KeyError" and len(node.args) == 1 and not isinstance(node.args[0], ast.Starred)
+        made, words = (node.args[0], "repr(_error)") if is_key else (node, "str(_error)")
         text = (
-            f"[{{'kind': {kind_of(name)!r}, 'message': str(_error), 'step': '', {carried}{MARK!r}: True}}"
-            f" for _error in [{ast.unparse(node)}]][0]"
+            f"[{{'kind': {kind_of(name)!r}, 'message': {words}, 'step': '', {carried}{MARK!r}: True}}"
+            f" for _error in [{ast.unparse(made)}]][0]"
         )
         if name == TOOL_ERROR:
             text = text.replace(
@@ -207,6 +209,13 @@ class Failures(ast.NodeTransformer):
         """What an error was made of: its words, or the key that was missing."""
         message, key = _field(held, "message", node), kind_of("KeyError")
         kinds = self._kinds(held)
+        if kinds == ("CycleError",):
+            raise Refused(
+                "PYT021",
+                node,
+                "the nodes of a cycle are not kept with the error",
+                "catch it in a def of its own, which returns error.args[1]",
+            )
         if kinds and key not in kinds:
             return message
         is_key = ast.Compare(_field(held, "kind", node), [ast.Eq()], [ast.Constant(key)])
@@ -339,8 +348,58 @@ class Failures(ast.NodeTransformer):
             keys.append(ast.Constant("kind"))
             values: list[ast.pattern] = [ast.MatchValue(ast.Constant(one)) for one in kinds]
             patterns.append(values[0] if len(values) == 1 else ast.MatchOr(values))
+        if node.kwd_attrs:
+            self._check_fields(node)
+            fields: list[ast.expr] = [ast.Constant(one) for one in node.kwd_attrs]
+            keys.append(ast.Constant("fields"))
+            patterns.append(ast.MatchMapping(fields, [self.visit(one) for one in node.kwd_patterns], None))
         made = ast.MatchMapping(keys, patterns, None)
         return ast.fix_missing_locations(ast.copy_location(made, node))
+
+    def _check_fields(self, node: ast.MatchClass) -> None:
+        """Raises Refused (PYT021) for a pattern of fields that errors are not known to have."""
+        unknown = [one for one in node.kwd_attrs if one not in self.of.program.error_fields]
+        if unknown:
+            raise Refused(
+                "PYT021",
+                node,
+                f"the error has no field {unknown[0]} that is known here",
+                f"write case {ast.unparse(node.cls)}(): and ask for error.{unknown[0]} in it",
+            )
+
+    def visit_Match(self, node: ast.Match) -> ast.AST:
+        """A match: a pattern of a dict is not for an error that is kept, whose record is one."""
+        is_open = self._may_be_error(node.subject)
+        kept = is_marked(node.subject)
+        for one in node.cases if is_open else ():
+            if self._is_of_dict(one.pattern):
+                plain = ast.UnaryOp(ast.Not(), copy.deepcopy(kept))
+                guard = plain if one.guard is None else ast.BoolOp(ast.And(), [plain, one.guard])
+                one.guard = placed(guard, one.pattern)
+        return self.generic_visit(node)
+
+    def _is_of_dict(self, pattern: ast.pattern) -> bool:
+        """Whether a pattern is for dicts, as a record is one; raises Refused if it is for errors, too."""
+        match pattern:
+            case ast.MatchMapping():
+                return True
+            case ast.MatchAs(pattern=ast.pattern() as inner):
+                return self._is_of_dict(inner)
+            case ast.MatchClass(cls=cls):
+                return (dotted(cls) or "").rpartition(".")[2] in {"dict", "Mapping", "MutableMapping"}
+            case ast.MatchOr(patterns=patterns):
+                are_dicts = [self._is_of_dict(one) for one in patterns]
+                names = [dotted(one.cls) or "" for one in patterns if isinstance(one, ast.MatchClass)]
+                if any(are_dicts) and any(map(self.of.program.exceptions.is_exception, names)):
+                    raise Refused(
+                        "PYT021",
+                        pattern,
+                        "one pattern is for dicts and for errors, which a plan keeps as dicts",
+                        "write a case for each",
+                    )
+                return any(are_dicts)
+            case _:
+                return False
 
     def visit_Raise(self, node: ast.Raise) -> ast.AST:
         """A raise."""
