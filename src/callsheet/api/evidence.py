@@ -1,4 +1,4 @@
-"""Finds the reading of a recorded run that other runs of the same job confirm, or the user.
+"""Tries plans of recorded runs of one job until one makes the calls of each; the user may choose readings.
 
 In: recorded runs of one job. Out: a plan that makes the calls of each of them again, with the inputs that the
 words of each say. Where several readings do so, the plan stops where they differ; what none of them explains
@@ -8,7 +8,6 @@ stays an input.
 from __future__ import annotations
 
 import json
-import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,8 +29,6 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Effect
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.tools import Tool, ToolSpec
-
-_STOPPED = re.compile(r"stop §(\d+)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,6 +145,18 @@ def alike(code: str, rows: list[JSON]) -> Iterator[str]:
             yield f"all({at} in {seen} for each in {code})"
 
 
+def all_empty(code: str, rows: Sequence[JSON]) -> Iterator[str]:
+    """The conditions that what was empty in each item of a list is empty again.
+
+    >>> [*all_empty("doors", [{"owner": None}, {"owner": ""}])]
+    ['all(not each["owner"] for each in doors)']
+    """
+    tables = [row for row in rows if isinstance(row, dict)]
+    for name in tables[0] if len(tables) == len(rows) and rows else ():
+        if all(row.get(name) in (None, "", []) for row in tables):
+            yield f"all(not each[{_quoted(name)}] for each in {code})"
+
+
 def _same_kind(code: str, at: str, values: Sequence[JSON]) -> Iterator[str]:
     """The condition that the names of files are of the kind of which all were."""
     kinds = {found[1] if isinstance(one, str) and (found := _KIND.search(one)) else "" for one in values}

@@ -27,7 +27,7 @@ from callsheet.authoring.distillation.recorded_calls import RecordedCall, Record
 from callsheet.authoring.distillation.retelling import Retelling
 from callsheet.authoring.distillation.rules import in_all, rows_of, rules_for, said_in
 from callsheet.authoring.distillation.scopes import Looped, Scope, Term, agreeing, rivals_of
-from callsheet.authoring.distillation.solving import solve
+from callsheet.authoring.distillation.solving import LONE, solve
 from callsheet.authoring.distillation.sources import nouns_of
 from callsheet.authoring.distillation.wording import condition_in, unquoted
 from callsheet.authoring.distillation.writer import STOP, WrittenCall
@@ -344,7 +344,7 @@ class JointWriter:
             body += self.stops([one for one in alike if not any(code in one for code in met)], " " * 8)
         if not self.means_all and not looped.is_prefix:
             fields = {*re.findall(r"\[\"(\w+)\"\]", asked)}
-            alike = guards.alike(chosen, [*items])
+            alike = [*guards.alike(chosen, [*items]), *guards.all_empty(chosen, items)]
             lines += self.stops(
                 [one for one in alike if not any(f'"{field}"' in one for field in fields)], "    "
             )
@@ -529,8 +529,8 @@ def _without_echo(values: tuple[JSON, ...], calls: Sequence[RecordedCall]) -> tu
     return tuple({name: item for name, item in one.items() if name not in echo} for one in tables)
 
 
-def _unused(inputs: Inputs, works: Sequence[RecordedWork]) -> str:
-    """What the users said each time otherwise, and no input of the plan has."""
+def _unused(inputs: Inputs, works: Sequence[RecordedWork], text: str) -> str:
+    """What the users said each time otherwise and no input has; a number of theirs that no plan has."""
     values = [str(value) for value in inputs.values.values()]
     for other in works[1:]:
         for span in Retelling(works[0].said, other.said).spans():
@@ -539,7 +539,8 @@ def _unused(inputs: Inputs, works: Sequence[RecordedWork]) -> str:
                 rest = rest.replace(value, "")
             if not any(span in value for value in values) and re.search(r"\w", rest):
                 return span
-    return ""
+    written = {*re.findall(r"\d+(?:\.\d+)?", f"{' '.join(values)} {text}")}
+    return next((number for number in LONE.findall(unquoted(works[0].said)) if number not in written), "")
 
 
 def _repeats(name: str, result: Mapping[str, JSON], call: RecordedCall) -> bool:
@@ -573,7 +574,7 @@ def joint_plans(
         writer.open_condition, writer.given = open_word, given
         writer.requests = [unquoted(one.said) for one in works]
         writer.changed = frozenset(chain.from_iterable(map(texts_in, changing)))
-        scope = Scope(sources, len(runs), said, seen)
+        scope = Scope(sources, len(runs), said, seen, means_all=inputs.means_all())
         if len(runs) == 1:
             scope.may_stay = inputs.is_expected
         try:
@@ -583,7 +584,7 @@ def joint_plans(
             continue
         answer = re.findall(r"^    (\w+) = await", "\n".join(lines), re.MULTILINE)
         plan = assembled(lines, inputs, title, answer[-1] if answer else "None", writer.calls)
-        if unused := _unused(inputs, works):  # the user meant something by it, which no run shows
+        if unused := _unused(inputs, works, plan.text):  # the user meant something by it, which no run shows
             yield Missed(unused)
             continue
         each = [{name: given[name][number] for name in plan.inputs} for number in range(len(runs))]

@@ -122,6 +122,9 @@ def _extremes(
             places = [column.index(function(column)) for column in columns]
             if all(table[place] == item for table, place, item in zip(tables, places, items, strict=True)):
                 bonus = _bonus(scope, name, word, columns)
+                other = _bonus(scope, name, "min" if word == "max" else "max", columns)
+                if other > bonus and not said_in(name, scope.words):
+                    continue  # the user asks for the opposite, of another field
                 picked = f"{word}({code}, key=lambda one: {at})"
                 alone = f"len([one for one in {code} if {at} == {picked}{at[3:]}]) == 1"
                 yield picked, (*items,), cost + 0.5 - bonus, (alone,)

@@ -176,8 +176,8 @@ def said_in(name: str, words: frozenset[str]) -> bool:
 
 
 def _is_of_this_time(text: str) -> bool:
-    """Whether a text has a number, or is empty: another time it is another."""
-    return not text.strip() or re.search(r"\d", text) is not None
+    """Whether a text has a number, is an address, or is empty: another time it is another."""
+    return not text.strip() or re.search(r"\d|@", text) is not None
 
 
 def _cost(one: AtHand) -> float:
@@ -226,6 +226,8 @@ def _tests_of_field(
                 yield f"{one.code} not in {at}", [not each for each in passes], _cost(one) + 0.1, ""
         taken = [each for each, is_wanted in zip(lists, wanted, strict=True) if is_wanted]
         for text in in_all((x for x in each if isinstance(x, str)) for each in taken):
+            if "@" in text:
+                continue
             yield (
                 f"{json.dumps(text, ensure_ascii=False)} in {at}",
                 [text in each for each in lists],

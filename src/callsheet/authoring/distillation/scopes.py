@@ -63,6 +63,8 @@ class Scope:
     """The parts of lists that texts were found to be made of, by their code."""
     is_row: bool = False
     """Whether this is within an expression for each item of a list, where nothing is picked from others."""
+    means_all: bool = False
+    """Whether the user asks for all of something, in whatever state it is."""
     receipts: frozenset[str] = frozenset()
     """The results of calls that changed something, with which nothing is compared."""
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, permutations
 from typing import Any, cast
 
+from callsheet.authoring.distillation import guards
 from callsheet.authoring.distillation.figures import is_number
 from callsheet.authoring.distillation.leaves import Source, leaves_of
 from callsheet.authoring.distillation.picking import loops, picks
@@ -34,6 +35,7 @@ _SMALL = 10
 """Numbers below it are the least or the greatest of much by chance."""
 LONE = re.compile(r"(?<![\w.:-])\d+(?:\.\d+)?(?![\w:-]|\.\d)")
 """A number by itself, which another time is another."""
+DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _SEPARATORS = ("\n", ", ", "; ", " | ", ",", " ")
 _CALCULATIONS: tuple[tuple[str, Callable[[float, float], float]], ...] = (
     ("{} + {}", lambda a, b: a + b),
@@ -66,7 +68,7 @@ def solve(scope: Scope, name: str, goal: Sequence[JSON]) -> list[Term]:
     else:
         if (
             is_same
-            and not (isinstance(first, str) and LONE.search(first))
+            and not (isinstance(first, str) and (LONE.search(first) or DAY.search(first)))
             and scope.may_stay(str(first))
             and not _has_name(first, scope)
         ):
@@ -139,9 +141,24 @@ def _columns(
             continue
         one, conditions = terms[0], [f"len({looped.code}) > 0"] if all(goal) else []
         conditions += [f"all({each} for row in {looped.code})" for each in one.conditions]
+        conditions += unlike_before(scope, looped)
         whole = looped.code if one.code == "row" else f"[{one.code} for row in {looped.code}]"
         conditions += [f"{whole} == [{other.code} for row in {looped.code}]" for other in rivals_of(terms)]
         yield looped, one.code, looped.cost + one.cost * 0.5, (*conditions,)
+
+
+def unlike_before(scope: Scope, looped: Looped) -> list[str]:
+    """The conditions that a part of a list is in the states in which it was, if not all are meant."""
+    if scope.means_all:
+        return []
+    fields = re.findall(r"\[\"(\w+)\"\]", looped.code)
+    items = [*chain.from_iterable(looped.items)]
+    alike = (*guards.alike(looped.code, items), *guards.all_empty(looped.code, items))
+    return [
+        one
+        for one in alike
+        if not any(f'each["{field}"]' in one.partition(" for each")[0] for field in fields)
+    ]
 
 
 def _numbers(scope: Scope, goal: Sequence[float]) -> Iterator[Term]:
@@ -256,9 +273,14 @@ def _numbers_in(
         decimal = all(re.fullmatch(r"\d+\.\d\d", one) for one in column)
         values = [float(one) if any("." in each for each in column) else int(one) for one in column]
         for term in _numbers(scope, values):
-            code = f"format({term.code}, '.2f')" if decimal else f"str({term.code})"
-            if all(str(value) == one for value, one in zip(term.values, column, strict=True)) or decimal:
-                yield term._replace(code=code, values=column)
+            codes = [f"format({term.code}, '.2f')"] if decimal else []
+            if all(str(value) == one for value, one in zip(term.values, column, strict=True)):
+                codes.append(f"str({term.code})")
+                if all(isinstance(value, float) and round(value, 2) == value for value in term.values):
+                    codes.append(f"str(round({term.code}, 2))")
+            if codes:  # which differ where a number ends with a zero, or has more places
+                others = (f"{codes[0]} == {other}" for other in codes[1:])
+                yield term._replace(code=codes[0], values=column, conditions=(*term.conditions, *others))
 
 
 def _joins(scope: Scope, name: str, goal: Sequence[str]) -> Iterator[tuple[Term, Looped]]:
