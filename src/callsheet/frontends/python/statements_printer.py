@@ -45,8 +45,6 @@ WAITS: Final = "how long to wait between attempts is set by the run in LTP, and 
 ROUNDS: Final = (
     "running out of rounds fails as an assertion in Python; in LTP as a failure of the kind ROUNDS"
 )
-
-
 GOES_ON: Final = "a run that goes on after a failure is done in Python; in LTP it is done with failures"
 ENDS: Final = "the message of TERMINATE is an answer in Python"
 LEAVES: Final = "ON_FAIL TERMINATE is a failure of the kind Exception in Python"
