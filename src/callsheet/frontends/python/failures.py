@@ -37,11 +37,17 @@ def _field(held: ast.expr, field: str, node: ast.AST) -> ast.expr:
     return placed(ast.Subscript(held, ast.Constant(field), ast.Load()), node)
 
 
-def _own_field(held: ast.expr, name: str, node: ast.AST) -> ast.expr:
-    """A field that an exception of the program's own has given itself, or the error that it came from."""
+def _own_field(held: ast.expr, name: str, node: ast.AST, caused: tuple[str, ...] = ()) -> ast.expr:
+    """A field that an exception of the program's own has given itself, or the error that it came from.
+
+    `caused` are the kinds whose failures have fields, where the error is one that is caught, and no record.
+    """
     if name == CAUSE:
-        text = f"({ast.unparse(held)}.get('fields') or {{}}).get({CAUSE!r})"
-        return placed(ast.parse(text, mode="eval").body, node)
+        text = ast.unparse(held)
+        fields = f"{text}.get('fields')"
+        if caused:
+            fields = f"{text}['fields'] if {text}['kind'] in {caused!r} else None"
+        return placed(ast.parse(f"(({fields}) or {{}}).get({CAUSE!r})", mode="eval").body, node)
     return _field(_field(held, "fields", node), name, node)
 
 
@@ -310,7 +316,7 @@ class Failures(ast.NodeTransformer):
         fields = self.of.program.error_fields
         if held is not None:
             if node.attr in fields:
-                return _own_field(held, node.attr, node)
+                return _own_field(held, node.attr, node, ("", *self.of.program.own_errors()))
             if node.attr == "args":
                 return placed(ast.Tuple([self._given_to(held, node)], ast.Load()), node)
             if node.attr in JSON_FIELDS:
@@ -325,6 +331,12 @@ class Failures(ast.NodeTransformer):
             value = self.visit(value)
             plain = ast.copy_location(ast.Attribute(value, node.attr, ast.Load()), node)
             return placed(ast.IfExp(is_marked(value), _own_field(value, node.attr, node), plain), node)
+        of_cause = isinstance(value, ast.Attribute) and value.attr == CAUSE
+        if node.attr == "args" and of_cause and self._may_be_error(value):
+            value = self.visit(value)
+            plain = ast.copy_location(ast.Attribute(value, node.attr, ast.Load()), node)
+            given = ast.Tuple([self._given_to(value, node)], ast.Load())
+            return placed(ast.IfExp(is_marked(value), given, plain), node)
         return self.generic_visit(node)
 
     def visit_Name(self, node: ast.Name) -> ast.AST:

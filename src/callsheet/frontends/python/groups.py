@@ -79,7 +79,9 @@ class Groups(Tasks):
             for one in members:
                 if isinstance(one, core.Loop):
                     one.stops = True
-            if members:
+            if len(members) == 1 and isinstance(members[0], core.Loop):
+                out += members
+            elif members:
                 out.append(core.Together(members, node, stops=True))
             return True
         errors = self.new_name("errors")

@@ -192,9 +192,10 @@ class Kinds:
                 for each in handlers:
                     self._is(each.binds, "dict")
             case _:
-                pass
+                for part in core.parts_of(one):  # a test may name what it finds
+                    self._statement(part)
 
-    def _statement(self, root: ast.stmt) -> None:  # noqa: PLR0912 - a case for each statement
+    def _statement(self, root: ast.AST) -> None:  # noqa: PLR0912 - a case for each statement
         for node in own_nodes(root):
             match node:
                 case ast.Assign(targets=targets, value=value):

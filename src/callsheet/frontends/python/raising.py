@@ -69,7 +69,8 @@ class Raising(Loops, ABC):
                 "raise a built-in exception, or a class of this file: class Refused(Exception): pass",
             )
         own = self.definitions().get(called) or self.program.definitions.get(called)
-        if node.cause is not None and CAUSE in self.program.error_fields:
+        may_have_cause = node.cause is not None or kind_of(called) in self.program.with_cause
+        if may_have_cause and CAUSE in self.program.error_fields:
             self._raise_from(node, error, called, out)
             return
         has_fields = bool(self.program.error_fields)
