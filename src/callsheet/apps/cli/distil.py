@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 import sys
 from pathlib import Path
@@ -148,8 +147,11 @@ def _within(number: int, question: Question) -> int:
 
 def _print_open(question: Question, *, as_json: bool) -> None:
     if as_json:
-        readings = [_code(option) for option in question.options]
-        row: OpenReading = {"place": question.place, "value": question.value, "readings": readings}
+        row: OpenReading = {
+            "place": question.place,
+            "value": question.value,
+            "readings": [*question.options],
+        }
         print_json({"ok": False, "question": row})
         return
     for line in _question(question):
@@ -187,16 +189,12 @@ def _searched(what: str) -> None:
 
 
 def _question(question: Question) -> list[str]:
-    """A question with its readings; the last is an input, where nothing explains a value."""
+    """A question with its readings."""
     tool, _, argument = question.place.partition("#")[0].rpartition(".")
     what = f"{argument} of {tool.lower()}" if tool else f"the {argument}"
     value = "" if question.value is None else f" = {preview(question.value)}"
-    readings = (f"  {number}  {_code(option)}" for number, option in enumerate(question.options, 1))
+    readings = (f"  {number}  {option}" for number, option in enumerate(question.options, 1))
     return [f"{what}{value}: which is meant?", *readings]
-
-
-def _code(option: str) -> str:
-    return re.sub("\1\\d+\1", "each", option) or "what the words say"
 
 
 def _asked(question: Question) -> int:

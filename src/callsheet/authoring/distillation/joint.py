@@ -27,8 +27,9 @@ from callsheet.authoring.distillation.recorded_calls import RecordedCall, Record
 from callsheet.authoring.distillation.retelling import Retelling
 from callsheet.authoring.distillation.rules import in_all, rows_of, rules_for, said_in
 from callsheet.authoring.distillation.scopes import Looped, Scope, Term, agreeing, rivals_of
-from callsheet.authoring.distillation.solving import LONE, solve
+from callsheet.authoring.distillation.solving import solve
 from callsheet.authoring.distillation.sources import nouns_of
+from callsheet.authoring.distillation.texts import LONE
 from callsheet.authoring.distillation.wording import condition_in, unquoted
 from callsheet.authoring.distillation.writer import STOP, WrittenCall
 from callsheet.ir import JSON, Effect

@@ -18,7 +18,7 @@ from callsheet.authoring.distillation.rules import Rule, rows_of, rules_for, sai
 from callsheet.authoring.distillation.scopes import Looped, Scope, Term, kept_by
 from callsheet.ir import JSON
 
-_SHORTEST, LEAST, _CLEAR = 4, 3, 1.4
+_SHORTEST, _LEAST = 4, 3
 _SUPERLATIVES = {
     "min": frozenset(["least", "lowest", "smallest", "cheapest", "shortest", "fewest", "nearest", "minimum"]),
     "max": frozenset(
@@ -45,7 +45,7 @@ def related(value: JSON, part: JSON) -> int:
     if one == two:
         return 3
     short, long = (one, two) if len(one) < len(two) else (two, one)
-    if len(short) >= LEAST and re.search(rf"(?<![^\W_]){re.escape(short)}(?![^\W_])", long):
+    if len(short) >= _LEAST and re.search(rf"(?<![^\W_]){re.escape(short)}(?![^\W_])", long):
         return 2
     return (
         1

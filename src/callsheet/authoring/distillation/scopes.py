@@ -19,9 +19,7 @@ from callsheet.authoring.distillation.leaves import Source, leaves_of
 from callsheet.authoring.distillation.rules import AtHand, Rule, rows_of, tests_of
 from callsheet.ir import JSON
 
-_MOST, _MOST_ITEMS, _MOST_DAYS = 8, 300, 400
-
-
+_MOST_ITEMS = 300
 _LIKELY, _MOST_LIKELY = 0.7, 8
 """What the rules cost whose parts of a list the words name, and how many are thought of."""
 

@@ -26,16 +26,12 @@ from callsheet.authoring.distillation.scopes import (
     quoted,
     rivals_of,
 )
-from callsheet.authoring.distillation.texts import composed, parts, replaced
+from callsheet.authoring.distillation.texts import DAY, LONE, composed, parts, replaced
 from callsheet.ir import JSON
 
-_MOST, _MOST_ITEMS, _MOST_DAYS = 8, 300, 400
-_SHORTEST, LEAST, _CLEAR = 4, 3, 1.4
+_MOST, _SHORTEST, _CLEAR = 8, 4, 1.4
 _SMALL = 10
 """Numbers below it are the least or the greatest of much by chance."""
-LONE = re.compile(r"(?<![\w.:-])\d+(?:\.\d+)?(?![\w:-]|\.\d)")
-"""A number by itself, which another time is another."""
-DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _SEPARATORS = ("\n", ", ", "; ", " | ", ",", " ")
 _CALCULATIONS: tuple[tuple[str, Callable[[float, float], float]], ...] = (
     ("{} + {}", lambda a, b: a + b),

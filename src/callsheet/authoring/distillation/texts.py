@@ -19,11 +19,10 @@ from callsheet.authoring.distillation.rules import common_start
 from callsheet.authoring.distillation.scopes import Scope, Term, are_same, best, figures, quoted
 from callsheet.ir import JSON
 
-_MOST, _MOST_ITEMS, _MOST_DAYS = 8, 300, 400
-_SHORTEST, LEAST, _CLEAR = 4, 3, 1.4
+_MOST_DAYS, _LEAST = 400, 3
 LONE = re.compile(r"(?<![\w.:-])\d+(?:\.\d+)?(?![\w:-]|\.\d)")
 """A number by itself, which another time is another."""
-_DAY, _TIME = re.compile(r"\d{4}-\d\d-\d\d"), re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?")
+DAY, _TIME = re.compile(r"\d{4}-\d\d-\d\d"), re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?")
 _FORMS: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("{}.lower()", str.lower),
     ("{}.upper()", str.upper),
@@ -41,8 +40,8 @@ _FORMS: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("{}.split()[-1]", lambda one: one.split()[-1]),
     ('{}.split(" ", 1)[1]', lambda one: one.split(" ", 1)[1]),
     ('{}.split(": ", 1)[1]', lambda one: one.split(": ", 1)[1]),
-    ("{}[:10]", lambda one: one[:10] if _DAY.match(one) else ""),
-    ("{}[:7]", lambda one: one[:7] if _DAY.match(one) else ""),
+    ("{}[:10]", lambda one: one[:10] if DAY.match(one) else ""),
+    ("{}[:7]", lambda one: one[:7] if DAY.match(one) else ""),
     ("{}[10:]", lambda one: one[10:] if _TIME.match(one) else ""),
     ("{}[11:]", lambda one: one[11:] if _TIME.match(one) else ""),
     ("{}[11:16]", lambda one: one[11:16] if _TIME.match(one) else ""),
@@ -149,7 +148,7 @@ def replaced(term: Term, given: Sequence[Term], goal: Sequence[str]) -> Iterator
 
 def _times(terms: Sequence[Term], goal: Sequence[str]) -> Iterator[Term]:
     """Days and times that are as far from others as a number says."""
-    found = [_TIME.search(one) or _DAY.search(one) for one in goal]
+    found = [_TIME.search(one) or DAY.search(one) for one in goal]
     if not all(found):
         return
     wanted = [cast("Any", one)[0] for one in found]
@@ -160,7 +159,7 @@ def _times(terms: Sequence[Term], goal: Sequence[str]) -> Iterator[Term]:
     ]
     is_time = all(len(one) > 10 for one in wanted)
     for term in terms:
-        if not all(isinstance(v, str) and _DAY.match(v) and (len(v) >= 16) >= is_time for v in term.values):
+        if not all(isinstance(v, str) and DAY.match(v) and (len(v) >= 16) >= is_time for v in term.values):
             continue
         far = {
             _between(cast("str", v), one, is_time=is_time) for v, one in zip(term.values, wanted, strict=True)
@@ -225,7 +224,7 @@ def composed(goal: Sequence[str], pool: dict[tuple[str, ...], list[Term]], scope
     usable = [
         (values, terms)
         for values, terms in classes
-        if len({*values}) > 1 or terms[0].is_given or len(values[0]) >= LEAST or values[0].isdigit()
+        if len({*values}) > 1 or terms[0].is_given or len(values[0]) >= _LEAST or values[0].isdigit()
     ]
     failed: set[tuple[int, ...]] = set()
     size = len(goal)
