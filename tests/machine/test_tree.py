@@ -422,6 +422,25 @@ def test_a_failure_in_a_group_that_stops_ends_the_others_before_their_next_call(
     assert (one.result.usage.waits, one.result.usage.waited) == (0, 0)  # nothing has been waited for
 
 
+@pytest.mark.parametrize("beside", ["", "  S9: @READ (x=9)\n"], ids=["alone", "beside a call"])
+def test_a_loop_that_is_a_member_of_the_group_that_it_stops_ends_once(beside: str) -> None:
+    text = f"""
+@PARALLEL STOP {{
+  ?FOREACH ($i IN [1, 2, 3]) TOGETHER STOP {{
+    S1: @READ (x=$i)
+    REQUIRE ($i != 2)
+    WAIT (50)
+  }}
+{beside}}} ON_FAIL AS $e {{
+  @RESPOND ($e.fields.exceptions)
+}}
+"""
+    one = bench(text)
+    for key in one.keys:
+        one.ok(key)
+    assert [each["error"] for each in one.result.answer] == ["it does not hold that $i != 2"]
+
+
 def test_members_of_a_group_start_together_and_all_end_before_a_failure() -> None:
     one = bench("@PARALLEL {\n  S1: @WRITE (x=1) > $a\n  S2: @WRITE (x=2) > $b\n}\n@RESPOND ([$a, $b])")
     assert one.keys == ["S1.1", "S2.1"]

@@ -31,6 +31,7 @@ from callsheet.ir import expression as ir
 from callsheet.ir import tree
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Expression
+from callsheet.ir.failing import Failing
 from callsheet.ir.inputs import duration_of
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ class StatementsPrinter(CallsPrinter):
             return "raise"
         if one.kind is None and isinstance(value, ir.Variable) and value.name in self.values.tested:
             return f"raise {self.text(value)}"
-        if one.kind is None or one.kind == tree.Failing.FAIL.value:
+        if one.kind is None or one.kind == Failing.FAIL.value:
             self.of.remark(
                 "raise Exception fails with the kind Exception; in LTP with the kind FAIL", one.span
             )

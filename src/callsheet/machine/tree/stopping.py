@@ -10,7 +10,7 @@ depends on anything but the events so far, so a replay stops the same tasks at t
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, NoReturn, cast
 
 from callsheet.ir.failing import Failing
@@ -49,12 +49,15 @@ class Stopping(Blocks):
         if cause is None or group.has_stopped:
             return
         group.has_stopped = True
+        ends = {group}
         if isinstance(group, Loop):
             group.is_stopped = True
             around = group.act.role
             if isinstance(around, Members) and around.op.joins(group.act.index):
-                self._stop(run, around, cause, out)
-                return
+                if around.has_stopped:
+                    return
+                group, around.has_stopped = around, True
+                ends.add(group)
         why = Failure(Failing.CANCELLED.value, f"{cause.step} has failed beside it", "", label=cause.label)
         for loop in self.paused:
             if isinstance(loop, Loop) and _is_inside(loop.act, group):
@@ -68,7 +71,7 @@ class Stopping(Blocks):
                 continue
             if not act.is_in_final and self._ends_at_once(run, attempt):
                 run.notify(NoteKind.FACT, attempt.frame.name, f"it ends, as {cause.step} has failed")
-                self._break_off(run, act, group, out)
+                self._break_off(run, act, ends, out)
             else:
                 said = f"it is under way as {cause.step} fails: it is awaited, and nothing follows it"
                 run.notify(NoteKind.FACT, attempt.frame.name, said)
@@ -129,8 +132,14 @@ class Stopping(Blocks):
         run.withdrawn = (*run.withdrawn, key)
         return True
 
-    def _break_off(self, run: Run, act: Activation, group: Loop | Members, out: list[Command]) -> None:
-        """Fail the statement at which an activation waits, and go on up to its group."""
+    def _break_off(
+        self, run: Run, act: Activation, ends: Collection[Loop | Members], out: list[Command]
+    ) -> None:
+        """Fail the statement at which an activation waits, and go on up to the first of `ends`.
+
+        Those are the group that stops, and the loop that is one of its members, if the failure is in it: it
+        goes on by itself.
+        """
         following: Activation | None = act
 
         def fails() -> NoReturn:
@@ -140,7 +149,7 @@ class Stopping(Blocks):
         while following is not None and run.result is None and self.ending is None:
             if self._execute(run, following, out, first) == WAITING:
                 return
-            if following.role is group:
+            if following.role in ends:
                 self._deliver_end(run, following)
                 return
             following, first = self._deliver(run, following, out)
