@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 from callsheet.api.oneshot import arun
 from callsheet.api.plan import Plan
-from callsheet.authoring.distillation.joint import JointPlan, Missed, joint_plans
+from callsheet.authoring.distillation.joint import Missed
+from callsheet.authoring.distillation.joint_plans import JointPlan, joint_plans
 from callsheet.authoring.distillation.patterns import paged_first
 from callsheet.authoring.distillation.plan_text import DistilledPlan
 from callsheet.authoring.distillation.recorded_calls import (
