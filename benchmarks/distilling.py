@@ -31,7 +31,7 @@ from benchmarks import distilling_school as school
 from benchmarks import distilling_services as services
 from benchmarks import distilling_store as store
 from benchmarks import distilling_team as team
-from callsheet.api.distillation import Distillation, distil_all, distil_transcript
+from callsheet.api.distillation import Distillation, distil_all
 from callsheet.api.oneshot import arun
 from callsheet.api.plan import Plan
 from callsheet.authoring.distillation.recorded_calls import work_in_transcript
@@ -237,8 +237,6 @@ async def distilled(
     """The plan of recorded sessions, and what the user had given in that which it is made of."""
     sessions = [session(suite, task, number + 100 * run) for run in range(runs)]
     try:
-        if runs == 1:
-            return await distil_transcript(sessions[0][0], "session"), sessions[0][1]
         works = [work_in_transcript(text, "session") for text, _ in sessions]
         made = await distil_all(works, {}, [f"the agent in session {run + 1}" for run in range(runs)])
     except CallsheetError as error:

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from callsheet.api.distillation import distil_transcript
+from callsheet.api.distillation import Distillation, distil_all
 from callsheet.apps.cli.main import main
+from callsheet.authoring.distillation.recorded_calls import work_in_transcript
 from callsheet.diagnostics import CallsheetError
 
 SAID = "Send the text of mail 3 to bob@out.example"
@@ -76,9 +77,13 @@ def spans() -> str:
     return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": found[::-1]}]}]})
 
 
+async def distilled(text: str, name: str) -> Distillation:
+    return await distil_all([work_in_transcript(text, name)], {}, [f"the agent in {name}"])
+
+
 @pytest.mark.parametrize("transcript", [claude_code, openai_chat, openai_responses, spans])
 async def test_transcript_becomes_a_plan_that_repeats_its_calls(transcript: Any) -> None:
-    made = await distil_transcript(transcript(), "agent.json")
+    made = await distilled(transcript(), "agent.json")
     assert [call.args for call in made.calls] == [args for _, args, _ in CALLS]
     assert "text=" in made.plan.text
     assert '["text"]' in made.plan.text  # copied from the mail, and no input
@@ -87,7 +92,7 @@ async def test_transcript_becomes_a_plan_that_repeats_its_calls(transcript: Any)
 
 async def test_failed_call_is_left_out() -> None:
     failed = claude_code().replace('"tool_use_id": "t1"', '"is_error": true, "tool_use_id": "t1"')
-    made = await distil_transcript(failed, "agent.json")
+    made = await distilled(failed, "agent.json")
     assert (len(made.calls), made.work.failed) == (1, ["DESK__SEND_MAIL"])
 
 
@@ -96,7 +101,7 @@ async def test_failed_call_is_left_out() -> None:
 )
 async def test_file_without_calls_is_reported(text: str) -> None:
     with pytest.raises(CallsheetError, match=r"RUN090: notes\.txt: it") as refused:
-        await distil_transcript(text, "notes.txt")
+        await distilled(text, "notes.txt")
     assert "a transcript of Claude Code" in str(refused.value.diagnostics[0].help)
 
 
@@ -125,5 +130,6 @@ def test_question_that_nobody_answers_is_printed_and_takes_its_answer_from_an_op
     assert (status, made["inputs"]) == (0, {})
     assert ' = min(rooms, key=lambda one: one["price"])\n' in made["plan"]
     assert distilled("--answer", f"{question['place']}=9")[0] == 2
+    assert distilled("--answer", f"{question['place']}={'9' * 5_000}")[0] == 2
     taken = ("--answer", f"{question['place']}={cheapest}", "--answer", "ELSEWHERE.x=1")
     assert distilled(*taken)[1]["diagnostics"][0]["message"] == "no question is about ELSEWHERE.x"

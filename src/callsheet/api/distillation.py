@@ -1,7 +1,7 @@
-"""Makes a plan from a recorded session or agent, and verifies it against the recorded answers of the tools.
+"""Makes a plan of what models did in recorded runs, and verifies it against the recorded answers of tools.
 
-In: a journal and the id of a run. Out: the text of a Python plan with its inputs, which was run and made the
-recorded calls again; or CallsheetError (RUN090, RUN091).
+In: recorded runs of one job, sessions or transcripts of agents. Out: the text of a Python plan with its
+inputs, which was run and made the calls of each again; or CallsheetError (RUN091, RUN092).
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from callsheet.authoring.distillation.recorded_calls import (
     RecordedWork,
     slice_of,
     work_in,
-    work_in_transcript,
 )
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Effect
@@ -59,25 +58,6 @@ def recorded(journal: Journal, run_id: str) -> tuple[RecordedWork, dict[str, Eff
         )
     facts = Start.from_json(events[0].body or {}).facts
     return work, {name: fact.effect for name, fact in facts.items()}, f"run {info.run_id}"
-
-
-async def distil(journal: Journal, run_id: str) -> Distillation:
-    """The plan of a run, verified: with the recorded inputs and answers it makes the recorded calls again.
-
-    Raises CallsheetError: RUN090 for a run without calls of a model, RUN091 if the plan does not repeat them,
-    JournalError if the run cannot be read.
-    """
-    work, effects, name = recorded(journal, run_id)
-    return await _distilled(work, effects, f"What {name} did, as a plan.")
-
-
-async def distil_transcript(text: str, name: str) -> Distillation:
-    """The plan of a transcript of an agent, or of a trace with tool calls, verified as that of a run.
-
-    Which tools only read is told by their names. Raises CallsheetError as `distil`.
-    """
-    work = work_in_transcript(text, name)
-    return await _distilled(work, {}, f"What the agent in {name} did, as a plan.")
 
 
 async def distil_all(

@@ -34,9 +34,10 @@ from callsheet.ports.tools import Tool, ToolSpec
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """How far a plan repeats a recorded run: the arguments that were as recorded, and what ended it.
+    """Whether a plan repeats a recorded run, and how far.
 
-    `missed` are the tool and the arguments of the call that was not as recorded, `made` the calls that were.
+    `missed` are the tool and the arguments of the call that was not as recorded, `made` the calls that were,
+    `error` is what ended it.
     """
 
     is_same: bool
@@ -114,7 +115,7 @@ class Question(NamedTuple):
 Answer = Callable[[Question], int]
 """Gives the number of the reading that is meant."""
 Listener = Callable[[str], None]
-"""Is told what is looked for, and how many plans are tried at most."""
+"""Is told what is looked for."""
 
 
 class Evidence(NamedTuple):
