@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -130,11 +131,11 @@ def _answers(given: tuple[str, ...]) -> dict[str, int]:
     """The numbers of the readings that are meant, by place; raises CallsheetError (CFG010) for others."""
     found: dict[str, int] = {}
     for one in given:
-        place, _, number = one.rpartition("=")
-        if not (place and number.isascii() and number.isdigit() and int(number)):
+        parts = re.fullmatch(r"(.+)=0*([1-9][0-9]{0,8})", one)
+        if parts is None:
             help_ = "write it as the question says, such as --answer SEND_MAIL.to#1=2"
             raise CallsheetError.single("CFG010", f"{one!r} is no answer to a question", help=help_)
-        found[place] = int(number)
+        found[parts[1]] = int(parts[2])
     return found
 
 
