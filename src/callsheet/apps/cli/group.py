@@ -170,6 +170,8 @@ def _format_in(arguments: list[str]) -> str:
     """The format in which a command line wants its errors: text, unless it names one that has errors."""
     if "--json" in arguments:
         return "json"
-    named = "|".join(("json", "github", "gitlab", "sarif", "junit"))
-    found = re.search(rf"\0--format[=\0]({named})\0", "\0".join(("", *arguments, "")))
+    from callsheet.apps.rendering.annotations import Format  # noqa: PLC0415 - only for errors
+
+    line = "\0".join(("", *arguments, ""))
+    found = re.search(rf".*\0--format[=\0]({'|'.join(Format)})\0", line, re.DOTALL)
     return found[1] if found else "text"
