@@ -176,6 +176,8 @@ def _near(model: type[BaseModel], place: Sequence[str | int]) -> str | None:
             return None
         model = inner
     names = names_of(model)
+    if not names:
+        return "leave it out"
     near = did_you_mean(str(unknown), names)
     return f"did you mean {' or '.join(near)}?" if near else f"the fields are {', '.join(names)}"
 
