@@ -131,7 +131,8 @@ class Evidence(NamedTuple):
     ) -> tuple[JointPlan, RecordedWork] | list[tuple[str, ...]]:
         """The plan that all runs confirm, and the run whose words its inputs are; or what is not explained.
 
-        `answer` is asked which reading is meant where several are about as likely.
+        `answer` is asked which reading is meant where several are about as likely. Raises CallsheetError
+        (RUN092) if no plan with the reading that was chosen makes the calls again.
         """
         missed: list[tuple[str, ...]] = []
         longest = sorted(self.runs, key=lambda one: -len(one.calls))
@@ -148,7 +149,15 @@ class Evidence(NamedTuple):
                 ):
                     value, options = made.open[place]
                     choices[place] = options[answer(Question(place, value, options))]
-                    made = await self.confirmed(runs, works, choices, missed) or made
+                    chosen = await self.confirmed(runs, works, choices, missed)
+                    if chosen is None:
+                        raise CallsheetError.single(
+                            "RUN092",
+                            f"no plan that takes {choices[place] or 'what the words say'} for {place} makes "
+                            "the calls of the runs again",
+                            help="choose another reading",
+                        )
+                    made = chosen
                 return made, works[0]
         return missed
 
