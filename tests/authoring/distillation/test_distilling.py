@@ -655,3 +655,67 @@ async def test_plan_of_two_runs_stops_where_its_readings_differ(votes: int, stop
     inputs = {name: names.get(str(value), value) for name, value in made.plan.inputs.items()}
     trial = await tried(made.plan, inputs, other.calls, {})
     assert (not trial.is_same) == stops, trial.error
+
+
+def _status(host: str, state: str, uptime: float) -> RecordedWork:
+    text = f"{host} is {state} (uptime {uptime} %)"
+    calls = [
+        RecordedCall(0, "GET_STATUS", {"service": host}, {"state": state, "uptime": uptime}),
+        RecordedCall(1, "POST", {"text": text}, "done"),
+    ]
+    return RecordedWork(calls, said=f"post the status of {host}")
+
+
+def _notes(company: str, *phones: str) -> RecordedWork:
+    contacts: list[dict[str, JSON]] = [
+        {"id": f"{company}-{number}", "phone": phone} for number, phone in enumerate(phones)
+    ]
+    asked = [one["id"] for one in contacts if not one["phone"]]
+    calls = [RecordedCall(0, "FIND_CONTACTS", {"company": company}, [*contacts])]
+    calls += [RecordedCall(n, "ADD_NOTE", {"contact": one}, "done") for n, one in enumerate(asked, 1)]
+    return RecordedWork(calls, said=f"add a note to every contact at {company} without a phone")
+
+
+def _archive(folder: str, *names: str) -> RecordedWork:
+    """A run that moves the csv files, which are those without a slash in the listing."""
+    listing = "\n".join(f"[DIR] {one[:-1]}" if one.endswith("/") else f"[FILE] {one}" for one in names)
+    calls = [RecordedCall(0, "LIST_FOLDER", {"folder": folder}, listing)]
+    calls += [
+        RecordedCall(n, "MOVE_FILE", {"source": f"{folder}/{one}", "to": f"{folder}/old/{one}"}, "done")
+        for n, one in enumerate((one for one in names if one.endswith(".csv")), 1)
+    ]
+    return RecordedWork(calls, said=f"archive the csv files in {folder}")
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "third", "given"),
+    [
+        (_status("db-a", "up", 98.7), _status("db-b", "up", 91.2), _status("db-c", "down", 95.4), "db-c"),
+        (_notes("Acme", "", ""), _notes("Globex", "", "", ""), _notes("Initech", "", "+49 1"), "Initech"),
+        (
+            _archive("ann", "mixer-41.csv/", "blender-96.csv/", "heater-58.csv"),
+            _archive("bob", "blender-94.csv/", "kettle-57.log/", "grill-86.csv", "heater-96.log/"),
+            _archive("eve", "scale-3.log", "toaster-4.csv"),
+            "eve",
+        ),
+    ],
+)
+async def test_plan_of_two_runs_stops_where_what_never_differed_differs(
+    one: RecordedWork, two: RecordedWork, third: RecordedWork, given: str
+) -> None:
+    made = await distil_all([one, two], {}, ["monday", "tuesday"])
+    trial = await tried(made.plan, dict.fromkeys(made.plan.inputs, given), third.calls, {})
+    assert "the recorded run does not show what to do" in str(trial.error)
+
+
+def _meeting(minutes: int, day: str, start: str, end: str) -> RecordedWork:
+    args: dict[str, JSON] = {"start": f"{day}T{start}", "end": f"{day}T{end}"}
+    said = f"put a meeting of {minutes} minutes on {day} at {start}"
+    return RecordedWork([RecordedCall(0, "CREATE_EVENT", args, "done")], said=said)
+
+
+async def test_number_of_the_user_is_meant_although_a_time_has_the_same_digits() -> None:
+    one = _meeting(30, "2026-10-27", "10:30", "11:00")
+    two = _meeting(60, "2026-08-21", "09:00", "10:00")
+    made = await distil_all([one, two], {}, ["monday", "tuesday"])
+    assert "timedelta(minutes=" in made.plan.text

@@ -25,7 +25,7 @@ from callsheet.authoring.distillation.picking import loops, related
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, texts_in
 from callsheet.authoring.distillation.rules import in_all, rows_of, rules_for, said_in
 from callsheet.authoring.distillation.scopes import Looped, Scope, Term, agreeing, rivals_of
-from callsheet.authoring.distillation.solving import solve
+from callsheet.authoring.distillation.solving import solve, unlike_before
 from callsheet.authoring.distillation.sources import nouns_of
 from callsheet.authoring.distillation.writer import STOP, WrittenCall
 from callsheet.ir import JSON
@@ -58,6 +58,7 @@ class JointWriter:
     calls: list[WrittenCall] = field(default_factory=list[WrittenCall])
     looks: dict[str, tuple[RecordedCall, ...]] = field(default_factory=dict[str, "tuple[RecordedCall, ...]"])
     changed: frozenset[str] = frozenset()
+    """The texts in the arguments of calls that change something."""
     open_condition: str = ""
     """The word of the user's condition, as long as nothing is written for it."""
     requests: list[str] = field(default_factory=list[str])
@@ -326,12 +327,8 @@ class JointWriter:
             met = re.findall(r"\w+\[\"\w+\"\]", test)
             alike = [one.replace("each[", f"{result}[") for one in codes]
             body += self.stops([one for one in alike if not any(code in one for code in met)], " " * 8)
-        if not self.means_all and not looped.is_prefix:
-            fields = {*re.findall(r"\[\"(\w+)\"\]", asked)}
-            alike = [*guards.alike(chosen, [*items]), *guards.all_empty(chosen, items)]
-            lines += self.stops(
-                [one for one in alike if not any(f'"{field}"' in one for field in fields)], "    "
-            )
+        if not looped.is_prefix:
+            lines += self.stops(unlike_before(scope, chosen, items, asked), "    ")
         lines += self.unlike_items(chosen, name, looped, found, body + tail)
         if looped.is_prefix:
             return lines + self.write_search(node, found, scope, (name, chosen, looped), body, names)
@@ -491,6 +488,10 @@ class JointWriter:
         if not self.changed:
             return
         yield from guards.same_state(name, value, flags_only=bool(uses) and not asked & self.changed)
+        for one in guards.same_state(name, value):
+            state = one.partition(' == "')[2].removesuffix('"')
+            if state and any(re.search(rf"\b{state}\b", text) for text in self.changed):
+                yield one  # what was written down says it
         if not uses:
             words = {*re.findall(r"\w+", text)}
             used = {one: given for one, given in self.inputs.values.items() if one in words}

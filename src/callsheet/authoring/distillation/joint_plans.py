@@ -120,11 +120,14 @@ def _called(text: str, calls: Sequence[RecordedCall]) -> str:
 def _unused(inputs: Inputs, works: Sequence[RecordedWork], text: str) -> str:
     """What the users said each time otherwise and no input has; a number of theirs that no plan has."""
     values = [str(value) for value in inputs.values.values()]
+    alone, held = ({*LONE.findall(text)} for text in (unquoted(works[0].said), " | ".join(values)))
     for other in works[1:]:
         for span in Retelling(works[0].said, other.said).spans():
             rest = span
             for value in sorted(values, key=len, reverse=True):
                 rest = rest.replace(value, "")
+            if span in alone - held:  # that a day or a time has the same digits is chance
+                return span
             if not any(span in value for value in values) and re.search(r"\w", rest):
                 return span
     written = {*re.findall(r"\d+(?:\.\d+)?", f"{' '.join(values)} {text}")}

@@ -137,19 +137,23 @@ def _columns(
             continue
         one, conditions = terms[0], [f"len({looped.code}) > 0"] if all(goal) else []
         conditions += [f"all({each} for row in {looped.code})" for each in one.conditions]
-        conditions += unlike_before(scope, looped)
+        conditions += unlike_before(scope, looped.code, [*chain.from_iterable(looped.items)], looped.code)
         whole = looped.code if one.code == "row" else f"[{one.code} for row in {looped.code}]"
         conditions += [f"{whole} == [{other.code} for row in {looped.code}]" for other in rivals_of(terms)]
         yield looped, one.code, looped.cost + one.cost * 0.5, (*conditions,)
 
 
-def unlike_before(scope: Scope, looped: Looped) -> list[str]:
-    """The conditions that a part of a list is in the states in which it was, if not all are meant."""
-    if scope.means_all:
-        return []
-    fields = re.findall(r"\[\"(\w+)\"\]", looped.code)
-    items = [*chain.from_iterable(looped.items)]
-    alike = (*guards.alike(looped.code, items), *guards.all_empty(looped.code, items))
+def unlike_before(scope: Scope, code: str, items: Sequence[JSON], asked: str) -> list[str]:
+    """The conditions that a part of a list is in the states in which it was, in fields that `asked` does not
+    have; if all are meant, that what words of the user name is empty again.
+    """
+    fields = re.findall(r"\[\"(\w+)\"\]", asked)
+    empty = guards.all_empty(code, items)
+    alike = (
+        [one for one in empty if said_in(one.partition(" for each")[0].removeprefix("all(not "), scope.words)]
+        if scope.means_all
+        else [*guards.alike(code, [*items]), *empty]
+    )
     return [
         one
         for one in alike

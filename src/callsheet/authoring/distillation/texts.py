@@ -102,12 +102,15 @@ def _forms(term: Term, goal: Sequence[str]) -> Iterator[Term]:
                 values=tuple(v.removeprefix(start) for v in values),
                 cost=term.cost + 0.7,
             )
-    for code, found in _labelled(term.code, values, goal):
-        yield term._replace(code=code, values=found, cost=term.cost + 0.9)
+    for code, found, condition in _labelled(term.code, values, goal):
+        conditions = (*term.conditions, condition)
+        yield term._replace(code=code, values=found, cost=term.cost + 0.9, conditions=conditions)
 
 
-def _labelled(code: str, texts: Sequence[str], goal: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Words of texts that are in the wanted ones, by what stands before them at one place only."""
+def _labelled(
+    code: str, texts: Sequence[str], goal: Sequence[str]
+) -> Iterator[tuple[str, tuple[str, ...], str]]:
+    """Words of texts that are in the wanted ones, by what stands before them, and that it is at one place."""
     seen: set[tuple[str, ...]] = set()
     words = [*re.finditer(r"[^\s,;:()\[\]#\"']*\w", texts[0])]
     for place in words if 1 < len(words) <= _MOST_WORDS else ():
@@ -127,7 +130,8 @@ def _labelled(code: str, texts: Sequence[str], goal: Sequence[str]) -> Iterator[
                 and found not in seen
             ):
                 seen.add(found)
-                yield f"re.search({json.dumps(pattern, ensure_ascii=False)}, {code}).group(1)", found
+                of_it = f"{json.dumps(pattern, ensure_ascii=False)}, {code})"
+                yield f"re.search({of_it}.group(1)", found, f"len(re.findall({of_it}) == 1"
 
 
 def replaced(term: Term, given: Sequence[Term], goal: Sequence[str]) -> Iterator[Term]:
