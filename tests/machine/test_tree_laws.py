@@ -251,6 +251,7 @@ def test_data_of_others_is_not_restored_and_of_broken_data_nothing_else_is_told(
     state = machine.state()
     assert state is not None
     data = json.loads(json.dumps(state_to_json(state)))
+    state_from_json(machine.program, data, enforcement=enforcement)
     others = (
         (_of(ALL_PARTS.replace("$all", "$every")).program, enforcement),
         (machine.program, None),
