@@ -49,15 +49,17 @@ class Stopping(Blocks):
         if cause is None or group.has_stopped:
             return
         group.has_stopped = True
-        ends = {group}
+        ends: list[Loop | Members] = [group]
         if isinstance(group, Loop):
             group.is_stopped = True
             around = group.act.role
             if isinstance(around, Members) and around.op.joins(group.act.index):
-                if around.has_stopped:
+                if around.is_paused:
+                    around.cause = around.cause or cause
+                if around.has_stopped or around.is_paused:
                     return
                 group, around.has_stopped = around, True
-                ends.add(group)
+                ends.append(group)
         why = Failure(Failing.CANCELLED.value, f"{cause.step} has failed beside it", "", label=cause.label)
         for loop in self.paused:
             if isinstance(loop, Loop) and _is_inside(loop.act, group):
