@@ -378,6 +378,10 @@ def test_wait_is_a_timer() -> None:
 
 
 STOPS = """
+PLAN later () {
+  WAIT (3600)
+  RETURN (1)
+}
 TRY {
   @PARALLEL STOP {
     S1: @READ (x=1)
@@ -390,7 +394,7 @@ TRY {
       S5: @WRITE (x="end")
     }
     TRY {
-      WAIT (3600)
+      CALL later ()
     } ON_FAIL {
       S6: @WRITE (x="never")
     }
@@ -439,6 +443,29 @@ def test_a_loop_that_is_a_member_of_the_group_that_it_stops_ends_once(beside: st
     for key in sorted(one.keys, key="parallel1.foreach1[1]/S1.1".__eq__):  # the others wait by then
         one.ok(key)
     assert [each["error"] for each in one.result.answer] == ["it does not hold that $i != 2"]
+
+
+@pytest.mark.parametrize("units", [1, 1_000])
+def test_members_that_begin_after_a_failure_in_their_group_make_one_call(units: int) -> None:
+    text = """
+@PARALLEL STOP {
+  ?FOREACH ($i IN [1]) TOGETHER STOP {
+    FAIL ("no")
+  }
+  S1: ?FOREACH ($k IN [1, 2]) {
+    S2: @WRITE (x=$k)
+    S3: @WRITE (x=$k)
+  }
+}
+"""
+    machine = Machine(compile_plan(plan(text), FACTS))
+    commands = machine.feed(Started({}), units)
+    while machine.is_paused:
+        commands += machine.go_on(units)
+    assert [c.key for c in commands if not isinstance(c, Finish)] == ["S1[0]/S2.1"]
+    machine.feed(Succeeded("S1[0]/S2.1", 1))
+    assert machine.result is not None
+    assert machine.result.error == "ExceptionGroup: 1 failed: no"
 
 
 def test_members_of_a_group_start_together_and_all_end_before_a_failure() -> None:

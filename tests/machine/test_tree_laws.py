@@ -31,7 +31,6 @@ from callsheet.machine import (
     Compile,
     Event,
     Failed,
-    Finish,
     Limits,
     Machine,
     PlanCompiled,
@@ -98,7 +97,7 @@ def restored(machine: Machine, enforcement: Enforcement | None) -> Machine:
 def by_the_machine(
     plan: Plan, policy: Policy | None = None, *, restoring: bool = False, is_part: bool = False
 ) -> tuple[str, Any, Calls]:
-    """Status and answer, or kind of failure, and the calls; `restoring` the machine after each event.
+    """Status and answer, or kind of failure, and the calls; `restoring` after each event, in slices.
 
     With `is_part` the plan is the next part of another one.
     """
@@ -106,8 +105,13 @@ def by_the_machine(
     facts = {**FACTS, **OWN_FACTS}
     program, calls = compile_plan(BEFORE if is_part else plan, facts), Calls()
     machine = Machine(program, LIMITS, enforcement=enforcement)
-    waiting: list[Command] = machine.feed(Started(INPUTS))
+    units = 1 if restoring else 1_000_000
+    waiting: list[Command] = machine.feed(Started(INPUTS), units)
     while machine.result is None:
+        while machine.is_paused:
+            waiting += machine.go_on(units)
+        if machine.result is not None:
+            break
         if restoring:
             machine = restored(machine, enforcement)
         command = waiting.pop(0)
@@ -127,7 +131,7 @@ def by_the_machine(
                 calls[f"{command.tool} {json.dumps(command.args, sort_keys=True)}"] += 1
                 succeeds, value = answer_to(command.tool, command.args)
                 event = Succeeded(command.key, value) if succeeds else Failed(command.key, str(value))
-        waiting += [one for one in machine.feed(event) if not isinstance(one, Finish)]
+        waiting += machine.feed(event, units)
     result = machine.result
     if result.status is Status.DONE:
         return "done", result.answer, calls
@@ -251,6 +255,7 @@ def test_data_of_others_is_not_restored_and_of_broken_data_nothing_else_is_told(
     state = machine.state()
     assert state is not None
     data = json.loads(json.dumps(state_to_json(state)))
+    state_from_json(machine.program, data, enforcement=enforcement)
     others = (
         (_of(ALL_PARTS.replace("$all", "$every")).program, enforcement),
         (machine.program, None),

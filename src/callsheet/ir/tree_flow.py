@@ -119,6 +119,8 @@ class _Frame(NamedTuple):
     is_protected: bool
     """Whether the owner's recovery handles failures inside the block."""
     is_loop: bool
+    is_side_by_side: bool = False
+    """Whether it has the members of a @PARALLEL, which do not wait for one another."""
 
 
 @dataclass(slots=True)
@@ -224,7 +226,7 @@ class _Maker:
     def place(self, block: Block, chain: list[_Frame]) -> None:
         """Work out what the statements of a block govern; `chain` are the blocks around them."""
         beyond = self._beyond(chain)
-        last = -1 if isinstance(chain[-1].owner, Parallel) else chain[-1].last
+        last = -1 if chain[-1].is_side_by_side else chain[-1].last
         for statement in block:
             if not is_single(statement) or isinstance(statement, _ENDING):
                 self._place(statement, chain, beyond)
@@ -264,7 +266,8 @@ class _Maker:
             recovery.again is not None or recovery.remedy is not None or bool(recovery.handlers)
         )
         for body, (_, last) in zip(own_blocks(statement), blocks.bodies, strict=True):
-            self.place(body, [*chain, _Frame(statement, last, handles, is_loop)])
+            is_side_by_side = isinstance(statement, Parallel)
+            self.place(body, [*chain, _Frame(statement, last, handles, is_loop, is_side_by_side)])
         if recovery is not None:
             for handler, (_, last) in zip(recovery.handlers, blocks.handlers, strict=True):
                 self.place(handler.body, [*chain, _Frame(statement, last, False, False)])
@@ -272,9 +275,9 @@ class _Maker:
                 self.place(recovery.final, [*chain, _Frame(statement, blocks.final[1], False, False)])
 
     def _rest(self, statement: Statement, frame: _Frame) -> Iterator[Region]:
-        """What follows a statement in its block; members of @PARALLEL do not wait for one another."""
+        """What follows a statement in its block."""
         last = self._blocks[statement.id].last
-        if last < frame.last and not isinstance(frame.owner, Parallel):
+        if last < frame.last and not frame.is_side_by_side:
             yield Region(last + 1, frame.last)
 
     def _leaving(self, statement: Statement, chain: list[_Frame], how: _Exit) -> Iterator[Region]:
@@ -334,7 +337,7 @@ class _Maker:
                     regions += self._body(owner)
                 elif owner.stops:
                     regions += self._beside((owner.body,), is_begun=owner.most is None)
-            elif isinstance(owner, Parallel) and owner.stops:
+            elif frame.is_side_by_side and isinstance(owner, Parallel) and owner.stops:
                 regions += self._beside([(member,) for member in owner.members], is_begun=True)
             recovery = recovery_of(owner)
             if frame.is_protected and recovery is not None:

@@ -490,5 +490,4 @@ def _makes_empty(one: ast.stmt, of: _Registering) -> bool:
             return False
 
 
-_DEFINES: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 _FILLS: Final = frozenset({"append", "update", "pop", "setdefault", "clear", "extend", "insert", "remove"})

@@ -293,7 +293,7 @@ def _keeps_each_once(made: ast.stmt | None) -> bool:
     init = methods.get("__init__")
     if init is None:
         return "__post_init__" not in methods and "__new__" not in methods
-    itself, *given = [one.arg for one in parameters_of(init.args)]
+    itself, *given = [one.arg for one in parameters_of(init.args)] or [""]
     read = [one.id for one in walk(init) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
     fields = [one for one in walk(init) if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store)]
     is_plain = all(

@@ -125,7 +125,8 @@ class _Ending:
                 self.is_touched = before
             if not self.is_last(inner):
                 return False
-            if isinstance(one, (core.Loop, core.While)) and self.is_touched and not self.is_last(inner):
+            is_again = isinstance(one, (core.Loop, core.While)) and self.is_touched and not before
+            if is_again and not self.is_last(inner):
                 return False
         self.is_touched = self.is_touched or any(ends)
         return True

@@ -154,8 +154,8 @@ def _noted(one: Noted) -> list[Any]:
 
 
 def _read_noted(data: list[Any]) -> Noted:
-    first, last, is_behind_loop, label, by = data
-    return Noted(Region(first, last, bool(is_behind_loop)), read_label(label), tuple(by))
+    first, last, *marks, label, by = data
+    return Noted(Region(first, last, *map(bool, marks)), read_label(label), tuple(by))
 
 
 def _labelled(value: Labelled) -> list[Any]:

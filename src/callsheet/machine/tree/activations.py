@@ -201,12 +201,16 @@ class Loop:
 class Members:
     """A @PARALLEL block under way."""
 
-    __slots__ = ("act", "done", "failures", "has_stopped", "is_started", "op", "open")
+    __slots__ = ("act", "cause", "done", "failures", "has_stopped", "is_paused", "is_started", "op", "open")
 
     def __init__(self, act: Activation, op: ParallelOp) -> None:
         self.act, self.op = act, op
         self.open = 0
         self.is_started = self.has_stopped = False
+        self.is_paused = False
+        """Whether it hears of failures only once all members have begun, perhaps behind a pause."""
+        self.cause: Failure | None = None
+        """Why a loop that is a member has stopped meanwhile."""
         self.failures: dict[int, Failure] = {}
         self.done: dict[int, list[Done]] = {}
 

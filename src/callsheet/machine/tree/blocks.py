@@ -253,13 +253,13 @@ class Blocks(Statements):
             window = run.limits.window if op.most is None else min(op.most, run.limits.window)
         wave = min(window, len(items))
         while True:
-            if op.stops and loop.failures and loop.next >= wave:
+            if op.stops and loop.failures and loop.next >= wave and not loop.has_stopped:
+                if self._is_interrupted(run, loop):
+                    return WAITING
                 self._stop(run, loop, _cause(loop.failures), out)
             if loop.next >= len(items) or loop.open >= window or loop.is_stopped:
                 break
-            if run.units_left <= 0:
-                run.is_paused = loop.is_paused = True
-                self.paused.append(loop)
+            if self._is_interrupted(run, loop):
                 return WAITING
             run.units_left -= 1
             index = loop.next
@@ -275,6 +275,13 @@ class Blocks(Statements):
         if loop.open:
             return WAITING
         return self._loop_done(run, act, loop)
+
+    def _is_interrupted(self, run: Run, group: Loop | Members) -> bool:
+        """Whether a group goes on only after a pause, behind all in it that the pause has interrupted."""
+        if run.units_left <= 0:
+            run.is_paused = group.is_paused = True
+            self.paused.append(group)
+        return group.is_paused
 
     def _item(self, loop: Loop, index: int) -> Activation:
         op, act = loop.op, loop.act
@@ -310,6 +317,8 @@ class Blocks(Statements):
             if self.hears_failed_item is not None:
                 self.hears_failed_item(loop.path, item.index, len(loop.items))
             if op.one_by_one and (not op.skips or by.kind in BY_NAME):
+                loop.is_stopped = True
+            if by.kind == Failing.CANCELLED and not op.side_by_side:
                 loop.is_stopped = True
             if op.skips:
                 return
@@ -390,9 +399,12 @@ class Blocks(Statements):
         return self._started(run, Members(act, op), out)
 
     def _started(self, run: Run, members: Members, out: list[Command]) -> int:
+        if members.is_paused:
+            return WAITING
         act = members.act
         if not members.is_started:
             members.is_started = True
+            members.is_paused = members.op.stops
             for index, body in enumerate(members.op.members):
                 members.open += 1
                 member = Activation(body, act.slots, act.path, act, members, index, act.is_inner)
@@ -400,8 +412,11 @@ class Blocks(Statements):
                 if self._execute(run, member, out, None) != WAITING:
                     assert member.ended is not None
                     self._member_ended(members, member, member.ended)
-        if members.op.stops and members.failures:
-            self._stop(run, members, _cause(members.failures), out)
+            members.is_paused = False
+            if members.op.stops and self._is_interrupted(run, members):
+                return WAITING
+        if members.op.stops and (members.failures or members.cause):
+            self._stop(run, members, members.cause or _cause(members.failures), out)
         if members.open:
             return WAITING
         act.done += in_order(members.done)

@@ -29,6 +29,7 @@ from callsheet.machine.tree.activations import (
     Done,
     Ended,
     Loop,
+    Members,
     new_environment,
     unwind,
 )
@@ -105,7 +106,7 @@ class Execution:
         self.hears_failure: HearsFailure | None = None
         """Who wants to know where statements fail, if anyone."""
         self.main = Activation(program.main, slots, path)
-        self.paused: list[Activation | Loop] = []
+        self.paused: list[Activation | Loop | Members] = []
         self.stopping: int = 0
         """How many tasks have to end before their next call, as their group has failed."""
         self.ending: End | None = None

@@ -79,6 +79,9 @@ class TreeRun(Stopping):
                 case Loop():
                     paused.is_paused = False
                     self._go_on(run, paused.act, out, partial(self._filled, run, paused, out))
+                case Members():
+                    paused.is_paused = False
+                    self._go_on(run, paused.act, out, partial(self._started, run, paused, out))
             if run.is_paused:
                 self.paused = self.paused[left:] + self.paused[:left]
                 return

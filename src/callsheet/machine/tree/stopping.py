@@ -49,26 +49,23 @@ class Stopping(Blocks):
         if cause is None or group.has_stopped:
             return
         group.has_stopped = True
-        ends = {group}
+        ends: list[Loop | Members] = [group]
         if isinstance(group, Loop):
             group.is_stopped = True
             around = group.act.role
             if isinstance(around, Members) and around.op.joins(group.act.index):
-                if around.has_stopped:
+                if around.is_paused:
+                    around.cause = around.cause or cause
+                if around.has_stopped or around.is_paused:
                     return
                 group, around.has_stopped = around, True
-                ends.add(group)
+                ends.append(group)
         why = Failure(Failing.CANCELLED.value, f"{cause.step} has failed beside it", "", label=cause.label)
-        for loop in self.paused:
-            if isinstance(loop, Loop) and _is_inside(loop.act, group):
-                loop.is_stopped = True
         waiting = {id(act): (act, attempt) for act, attempt in self._under_way(run) if _is_inside(act, group)}
         ordered = sorted(waiting.values(), key=lambda one: _place(one[0]))
         for act, _ in ordered:
             self._tell(act, group, why)
         for act, attempt in ordered:
-            if attempt is None:
-                continue
             if not act.is_in_final and self._ends_at_once(run, attempt):
                 run.notify(NoteKind.FACT, attempt.frame.name, f"it ends, as {cause.step} has failed")
                 self._break_off(run, act, ends, out)
@@ -76,18 +73,15 @@ class Stopping(Blocks):
                 said = f"it is under way as {cause.step} fails: it is awaited, and nothing follows it"
                 run.notify(NoteKind.FACT, attempt.frame.name, said)
 
-    def _under_way(self, run: Run) -> list[tuple[Activation, Attempt | None]]:
-        """The activations that wait, each with what for; those that a pause has interrupted with None."""
+    def _under_way(self, run: Run) -> list[tuple[Activation, Attempt]]:
+        """The activations that wait, each with what for; no pause is inside a group that stops."""
         attempts = [
             *run.calls(),
             *run.inner.values(),
             *run.asleep.values(),
             *(attempt for attempt, _ in run.asking.open()),
         ]
-        waiting: list[tuple[Activation, Attempt | None]] = [
-            (cast("TreeFrame", attempt.frame).act, attempt) for attempt in attempts
-        ]
-        return [(act, None) for act in self.paused if isinstance(act, Activation)] + waiting
+        return [(cast("TreeFrame", attempt.frame).act, attempt) for attempt in attempts]
 
     def _tell(self, act: Activation, group: Loop | Members, why: Failure) -> None:
         """Let each task from an activation up to its group end before it makes another call."""

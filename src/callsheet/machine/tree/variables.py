@@ -66,7 +66,7 @@ def _waiting(run: Run) -> Iterator[Activation]:
     if run.tree.returning is not None:
         yield run.tree.returning
     for paused in run.tree.paused:
-        yield paused.act if isinstance(paused, Loop) else paused
+        yield paused if isinstance(paused, Activation) else paused.act
 
 
 def place_of(act: Activation) -> str:
