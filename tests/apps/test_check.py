@@ -190,7 +190,7 @@ def test_folder_is_not_plan(machine):
     (machine.folder / "my plans").mkdir()
     told = machine("check", "my plans").stdout
     assert "error CFG012: the plan my plans cannot be read: it is a folder" in told
-    assert "help: name its files, for example with the pattern 'my plans'/*.ltp" in told
+    assert "help: it has no plan; name files, for example with the pattern 'my plans'/*.json." in told
 
 
 def test_syntax_and_check_errors_are_reported_together(machine, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,10 @@ def test_comment_tells_proof_differences_and_picture(folder: Path) -> None:
     assert "````mermaid\n" in text[new:] or "```" not in text[new:].split("mermaid\n")[1].split("\n```")[0]
     assert "same.ltp" not in text
     assert "notes.md" not in text
+    (folder / "job.py").write_text('async def main() -> str:\n    return "x"\n')
+    (folder / "script.py").write_text("import this\n")
+    git(folder, "add", ".")
+    assert set(re.findall(r"`(\w+\.py)`", run("review", "HEAD").stdout)) == {"job.py"}
     only = run("review", "HEAD", "flows").stdout
     assert ("flows/a.ltp" in only, "new.ltp" in only) == (True, False)
     assert "proved" not in only

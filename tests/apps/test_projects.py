@@ -114,7 +114,25 @@ def test_plans_are_those_of_folders_patterns_or_the_project(project):
     assert len(project("verify").stdout.splitlines()) >= 3
     assert project("fmt", "--check").exit_code == 0
     empty = project("check", "lib")
-    assert (empty.exit_code, "it is a folder" in empty.output) == (2, True)
+    assert (empty.exit_code, "it has no plan; name files" in empty.output) == (2, True)
+
+
+def test_python_file_in_a_folder_is_a_plan_if_it_says_so(project):
+    project("trust", "project")
+    for name, text in {
+        "main.py": 'async def main() -> str:\n    return "x"\n',
+        "marked.py": 'from callsheet import plan\n\n\n@plan\nasync def f() -> str:\n    return "x"\n',
+        "unsaid.py": 'async def report() -> str:\n    return "x"\n',
+        "tools.py": "from callsheet import tool\n\n\n@tool\nasync def f() -> int:\n    return 1\n",
+        "helpers.py": "def f():\n    return 1\n",
+    }.items():
+        project.write(f"jobs/{name}", text)
+    done = project("check", "jobs")
+    assert done.stdout.splitlines() == ["jobs/main.py: ok, 0 steps", "jobs/marked.py: ok, 0 steps"]
+    left = [line for line in done.stderr.splitlines() if ".py" in line]
+    assert [line.split(":")[0] for line in left] == ["jobs/unsaid.py is left out"]
+    assert "name it to take it" in left[0]
+    assert project("check", "jobs/unsaid.py").exit_code == 0
 
 
 def test_doctor_shows_configuration_and_lock(project):

@@ -46,6 +46,9 @@ _FUNCTION = lazy.pattern(
 )
 
 
+_PYTHON_PLAN = lazy.pattern(r"^async def main\b|^@(?:\w+\.)?plan\b", re.MULTILINE)
+
+
 class Syntax(StrEnum):
     """A syntax of plans."""
 
@@ -157,6 +160,11 @@ def read_as(
 def is_json(text: str) -> bool:
     """Whether a text begins like a JSON object, as no line of the other syntaxes does."""
     return text.lstrip()[:1] == "{"
+
+
+def is_python_plan(text: str) -> bool:
+    """Whether a Python file says that it is a plan: it has an `async def main` or a function with `@plan`."""
+    return _PYTHON_PLAN.search(text) is not None
 
 
 def is_python(text: str) -> bool:

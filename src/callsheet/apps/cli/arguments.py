@@ -9,7 +9,7 @@ import re
 import shlex
 import stat
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,9 +31,12 @@ if TYPE_CHECKING:
 
 _ID = lazy.pattern(r"(?!.*\.(?:ltp|micro|json|ya?ml)\Z)[a-z0-9][a-z0-9._-]*(?:@.*)?\Z", re.ASCII)
 """The syntax of a plan id: no slash, and no suffix of a plan file."""
+_ASYNC = lazy.pattern(r"^async def ", re.MULTILINE)
+_TOOL = lazy.pattern(r"^@(?:\w+\.)?tool\b", re.MULTILINE)
 STDIN = "-"
-PLAN_SUFFIXES = (".ltp", ".micro", ".dag.json", ".dag.yaml", ".dag.yml")
-"""How the names of files end that are plans in a folder."""
+_PYTHON = ".py"
+_PLAN_SUFFIXES = (".ltp", ".micro", ".dag.json", ".dag.yaml", ".dag.yml")
+"""How the names of files end that are plans wherever they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,28 +76,52 @@ def read_plan(
     return text_of(path, source, syntax=syntax, strict=strict, variables=variables)
 
 
-def plan_files(names: Iterable[str], project: Iterable[str] = ()) -> tuple[str, ...]:
+def plan_files(
+    names: Iterable[str], project: Iterable[str] = (), tell: Callable[[str], None] = to_stderr
+) -> tuple[str, ...]:
     """The files of plans that arguments name: a folder stands for all plans in it, a pattern for its matches.
 
     Without arguments these are the plans of the `project`. A folder or pattern without plans stands for
-    itself, which cannot be read. Raises click.UsageError if there is nothing to take.
+    itself, which cannot be read. Python files in a folder that may be meant as plans and are none are
+    named by `tell`. Raises click.UsageError if there is nothing to take.
     """
     given = tuple(names) or tuple(project)
     if not given:
         raise click.UsageError('missing argument PLAN; a project names its plans: plans = ["plans"]')
-    return tuple(dict.fromkeys(file for name in given for file in _plans_at(name)))
+    return tuple(dict.fromkeys(file for name in given for file in _plans_at(name, tell)))
 
 
-def _plans_at(name: str) -> list[str]:
+def is_plan_file(name: str, read: Callable[[], bytes]) -> bool:
+    """Whether a file is a plan by its name, or by what it has if that ends in `.py`: `read` gives it.
+
+    A Python file says that it is a plan by `async def main` or a function with `@plan`.
+    """
+    if name.endswith(_PYTHON):
+        from callsheet.frontends.spelling import is_python_plan  # noqa: PLC0415 - only where there is Python
+
+        return is_python_plan(read().decode("utf-8", "replace"))
+    return name.endswith(_PLAN_SUFFIXES)
+
+
+def _plans_at(name: str, tell: Callable[[str], None]) -> list[str]:
     found: list[str] = []
     if os.path.isdir(name):
-        files = (path for path in Path(name).rglob("*") if path.name.endswith(PLAN_SUFFIXES))
-        found = sorted(str(path) for path in files if path.is_file())
+        for path in sorted(each for each in Path(name).rglob("*") if each.is_file()):
+            if is_plan_file(path.name, path.read_bytes):
+                found.append(str(path))
+            elif path.name.endswith(_PYTHON) and _may_be_meant(path.read_text("utf-8", "replace")):
+                said = "in a folder, a plan in Python has async def main, or @plan; name it to take it"
+                tell(f"{path} is left out: {said}")
     elif any(char in name for char in "*?[") and not os.path.isfile(name):
         import glob  # noqa: PLC0415 - only for patterns that the shell has left
 
         found = sorted(path for path in glob.glob(name, recursive=True) if os.path.isfile(path))
     return found or [name]
+
+
+def _may_be_meant(text: str) -> bool:
+    """Whether a Python file may be meant as a plan without saying so: it has async functions and no tools."""
+    return _ASYNC.search(text) is not None and _TOOL.search(text) is None
 
 
 def try_read_plan(
@@ -118,7 +145,10 @@ def _read_plan_input(path: Path | None) -> str:
         with path.open("rb") as file:
             return read_text(file, name, help_text)
     except IsADirectoryError as error:
-        files = f"name its files, for example with the pattern {shlex.quote(name)}/*.ltp"
+        files = (
+            f"it has no plan; name files, for example with the pattern {shlex.quote(name)}/*.json. Plans in a"
+            f" folder end in {', '.join(_PLAN_SUFFIXES)}, or are Python files with async def main or @plan"
+        )
         raise unreadable(name, "it is a folder", files) from error
     except OSError as error:
         raise unreadable(name, error.strerror or str(error), help_text) from error

@@ -389,7 +389,7 @@ def check(
         raise click.UsageError("--watch prints text, and cannot watch standard input")
 
     tools = (*setup.tools_files, *(() if setup.lock is None else (setup.lock,)))
-    _watch(check_all, lambda: [*map(Path, plan_files(plans, setup.plans))], tools)
+    _watch(check_all, lambda: [*map(Path, plan_files(plans, setup.plans, tell=lambda _: None))], tools)
     return Exit.OK
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.arguments import PLAN_SUFFIXES, plan_files
+from callsheet.apps.cli.arguments import is_plan_file, plan_files
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.operations.reading import PlanText, text_of
 from callsheet.diagnostics import CallsheetError, Source
@@ -33,9 +33,10 @@ _MOST = 60_000
 def review(base: str, plans: tuple[str, ...], policy: str, setup: Setup) -> int:
     """Tell as Markdown what has changed in plans since a REVISION of git: proof, differences, a picture.
 
-    PLAN is a file, a folder or a pattern; without it all plans of the working folder count. With a policy the
-    old and the new version are both proved against it, as it is now. Nothing is printed if no plan has
-    changed. The exit status is 0 also for plans with errors: `check` and `verify` fail for those.
+    PLAN is a file, a folder or a pattern; without it the plans of the project count, else all of the working
+    folder. With a policy the old and the new version are both proved against it, as it is now. Nothing is
+    printed if no plan has changed. The exit status is 0 also for plans with errors: `check` and `verify` fail
+    for those.
 
     \b
     Example:
@@ -46,11 +47,11 @@ def review(base: str, plans: tuple[str, ...], policy: str, setup: Setup) -> int:
     if base.startswith("-"):
         raise click.UsageError(f"{base!r} is no revision, such as origin/main")
     chosen = options.resolve_policy(policy, setup)
-    wanted = set(map(_plain, plan_files(plans))) if plans else None
+    given = plans or setup.plans
+    wanted = set(map(_plain, plan_files(given))) if given else None
     sections: list[str] = []
     for state, name in _changed(base):
-        is_wanted = name.endswith(PLAN_SUFFIXES) if wanted is None else _plain(name) in wanted
-        if not (is_wanted or (state == "D" and name.endswith(PLAN_SUFFIXES))):
+        if not _is_wanted(name, base if state == "D" else None, wanted):
             continue
         old = None if state == "A" else _standing(name, _git("show", f"{base}:./{name}"), chosen, setup)
         new = None if state == "D" else _standing(name, _now(name), chosen, setup)
@@ -58,6 +59,15 @@ def review(base: str, plans: tuple[str, ...], policy: str, setup: Setup) -> int:
     if sections:
         click.echo(_comment(sections).encode("utf-8", "backslashreplace"))
     return Exit.OK
+
+
+def _is_wanted(name: str, revision: str | None, wanted: set[str] | None) -> bool:
+    """Whether a changed file is among the wanted plans; `revision` is where a deleted one still is."""
+    if revision is not None:
+        return is_plan_file(name, lambda: _git("show", f"{revision}:./{name}"))
+    if wanted is None:
+        return is_plan_file(name, lambda: _now(name))
+    return _plain(name) in wanted
 
 
 def _comment(sections: list[str]) -> str:
