@@ -46,7 +46,10 @@ _FUNCTION = lazy.pattern(
 )
 
 
-_PYTHON_PLAN = lazy.pattern(r"^async def main\b|^@(?:\w+\.)?plan\b", re.MULTILINE)
+_MAIN = lazy.pattern(r"^async[ \t]+def[ \t]+main\b", re.MULTILINE)
+_MARKED = lazy.pattern(
+    r"^[ \t]*@(?:\w+\.)?plan\b[^\n]*\n(?:[ \t]*@[^\n]*\n)*[ \t]*async[ \t]+def\b", re.MULTILINE
+)
 
 
 class Syntax(StrEnum):
@@ -164,7 +167,12 @@ def is_json(text: str) -> bool:
 
 def is_python_plan(text: str) -> bool:
     """Whether a Python file says that it is a plan: it has an `async def main` or a function with `@plan`."""
-    return _PYTHON_PLAN.search(text) is not None
+    return _MAIN.search(text) is not None or has_marked_plan(text)
+
+
+def has_marked_plan(text: str) -> bool:
+    """Whether a Python file has an async function with `@plan`."""
+    return _MARKED.search(text) is not None
 
 
 def is_python(text: str) -> bool:

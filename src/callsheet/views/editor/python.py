@@ -14,7 +14,7 @@ from typing import Final
 
 from callsheet.diagnostics import Span
 from callsheet.frontends.python import BINDINGS, Within, read_python
-from callsheet.frontends.spelling import Syntax
+from callsheet.frontends.spelling import Syntax, has_marked_plan
 from callsheet.frontends.values import ParseResult
 from callsheet.ir import canonical_tool_name, tree
 from callsheet.ir.plan import Plan
@@ -27,9 +27,6 @@ from callsheet.views.editor.proposals import Proposal, Sort
 from callsheet.views.python_types import Types
 from callsheet.views.stubs import effect_text, function_name, signature_line, stub_of
 
-_MARKED: Final = re.compile(
-    r"^[ \t]*@(?:\w+\.)?plan\b[^\n]*\n(?:[ \t]*@[^\n]*\n)*[ \t]*async[ \t]+def\b", re.MULTILINE
-)
 _AWAITED: Final = re.compile(r"\bawait[ \t]+(\w+)[ \t]*\(")
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 _AFTER_AWAIT: Final = re.compile(r"\bawait[ \t]+(\w*)$")
@@ -47,7 +44,7 @@ def is_plan_file(text: str, tools: Collection[str]) -> bool:
     """
     if "async" not in text:
         return False
-    if _MARKED.search(text) is not None:
+    if has_marked_plan(text):
         return True
     awaited = {
         name for name in _AWAITED.findall(text) if canonical_tool_name(name) in tools or name in BINDINGS
