@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 
 import pytest
 
@@ -133,6 +134,51 @@ def test_python_file_in_a_folder_is_a_plan_if_it_says_so(project):
     assert [line.split(":")[0] for line in left] == ["jobs/unsaid.py is left out"]
     assert "name it to take it" in left[0]
     assert project("check", "jobs/unsaid.py").exit_code == 0
+
+
+MODULE = """
+import functools, json
+from callsheet import plan, tool
+
+ROOT = json.loads('"/"')
+print("a line of the module")
+
+
+@tool(effect="read")
+def fetch_it(word: str) -> str:
+    return word
+
+
+@plan
+async def one(word: str) -> str:
+    return await fetch_it(word=word)
+
+
+@plan
+async def two(word: str) -> str:
+    return await one(word) + await fetch_it(word="b")
+
+
+@functools.cache
+def other():
+    return ROOT
+"""
+
+
+def test_functions_with_plan_in_any_module_are_plans_of_their_own(project):
+    """Only what a plan needs of its module is read; a command names one of several, `check` takes each."""
+    project.write("jobs.py", MODULE)
+    told = json.loads(project("check", "jobs.py", "--tools", "jobs.py", "--json").stdout)
+    assert [each["plan"] for each in told["plans"]] == ["jobs.py:one", "jobs.py:two"]
+    assert told["ok"]
+    proved = project("verify", "jobs.py", "--tools", "jobs.py", "--policy", "open").stdout
+    assert re.findall(r"^(\S+): proved", proved, re.MULTILINE) == ["jobs.py:one", "jobs.py:two"]
+    run = ["run", "--tools", "jobs.py", "--var", "word=a"]
+    assert project(*run, "jobs.py:two").stdout == "ab\n"
+    several = project(*run, "jobs.py")
+    assert (several.exit_code, "FILE.py:one" in several.stderr) == (2, True)
+    wrong = project(*run, "jobs.py:three")
+    assert (wrong.exit_code, "it has one, two" in wrong.stderr) == (2, True)
 
 
 def test_doctor_shows_configuration_and_lock(project):

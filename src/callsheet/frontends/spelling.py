@@ -100,11 +100,12 @@ def read_plan_text(
     *,
     strict: bool = False,
     variables: Iterable[str] = (),
+    function: str | None = None,
 ) -> Reading:
     """Parse a plan in the given or detected syntax.
 
     `strict` makes spellings that are not canonical errors; `variables` are set before the plan
-    runs, so that a bare word of Micro-CLI can name them.
+    runs, so that a bare word of Micro-CLI can name them. `function` is the one of a Python file to take.
 
     >>> [read_plan_text(text).syntax.value for text in ('S1: @RESPOND ("x")', 'search "x" > hits')]
     ['ltp', 'micro']
@@ -121,7 +122,8 @@ def read_plan_text(
         if look.syntax is None:
             return _read_unclear(text, look, name, names, strict=strict)
         syntax = look.syntax
-    return Reading(read_as(syntax, text, name, strict=strict, variables=names), syntax)
+    found = read_as(syntax, text, name, strict=strict, variables=names, function=function)
+    return Reading(found, syntax)
 
 
 def _read_unclear(
@@ -136,7 +138,13 @@ def _read_unclear(
 
 
 def read_as(
-    syntax: Syntax, text: str, name: str, *, strict: bool = False, variables: Iterable[str] = ()
+    syntax: Syntax,
+    text: str,
+    name: str,
+    *,
+    strict: bool = False,
+    variables: Iterable[str] = (),
+    function: str | None = None,
 ) -> ParseResult:
     """Parse a text in one syntax; a JSON plan that does not begin like JSON is parsed as YAML."""
     match syntax:
@@ -157,7 +165,7 @@ def read_as(
         case Syntax.PYTHON:
             from callsheet.frontends.python import read_python  # noqa: PLC0415 - as above
 
-            return read_python(text, name)
+            return read_python(text, name, function=function)
 
 
 def is_json(text: str) -> bool:

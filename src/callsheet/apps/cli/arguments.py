@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _ID = lazy.pattern(r"(?!.*\.(?:ltp|micro|json|ya?ml)\Z)[a-z0-9][a-z0-9._-]*(?:@.*)?\Z", re.ASCII)
 """The syntax of a plan id: no slash, and no suffix of a plan file."""
+_FUNCTION = lazy.pattern(r"(.+\.py):([A-Za-z_]\w*)")
 _ASYNC = lazy.pattern(r"^async def ", re.MULTILINE)
 _TOOL = lazy.pattern(r"^@(?:\w+\.)?tool\b", re.MULTILINE)
 STDIN = "-"
@@ -71,9 +72,18 @@ def read_plan(
 
     Raises CallsheetError (CFG012) if the text cannot be read. Errors in the text are part of the result.
     """
-    path = None if argument == STDIN else Path(argument)
-    source = Source("<stdin>" if path is None else argument, _read_plan_input(path))
-    return text_of(path, source, syntax=syntax, strict=strict, variables=variables)
+    file, function = function_of(argument)
+    path = None if argument == STDIN else Path(file)
+    source = Source("<stdin>" if path is None else file, _read_plan_input(path))
+    return text_of(path, source, syntax=syntax, strict=strict, variables=variables, function=function)
+
+
+def function_of(argument: str) -> tuple[str, str | None]:
+    """The file that an argument names, and the function of it: `FILE.py:FUNCTION`."""
+    found = _FUNCTION.fullmatch(argument)
+    if found is None or os.path.exists(argument):
+        return argument, None
+    return found[1], found[2]
 
 
 def plan_files(
@@ -89,6 +99,20 @@ def plan_files(
     if not given:
         raise click.UsageError('missing argument PLAN; a project names its plans: plans = ["plans"]')
     return tuple(dict.fromkeys(file for name in given for file in _plans_at(name, tell)))
+
+
+def each_plan(files: Iterable[str]) -> tuple[str, ...]:
+    """The plans in files: a Python file with several functions with `@plan` has one for each of them."""
+    return tuple(plan for file in files for plan in _plans_in(file))
+
+
+def _plans_in(file: str) -> Iterable[str]:
+    if not file.endswith(_PYTHON) or not os.path.isfile(file):
+        return (file,)
+    from callsheet.frontends.python import functions_marked  # noqa: PLC0415 - only where there is Python
+
+    names = functions_marked(Path(file).read_text("utf-8", "replace"))
+    return [f"{file}:{name}" for name in names] if len(names) > 1 else (file,)
 
 
 def is_plan_file(name: str, read: Callable[[], bytes]) -> bool:

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.arguments import NamedPlan, parse_variables, plan_files, read_plan, try_read_plan
+from callsheet.apps.cli.arguments import (
+    NamedPlan,
+    each_plan,
+    parse_variables,
+    plan_files,
+    read_plan,
+    try_read_plan,
+)
 from callsheet.apps.cli.exit_status import Exit, exit_for_diagnostics
 from callsheet.apps.cli.output import (
     columns,
@@ -376,7 +383,7 @@ def check(
         from callsheet.apps.operations.checking import check_text  # noqa: PLC0415 - not for --help
         from callsheet.apps.toolbox import DeclaredTools  # noqa: PLC0415 - as above
 
-        files = plan_files(plans, setup.plans)
+        files = each_plan(plan_files(plans, setup.plans))
         texts = [try_read_plan(name, syntax=syntax, strict=strict, variables=inputs) for name in files]
         declared, asks_servers = None if no_tools else DeclaredTools(setup), bool(setup.mcp_configs)
         results = [check_text(text, declared, inputs, asks_servers=asks_servers) for text in texts]
@@ -440,7 +447,7 @@ def _print_checked(results: list[Checked], shape: Format) -> None:
 
 
 def _verdict(checked: Checked) -> str:
-    name, message = preview(checked.text.source.name, 1_000), count_by_severity(checked.diagnostics)
+    name, message = preview(checked.text.title, 1_000), count_by_severity(checked.diagnostics)
     if checked.text.plan is None or not checked.ok:
         return f"{name}: {message}"
     steps = len(checked.text.plan.steps)
@@ -448,7 +455,7 @@ def _verdict(checked: Checked) -> str:
 
 
 def _print_json(results: list[Checked]) -> None:
-    plans = [{"plan": checked.text.source.name, **checked.row()} for checked in results]
+    plans = [{"plan": checked.text.title, **checked.row()} for checked in results]
     rows = [
         row
         for checked in results

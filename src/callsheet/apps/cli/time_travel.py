@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, redirect_stdout
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -253,8 +253,7 @@ def start_branch(
         run_id = opened.find_run(run).run_id
         terms = checked_terms(opened, run_id, stops=stops, **arguments)
         rules = _rules(opened, run_id, arguments["as_recorded"], arguments["model"], arguments["moved"])
-        with redirect_stdout(sys.stderr):  # what the tools of an edited plan print
-            made = run_async(branch_off(opened, run_id, what, rules))
+        made = run_async(branch_off(opened, run_id, what, rules))
         masker = Masker(load_settings().secrets.shapes)
         masker.add_secrets(made.known)
         if terms.face is not None and stops.breaks:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.arguments import NamedPlan, parse_variables, plan_files, try_read_plan
+from callsheet.apps.cli.arguments import NamedPlan, each_plan, parse_variables, plan_files, try_read_plan
 from callsheet.apps.cli.exit_status import Exit, exit_for_diagnostics
 from callsheet.apps.cli.output import (
     count_by_severity,
@@ -70,7 +70,7 @@ def verify(
       callsheet verify plan.ltp --policy workspace --tools tools.py
     """
     inputs = parse_variables(variables)
-    policy, files = options.required_policy(policy, setup), plan_files(plans, setup.plans)
+    policy, files = options.required_policy(policy, setup), each_plan(plan_files(plans, setup.plans))
     proved = [_prove(plan, policy, approved, unattended, setup, inputs, syntax) for plan in files]
     if shape is Format.JSON:
         print_json(_json(proved))
@@ -117,7 +117,7 @@ def _prove(
 
 
 def _verdict(proved: Proved) -> list[str]:
-    proof, diagnostics, name = proved.proof, proved.diagnostics, preview(proved.text.source.name, 1_000)
+    proof, diagnostics, name = proved.proof, proved.diagnostics, preview(proved.text.title, 1_000)
     if proof is None:
         return [f"{name}: could not be read"]
     policy = preview(proof.policy.name, 1_000)
@@ -145,7 +145,7 @@ def _s(count: int) -> str:
 
 
 def _json(proved: list[Proved]) -> ProvedPlans:
-    plans: list[ProvedPlan] = [{"plan": each.text.source.name, **each.row()} for each in proved]
+    plans: list[ProvedPlan] = [{"plan": each.text.title, **each.row()} for each in proved]
     rows = [row for each in proved for row in diagnostic_rows(each.diagnostics, each.text.source, named=True)]
     return {"ok": all(each.ok for each in proved), "plans": plans, "diagnostics": rows}
 
@@ -195,7 +195,7 @@ def explain_policy(
         if diagnostic.is_error and diagnostic.step is not None:
             refused.setdefault(diagnostic.step, []).append(f"{diagnostic.code}: {diagnostic.message}")
     if as_json:
-        data = {**proved.row(), "plan": text.source.name, "steps": labels_json(proof.steps)}
+        data = {**proved.row(), "plan": text.title, "steps": labels_json(proof.steps)}
         print_json({**data, "diagnostics": diagnostic_rows(diagnostics, text.source, named=True)})
     else:
         print_diagnostics([d for d in diagnostics if d.is_error and d.step is None], text.source)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -142,8 +141,7 @@ def undo(run: str, start: str, assume_yes: bool, **arguments: Any) -> int:
     with journals.open_recorded(arguments["journal"]) as opened:
         run_id = opened.find_run(run).run_id
         terms = _Terms(start, arguments["moved"], arguments["model"], arguments.pop("policy"))
-        with redirect_stdout(sys.stderr):  # what the files of tools print
-            name = run_async(_begin(opened, run_id, terms, agrees))
+        name = run_async(_begin(opened, run_id, terms, agrees))
     if name is None:
         return Exit.UNDECIDED
     return execute_resume(lambda opened: opened.find_run(name), policy="", **arguments)

@@ -60,8 +60,15 @@ class PlanText:
     """Whether the plan was given in its canonical JSON form."""
     is_yaml: bool = False
     """Whether a JSON plan was given as YAML."""
+    function: str | None = None
+    """The function of a Python file that is meant, if one was named."""
     stored: StoredPlan | None = None
     """The plan of the library that this is; None for a file and for standard input."""
+
+    @property
+    def title(self) -> str:
+        """What it is called in messages: the name of its text, with the function that was named."""
+        return self.source.name if self.function is None else f"{self.source.name}:{self.function}"
 
     @property
     def unread(self) -> str:
@@ -94,13 +101,15 @@ def text_of(
     syntax: Syntax | None = None,
     strict: bool = False,
     variables: Iterable[str] = (),
+    function: str | None = None,
 ) -> PlanText:
     """Read a text as a plan.
 
     Without `syntax` the path's suffix or the text decides. `strict` makes loose spelling an error;
-    `variables` are the names of those that the run will get.
+    `variables` are the names of those that the run will get; `function` is the one of a Python file that is
+    meant.
     """
-    return _with_used(path, _text_of(path, source, syntax, strict, tuple(variables)))
+    return _with_used(path, _text_of(path, source, syntax, strict, tuple(variables), function))
 
 
 def _with_used(path: Path | None, text: PlanText) -> PlanText:
@@ -116,13 +125,23 @@ def _with_used(path: Path | None, text: PlanText) -> PlanText:
 
 
 def _text_of(
-    path: Path | None, source: Source, syntax: Syntax | None, strict: bool, variables: tuple[str, ...]
+    path: Path | None,
+    source: Source,
+    syntax: Syntax | None,
+    strict: bool,
+    variables: tuple[str, ...],
+    function: str | None,
 ) -> PlanText:
     by_suffix = None if path is None else _SUFFIXES.get(path.suffix.lower())
     if syntax is None and (by_suffix is Syntax.DAG or (by_suffix is None and is_json(source.text))):
         return _from_data(path, source)
     reading = read_plan_text(
-        source.text, source.name, syntax or by_suffix, strict=strict, variables=variables
+        source.text,
+        source.name,
+        syntax or by_suffix,
+        strict=strict,
+        variables=variables,
+        function=function,
     )
     result, more = reading.result, _bare_variables(source, reading, variables)
     if result.plan is None and syntax is None:
@@ -132,7 +151,15 @@ def _text_of(
     diagnostics = (*result.diagnostics, *more)
     is_yaml = reading.syntax is Syntax.DAG and not is_json(source.text)
     return PlanText(
-        path, source, result.plan, diagnostics, result.partial, result.lost, reading.syntax, is_yaml=is_yaml
+        path,
+        source,
+        result.plan,
+        diagnostics,
+        result.partial,
+        result.lost,
+        reading.syntax,
+        is_yaml=is_yaml,
+        function=function,
     )
 
 

@@ -23,7 +23,8 @@ from callsheet.frontends.python.source import (
     walk,
 )
 
-_MARK: Final = "plan"
+MARK: Final = "plan"
+"""The decorator of functions that are plans."""
 _NO_VALUE: Final = object()
 _IMPORTS: Final = (ast.Import, ast.ImportFrom)
 _DEFINITIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -41,6 +42,30 @@ class Within:
     line: int
     values: Mapping[str, object]
     tools: frozenset[str] = frozenset()
+
+
+def plans_of(module: ast.Module, function: str | None = None) -> tuple[Within, ...]:
+    """The async functions of the top level with `@plan`; with `function` the one so called, marked or not."""
+    tools = tools_declared(module)
+    return tuple(
+        Within(one.name, min(one.lineno, *(mark.lineno for mark in (one, *one.decorator_list))), {}, tools)
+        for one in _top_level(module)
+        if isinstance(one, ast.AsyncFunctionDef)
+        and (_is_marked(one) if function is None else one.name == function)
+    )
+
+
+def tools_declared(module: ast.Module) -> frozenset[str]:
+    """The names of the functions of a module with `@tool`."""
+    return frozenset(name for one in _top_level(module) if _declares_tool(one) for name in names_bound(one))
+
+
+def functions_marked(text: str) -> tuple[str, ...]:
+    """The names of a module's functions with `@plan`; none of one that cannot be parsed."""
+    try:
+        return tuple(one.function for one in plans_of(ast.parse(text)))
+    except (SyntaxError, ValueError, RecursionError):
+        return ()
 
 
 def needed_part(module: ast.Module, within: Within) -> ast.Module:
@@ -67,9 +92,9 @@ def needed_part(module: ast.Module, within: Within) -> ast.Module:
                 needed[id(one)] = part
                 todo += _names_of(part)
     _check_constants(module, top, needed, within)
-    body = [_without_mark(main) if one is main else needed.get(id(one)) for one in _top_level(module)]
+    body = [_as_main(main) if one is main else needed.get(id(one)) for one in _top_level(module)]
     if not any(one is main for one in _top_level(module)):
-        body.append(_without_mark(main))
+        body.append(_as_main(main))
     return ast.Module([one for one in body if one is not None], [])
 
 
@@ -203,9 +228,19 @@ def _without_annotations(node: ast.stmt) -> ast.stmt:
     return made
 
 
+def _is_marked(node: ast.AsyncFunctionDef) -> bool:
+    return any(decorator_name(mark) == MARK for mark in node.decorator_list)
+
+
+def _as_main(node: ast.AsyncFunctionDef) -> ast.AsyncFunctionDef:
+    made = _without_mark(node)
+    made.decorator_list.append(ast.copy_location(ast.Name(MARK, ast.Load()), node))
+    return made
+
+
 def _without_mark(node: ast.AsyncFunctionDef) -> ast.AsyncFunctionDef:
-    """The function without `@plan`: which one is meant is known."""
-    marks = [one for one in node.decorator_list if decorator_name(one) != _MARK]
+    """The function without `@plan`."""
+    marks = [one for one in node.decorator_list if decorator_name(one) != MARK]
     made = ast.AsyncFunctionDef(node.name, node.args, node.body, marks, node.returns, node.type_comment)
     return ast.copy_location(made, node)
 

@@ -357,13 +357,6 @@ class _Reader:
 
     def _main(self, tree: ast.Module) -> ast.AsyncFunctionDef:
         if self.marked:
-            if len(self.marked) > 1:
-                raise Refused(
-                    "PYT003",
-                    self.functions[self.marked[1]],
-                    "two functions are marked as the plan",
-                    "mark one with @plan; the other is then a function that it may call",
-                )
             return self.functions[self.marked[0]]
         if "main" in self.functions:
             return self.functions["main"]

@@ -55,7 +55,7 @@ from callsheet.frontends.python.logs import logs_as_prints
 from callsheet.frontends.python.made_once import check_made_once
 from callsheet.frontends.python.methods import declare_fields, methods_as_functions
 from callsheet.frontends.python.mixed_calls import mixed_calls_as_one, spread_calls_as_functions
-from callsheet.frontends.python.module import Within, hoist_imports, needed_part
+from callsheet.frontends.python.module import Within, hoist_imports, needed_part, plans_of
 from callsheet.frontends.python.parameters import semaphores_of_objects, settle_parameters
 from callsheet.frontends.python.products import guard_functions
 from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signature, read_program
@@ -83,11 +83,13 @@ def read_python(
     tools: Mapping[str, Signature] | None = None,
     bindings: Mapping[str, Binding] = BINDINGS,
     within: Within | None = None,
+    function: str | None = None,
 ) -> ParseResult:
     """Compile a Python program; `tools` are the signatures of all tools by name, if they are known.
 
     Without them any name that is not defined is a tool. `bindings` are names for operations of callsheet.
-    With `within` the text is that of a user's module, of which only that function and what it needs is read.
+    With `within`, or where the text has a function with `@plan`, it is a user's module, of which only that
+    function and what it needs is read; `function` names one where there are several, or none has `@plan`.
 
     >>> result = read_python('async def main(): return await search(query="tea")')
     >>> [(step.id, step.call.tool) for step in result.plan.steps]
@@ -97,6 +99,7 @@ def read_python(
     found = [*hidden_characters(text)]
     plan: Plan | None = None
     try:
+        within = _within(source.tree(), function) if within is None else within
         module = _part(source, within)
         if within is not None:
             spans = [source.span(one) for one in module.body]
@@ -160,6 +163,28 @@ _REWRITES: Final[tuple[_Rewrite, ...]] = (
 
 Between the first and these, containers of the file that are changed are moved into the main function.
 """
+
+
+def _within(module: ast.Module, function: str | None) -> Within | None:
+    """The function of a module that is the plan; None if the whole file is. Raises Refused (PYT003)."""
+    found = plans_of(module, function)
+    if function is not None and not found:
+        have = [one.name for one in module.body if isinstance(one, ast.AsyncFunctionDef)]
+        raise Refused(
+            "PYT003",
+            None,
+            f"the file has no async function {function} at its top level",
+            f"it has {', '.join(have)}" if have else "it has none",
+        )
+    if len(found) > 1:
+        names = [one.function for one in found]
+        raise Refused(
+            "PYT003",
+            next(one for one in module.body if getattr(one, "name", None) == names[1]),
+            f"several functions are plans: {', '.join(names)}",
+            f"name one: FILE.py:{names[0]} on the command line, Plan.of({names[0]}) in Python",
+        )
+    return found[0] if found else None
 
 
 def _part(source: Text, within: Within | None) -> ast.Module:

@@ -1,7 +1,8 @@
 """Loads the tools of a Python file: `--tools FILE.py`.
 
 In: a path. Out: the declared tools in the order of the file, or a diagnostic with a place in it (CFG100 to
-CFG105). The file is the user's code and is executed once.
+CFG105). The file is the user's code and is executed once; what it prints then goes to standard error, since
+standard output has the answer of a command.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 from types import CodeType, ModuleType
 
@@ -110,7 +112,8 @@ def _execute(path: Path, source: Source, code: CodeType) -> ModuleType:
     folder = str(path.resolve().parent)
     sys.path.insert(0, folder)
     try:
-        exec(code, vars(module))
+        with redirect_stdout(sys.stderr):
+            exec(code, vars(module))
     except CallsheetError as error:
         sys.modules.pop(name, None)
         place = _line_of(source, error)

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Final
 
 from callsheet.diagnostics import Span
-from callsheet.frontends.python import BINDINGS, Within, read_python
+from callsheet.frontends.python import BINDINGS, plans_of, read_python, tools_declared
 from callsheet.frontends.spelling import Syntax, has_marked_plan
 from callsheet.frontends.values import ParseResult
 from callsheet.ir import canonical_tool_name, tree
@@ -56,34 +56,18 @@ def is_plan_file(text: str, tools: Collection[str]) -> bool:
 def _plans_in(text: str, name: str) -> tuple[ParseResult, ...]:
     """The plans of a file: one for each function with `@plan`, else that of the whole file."""
     try:
-        module = ast.parse(text)
+        marked = plans_of(ast.parse(text))
     except (SyntaxError, ValueError, RecursionError):
-        return (read_python(text, name),)
-    marked = [one for one in module.body if isinstance(one, ast.AsyncFunctionDef) and _is_marked(one, "plan")]
-    if not marked:
-        return (read_python(text, name),)
-    own = tools_of_file(module)
-    lines = [(one.name, min(one.lineno, *(mark.lineno for mark in one.decorator_list))) for one in marked]
-    return tuple(read_python(text, name, within=Within(function, line, {}, own)) for function, line in lines)
-
-
-def tools_of_file(module: ast.Module) -> frozenset[str]:
-    """The names of the functions that a file itself declares as tools."""
-    functions = (one for one in module.body if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)))
-    return frozenset(one.name for one in functions if _is_marked(one, "tool"))
+        marked = ()
+    return tuple(read_python(text, name, within=one) for one in marked) or (read_python(text, name),)
 
 
 def own_tools(text: str) -> frozenset[str]:
-    """The same by canonical name, for a text; none for one that cannot be parsed."""
+    """The canonical names of the tools that a text itself declares; none for one that cannot be parsed."""
     try:
-        return frozenset(map(canonical_tool_name, tools_of_file(ast.parse(text))))
+        return frozenset(map(canonical_tool_name, tools_declared(ast.parse(text))))
     except (SyntaxError, ValueError, RecursionError):
         return frozenset()
-
-
-def _is_marked(one: ast.FunctionDef | ast.AsyncFunctionDef, word: str) -> bool:
-    names = (mark.func if isinstance(mark, ast.Call) else mark for mark in one.decorator_list)
-    return any(ast.unparse(name).split(".")[-1] == word for name in names)
 
 
 def open_python(text: str, name: str) -> PlanDocument:
