@@ -94,6 +94,9 @@ def test_one_tool_is_called_checked_and_recorded_like_a_run(tracker):
 
 def test_stubs_are_written_and_kept_up_to_date_without_the_server(tracker):
     (tracker.folder / "server.py").write_text("raise SystemExit(1)")
+    (tracker.folder / "tools.py").write_text("")
+    refused = tracker("stubs")
+    assert (refused.exit_code, "tools.py stands beside it" in refused.stderr) == (2, True)
     assert tracker("stubs", "-o", "stubs").exit_code == 0
     module = (tracker.folder / "stubs" / "tracker.py").read_text()
     assert "async def list_issues(repo: str, limit: int = 2) -> list[Issue]:" in module

@@ -212,10 +212,14 @@ def stubs(setup: Setup, folder: Path, only_check: bool, as_json: bool) -> int:
 def _difference(folder: Path, files: dict[str, str]) -> tuple[list[str], list[str]]:
     """The files that would change, and those of earlier stubs that would go.
 
-    Raises CallsheetError (CFG014) if the folder has Python files that are no stubs.
+    Raises CallsheetError (CFG014) if the folder has Python files that are no stubs, or is new and would be
+    imported instead of the file beside it.
     """
     from callsheet.views.stubs import HEAD  # noqa: PLC0415 - not for --help
 
+    module = folder.parent / f"{folder.name}.py"
+    if module.is_file() and not folder.exists():
+        raise _unwritable(folder, f"{module} stands beside it, and Python would import the folder instead")
     there: dict[str, str] = {}
     try:
         for path in sorted(folder.glob("*.py")):
