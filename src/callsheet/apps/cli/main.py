@@ -25,9 +25,9 @@ COMMANDS: dict[str, CommandEntry] = {
     ),
     "plan": CommandEntry(f"{_PACKAGE}.main:plan", "Create, store, run and compare plans.", _PLANS),
     "save": CommandEntry(f"{_PACKAGE}.plan.library:save", "Save a plan in the plan library.", _PLANS),
-    "verify": CommandEntry(f"{_PACKAGE}.verify:verify", "Verify plans against a policy.", _PLANS),
+    "verify": CommandEntry(f"{_PACKAGE}.proofs:verify", "Verify plans against a policy.", _PLANS),
     "explain-policy": CommandEntry(
-        f"{_PACKAGE}.verify:explain_policy", "Show the data labels of each step.", _PLANS
+        f"{_PACKAGE}.proofs:explain_policy", "Show the data labels of each step.", _PLANS
     ),
     "new": CommandEntry(f"{_PACKAGE}.new:new", "Begin a plan from a template, with tests.", _PLANS),
     "test": CommandEntry(f"{_PACKAGE}.cases:test", "Run the test cases of plans.", _PLANS),
@@ -38,7 +38,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "skill": CommandEntry(f"{_PACKAGE}.plan_texts:skill", "Make an Agent Skill of a plan.", _PLANS),
     "policy": CommandEntry(f"{_PACKAGE}.policy:policy", "Create, check and share policies.", _PLANS),
     "run": CommandEntry(f"{_PACKAGE}.run:run", "Check a plan and run it.", _RUNS),
-    "dry-run": CommandEntry(f"{_PACKAGE}.dry_run:dry_run", "Show what a plan would do.", _RUNS),
+    "dry-run": CommandEntry(f"{_PACKAGE}.proofs:dry_run", "Show what a plan would do.", _RUNS),
     "resume": CommandEntry(f"{_PACKAGE}.resume:resume", "Continue an interrupted run.", _RUNS),
     "decide": CommandEntry(f"{_PACKAGE}.people:decide", "Resolve calls in doubt.", _RUNS),
     "cancel": CommandEntry(f"{_PACKAGE}.withdrawal:cancel", "Cancel a run.", _RUNS),
@@ -131,9 +131,7 @@ PLAN_COMMANDS: dict[str, CommandEntry] = {
     "run": CommandEntry(f"{_PLAN_PACKAGE}.run:run", "Check a plan and run it.", _USE),
     "resume": CommandEntry(f"{_PLAN_PACKAGE}.run:resume", "Continue the newest run of a plan.", _USE),
     "diff": CommandEntry(f"{_PLAN_PACKAGE}.diff:diff", "Compare two plans.", _COMPARE),
-    "review": CommandEntry(
-        f"{_PLAN_PACKAGE}.review:review", "Tell what a branch changes in plans.", _COMPARE
-    ),
+    "review": CommandEntry(f"{_PLAN_PACKAGE}.diff:review", "Tell what a branch changes in plans.", _COMPARE),
 }
 
 

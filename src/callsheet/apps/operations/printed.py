@@ -19,6 +19,7 @@ from callsheet.apps.operations.lctl import (
 )
 from callsheet.apps.operations.library import ListedPlan, StoredResult
 from callsheet.apps.operations.lineage import LineageResult
+from callsheet.apps.operations.live_calls import EventRow, NoteRow, OpenRun
 from callsheet.apps.operations.printed_rows import (
     AnsweredAsk,
     ApprovedTools,
@@ -111,7 +112,6 @@ from callsheet.apps.operations.runs import (
 from callsheet.apps.operations.schema import Object, Schema, schema_of
 from callsheet.apps.operations.texts import CodePage, FormatResult
 from callsheet.apps.operations.tools import ToolList
-from callsheet.apps.operations.watching import EventRow, NoteRow, OpenRun
 from callsheet.version import VERSION
 
 _DOCUMENT = Annotated[Object, "an LCTL document"]
