@@ -18,9 +18,8 @@ from tests import forked
 from callsheet.api.policies import load_policy
 from callsheet.apps.cli.progress.live import Heading, LiveDisplay, LiveGraph
 from callsheet.apps.cli.progress.progress import Display, Progress
-from callsheet.apps.operations.live_calls import LiveCalls, shared, shared_reports
+from callsheet.apps.operations.live_calls import LiveCalls, NoteRow, shared, shared_reports
 from callsheet.apps.operations.schema import schema_of
-from callsheet.apps.operations.watching import NoteRow
 from callsheet.frontends.dag import parse_dag
 from callsheet.frontends.ltp import parse
 from callsheet.frontends.structured import read_structured

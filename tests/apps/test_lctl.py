@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from callsheet.apps.cli.lctl.group import COMMANDS
+from callsheet.apps.cli.main import LCTL_COMMANDS as COMMANDS
 from callsheet.lctl import Fact, Work, begin, receive, write
 from lctl_blocks import ack, branch, changed, failed, hop, joined, minimal, text
 

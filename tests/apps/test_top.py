@@ -16,7 +16,7 @@ import termios
 import time
 from collections.abc import Iterator
 
-from callsheet.apps.cli import all_runs
+from callsheet.apps.cli import run_follower as all_runs
 from callsheet.store import Journal
 
 PLAN = (

@@ -11,7 +11,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from callsheet.apps.lsp import features
+from callsheet.apps.lsp import server as features
 from callsheet.apps.lsp.documents import LANGUAGES, syntax_of
 
 FOLDER = Path(__file__).parents[2] / "editors" / "vscode"

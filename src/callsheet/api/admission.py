@@ -13,28 +13,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from callsheet import ir
 from callsheet.api.checking import NO_PROVIDERS, Providers, check_plan, idle_inputs, idle_rules
 from callsheet.api.findings import PlanError
 from callsheet.api.requirements import AgentRules, facts_of, pins_of, servers_of, with_inverses, wrong_tools
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, did_you_mean
-from callsheet.ir import (
-    JSON,
-    Call,
-    DictExpr,
-    Effect,
-    ListExpr,
-    Literal,
-    OnFail,
-    OnInDoubt,
-    Output,
-    Plan,
-    Ref,
-    Respond,
-    Step,
-    Terminate,
-    Value,
-    plan_hash,
-)
 from callsheet.lazy import dataclass
 from callsheet.machine import Limits, Program, ToolFacts, compile_plan
 from callsheet.machine.program import Loop
@@ -51,7 +34,7 @@ if TYPE_CHECKING:
     from callsheet.runtime.forking import Draft, Revision
 
 
-def _as_they_are(_: Plan, diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+def _as_they_are(_: ir.Plan, diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     return tuple(diagnostics)
 
 
@@ -78,21 +61,21 @@ class Equipment:
     servers: tuple[ServerStatus, ...] = ()
     doubts: tuple[Diagnostic, ...] = ()
     not_asked: str | None = None
-    on_in_doubt: OnInDoubt = OnInDoubt.ASK
+    on_in_doubt: ir.OnInDoubt = ir.OnInDoubt.ASK
     known: Known = field(default_factory=Known)
     """The credentials of the tools."""
     workspace: str = ""
-    advise: Callable[[Plan, Iterable[Diagnostic]], tuple[Diagnostic, ...]] = _as_they_are
+    advise: Callable[[ir.Plan, Iterable[Diagnostic]], tuple[Diagnostic, ...]] = _as_they_are
 
-    def facts(self, plan: Plan) -> dict[str, ToolFacts]:
+    def facts(self, plan: ir.Plan) -> dict[str, ToolFacts]:
         """The machine's facts about the tools that a plan may call."""
         return facts_of(plan, self.registry, self.on_in_doubt, self.agents)
 
-    def pins(self, plan: Plan) -> dict[str, str]:
+    def pins(self, plan: ir.Plan) -> dict[str, str]:
         """The pins of the tools that a plan may call."""
         return pins_of(plan, self.registry, self.agents)
 
-    def sources(self, plan: Plan, policy: Policy | None) -> dict[str, JSON]:
+    def sources(self, plan: ir.Plan, policy: Policy | None) -> dict[str, ir.JSON]:
         """The server of each server tool that a plan may call; empty without open servers."""
         return servers_of(plan, self.registry, self.servers, self.agents, policy) if self.servers else {}
 
@@ -111,10 +94,10 @@ class Request:
     steps that another program has completed, None for a run from the start.
     """
 
-    plan: Plan
+    plan: ir.Plan
     source: Source | None = None
     findings: tuple[Diagnostic, ...] = ()
-    inputs: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    inputs: Mapping[str, ir.JSON] = field(default_factory=dict[str, ir.JSON])
     secret: frozenset[str] = frozenset()
     untrusted: frozenset[str] = frozenset()
     limits: Limits = field(default_factory=Limits)
@@ -125,8 +108,8 @@ class Request:
     own_limits: tuple[str, ...] = ()
     approved: tuple[str, ...] = ()
     can_ask: bool = True
-    note: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
-    done: Mapping[str, JSON] | None = None
+    note: Mapping[str, ir.JSON] = field(default_factory=dict[str, ir.JSON])
+    done: Mapping[str, ir.JSON] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +119,11 @@ class Prepared:
     `known` are the credentials of its tools; `diagnostics` are the warnings and hints about it.
     """
 
-    plan: Plan
+    plan: ir.Plan
     launch: Launch
     known: Known
     diagnostics: tuple[Diagnostic, ...] = ()
-    done: Mapping[str, JSON] | None = None
+    done: Mapping[str, ir.JSON] | None = None
     workspace: str = ""
 
 
@@ -160,7 +143,7 @@ class _Terms(NamedTuple):
     providers: Providers
     doubts: tuple[Diagnostic, ...]
     not_asked: str | None
-    on_in_doubt: OnInDoubt
+    on_in_doubt: ir.OnInDoubt
 
 
 class _Admitted(NamedTuple):
@@ -186,10 +169,12 @@ class AdmittedPlans:
 
     def __init__(self, most: int = 64) -> None:
         self._most = most
-        self._entries: OrderedDict[tuple[int, frozenset[str]], tuple[Plan, _Terms, _Admitted]] = OrderedDict()
-        self._wholes: OrderedDict[int, tuple[Plan, Registry, Plan]] = OrderedDict()
+        self._entries: OrderedDict[tuple[int, frozenset[str]], tuple[ir.Plan, _Terms, _Admitted]] = (
+            OrderedDict()
+        )
+        self._wholes: OrderedDict[int, tuple[ir.Plan, Registry, ir.Plan]] = OrderedDict()
 
-    def whole(self, plan: Plan, registry: Registry, make: Callable[[], Plan]) -> Plan:
+    def whole(self, plan: ir.Plan, registry: Registry, make: Callable[[], ir.Plan]) -> ir.Plan:
         """What `make` gives for a plan with these tools, each time the same object."""
         known = self._wholes.get(id(plan))
         if known is not None and known[1] is registry:
@@ -263,7 +248,7 @@ def prepare(
     """
     written, registry = request.plan, equipment.registry
 
-    def make() -> Plan:
+    def make() -> ir.Plan:
         return _whole(written, registry, request.source)
 
     whole = make() if cache is None else cache.whole(written, registry, make)
@@ -293,7 +278,7 @@ def prepare(
         approval_timeout=request.approval_timeout,
         program=admitted.program,
         policy=admitted.policy,
-        verified="" if admitted.policy is None else plan_hash(plan),
+        verified="" if admitted.policy is None else ir.plan_hash(plan),
         secret=request.secret,
         untrusted=request.untrusted,
     )
@@ -301,7 +286,7 @@ def prepare(
     return Prepared(plan, launch, equipment.known, diagnostics, request.done, equipment.workspace)
 
 
-def _whole(plan: Plan, registry: Registry, source: Source | None) -> Plan:
+def _whole(plan: ir.Plan, registry: Registry, source: Source | None) -> ir.Plan:
     """The plan with the inverses of its tools; raises PlanError for an ON_FAIL UNDO that has none."""
     try:
         return with_inverses(plan, registry)
@@ -348,11 +333,11 @@ def revise(draft: Draft, equipment: Equipment) -> Revision:
 
 
 def admit_new_plan(
-    plan: Plan,
-    variables: Mapping[str, JSON],
+    plan: ir.Plan,
+    variables: Mapping[str, ir.JSON],
     registry: Registry,
     agents: AgentRules | None,
-    on_in_doubt: OnInDoubt,
+    on_in_doubt: ir.OnInDoubt,
 ) -> dict[str, ToolFacts]:
     """The facts about the tools of a plan that a run has made itself; raises CallsheetError with its errors.
 
@@ -389,7 +374,7 @@ def _examined(request: Request, equipment: Equipment) -> tuple[Diagnostic, ...]:
     return (*equipment.doubts, *checked(plan, inputs, equipment), *idle_inputs(plan, inputs))
 
 
-def checked(plan: Plan, inputs: Collection[str], equipment: Equipment) -> tuple[Diagnostic, ...]:
+def checked(plan: ir.Plan, inputs: Collection[str], equipment: Equipment) -> tuple[Diagnostic, ...]:
     """The findings about a plan with these tools and variables, apart from those about servers."""
     registry, not_asked = equipment.registry, equipment.not_asked
     return equipment.advise(
@@ -466,7 +451,7 @@ def _of_request(request: Request) -> tuple[Diagnostic, ...]:
     return (*idle, *short_secrets({name: request.inputs[name] for name in sorted(request.secret)}))
 
 
-def short_secrets(secrets: Mapping[str, JSON]) -> tuple[Diagnostic, ...]:
+def short_secrets(secrets: Mapping[str, ir.JSON]) -> tuple[Diagnostic, ...]:
     """SEC006 for each secret that is too short to be found in other texts."""
     return tuple(
         Diagnostic(
@@ -506,7 +491,7 @@ class UnprovedProgram(NamedTuple):
 
     text: str
     why: str
-    inputs: Mapping[str, JSON]
+    inputs: Mapping[str, ir.JSON]
     may_call: tuple[str, ...]
 
 
@@ -524,7 +509,7 @@ class SessionRequest:
     policy: Policy | None = None
     approve: tuple[str, ...] = ()
     approval_timeout: Mapping[str, float] = field(default_factory=dict[str, float])
-    note: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    note: Mapping[str, ir.JSON] = field(default_factory=dict[str, ir.JSON])
     program: UnprovedProgram | None = None
 
 
@@ -541,7 +526,7 @@ def prepare_session(request: SessionRequest, equipment: Equipment) -> Prepared:
         assumed = Assumptions(inputs=(), can_ask=True)
         policy = prove(plan, policy, registry, assumed).policy  # the bound one: the verdict does not count
     facts = facts_of(plan, registry, equipment.on_in_doubt, rules)
-    facts[_OPERATION] = ToolFacts(Effect.LLM, loop=Loop(request.tools, is_most=True, is_session=True))
+    facts[_OPERATION] = ToolFacts(ir.Effect.LLM, loop=Loop(request.tools, is_most=True, is_session=True))
     sources = servers_of(plan, registry, equipment.servers, rules, policy)
     launch = Launch(
         facts=facts,
@@ -553,31 +538,31 @@ def prepare_session(request: SessionRequest, equipment: Equipment) -> Prepared:
         approve=(*request.approve, *([] if request.program is None else [_OPERATION])),
         approval_timeout=request.approval_timeout,
         policy=policy,
-        verified="" if policy is None else plan_hash(plan),
+        verified="" if policy is None else ir.plan_hash(plan),
     )
     return Prepared(plan, launch, equipment.known, workspace=equipment.workspace)
 
 
-def _plan(request: SessionRequest) -> Plan:
+def _plan(request: SessionRequest) -> ir.Plan:
     program = request.program
     if program is None:
-        call = Call(_OPERATION, (), (("goal", Literal(f"the calls of {request.client}")),))
-        return Plan((Step("S1", call),), title=f"session of {request.client}")
+        call = ir.Call(_OPERATION, (), (("goal", ir.Literal(f"the calls of {request.client}")),))
+        return ir.Plan((ir.Step("S1", call),), title=f"session of {request.client}")
     given = (
-        ("goal", Literal(f"run a program that could not be proved ({program.why}); {_JUDGED}")),
-        ("program", Literal(program.text)),
+        ("goal", ir.Literal(f"run a program that could not be proved ({program.why}); {_JUDGED}")),
+        ("program", ir.Literal(program.text)),
         ("inputs", _constant(dict(program.inputs))),
         ("may_call", _constant([*program.may_call])),
     )
     title = f"unproved program of {request.client}"
-    ends = OnFail(then=Terminate())
-    runs = Step("S1", Call(_OPERATION, (), given), output=Output("result"), on_fail=ends)
-    return Plan((runs, Step("S2", Respond((Ref("result", ()),)))), title=title)
+    ends = ir.OnFail(then=ir.Terminate())
+    runs = ir.Step("S1", ir.Call(_OPERATION, (), given), output=ir.Output("result"), on_fail=ends)
+    return ir.Plan((runs, ir.Step("S2", ir.Respond((ir.Ref("result", ()),)))), title=title)
 
 
-def _constant(value: JSON) -> Value:
+def _constant(value: ir.JSON) -> ir.Value:
     if isinstance(value, dict):
-        return DictExpr(tuple((name, _constant(item)) for name, item in value.items()))
+        return ir.DictExpr(tuple((name, _constant(item)) for name, item in value.items()))
     if isinstance(value, list):
-        return ListExpr(tuple(map(_constant, value)))
-    return Literal(value)
+        return ir.ListExpr(tuple(map(_constant, value)))
+    return ir.Literal(value)

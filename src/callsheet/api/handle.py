@@ -13,24 +13,7 @@ from copy import deepcopy
 from types import TracebackType
 from typing import NamedTuple, TypedDict, assert_never
 
-from callsheet.api.events import (
-    CallInDoubt,
-    CastFailed,
-    PersonAnswered,
-    PersonAsked,
-    Replanned,
-    RunEnded,
-    RunEvent,
-    StepDiverted,
-    StepFailed,
-    StepFinished,
-    StepRemarked,
-    StepRetrying,
-    StepSkipped,
-    StepStarted,
-    StepTurned,
-    VariableEdited,
-)
+from callsheet.api import events
 from callsheet.api.findings import RunInterrupted
 from callsheet.api.result import RunResult, StepLog, StepResult
 from callsheet.diagnostics import Diagnostic
@@ -70,7 +53,7 @@ class EventStream:
         self._replays = replays
         self._count = 0
         self._pending_notes: list[_NumberedNote] = []
-        self._ready: deque[_NumberedNote | RunEvent] = deque()
+        self._ready: deque[_NumberedNote | events.RunEvent] = deque()
         self._is_closed = False
         self._more = asyncio.Event()
         self.hides: MaskedFields | None = None
@@ -116,12 +99,12 @@ class EventStream:
         self._let_through()
         for call in result.in_doubt:
             self._count += 1
-            doubt = CallInDoubt(
+            doubt = events.CallInDoubt(
                 run_id=self._run_id, number=self._count, step=call.step, action=f"@{call.tool}", call=call
             )
             self._ready.append(doubt if self.hides is None else masked(doubt, self.hides))
         self._count += 1
-        self._ready.append(RunEnded(run_id=self._run_id, number=self._count, result=result))
+        self._ready.append(events.RunEnded(run_id=self._run_id, number=self._count, result=result))
         self.close()
 
     def close(self) -> None:
@@ -142,7 +125,7 @@ class EventStream:
         """Whether released events have not been taken yet."""
         return bool(self._ready)
 
-    async def next(self) -> RunEvent | None:
+    async def next(self) -> events.RunEvent | None:
         """Wait for the next event; None when the stream is closed and all events have been taken."""
         while not self._ready:
             if self._is_closed:
@@ -174,7 +157,7 @@ class _StepFields(TypedDict):
     action: str
 
 
-def event_of_note(run_id: str, number: int, note: Note, action: str) -> RunEvent | None:
+def event_of_note(run_id: str, number: int, note: Note, action: str) -> events.RunEvent | None:
     """A note from the journal as a replayed event; None for one that is about no step."""
     if note.kind in (NoteKind.ENDED, NoteKind.BEFORE, NoteKind.SETTLED):
         return None
@@ -182,14 +165,16 @@ def event_of_note(run_id: str, number: int, note: Note, action: str) -> RunEvent
     return _edited(run_id, received) if note.kind is NoteKind.EDITED else _event(run_id, received)
 
 
-def _edited(run_id: str, received: _NumberedNote) -> VariableEdited:
+def _edited(run_id: str, received: _NumberedNote) -> events.VariableEdited:
     """The event for an edited variable."""
     number, note, _, replayed = received
     variable, value = note.var or "", deepcopy(note.value)
-    return VariableEdited(run_id=run_id, number=number, replayed=replayed, variable=variable, value=value)
+    return events.VariableEdited(
+        run_id=run_id, number=number, replayed=replayed, variable=variable, value=value
+    )
 
 
-def _event(run_id: str, received: _NumberedNote) -> RunEvent:
+def _event(run_id: str, received: _NumberedNote) -> events.RunEvent:
     """The event for a note; values are copied only here, so that an unread event costs nothing."""
     number, note, action, replayed = received
     kind, step, detail, variable, value, *_ = note
@@ -202,31 +187,31 @@ def _event(run_id: str, received: _NumberedNote) -> RunEvent:
     }
     match kind:
         case NoteKind.STARTED:
-            return StepStarted(**place)
+            return events.StepStarted(**place)
         case NoteKind.SKIPPED:
-            return StepSkipped(**place, reason=detail)
+            return events.StepSkipped(**place, reason=detail)
         case NoteKind.FINISHED:
             failed = note.is_failure
-            return StepFinished(**place, variable=variable, value=deepcopy(value), failed=failed)
+            return events.StepFinished(**place, variable=variable, value=deepcopy(value), failed=failed)
         case NoteKind.FAILED | NoteKind.RETRYING:
-            failed = StepFailed if kind is NoteKind.FAILED else StepRetrying
+            failed = events.StepFailed if kind is NoteKind.FAILED else events.StepRetrying
             at = note.at
             item, attempt = (None, 1) if at is None else (at.item - 1 if at.item else None, at.attempt)
             return failed(**place, error=detail, item=item, attempt=attempt)
         case NoteKind.TURN:
-            return StepTurned(**place, text=detail)
+            return events.StepTurned(**place, text=detail)
         case NoteKind.JUMPED:
-            return StepDiverted(**place, target=detail)
+            return events.StepDiverted(**place, target=detail)
         case NoteKind.CAST_FAILED:
-            return CastFailed(**place, reason=detail, value=deepcopy(value))
+            return events.CastFailed(**place, reason=detail, value=deepcopy(value))
         case (
             NoteKind.CUT | NoteKind.EMPTY | NoteKind.FACT | NoteKind.EARLY | NoteKind.SAID | NoteKind.OBSERVED
         ):
-            return StepRemarked(**place, text=detail, is_cut=kind is NoteKind.CUT)
+            return events.StepRemarked(**place, text=detail, is_cut=kind is NoteKind.CUT)
         case NoteKind.REPLANNED:
-            return Replanned(**place, detail=detail)
+            return events.Replanned(**place, detail=detail)
         case NoteKind.ASKED | NoteKind.ANSWERED:
-            event_type = PersonAsked if kind is NoteKind.ASKED else PersonAnswered
+            event_type = events.PersonAsked if kind is NoteKind.ASKED else events.PersonAnswered
             return event_type(**place, text=detail)
         case NoteKind.ENDED | NoteKind.BEFORE | NoteKind.EDITED | NoteKind.SETTLED:
             raise ValueError("the end of a run is told with its result, and the past by its own notes")
@@ -286,7 +271,7 @@ def plans_of(journal: Journal, run_id: str) -> tuple[Steps, list[tuple[str, Step
     return first, replans
 
 
-class RunHandle(AsyncIterator[RunEvent]):
+class RunHandle(AsyncIterator[events.RunEvent]):
     """A run in progress, made by `Runtime.start` or `Runtime.start_resume`.
 
     Iterating yields each event once, in order; a later loop continues where an earlier one stopped. It ends
@@ -416,7 +401,7 @@ class RunHandle(AsyncIterator[RunEvent]):
     def __aiter__(self) -> RunHandle:
         return self
 
-    async def __anext__(self) -> RunEvent:
+    async def __anext__(self) -> events.RunEvent:
         event = await self._stream.next()
         if event is None:
             await self.result()

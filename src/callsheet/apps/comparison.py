@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from callsheet import ir
 from callsheet.api import admission
 from callsheet.api.checking import ALL_PROVIDERS
 from callsheet.api.compiling import Compiled, compiled, draft_for, offered
@@ -21,21 +22,6 @@ from callsheet.apps.equipment import equip, needs_of
 from callsheet.apps.setup import Setup
 from callsheet.apps.toolbox import Toolbox, open_toolbox
 from callsheet.authoring.compiler.request import Request
-from callsheet.ir import (
-    Call,
-    CallKind,
-    ListExpr,
-    Literal,
-    OnFail,
-    Output,
-    Plan,
-    Ref,
-    Respond,
-    Step,
-    Terminate,
-    call_kind,
-    canonical_tool_name,
-)
 from callsheet.machine import Result, Status
 from callsheet.store.journal_paths import new_run_id
 
@@ -132,35 +118,35 @@ async def _attempt_by_loop(
 ) -> Attempt:
     """Run one agent with all tools; the machine drives its turns, so the same limits and effects apply."""
     began = time.monotonic()
-    tools = [tool for tool in toolbox.registry.names() if call_kind(tool) is CallKind.TOOL]
+    tools = [tool for tool in toolbox.registry.names() if ir.call_kind(tool) is ir.CallKind.TOOL]
     return _attempt(name, await _run(loop_plan(goal, tools, at_once), setup, toolbox), solves_goal, began)
 
 
-def loop_plan(goal: str, tools: list[str], at_once: int) -> Plan:
+def loop_plan(goal: str, tools: list[str], at_once: int) -> ir.Plan:
     """A plan with one step: an agent that may call all of these tools."""
     arguments = (
-        ("goal", Literal(goal)),
-        ("tools", ListExpr(tuple(Literal(name.lower()) for name in tools))),
-        ("max_turns", Literal(MAX_TURNS)),
-        ("parallel", Literal(at_once)),
+        ("goal", ir.Literal(goal)),
+        ("tools", ir.ListExpr(tuple(ir.Literal(name.lower()) for name in tools))),
+        ("max_turns", ir.Literal(MAX_TURNS)),
+        ("parallel", ir.Literal(at_once)),
     )
-    return Plan(
+    return ir.Plan(
         (
-            Step(
+            ir.Step(
                 "S1",
-                Call("AGENT_SOLVE", (), arguments),
-                output=Output("answer"),
-                on_fail=OnFail(then=Terminate((Ref("answer"),))),
+                ir.Call("AGENT_SOLVE", (), arguments),
+                output=ir.Output("answer"),
+                on_fail=ir.OnFail(then=ir.Terminate((ir.Ref("answer"),))),
             ),
-            Step("S2", Respond((Ref("answer"),))),
+            ir.Step("S2", ir.Respond((ir.Ref("answer"),))),
         )
     )
 
 
-async def _run(plan: Plan, setup: Setup, toolbox: Toolbox) -> Result:
+async def _run(plan: ir.Plan, setup: Setup, toolbox: Toolbox) -> Result:
     limits = setup.settings.limits
     equipment, ports, _ = equip(needs_of(setup, plan, limits, lambda _: None), toolbox, None)
-    approve = tuple(map(canonical_tool_name, setup.settings.approve))  # denied: nobody answers
+    approve = tuple(map(ir.canonical_tool_name, setup.settings.approve))  # denied: nobody answers
     request = admission.Request(plan=plan, limits=limits, approve=approve)
     prepared = admission.prepare(request, equipment)
     result = (await run_prepared(prepared, ports, None, new_run_id())).result

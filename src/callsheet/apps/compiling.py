@@ -15,8 +15,7 @@ from callsheet.api.compiling import Compiled, CompileFailed, compiled, draft_for
 from callsheet.api.models import language_model
 from callsheet.api.proving import Assumptions, Proof, objections_by, prove
 from callsheet.api.requirements import orderless_pin_lookup, pin_lookup, pins_for_library
-from callsheet.apps.equipment import guarantees_of
-from callsheet.apps.models import model_of, with_local_model
+from callsheet.apps.equipment import guarantees_of, model_of, with_local_model
 from callsheet.apps.setup import Setup
 from callsheet.apps.toolbox import Toolbox, open_toolbox
 from callsheet.authoring.compiler.request import Options, PlanForm, Request

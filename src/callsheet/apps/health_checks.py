@@ -175,7 +175,7 @@ def _settings() -> CheckResult:
 
 async def _model(setup: Setup) -> list[CheckResult]:
     """The configured model: sends it a short request, and one with each constraint that it declares."""
-    from callsheet.apps.models import is_function, model_of  # noqa: PLC0415 - brings the runtime
+    from callsheet.apps.equipment import is_function, model_of  # noqa: PLC0415 - brings the runtime
     from callsheet.ports.models.model import LanguageModel, ModelFailed, diagnose  # noqa: PLC0415 - as above
     from callsheet.ports.models.opening import try_model  # noqa: PLC0415 - as above
 

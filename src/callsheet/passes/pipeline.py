@@ -20,9 +20,15 @@ from callsheet.passes.calls import (
     missing_answer,
 )
 from callsheet.passes.finding import Finding, Subject, ToolSignature
-from callsheet.passes.graph import dependencies, shared_variables
 from callsheet.passes.names import duplicate_ids, ids_like_else, missing_parts, shadowing, unset_variables
-from callsheet.passes.structure import endless_loops, group_members, missing_targets, unreachable_steps
+from callsheet.passes.structure import (
+    dependencies,
+    endless_loops,
+    group_members,
+    missing_targets,
+    shared_variables,
+    unreachable_steps,
+)
 from callsheet.passes.texts import endings_read_as_fields, names_in_braces
 
 Pass: TypeAlias = Callable[[Subject], Iterable[Finding]]

@@ -17,8 +17,7 @@ from callsheet.planning.results import (
     compute_batches,
     render_plan_dag,
 )
-from callsheet.planning.runner import PlanRunner
-from callsheet.planning.tools import get_plan_tools_as_dicts, handle_plan_tool
+from callsheet.planning.runner import PlanRunner, get_plan_tools_as_dicts, handle_plan_tool
 
 __all__ = [
     "McpToolBackend",

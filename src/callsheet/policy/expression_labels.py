@@ -42,7 +42,6 @@ from callsheet.ir.expression import Call as Function
 from callsheet.ir.expression import Mapping as Dict
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.policy.calls import Argument, Hole, Part, bare
-from callsheet.policy.evaluation_failures import EvaluationFailures
 from callsheet.policy.field_labels import either
 from callsheet.policy.function_traits import (
     CONVERSIONS,
@@ -52,6 +51,7 @@ from callsheet.policy.function_traits import (
     SAME_BITS,
     SAME_ITEMS,
     STRIPPING,
+    EvaluationFailures,
     keeps_first,
     may_overflow,
 )

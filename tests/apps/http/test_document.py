@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 
 from apps.http.conftest import TOKEN
-from callsheet.apps.http.examples import EXAMPLES
-from callsheet.apps.http.table import ENDPOINTS, document, statuses_of
+from callsheet.apps.http.table import ENDPOINTS, EXAMPLES, document, statuses_of
 from callsheet.diagnostics import CODES
 from callsheet.machine.limits import IN_REQUESTS
 

@@ -24,9 +24,8 @@ from callsheet.ir.expression import Variable, nodes
 from callsheet.ir.tree import all_statements, operands
 from callsheet.views.editor.document import open_document
 from callsheet.views.editor.occurrences import Kind, Role, occurrences
-from callsheet.views.highlight.other_spellings import RULES
 from callsheet.views.highlight.pygments_lexer import TOKENS, LtpLexer
-from callsheet.views.highlight.rules import NAMES, Scope, scan, textmate_grammar
+from callsheet.views.highlight.rules import NAMES, RULES, Scope, scan, textmate_grammar
 from strategies import plans
 from views.highlight.textmate_reader import scopes
 

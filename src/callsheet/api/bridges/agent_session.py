@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from callsheet.api.admission import SessionRequest, prepare_session
-from callsheet.api.bridges.frameworks import from_langchain
+from callsheet.api.bridges.frameworks import absent, from_langchain
 from callsheet.api.run_service import run_prepared
 from callsheet.ir import JSON, Effect
 from callsheet.ports.calls import CallContext, ToolFailed
@@ -124,7 +124,7 @@ class AgentSession:
         `effects` are those of its tools by name; others are `unsafe`. Raises CallsheetError (CFG233) without
         pydantic-ai.
         """
-        from callsheet.api.bridges.guarded_agents import guarded_toolset  # noqa: PLC0415 - imported when used
+        from callsheet.api.bridges.agent_session import guarded_toolset  # noqa: PLC0415 - imported when used
 
         return guarded_toolset(self, toolset, effects or {})
 
@@ -137,7 +137,7 @@ class AgentSession:
         tools are refused. The agent has to be called with `ainvoke` or `astream`. Raises CallsheetError
         (CFG233) without langchain.
         """
-        from callsheet.api.bridges.guarded_agents import guarding_middleware  # noqa: PLC0415 - as above
+        from callsheet.api.bridges.agent_session import guarding_middleware  # noqa: PLC0415 - as above
 
         for each in tools:
             self.offer(each.name, from_langchain(each, effect=(effects or {}).get(each.name, Effect.UNSAFE)))
@@ -299,3 +299,91 @@ def _why(running: asyncio.Task[RunOutcome]) -> str:
     if outcome.result is None:
         return f"run {outcome.run_id} waits for a decision: callsheet resume {outcome.run_id}"
     return outcome.result.error or str(outcome.result.status)
+
+
+def guarded_toolset(
+    session: AgentSession, toolset: AbstractToolset[Any], effects: Mapping[str, Effect | str]
+) -> AbstractToolset[Any]:
+    """The toolset that `AgentSession.toolset` documents."""
+    try:
+        from pydantic_ai import RunContext  # noqa: PLC0415 - imported when used
+        from pydantic_ai.toolsets import ToolsetTool, WrapperToolset  # noqa: PLC0415 - as above
+    except ImportError as error:
+        raise absent("pydantic-ai", "pydantic-ai-slim") from error
+
+    @dataclass
+    class GuardedToolset(WrapperToolset[Any]):
+        """A toolset whose calls a session makes."""
+
+        session: AgentSession = field(kw_only=True)
+        effects: Mapping[str, Effect | str] = field(kw_only=True)
+
+        async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
+            """The tools, made known to the session."""
+            found = await self.wrapped.get_tools(ctx)
+            for name, each in found.items():
+                definition = each.tool_def
+                effect = self.effects.get(name, Effect.UNSAFE)
+                about = definition.description or ""
+                schema = definition.parameters_json_schema
+                tool = Tool.of(
+                    name, _never, schema, effect=effect, description=about, origin=f"pydantic-ai:{name}"
+                )
+                self.session.offer(name, tool)
+            return found
+
+        async def call_tool(
+            self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+        ) -> Any:
+            """Make the call through the session; a text for one that was not made."""
+
+            def invoke() -> Awaitable[Any]:
+                return self.wrapped.call_tool(name, tool_args, ctx, tool)
+
+            try:
+                return await self.session.call(name, tool_args, invoke)
+            except CallWithheld as error:
+                return str(error)
+
+    return GuardedToolset(toolset, session=session, effects=effects)
+
+
+async def _never(**_: JSON) -> JSON:
+    """The handler of a tool that only the agent's library calls."""
+    raise AssertionError("a call of an agent goes through its session")
+
+
+def _content(result: Any) -> JSON:
+    """What is recorded of a result of LangChain: the content of a message; raises ToolFailed for an error."""
+    content = getattr(result, "content", result)
+    if getattr(result, "status", "") == "error":
+        raise ToolFailed(str(content))
+    return recorded(content)
+
+
+def guarding_middleware(session: AgentSession) -> AgentMiddleware[Any, Any]:
+    """The middleware that `AgentSession.middleware` documents."""
+    try:
+        from langchain.agents.middleware import AgentMiddleware as Base  # noqa: PLC0415 - imported when used
+        from langchain_core.messages import ToolMessage  # noqa: PLC0415 - as above
+    except ImportError as error:
+        raise absent("LangChain", "langchain") from error
+
+    class Guarding(Base[Any, Any]):
+        """Makes the calls of an agent through a session."""
+
+        def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
+            """Raise RuntimeError: a session lives on one event loop."""
+            raise RuntimeError(
+                "call the agent with ainvoke or astream: its calls are made by an AgentSession"
+            )
+
+        async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
+            """Make the call through the session; a message with status error for one that was not made."""
+            call = request.tool_call
+            try:
+                return await session.call(call["name"], call["args"], lambda: handler(request), _content)
+            except CallWithheld as error:
+                return ToolMessage(str(error), tool_call_id=call["id"], name=call["name"], status="error")
+
+    return Guarding()

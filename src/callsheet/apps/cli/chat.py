@@ -66,7 +66,7 @@ def chat(
     """
     from callsheet.apps.chat.chat_session import ConversationOptions  # noqa: PLC0415 - imports the runtime
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio
-    from callsheet.apps.models import with_local_model  # noqa: PLC0415 - as above
+    from callsheet.apps.equipment import with_local_model  # noqa: PLC0415 - as above
 
     if recording.no_journal:
         raise click.UsageError("chat needs a journal: remove --no-journal")

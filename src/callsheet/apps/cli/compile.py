@@ -312,7 +312,7 @@ def compare_react(
         compare_methods,
         total_costs,
     )
-    from callsheet.apps.models import with_local_model  # noqa: PLC0415 - as above
+    from callsheet.apps.equipment import with_local_model  # noqa: PLC0415 - as above
 
     if expect is not None and check is not None:
         raise click.UsageError("--expect and --check cannot be combined")

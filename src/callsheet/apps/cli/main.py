@@ -1,11 +1,11 @@
-"""The entry point of `callsheet`: the table of its commands. Imports nothing but click."""
+"""The entry point of `callsheet`: the tables of its commands. Imports nothing but click."""
 
 from __future__ import annotations
 
 import click
 
 from callsheet import __version__
-from callsheet.apps.cli.group import CommandEntry, RootGroup
+from callsheet.apps.cli.group import CommandEntry, LazyCommands, RootGroup
 
 _PACKAGE = "callsheet.apps.cli"
 _PLANS, _RUNS, _MORE = "Plans", "Runs", "More"
@@ -23,11 +23,11 @@ COMMANDS: dict[str, CommandEntry] = {
     "compare-react": CommandEntry(
         f"{_PACKAGE}.compile:compare_react", "Compare a plan with a ReAct loop.", _PLANS
     ),
-    "plan": CommandEntry(f"{_PACKAGE}.plan.group:plan", "Create, store, run and compare plans.", _PLANS),
+    "plan": CommandEntry(f"{_PACKAGE}.main:plan", "Create, store, run and compare plans.", _PLANS),
     "save": CommandEntry(f"{_PACKAGE}.plan.library:save", "Save a plan in the plan library.", _PLANS),
-    "verify": CommandEntry(f"{_PACKAGE}.verify:verify", "Verify plans against a policy.", _PLANS),
+    "verify": CommandEntry(f"{_PACKAGE}.proofs:verify", "Verify plans against a policy.", _PLANS),
     "explain-policy": CommandEntry(
-        f"{_PACKAGE}.verify:explain_policy", "Show the data labels of each step.", _PLANS
+        f"{_PACKAGE}.proofs:explain_policy", "Show the data labels of each step.", _PLANS
     ),
     "new": CommandEntry(f"{_PACKAGE}.new:new", "Begin a plan from a template, with tests.", _PLANS),
     "test": CommandEntry(f"{_PACKAGE}.cases:test", "Run the test cases of plans.", _PLANS),
@@ -38,7 +38,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "skill": CommandEntry(f"{_PACKAGE}.plan_texts:skill", "Make an Agent Skill of a plan.", _PLANS),
     "policy": CommandEntry(f"{_PACKAGE}.policy:policy", "Create, check and share policies.", _PLANS),
     "run": CommandEntry(f"{_PACKAGE}.run:run", "Check a plan and run it.", _RUNS),
-    "dry-run": CommandEntry(f"{_PACKAGE}.dry_run:dry_run", "Show what a plan would do.", _RUNS),
+    "dry-run": CommandEntry(f"{_PACKAGE}.proofs:dry_run", "Show what a plan would do.", _RUNS),
     "resume": CommandEntry(f"{_PACKAGE}.resume:resume", "Continue an interrupted run.", _RUNS),
     "decide": CommandEntry(f"{_PACKAGE}.people:decide", "Resolve calls in doubt.", _RUNS),
     "cancel": CommandEntry(f"{_PACKAGE}.withdrawal:cancel", "Cancel a run.", _RUNS),
@@ -70,9 +70,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "people": CommandEntry(f"{_PACKAGE}.accounts:people", "Manage who may use a server.", _MORE),
     "webhooks": CommandEntry(f"{_PACKAGE}.webhooks:webhooks", "Start plans from other services.", _RUNS),
     "serve": CommandEntry(f"{_PACKAGE}.servers:serve", "Serve the HTTP API and the web viewer.", _RUNS),
-    "lctl": CommandEntry(
-        f"{_PACKAGE}.lctl.group:lctl", "Write, check and compare hand-offs of agents.", _RUNS
-    ),
+    "lctl": CommandEntry(f"{_PACKAGE}.main:lctl", "Write, check and compare hand-offs of agents.", _RUNS),
     "worker": CommandEntry(f"{_PACKAGE}.engines.worker:worker", "Execute runs for a Temporal server.", _RUNS),
     "blobs": CommandEntry(
         f"{_PACKAGE}.engines.worker:blobs", "Delete unused large values of runs on Temporal.", _RUNS
@@ -112,3 +110,56 @@ def main(context: click.Context, debug: bool) -> None:
         from callsheet.apps.cli.error_report import log_tools  # noqa: PLC0415 - only with the option
 
         context.call_on_close(log_tools())
+
+
+_PLAN_PACKAGE = "callsheet.apps.cli.plan"
+_MAKE, _USE, _COMPARE = "Create and store", "Use", "Compare"
+
+PLAN_COMMANDS: dict[str, CommandEntry] = {
+    "create": CommandEntry(
+        f"{_PLAN_PACKAGE}.library:create", "Compile a goal into a plan with a model.", _MAKE
+    ),
+    "save": CommandEntry(f"{_PLAN_PACKAGE}.library:save", "Save a plan in the library.", _MAKE),
+    "export": CommandEntry(
+        f"{_PLAN_PACKAGE}.library:export", "Export plans with all versions to a file.", _MAKE
+    ),
+    "import": CommandEntry(f"{_PLAN_PACKAGE}.library:import_", "Import plans from an exported file.", _MAKE),
+    "rename": CommandEntry(f"{_PLAN_PACKAGE}.library:rename", "Rename a plan.", _MAKE),
+    "delete": CommandEntry(f"{_PLAN_PACKAGE}.library:delete", "Delete plans from the library.", _MAKE),
+    "list": CommandEntry(f"{_PLAN_PACKAGE}.library:list_plans", "List the plans of the library.", _USE),
+    "show": CommandEntry(f"{_PLAN_PACKAGE}.library:show", "Draw a plan, or print its text.", _USE),
+    "run": CommandEntry(f"{_PLAN_PACKAGE}.run:run", "Check a plan and run it.", _USE),
+    "resume": CommandEntry(f"{_PLAN_PACKAGE}.run:resume", "Continue the newest run of a plan.", _USE),
+    "diff": CommandEntry(f"{_PLAN_PACKAGE}.diff:diff", "Compare two plans.", _COMPARE),
+    "review": CommandEntry(f"{_PLAN_PACKAGE}.diff:review", "Tell what a branch changes in plans.", _COMPARE),
+}
+
+
+@click.group("plan", cls=LazyCommands, entries=PLAN_COMMANDS, epilog=None)
+def plan() -> None:
+    """Create plans, store them in a library under short ids, run and compare them."""
+
+
+_LCTL_PACKAGE = "callsheet.apps.cli.lctl"
+_INSPECT, _ANSWER, _WRITE = "Inspect", "Answer and compare", "Write"
+
+LCTL_COMMANDS: dict[str, CommandEntry] = {
+    "check": CommandEntry(f"{_LCTL_PACKAGE}.reading:check", "Check the documents of a chain.", _INSPECT),
+    "show": CommandEntry(f"{_LCTL_PACKAGE}.reading:show", "Show what a document hands on.", _INSPECT),
+    "chain": CommandEntry(
+        f"{_LCTL_PACKAGE}.reading:chain", "Show the facts of a chain hop by hop.", _INSPECT
+    ),
+    "graph": CommandEntry(f"{_LCTL_PACKAGE}.reading:graph", "Draw a chain as a flow chart.", _INSPECT),
+    "emit": CommandEntry(
+        f"{_LCTL_PACKAGE}.writing:emit", "Write a run of the journal as a document.", _WRITE
+    ),
+    "ack": CommandEntry(f"{_LCTL_PACKAGE}.reading:ack", "Write the acknowledgement of a hand-off.", _ANSWER),
+    "merge": CommandEntry(f"{_LCTL_PACKAGE}.writing:merge", "Merge branches of a chain.", _ANSWER),
+    "diff": CommandEntry(f"{_LCTL_PACKAGE}.reading:diff", "Compare two documents.", _ANSWER),
+    "rules": CommandEntry(f"{_LCTL_PACKAGE}.reading:rules", "List the rules.", _ANSWER),
+}
+
+
+@click.group("lctl", cls=LazyCommands, entries=LCTL_COMMANDS, epilog=None)
+def lctl() -> None:
+    """Write, check, acknowledge, merge, draw and compare LCTL documents: hand-offs between agents."""

@@ -15,9 +15,9 @@ import click
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import ignoring_broken_pipe, is_terminal, print_json, print_text, to_stderr
+from callsheet.apps.operations.live_calls import event_row
 from callsheet.apps.operations.run_text import chain_in_words, run_detail_lines
 from callsheet.apps.operations.runs import run_details, run_details_json
-from callsheet.apps.operations.watching import event_row
 from callsheet.apps.rendering.runs import event_line
 from callsheet.apps.rendering.values import preview
 from callsheet.views.columns import cut, pad, printable, width

@@ -19,10 +19,9 @@ from callsheet.apps.hosting.recorded import CallReports, Followed
 from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint, Query, ResponseSpec, reference
 from callsheet.apps.http.problems import Problem, json_bytes, problem_json, status_of
 from callsheet.apps.http.state import State
-from callsheet.apps.operations.live_calls import progress_row
+from callsheet.apps.operations.live_calls import EventRow, ProgressRow, event_row, progress_row
 from callsheet.apps.operations.runs import OutcomeWord, StatusWord, shown_outcome
 from callsheet.apps.operations.schema import Count, ProblemRow, Schema
-from callsheet.apps.operations.watching import EventRow, ProgressRow, event_row
 from callsheet.apps.table.arguments import RunId
 from callsheet.diagnostics import CallsheetError
 from callsheet.runtime.reporting import MADE_BY, lctl_of, report_document, report_page

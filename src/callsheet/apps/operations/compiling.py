@@ -18,7 +18,7 @@ from callsheet.apps.compiling import (
     ProofTerms,
     compile_with_toolbox,
 )
-from callsheet.apps.models import required_planner, with_local_model
+from callsheet.apps.equipment import required_planner, with_local_model
 from callsheet.apps.operations.schema import Count, DiagnosticRow, Object, Ok, PlanHash, WorldsRow
 from callsheet.apps.setup import Setup
 from callsheet.apps.toolbox import Toolbox, open_toolbox

@@ -1,4 +1,4 @@
-"""Operations that start or continue a run: start, resume, rerun, fork."""
+"""Operations that start or continue a run: start, call one tool, resume, rerun, fork; how one began."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 from callsheet.api.policies import load_policy
 from callsheet.api.run_branches import begins_at
 from callsheet.apps.hosting import ForkRequest, RerunRequest, RunRequest, Started
+from callsheet.apps.operations.beginnings import BeginningRow, beginning_of, one_call
 from callsheet.apps.operations.library import text_of_stored
 from callsheet.apps.operations.reading import PlanText, plan_text
 from callsheet.apps.operations.runs import StatusWord
@@ -29,6 +30,7 @@ from callsheet.apps.table.arguments import (
     Part,
     PlacedName,
     PolicyName,
+    RunArguments,
     RunId,
     TermArguments,
     Values,
@@ -39,6 +41,7 @@ from callsheet.apps.table.extent import LimitedOutcome
 from callsheet.apps.table.operation import (
     HTTP_ONLY,
     MCP_ONLY,
+    Arguments,
     Context,
     Face,
     Hint,
@@ -460,3 +463,60 @@ START_OPERATIONS: tuple[Operation[Any, Any], ...] = (
     ),
 )
 """The operations that start or continue a run."""
+
+
+async def run_beginning(context: Context, args: RunArguments) -> BeginningRow:
+    """The plan and the inputs that a run was started with, to start another like it.
+
+    Secret inputs are named only.
+    """
+    info = await context.run(args.run_id)
+    return await context.host.beside(
+        lambda: beginning_of(context.host.journal, info, context.host.config.limits)
+    )
+
+
+class CallArguments(Arguments):
+    """A tool and what it is called with."""
+
+    tool: Line = Field(description="The tool, as plans call it.")
+    arguments: Values = Field({}, description="Its arguments by name.")
+    secrets: dict[Name, str] = Field({}, description="Arguments whose values are encrypted in the journal.")
+
+
+async def call_tool(context: Context, args: CallArguments) -> Recorded:
+    """Call one tool, as `callsheet call` does: a run of a plan with one step.
+
+    So the tool is checked, a policy and approvals guard the call, and the journal has it.
+    """
+    plan = one_call(args.tool, (*args.arguments, *args.secrets))
+    given = {"plan": plan.text, "name": plan.name, "inputs": args.arguments, "secrets": args.secrets}
+    return await start(context, StartArguments.model_validate(given))
+
+
+BEGINNING_OPERATIONS: tuple[Operation[Any, Any], ...] = (
+    Operation(
+        work=run_beginning,
+        arguments=RunArguments,
+        result=BeginningRow,
+        http=run_endpoint(
+            "GET", "/beginning", "Get the plan and inputs of a run", {200: "What it was started with."}
+        ),
+    ),
+    Operation(
+        work=call_tool,
+        arguments=CallArguments,
+        result=StartedResult,
+        to_json=Recorded.to_json,
+        http=HttpFace(
+            method="POST",
+            path="/v1/tools/{tool}/call",
+            summary="Call a tool",
+            tag="runs",
+            responses={202: "The run is recorded in the journal and queued."},
+            location=location_of,
+            problems=(403, 409, 503),
+        ),
+    ),
+)
+"""The operations for the next run."""

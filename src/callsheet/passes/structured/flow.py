@@ -42,8 +42,8 @@ from callsheet.ir.tree import (
 from callsheet.ir.types import Type
 from callsheet.passes.structured import computed
 from callsheet.passes.structured import operations as of
+from callsheet.passes.structured.computed import names_left_alone
 from callsheet.passes.structured.findings import Report
-from callsheet.passes.structured.literals import names_left_alone
 from callsheet.passes.structured.loops import foreach, repeat
 from callsheet.passes.structured.recovery import Ways, called_where_caught, is_told_its_end, recovered
 from callsheet.passes.structured.shapes import (

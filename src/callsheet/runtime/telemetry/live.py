@@ -19,9 +19,9 @@ from callsheet.store.errors import JournalError
 from callsheet.store.events import Entry
 from callsheet.store.journal import Journal
 from callsheet.trace.lineage.record import lineage_of
+from callsheet.views.lineage import prov_of
 from callsheet.views.otel.model import Telemetry
 from callsheet.views.otel.tracing import Tracer
-from callsheet.views.prov import prov_of
 
 
 class Follower:

@@ -10,23 +10,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from callsheet.diagnostics.wrong_type import wrong
-from callsheet.trace.lctl.model import (
-    Ack,
-    Analysis,
-    Body,
-    Chain,
-    DebugDocument,
-    Document,
-    Entry,
-    Extra,
-    Fact,
-    Handoff,
-    Lists,
-)
+from callsheet.trace.lctl import model
 from callsheet.trace.lctl.yaml_text import to_yaml
 
 
-def write(document: Document) -> str:
+def write(document: model.Document) -> str:
     """The text of a document; reading it again gives an equal one.
 
     >>> from callsheet.trace.lctl.model import Chain, Fact, Handoff
@@ -41,11 +29,11 @@ def write(document: Document) -> str:
     return to_yaml(to_data(document))
 
 
-def to_data(document: Document) -> dict[str, Any]:
+def to_data(document: model.Document) -> dict[str, Any]:
     """A document as plain data, with its keys in the order of the text."""
-    if not isinstance(document, Handoff | DebugDocument | Ack):  # pyright: ignore[reportUnnecessaryIsInstance] - untyped callers
+    if not isinstance(document, model.Handoff | model.DebugDocument | model.Ack):  # pyright: ignore[reportUnnecessaryIsInstance] - untyped callers
         raise wrong("document", document, "a hand-off, a debug document or an ack")
-    if isinstance(document, Ack):
+    if isinstance(document, model.Ack):
         fields = {
             "chain_id": document.chain_id,
             "step": document.step,
@@ -60,7 +48,7 @@ def to_data(document: Document) -> dict[str, Any]:
     return _body(document)
 
 
-def _body(document: Body) -> dict[str, Any]:
+def _body(document: model.Body) -> dict[str, Any]:
     chain = None if "chain" in document.extra else chain_data(document.chain, is_minimal=document.is_minimal)
     facts = {fact_id: _fact(fact) for fact_id, fact in document.facts.items()}
     fields = {
@@ -76,7 +64,7 @@ def _body(document: Body) -> dict[str, Any]:
     return _with(fields, document.extra)
 
 
-def _with(fields: Mapping[str, Any], extra: Extra) -> dict[str, Any]:
+def _with(fields: Mapping[str, Any], extra: model.Extra) -> dict[str, Any]:
     """The fields with a value, then those of `extra`; a kept value takes the place of its field."""
     data = {key: extra.get(key, value) for key, value in fields.items() if value is not None or key in extra}
     return data | {key: value for key, value in extra.items() if key not in fields}
@@ -86,7 +74,7 @@ def _listed(ids: tuple[str, ...] | None) -> list[str] | None:
     return None if ids is None else list(ids)
 
 
-def chain_data(chain: Chain, *, is_minimal: bool = False) -> dict[str, Any]:
+def chain_data(chain: model.Chain, *, is_minimal: bool = False) -> dict[str, Any]:
     """The section `chain` as plain data; in the minimal form with the short names."""
     short = is_minimal and not chain.extra.keys() & {"from", "to", "source", "target"}
     fields = {
@@ -101,7 +89,7 @@ def chain_data(chain: Chain, *, is_minimal: bool = False) -> dict[str, Any]:
     return _with(fields, chain.extra)
 
 
-def _entry(entry: Entry) -> Any:
+def _entry(entry: model.Entry) -> Any:
     if entry.raw is not None:
         return entry.raw.value
     fields = {
@@ -119,7 +107,7 @@ def _entry(entry: Entry) -> Any:
     return _with(fields, entry.extra)
 
 
-def _fact(fact: Fact) -> Any:
+def _fact(fact: model.Fact) -> Any:
     if fact.raw is not None:
         return fact.raw.value
     fields = {
@@ -133,7 +121,7 @@ def _fact(fact: Fact) -> Any:
     return _with(fields, fact.extra)
 
 
-def _lists(lists: Lists) -> dict[str, Any]:
+def _lists(lists: model.Lists) -> dict[str, Any]:
     fields = {
         "critical_facts": list(lists.critical),
         "context_facts": _listed(lists.context) or None,
@@ -142,7 +130,7 @@ def _lists(lists: Lists) -> dict[str, Any]:
     return _with(fields, lists.extra)
 
 
-def _analysis(analysis: Analysis) -> dict[str, Any]:
+def _analysis(analysis: model.Analysis) -> dict[str, Any]:
     fields = {
         "root_cause": analysis.root_cause,
         "confidence_in_analysis": analysis.confidence,

@@ -49,11 +49,10 @@ from callsheet.machine.tree.values import plain
 from callsheet.store.events import Entry
 from callsheet.store.start import Start
 from callsheet.trace.lineage.blocks import NO_REASONS, Part, Reasons, Site, TreeLineage, listed
-from callsheet.trace.lineage.frames import Frame, UnderWay, Waiting
 from callsheet.trace.lineage.lineage import ANSWER, Failure, Flow, Node, ValueSource, Visit, Write
 from callsheet.trace.lineage.reads import CLOCK_READ, Role, sources_of
 from callsheet.trace.lineage.recorder import Recorder
-from callsheet.trace.lineage.sites import Sites
+from callsheet.trace.lineage.sites import Frame, Sites, UnderWay, Waiting
 from callsheet.trace.lineage.withheld import Withholding
 
 _SEVERAL = 2

@@ -14,20 +14,7 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import NamedTuple
 
-from callsheet.ir import (
-    JSON,
-    Call,
-    CallKind,
-    Cast,
-    Effect,
-    Goto,
-    Plan,
-    Replan,
-    Respond,
-    Step,
-    Terminate,
-    word_of,
-)
+from callsheet import ir
 from callsheet.machine import Result, Status, ToolFacts
 from callsheet.trace.lctl.receive import MOST_STATED
 
@@ -83,7 +70,7 @@ class Visit:
     """
 
     label: str
-    step: Step | None
+    step: ir.Step | None
     plan: int
     number: int
     outcome: Outcome
@@ -123,7 +110,7 @@ class Record:
     itself. `facts` are the properties of the tools, by name.
     """
 
-    plans: tuple[Plan, ...]
+    plans: tuple[ir.Plan, ...]
     given: tuple[Write, ...]
     own: frozenset[int]
     visits: tuple[Visit, ...]
@@ -177,7 +164,7 @@ MOST_OF_A_NAME = 80
 _DIGITS = 12
 
 
-def shown_value(value: JSON, most: int = MOST_OF_A_VALUE) -> str:
+def shown_value(value: ir.JSON, most: int = MOST_OF_A_VALUE) -> str:
     """A value as JSON; if longer than `most` characters, its start, its length and the start of its SHA-256.
 
     >>> shown_value({"total": "120.5"})
@@ -240,7 +227,7 @@ def _word(visit: Visit) -> str:
     call = visit.step.call
     if call is not None:
         return f"@{shown_text(call.tool, MOST_OF_A_NAME)}"
-    return word_of(visit.step.action).removeprefix("@")
+    return ir.word_of(visit.step.action).removeprefix("@")
 
 
 def action_of(visit: Visit) -> str:
@@ -269,15 +256,15 @@ def _deed(visit: Visit) -> str:
         return f"{visit.deed}{of}{title}"
     items = ", for each item" if visit.step.foreach is not None else ""
     match visit.step.action:
-        case Call(tool=tool):
+        case ir.Call(tool=tool):
             return f"called @{shown_text(tool, MOST_OF_A_NAME)}{of}{items}{title}"
-        case Respond():
+        case ir.Respond():
             return f"answered{of}{items}{title}"
-        case Terminate():
+        case ir.Terminate():
             return f"ended the plan{of}{items}{title}"
-        case Goto(target=target):
+        case ir.Goto(target=target):
             return f"went to {shown_text(target, MOST_OF_A_NAME)}{title}"
-        case Replan():
+        case ir.Replan():
             return f"asked for a new plan{of}{title}"
 
 
@@ -296,7 +283,7 @@ def error_of(visit: Visit) -> str | None:
 
 
 _WEB = frozenset({"FETCH_PAGE", "WEB_SEARCH"})
-_CHECKED_CASTS = frozenset({Cast.INT, Cast.FLOAT, Cast.BOOL, Cast.JSON})
+_CHECKED_CASTS = frozenset({ir.Cast.INT, ir.Cast.FLOAT, ir.Cast.BOOL, ir.Cast.JSON})
 
 
 class Basis(NamedTuple):
@@ -324,10 +311,10 @@ ASSUMED = Basis(0.70, "a model said so; assumed")
 AGENT = Basis(0.60, "an agent said so; assumed")
 
 _BY_KIND = {
-    CallKind.TRANSFORM: LOCAL,
-    CallKind.AGENT: AGENT,
+    ir.CallKind.TRANSFORM: LOCAL,
+    ir.CallKind.AGENT: AGENT,
 }
-_BY_EFFECT = {Effect.PURE: LOCAL, Effect.READ: READ, Effect.UNSAFE: UNDECLARED}
+_BY_EFFECT = {ir.Effect.PURE: LOCAL, ir.Effect.READ: READ, ir.Effect.UNSAFE: UNDECLARED}
 
 
 def own_basis(visit: Visit, facts: Mapping[str, ToolFacts], by_tool: Mapping[str, float]) -> Basis:
@@ -351,25 +338,25 @@ def own_basis(visit: Visit, facts: Mapping[str, ToolFacts], by_tool: Mapping[str
     return _of_call(visit, step, step.call, facts)
 
 
-def _of_call(visit: Visit, step: Step, call: Call, facts: Mapping[str, ToolFacts]) -> Basis:
+def _of_call(visit: Visit, step: ir.Step, call: ir.Call, facts: Mapping[str, ToolFacts]) -> Basis:
     match call.kind:
-        case CallKind.AGENT if visit.stated is not None:
+        case ir.CallKind.AGENT if visit.stated is not None:
             most = AGENT.value if step.foreach is not None else MOST_STATED
             return Basis(min(visit.stated, most), "an agent said so, and how sure it is")
-        case CallKind.MODEL:
+        case ir.CallKind.MODEL:
             return CHECKED if _is_checked(step, call) else ASSUMED
-        case CallKind.HUMAN:
+        case ir.CallKind.HUMAN:
             return NOBODY if visit.expired else PERSON
-        case CallKind.TOOL if call.tool in _WEB:
+        case ir.CallKind.TOOL if call.tool in _WEB:
             return WEB
-        case CallKind.TOOL:
+        case ir.CallKind.TOOL:
             effect = facts.get(call.tool, ToolFacts()).effect
             return _BY_EFFECT.get(effect, DECLARED)
         case kind:
             return _BY_KIND[kind]
 
 
-def _is_checked(step: Step, call: Call) -> bool:
+def _is_checked(step: ir.Step, call: ir.Call) -> bool:
     """Whether the form of a model's answer is checked: as a verdict, against categories or by a cast."""
     if call.tool == "LLM_EVALUATE" or (
         call.tool == "LLM_CLASSIFY" and any(name == "categories" for name, _ in call.named)
@@ -410,7 +397,7 @@ def affirmed(visit: Visit) -> tuple[Write, ...]:
     step = visit.step
     if step is None or visit.failures or visit.cast_failed or step.call is None:
         return ()
-    is_check = step.call.kind is CallKind.MODEL and _is_checked(step, step.call)
+    is_check = step.call.kind is ir.CallKind.MODEL and _is_checked(step, step.call)
     if not (is_check or _is_of_a_person(visit)):
         return ()
     given = {write.text for write in visit.wrote if not write.is_error}
@@ -430,7 +417,7 @@ def _is_of_a_person(visit: Visit) -> bool:
     """Whether the value comes from a person: an edit, or an answer that is not the question's default."""
     if visit.step is None or visit.step.call is None:
         return visit.is_edit
-    return visit.step.call.kind is CallKind.HUMAN and not visit.expired
+    return visit.step.call.kind is ir.CallKind.HUMAN and not visit.expired
 
 
 def _worth(basis: Basis, parents: tuple[Write, ...], known: Mapping[int, Worth]) -> Worth:

@@ -14,8 +14,7 @@ from callsheet.machine.ahead.waits import StepSchedule
 from callsheet.views.editor.document import PlanDocument
 from callsheet.views.editor.knowledge import NOTHING, Knowledge
 from callsheet.views.editor.occurrences import Kind, Role, occurrences
-from callsheet.views.highlight.other_spellings import RULES
-from callsheet.views.highlight.rules import Piece, Scope, scan
+from callsheet.views.highlight.rules import RULES, Piece, Scope, scan
 
 _MOST_STEPS = 2_000
 """Longer plans have no hints of concurrency, whose cost is quadratic in their length."""

@@ -29,10 +29,10 @@ from callsheet.trace.projection.stepwise import Stepwise
 from callsheet.views.columns import printable
 from callsheet.views.describe import describe_action, describe_output
 from callsheet.views.lanes import NO_GROUP, foreach_of, guard_of, layout_json, on_fail_of
+from callsheet.views.lineage import prov_of
 from callsheet.views.otel.model import Telemetry
 from callsheet.views.otel.otlp import documents
 from callsheet.views.otel.tracing import Tracer
-from callsheet.views.prov import prov_of
 from callsheet.views.report.document import CallRow, FindingRow, HopRow, PlanPart, StepRow, VisitRow
 from callsheet.views.report.values import NO_VALUE, Values
 

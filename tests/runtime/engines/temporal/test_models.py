@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.runtime.engines.temporal.conftest import World, read
 
 from callsheet.api.requirements import facts_of
-from callsheet.apps.models import models_for_any_plan
+from callsheet.apps.equipment import models_for_any_plan
 from callsheet.apps.settings import Settings
 from callsheet.apps.setup import Setup
 from callsheet.apps.toolbox import open_toolbox

@@ -195,8 +195,11 @@ async def _serve(
 ) -> None:
     from callsheet.api.proving import undertaking  # noqa: PLC0415 - as above
     from callsheet.api.requirements import offer_lookup  # noqa: PLC0415 - as above
-    from callsheet.apps.equipment import guarantees_of  # noqa: PLC0415 - as above
-    from callsheet.apps.models import models_for_any_plan, with_local_model  # noqa: PLC0415 - as above
+    from callsheet.apps.equipment import (  # noqa: PLC0415 - as above
+        guarantees_of,
+        models_for_any_plan,
+        with_local_model,
+    )
     from callsheet.apps.toolbox import open_toolbox  # noqa: PLC0415
     from callsheet.runtime.engines.temporal.connection import reach  # noqa: PLC0415
     from callsheet.runtime.engines.temporal.worker import make_current, serve  # noqa: PLC0415

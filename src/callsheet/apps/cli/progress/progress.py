@@ -32,7 +32,7 @@ from callsheet.ports.calls import CallProgress
 from callsheet.store.events import EventType
 
 if TYPE_CHECKING:
-    from callsheet.apps.operations.watching import NoteRow
+    from callsheet.apps.operations.live_calls import NoteRow
     from callsheet.ir import Plan
     from callsheet.machine.notes import Note
     from callsheet.trace.replay import Moment, PlayedNote
