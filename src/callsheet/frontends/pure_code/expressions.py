@@ -7,12 +7,23 @@ the program has in its scopes, classes and imports decides about each name.
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterable, Mapping
 from string import Formatter
 from typing import Final, cast
 
 from callsheet.frontends.pure_code.classes import ClassKind, tuple_method
-from callsheet.frontends.pure_code.facts import COMPARED, EAGER, LAZY, LoweringFacts, placed
+from callsheet.frontends.pure_code.facts import (
+    COMPARED,
+    EAGER,
+    ERRORS,
+    LAZY,
+    LoweringFacts,
+    error_of,
+    has_text,
+    is_text,
+    placed,
+)
 from callsheet.frontends.pure_code.helpers import has_helper
 from callsheet.frontends.pure_code.table import understood
 
@@ -23,12 +34,6 @@ _ORDERED: Final = (
 )  # fmt: skip
 _NEVER_SETS: Final = (*LAZY, "range", "sorted", "list", "tuple", "iter", "dict")
 _NATIVE_TYPES: Final = ("str", "list", "dict", "set", "frozenset", "tuple", "int", "float", "bytes")
-_ERRORS: Final = (
-    "Exception", "ValueError", "TypeError", "KeyError", "IndexError", "RuntimeError", "LookupError",
-    "ArithmeticError", "ZeroDivisionError", "AttributeError", "AssertionError", "NotImplementedError",
-    "OverflowError", "BaseException", "TimeoutError", "OSError", "PermissionError", "StopIteration",
-    "RecursionError", "MemoryError", "NameError", "FileNotFoundError", "UnicodeDecodeError",
-)  # fmt: skip
 
 
 class ExpressionLowering(LoweringFacts):
@@ -56,6 +61,12 @@ class ExpressionLowering(LoweringFacts):
         if node.attr == "__class__":
             name = ast.copy_location(ast.Name("type", ast.Load()), node)
             return ast.copy_location(ast.Call(name, [self.visit(node.value)], []), node)
+        if node.attr == "__name__" and self.has_errors:
+            match node.value:
+                case ast.Call(func=ast.Name(id="type"), args=[value]):
+                    return self.call("_cs_type_name", node, self.visit(value))
+                case _:
+                    pass
         if node.attr.startswith("__"):
             node.value = self.visit(node.value)
             return node
@@ -283,13 +294,18 @@ class ExpressionLowering(LoweringFacts):
                     for one in map(self.visit, node.args)
                 ]
                 return node
-            case _ if name in _ERRORS and len(node.args) == 1 and not _is_text(node.args[0]):
-                text = ast.copy_location(ast.Name("str", ast.Load()), node)
-                made = ast.Call(text, [self.visit(node.args[0])], [])
-                node.args = [ast.copy_location(made, node.args[0])]
-                return node
+            case "isinstance", [value, kinds] if self.has_errors and _names_error(kinds):
+                return self.call("_cs_is", node, self.visit(value), self.visit(kinds))
+            case _ if error_of(node) and not has_text(node):
+                return self._error_with(node, name)
             case _:
                 return None
+
+    def _error_with(self, node: ast.Call, name: str) -> ast.expr:
+        """An exception that is made of other values than one text, which the executor does not have."""
+        kinds = [ast.Constant(one.__name__) for one in getattr(builtins, name).__mro__[:-1]]
+        given = [self.visit(one) for one in node.args]
+        return self.call("_cs_error", node, node.func, placed(ast.Tuple(kinds, ast.Load()), node), *given)
 
     def _over_sets(self, node: ast.Call, name: str, items: ast.expr) -> ast.expr | None:
         """A function that shows in which order its argument comes, in a program where there are sets."""
@@ -312,8 +328,16 @@ class ExpressionLowering(LoweringFacts):
         node.slice = self.visit(node.slice)
         if self._is_enum(node.value):
             return self.call("_cs_enum_named", node, node.value, node.slice)
+        is_item = isinstance(node.ctx, ast.Load) and not self._is_type(node.value)
         node.value = self.visit(node.value)
-        return node
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if not is_item or not self._shows_key(node.slice) or any(isinstance(one, ast.Slice) for one in parts):
+            return node
+        return self.call("_cs_item", node, node.value, node.slice)
+
+    def _shows_key(self, key: ast.expr) -> bool:
+        """Whether an error may say that this is missing, and it is no text; a number is mostly a place."""
+        return not is_text(key) and (self.has_errors or not isinstance(key, (ast.Constant, ast.UnaryOp)))
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         """A comparison."""
@@ -411,15 +435,21 @@ class ExpressionLowering(LoweringFacts):
             node.func = self.visit(func)
             return node
         func.value = self.visit(func.value)
-        helper = f"_cs_method_{func.attr}" if has_helper(f"_cs_method_{func.attr}") else None
-        if helper is None and self.has_sets and func.attr == "pop" and not node.args:
-            helper = "_cs_pop"
-        if helper is None and self.has_order and func.attr == "sort":
-            helper = "_cs_sort"
+        helper = self._method_helper(node, func.attr)
         if helper is not None and not any(func.attr in one.methods for one in self.classes.values()):
             made = ast.Call(self.helper(helper, node), [func.value, *node.args], node.keywords)
             return ast.copy_location(made, node)
         return node
+
+    def _method_helper(self, node: ast.Call, name: str) -> str | None:
+        """The helper that stands for a method of the executor's own types."""
+        if has_helper(f"_cs_method_{name}"):
+            return f"_cs_method_{name}"
+        if self.has_sets and name == "pop" and not node.args:
+            return "_cs_pop"
+        if name in _GIVEN and node.args and self._shows_key(node.args[0]):
+            return f"_cs_given_{name}"
+        return "_cs_sort" if self.has_order and name == "sort" else None
 
     def _raw_text(self, node: ast.Call, func: ast.Attribute) -> None:
         """Let a method of texts see the values of members of enumerations, which are texts too."""
@@ -496,6 +526,8 @@ _READ_BY: Final[Mapping[str, str]] = {
     **dict.fromkeys(("lastindex", "lastgroup"), "_cs_last_of"),
 }
 """Fields of URLs, paths and matches that are computed when they are read, and the helpers that do so."""
+_GIVEN: Final = ("pop", "remove", "index")
+"""Methods whose errors say what they were given."""
 _ALL_THERE: Final = (ast.List, ast.ListComp, ast.Tuple, ast.Dict, ast.DictComp, ast.SetComp, ast.Constant)
 _HEIRS: Final = {"dict": ("Counter", "defaultdict"), "set": ("frozenset",), "date": ("datetime",)}
 _LISTS: Final = ("split", "splitlines", "items", "values", "findall", "readlines", "most_common", "rsplit")
@@ -541,7 +573,6 @@ def _is_empty(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value == ""
 
 
-def _is_text(node: ast.expr) -> bool:
-    return isinstance(node, (ast.JoinedStr, ast.Starred)) or (
-        isinstance(node, ast.Constant) and isinstance(node.value, str)
-    )
+def _names_error(node: ast.expr) -> bool:
+    kinds = node.elts if isinstance(node, ast.Tuple) else [node]
+    return any(isinstance(one, ast.Name) and one.id in ERRORS for one in kinds)

@@ -50,6 +50,15 @@ _RENAMED: Final = {
 }
 _OF_ORDERED: Final = {"sorted": "_cs_sorted", "min": "_cs_min", "max": "_cs_max"}
 _OF_TRUTH: Final = {"len": "_cs_len", "bool": "_cs_true", "any": "_cs_any", "all": "_cs_all"}
+ERRORS: Final = (
+    "Exception", "ValueError", "TypeError", "KeyError", "IndexError", "RuntimeError", "LookupError",
+    "ArithmeticError", "ZeroDivisionError", "AttributeError", "AssertionError", "NotImplementedError",
+    "OverflowError", "BaseException", "TimeoutError", "OSError", "PermissionError", "StopIteration",
+    "RecursionError", "MemoryError", "NameError", "FileNotFoundError", "UnicodeDecodeError",
+)  # fmt: skip
+GIVE_KEYS: Final = ("_cs_item", "_cs_given_pop", "_cs_given_remove", "_cs_del", "_cs_error")
+"""Helpers that raise errors with other values than texts."""
+_CATCH_KEYS: Final = ("KeyError", "LookupError", "Exception", "BaseException", "OSError", "IsADirectoryError")
 COMPARED: Final[Mapping[type[ast.cmpop], str]] = {
     ast.Lt: "_cs_lt", ast.LtE: "_cs_le", ast.Gt: "_cs_gt", ast.GtE: "_cs_ge",
 }  # fmt: skip
@@ -69,9 +78,13 @@ class LoweringFacts(ast.NodeTransformer):
             *(module for module, _ in self.scopes.imports.members.values()),
         }
         self.has_sets = inputs.has_sets or any(_makes_sets(node) for node in self.scopes.nodes)
-        self.has_errors = not self.used_modules.isdisjoint(("statistics", "graphlib")) or any(
-            one.kind is ClassKind.ERROR for one in self.classes.values()
+        self.has_errors = (
+            not self.used_modules.isdisjoint(("statistics", "graphlib"))
+            or any(one.kind is ClassKind.ERROR for one in self.classes.values())
+            or any(map(_catches_key, self.scopes.nodes))
+            or any(error_of(node) and not has_text(node) for node in self.scopes.nodes)
         )
+        """Whether errors may be objects: of the program's own classes, or with more than a text."""
         self.has_objects = inputs.has_kept or not self.used_modules.isdisjoint(
             ("collections", "typing", "random")
         )
@@ -176,6 +189,33 @@ class LoweringFacts(ast.NodeTransformer):
             first, second = (side, made) if isinstance(node.op, ast.Or) else (made, side)
             made = ast.copy_location(ast.IfExp(test, first, second), node)
         return made
+
+
+def error_of(node: ast.AST) -> str | None:
+    """The built-in exception that a call makes."""
+    match node:
+        case ast.Call(func=ast.Name(id=name)) if name in ERRORS:
+            return name
+        case _:
+            return None
+
+
+def has_text(node: ast.AST) -> bool:
+    """Whether an exception is made of one text, or of nothing."""
+    return isinstance(node, ast.Call) and (not node.args or (len(node.args) == 1 and is_text(node.args[0])))
+
+
+def is_text(node: ast.expr) -> bool:
+    """Whether an expression is surely a text."""
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def _catches_key(node: ast.AST) -> bool:
+    """Whether a handler takes errors of keys, and what stands for them."""
+    if not isinstance(node, ast.ExceptHandler):
+        return False
+    kinds = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
+    return any(one is None or not isinstance(one, ast.Name) or one.id in _CATCH_KEYS for one in kinds)
 
 
 def _has_fractions(facts: LoweringFacts) -> bool:

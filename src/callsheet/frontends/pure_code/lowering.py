@@ -12,20 +12,18 @@ import copy
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple, cast
 
-from callsheet.frontends.pure_code.classes import ClassKind
 from callsheet.frontends.pure_code.comprehensions import ComprehensionLowering
-from callsheet.frontends.pure_code.facts import FACTORY, Inputs, placed
+from callsheet.frontends.pure_code.facts import FACTORY, GIVE_KEYS, Inputs, placed
 from callsheet.frontends.pure_code.helpers import helpers_text
 from callsheet.frontends.pure_code.json_errors import JsonFields
 from callsheet.frontends.pure_code.names import is_generator
 
 
 class Lowered(NamedTuple):
-    """A lowered program: the tree, its helpers, and the bases of each class of exceptions that it makes."""
+    """A lowered program: the tree, and its helpers."""
 
     tree: ast.Module
     helpers: str
-    classes: Mapping[str, tuple[str, ...]]
     has_objects: bool
 
 
@@ -43,16 +41,12 @@ def lowered(tree: ast.Module, inputs: Inputs | None = None) -> Lowered:
         body += lowering.statements(statement)
     tree.body = body
     ast.fix_missing_locations(tree)
-    kinds = {one.name: one.kinds for one in lowering.classes.values() if one.kind is ClassKind.ERROR}
-    for module, name in (("statistics", "StatisticsError"), ("graphlib", "CycleError")):
-        if module in lowering.used_modules:
-            kinds[name] = (name, "ValueError", "Exception", "BaseException")
     helpers = {*lowering.helpers, *(["_cs_give_objects"] if lowering.has_objects else [])}
     if known.has_kept:
         helpers |= {"_cs_take", "_cs_re_compile"}
-    if lowering.has_errors:
+    if lowering.has_errors or not helpers.isdisjoint(GIVE_KEYS):
         helpers.add("_cs_raised")
-    return Lowered(tree, helpers_text(helpers), kinds, lowering.has_objects)
+    return Lowered(tree, helpers_text(helpers), lowering.has_objects)
 
 
 class _Lowering(ComprehensionLowering):
@@ -230,11 +224,18 @@ class _Lowering(ComprehensionLowering):
         raised, caught = self.fresh("raised"), self.fresh("caught")
         branch: list[ast.stmt] = [ast.copy_location(ast.Raise(), first)]
         for handler in reversed(handlers):
-            body: list[ast.stmt] = []
+            body = self._block(handler.body)
             if handler.name is not None:
                 name = ast.Name(handler.name, ast.Store())
-                body.append(ast.copy_location(ast.Assign([name], ast.Name(caught, ast.Load())), handler))
-            body += self._block(handler.body)
+                bound = ast.copy_location(ast.Assign([name], ast.Name(caught, ast.Load())), handler)
+                body = [bound, *body]
+                if self._is_read_outside(
+                    handler.name
+                ):  # `del` is not known to the executor, but handlers are
+                    again = placed(ast.Raise(ast.Name(raised, ast.Load())), handler)
+                    every = ast.Name("BaseException", ast.Load())
+                    inner = ast.copy_location(ast.ExceptHandler(every, handler.name, body), handler)
+                    body = [ast.copy_location(ast.Try([again], [inner], [], []), handler)]
             if handler.type is None:
                 branch = body
                 continue
@@ -244,6 +245,22 @@ class _Lowering(ComprehensionLowering):
         assign = ast.copy_location(ast.Assign([ast.Name(caught, ast.Store())], find), first)
         kind = placed(ast.Tuple(self._caught_kinds(handlers), ast.Load()), first)
         return ast.copy_location(ast.ExceptHandler(kind, raised, [assign, *branch]), first)
+
+    def _is_read_outside(self, name: str) -> bool:
+        """Whether the name of an error is read where no handler binds it."""
+        inside = {
+            id(each)
+            for one in self.scopes.nodes
+            if isinstance(one, ast.ExceptHandler) and one.name == name
+            for each in ast.walk(one)
+        }
+        return any(
+            isinstance(one, ast.Name)
+            and one.id == name
+            and isinstance(one.ctx, ast.Load)
+            and id(one) not in inside
+            for one in self.scopes.nodes
+        )
 
     def _caught_kinds(self, handlers: list[ast.ExceptHandler]) -> list[ast.expr]:
         """What one handler in place of several has to catch, so that all else passes by with its place."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -57,15 +57,11 @@ class _Stretch(NamedTuple):
 
 @dataclass(frozen=True)
 class PureProgram:
-    """What an executor runs: `helpers` first, then `text`.
-
-    `classes` are the base classes, nearest first, of each class of exceptions that the program makes.
-    """
+    """What an executor runs: `helpers` first, then `text`."""
 
     helpers: str
     text: str
     stretches: tuple[_Stretch, ...]
-    classes: Mapping[str, tuple[str, ...]]
     has_objects: bool
     """Whether outputs may be objects that look like JSON data: a Counter, a named tuple."""
 
@@ -127,9 +123,7 @@ def lowered_program(tree: ast.Module, inputs: Inputs) -> PureProgram:
     """The program of a tree that has been judged. Raises CodeRefused if it cannot be written down."""
     result = lowered(tree, inputs)
     text = _text_of(result)
-    return PureProgram(
-        result.helpers, text, _stretches_of(result.tree, text), result.classes, result.has_objects
-    )
+    return PureProgram(result.helpers, text, _stretches_of(result.tree, text), result.has_objects)
 
 
 def parsed(fragment: Fragment) -> ast.Module:

@@ -15,6 +15,7 @@ from typing import Final
 from callsheet.frontends.pure_code.class_refusals import ClassJudge, Judged, Refusal, RefusalKind
 from callsheet.frontends.pure_code.enumerations import ENUMS
 from callsheet.frontends.pure_code.expressions import NAMED_ONLY
+from callsheet.frontends.pure_code.facts import ERRORS
 from callsheet.frontends.pure_code.laziness import calls_gone_through, could_tell, ran_ahead
 from callsheet.frontends.pure_code.names import is_generator
 from callsheet.frontends.pure_code.table import Entry, understood
@@ -414,8 +415,9 @@ class _Judge(ClassJudge):
                 RefusalKind.CLASS, node, "`super()` is only understood in a method", "name the method"
             )
         if _is_error(name):
-            if len(node.args) > 1 or node.keywords:
-                reason = "an exception with several arguments is not understood"
+            has_number = name not in ERRORS or issubclass(getattr(builtins, name), OSError)
+            if node.keywords or (len(node.args) > 1 and has_number):
+                reason = "an exception with these arguments is not understood"
                 self.refuse(RefusalKind.NAME, node, reason, "put them into one text: f'…'")
         elif entry is not None and not entry.allows(node):
             self._form(node, name, [entry])

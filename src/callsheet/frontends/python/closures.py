@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from typing import cast
 
 from callsheet.frontends.python.source import names_bound, own_nodes, parameters_of, walk
 
 _Function = ast.AsyncFunctionDef | ast.FunctionDef
+_Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
 def box_nonlocals(nodes: Sequence[ast.AST]) -> bool:
@@ -115,12 +117,10 @@ def _may_be_boxed(function: _Function, name: str) -> bool:
     """Whether assignments alone set the variable, and nothing else has its name."""
     for one in walk(function):
         match one:
-            case ast.comprehension(target=target) | ast.For(target=target) | ast.AsyncFor(target=target):
+            case ast.For(target=target) | ast.AsyncFor(target=target):
                 found = name in names_bound(target)
             case ast.NamedExpr(target=ast.Name(id=known)):
                 found = known == name
-            case ast.Lambda(args=args):
-                found = any(each.arg == name for each in parameters_of(args))
             case ast.ExceptHandler(name=known) | ast.MatchAs(name=known) | ast.MatchStar(name=known):
                 found = known == name
             case ast.withitem(optional_vars=ast.expr() as target) | ast.Delete(targets=[target]):
@@ -141,6 +141,20 @@ class _Boxing(ast.NodeTransformer):
             return node
         made = ast.Subscript(ast.Name(self.box, ast.Load()), ast.Constant(0), node.ctx)
         return ast.fix_missing_locations(ast.copy_location(made, node))
+
+    def _comprehension(self, node: _Comprehension) -> ast.AST:
+        if self.name not in names_bound(*(one.target for one in node.generators)):
+            return self.generic_visit(node)
+        node.generators[0].iter = self.visit(node.generators[0].iter)
+        return node
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        if all(one.arg != self.name for one in parameters_of(node.args)):
+            return self.generic_visit(node)
+        node.args = cast("ast.arguments", self.visit(node.args))
+        return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:
         if isinstance(node.target, ast.Name) and node.target.id == self.name:

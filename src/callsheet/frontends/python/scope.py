@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 import copy
-import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, cast
@@ -34,6 +32,7 @@ from callsheet.frontends.python.syntax import (
     chosen_from,
     loads_of,
 )
+from callsheet.frontends.python.templates import FORMATS, Templates
 
 if TYPE_CHECKING:
     from callsheet.frontends.python.held_calls import Held
@@ -43,10 +42,6 @@ _WALL_CLOCKS: Final = frozenset(
     {"time.sleep", "time.time", "time.perf_counter", "time.process_time", "time.monotonic", "time.time_ns"}
 )
 _FRAMES: Final = frozenset({"mro", "func_globals", "__wrapped__"})
-_TEMPLATES: Final = frozenset({"format", "format_map", "vformat"})
-_KEEPS_TEMPLATES: Final = frozenset({"strip", "lstrip", "rstrip", "textwrap.dedent"})
-"""What leaves the places of a template as they are."""
-
 _WITHOUT_QUEUE: Final = (
     "keep what is to be done in a list, and do it side by side: results = await"
     " asyncio.gather(*[work(item) for item in items]); a Semaphore in work limits how many run at a time"
@@ -85,18 +80,6 @@ class Names:
                 self.taken.add(name)
                 self.made.add(name)
                 return name
-
-
-def _names_set(one: ast.AST) -> list[str]:
-    """The names to which a node itself may give values."""
-    if isinstance(one, ast.Name):
-        return [] if isinstance(one.ctx, ast.Load) else [one.id]
-    if isinstance(one, ast.keyword):
-        return []
-    if isinstance(one, (ast.Global, ast.Nonlocal)):
-        return one.names
-    texts = (getattr(one, part, None) for part in ("name", "asname", "rest", "arg"))
-    return [text for text in texts if text is not None]
 
 
 class Scope:
@@ -254,6 +237,11 @@ class Scope:
         return next((held for known, held, _ in reversed(self.caught) if known == name), None)
 
     @cached_property
+    def templates(self) -> Templates:
+        """The templates of the function."""
+        return Templates(self)
+
+    @cached_property
     def error_collections(self) -> set[str]:
         """The variables that hold errors in a container."""
         return collections_of_errors(self.function, self.program.exceptions)
@@ -353,32 +341,11 @@ class Scope:
             return
         raise Refused("PYT019", node, "a plan yields nothing", "append to a list, and return it")
 
-    def _check_template(self, node: ast.Attribute) -> None:
-        """Raises Refused (PYT025) for a template that could read any attribute of what it is given."""
-        template = node.value
-        if isinstance(template, ast.Name) and template.id == "str":
-            template = ast.Name("")  # `str.format`, whose template is an argument
-        text = self._constant_text(template)
-        if text is None:
-            raise Refused(
-                "PYT025",
-                node,
-                "a template that is not written here can read any attribute of what it is given",
-                'write an f-string, or replace the parts: text.replace("{name}", name)',
-            )
-        if re.search(r"\{[^{}]*(?:\.|\[)_", text):
-            raise Refused(
-                "PYT025",
-                node,
-                "the template reaches behind the values of the plan",
-                "write an f-string of fields that the records have",
-            )
-
     def check_attribute(self, node: ast.Attribute) -> None:
         """Raises Refused (PYT025) for an attribute that leads behind values."""
         name = node.attr
-        if name in _TEMPLATES and self.program.resolved(node) is None:
-            self._check_template(node)
+        if name in FORMATS and self.program.resolved(node) is None:
+            self.templates.check(node)
         if name in _FRAMES or name.startswith(
             ("gi_", "cr_", "tb_", "f_globals", "f_locals", "f_back", "co_")
         ):
@@ -470,61 +437,6 @@ class Scope:
             )
         if isinstance(node.func, ast.Name):
             self._check_called(node, node.func.id)
-
-    def _constant_text(self, node: ast.expr) -> str | None:
-        """The text of a template that stands in the file: of a literal, a constant, or a table of them."""
-        if isinstance(node, ast.Constant):
-            return str(node.value)
-        if isinstance(node, ast.JoinedStr):
-            return None
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-            parts = self._constant_text(node.left), self._constant_text(node.right)
-            return None if None in parts else "".join(map(str, parts))
-        if isinstance(node, ast.Name):
-            found = self._only_value(node.id)
-            return None if found is None else self._constant_text(found)
-        if isinstance(node, (ast.Dict, ast.List, ast.Tuple)):
-            texts = [
-                self._constant_text(one) for one in (node.values if isinstance(node, ast.Dict) else node.elts)
-            ]
-            return None if None in texts else "\n".join(map(str, texts))
-        if isinstance(node, ast.Subscript):
-            return self._constant_text(node.value)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
-            texts = [self._constant_text(one) for one in (node.func.value, *node.args[1:])]
-            return None if None in texts else "\n".join(map(str, texts))
-        match node:
-            case ast.Call(func=ast.Attribute(value=inner, attr=attr)) if attr in _KEEPS_TEMPLATES:
-                return self._constant_text(inner)
-            case ast.Call(func=func, args=[inner]) if self.program.resolved(func) in _KEEPS_TEMPLATES:
-                return self._constant_text(inner)
-            case _:
-                return None
-
-    def _only_value(self, name: str) -> ast.expr | None:
-        """The value of a constant of the file, or of a variable set once, to what no other variable is in."""
-        if not self.is_variable(name):
-            found = self.program.definitions.get(name)
-            return found.value if isinstance(found, (ast.Assign, ast.AnnAssign)) else None
-        if name not in self.bound:
-            return None if self.outer is None else self.outer._only_value(name)
-        value = None if name in self.parameters else self._set_once.get(name)
-        if value is None or isinstance(value, (ast.Dict, ast.List, ast.Tuple)):
-            return None
-        return None if any(map(self.is_variable, names_read(value))) else value
-
-    @cached_property
-    def _set_once(self) -> Mapping[str, ast.expr]:
-        """The values of the names that the function, with all that is inside it, sets in one assignment."""
-        nodes = [one for part in self.function.body for one in walk(part)]
-        times = Counter(name for one in nodes for name in _names_set(one))
-        return {
-            target.id: one.value
-            for one in nodes
-            if isinstance(one, ast.Assign)
-            for target in one.targets
-            if isinstance(target, ast.Name) and times[target.id] == len(one.targets) == 1
-        }
 
     def _check_called(self, node: ast.Call, name: str) -> None:
         if self.is_variable(name) or name in self.definitions() or name in self.program.definitions:

@@ -117,6 +117,8 @@ _CIRCULAR: Final = "Circular reference detected"
 _BROKEN: Final = "Internal error in monty"
 """What the interpreter says of code that it cannot run."""
 _MAIN: Final = "<python-input-1>"
+_Raised = tuple[tuple[str, ...], str, dict[str, Any], int, int]
+"""What the helper says of an error that is an object of the program: classes, words, fields, line, column."""
 _EXTRA: Final = "pip install 'callsheet[python]'"
 
 
@@ -305,9 +307,9 @@ def _failed(error: MontyError, program: PureProgram, session: MontySession, limi
         return NotUnderstood(message, place, "write it in another way")
     if message.startswith(RAISED):
         said = session.feed_run(f"_cs_raised({message.removeprefix(RAISED)!r})")
-        kind, message, fields, line, column = cast("tuple[str, str, dict[str, Any], int, int]", said)
+        kinds, message, fields, line, column = cast("_Raised", said)
         at = Place(line, column) if line else place
-        return Raised(kind, message, program.classes[kind], at, cast("dict[str, Any]", taken(fields)))
+        return Raised(kinds[0], message, kinds, at, cast("dict[str, Any]", taken(fields)))
     if isinstance(raised, KeyError) and raised.args:
         message = repr(raised.args[0])
     bases = tuple(base.__name__ for base in type(raised).__mro__[:-1])
