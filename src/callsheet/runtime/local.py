@@ -72,6 +72,11 @@ _PATIENCE = 5.0
 """Seconds that commits have to end when the driver does."""
 SLICE = 500
 """How many steps and items a machine processes before others on the loop get a turn."""
+_SECONDS_UNCOMMITTED = 0.02
+_MOST_UNCOMMITTED = 256
+"""How long, and how many of, the outcomes of reads that ended at once may wait to be committed together."""
+_QUICK_BATCHES = 4
+"""After how many batches in a row for which nothing had to be awaited."""
 
 
 _NOT_CARRIED_OUT = frozenset({Ask, Finish})
@@ -159,6 +164,10 @@ class LocalDriver:
         self._seconds = seconds
         self._since: float | None = None
         self._timer: asyncio.Handle | None = None
+        self._quick_batches = 0
+        self._uncommitted = 0
+        """How many outcomes are recorded and not committed; only of reads, while nothing is awaited."""
+        self._uncommitted_since = 0.0
         self._beside: set[asyncio.Future[None]] = set()
         """Commits that the driver does not wait for."""
 
@@ -354,16 +363,46 @@ class LocalDriver:
         """Start calls and return the commands that follow from the next events; None if none can arrive."""
         concurrent = self._concurrent
         concurrent.start(self._without_questions(commands))
+        if not concurrent.arrived:
+            self._quick_batches = 0
+            if self._uncommitted:
+                await self._settled(())
         if concurrent.is_idle and (self._questions is None or not self._questions.is_awaited()):
             return None
         if not concurrent.arrived:
             await self._arrival()
         if self._ending is not None:
             raise asyncio.CancelledError
-        following = await self._take(concurrent.collect())
-        if self._is_watched:
+        batch = concurrent.collect()
+        following = await self._take(batch)
+        if self._is_watched and not self._leave_uncommitted(len(batch), following):
             await self._settled(following)
         return following
+
+    def _leave_uncommitted(self, outcomes: int, commands: Sequence[Command]) -> bool:
+        """Whether what was recorded may be committed later, with what the next calls give.
+
+        It may if these are reads, which can be made again, and if the last ones never had to be awaited:
+        before anything else leaves, before the driver waits, and soon anyway, all is committed.
+        """
+        recorder, gateway = self._recorder, self._gateway
+        self._quick_batches += 1
+        if recorder is None or self._quick_batches <= _QUICK_BATCHES or self._pace is not None:
+            return False
+        if len(commands) < 2 or not _ONLY_CALLS.issuperset(map(type, commands)):  # one alone may take long
+            return False
+        tools = {cast("CallTool", command).tool for command in commands}
+        if not all(map(gateway.only_reads, tools)):
+            return False
+        now = time.monotonic()
+        if not self._uncommitted:
+            self._uncommitted_since = now
+        self._uncommitted += outcomes
+        if self._uncommitted >= _MOST_UNCOMMITTED or now > self._uncommitted_since + _SECONDS_UNCOMMITTED:
+            return False
+        for command in commands:
+            recorder.intent(cast("CallTool", command))
+        return True
 
     def _without_questions(self, commands: Sequence[Command]) -> Sequence[Carried]:
         """The commands to carry out as calls; questions are passed to the open questions."""
@@ -444,6 +483,7 @@ class LocalDriver:
             for command in commands:
                 if not isinstance(command, Finish):
                     recorder.intent(command)
+        self._uncommitted = 0
         return recorder.commit(self._concurrent.is_idle)
 
     async def _settled(self, commands: Sequence[Command]) -> None:
