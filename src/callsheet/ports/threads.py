@@ -272,17 +272,13 @@ class Threaded:
         loop = asyncio.get_running_loop()
         run, call = copy_context().run, self._call
         job = _Job(lambda: run(call, bound), context, loop)
-        desk = _assistants.desk()
-        if self._skipped < self._to_skip or not desk.is_free:
-            self._skipped += 1
-            job.leave()
-            loop.run_in_executor(None, _work_and_announce, job)
-            return await job.outcome()
         shared = _assistants.shared
-        if shared is not None and shared.task is asyncio.current_task(loop):
+        if self._skipped < self._to_skip:
+            self._skipped += 1
+        elif shared is not None and shared.task is asyncio.current_task(loop):
             shared.jobs.append(job)
             await job
-        else:
+        elif (desk := _assistants.desk()).is_free:
             desk.try_now([job])
         if job.is_left:
             self._skipped, self._to_skip = 0, min(2 * self._to_skip + 4, _MOST_SKIPPED)

@@ -52,17 +52,19 @@ def followed(gateway: Gateway) -> CarryOut:
 
 
 def _telling(carry_out: CarryOut, listener: CallListener) -> CarryOut:
+    began, ended = listener.began, listener.ended
+
     async def carry_out_told(command: Carried) -> Outcome:
-        if isinstance(command, Sleep):
+        if type(command) is Sleep:
             return await carry_out(command)
-        listener.began(command.key)
+        began(command.key)
         succeeded = False
         try:
             outcome = await carry_out(command)
-            succeeded = isinstance(outcome, Succeeded)
+            succeeded = type(outcome) is Succeeded
             return outcome
         finally:
-            listener.ended(command.key, succeeded=succeeded)
+            ended(command.key, succeeded=succeeded)
 
     return carry_out_told
 
@@ -81,6 +83,7 @@ _QUICK_BATCHES = 4
 
 _NOT_CARRIED_OUT = frozenset({Ask, Finish})
 _ONLY_CALLS = frozenset({CallTool})
+_OF_CALLS = frozenset({Succeeded, Failed})
 
 
 class Recorder(Protocol):
@@ -164,6 +167,8 @@ class LocalDriver:
         self._seconds = seconds
         self._since: float | None = None
         self._timer: asyncio.Handle | None = None
+        self._only_reads = False
+        """Whether all calls that are under way side by side are reads."""
         self._quick_batches = 0
         self._uncommitted = 0
         """How many outcomes are recorded and not committed; only of reads, while nothing is awaited."""
@@ -362,6 +367,7 @@ class LocalDriver:
     async def _side_by_side(self, commands: Sequence[Command]) -> list[Command] | None:
         """Start calls and return the commands that follow from the next events; None if none can arrive."""
         concurrent = self._concurrent
+        self._only_reads = (concurrent.is_idle or self._only_reads) and self._are_reads(commands)
         concurrent.start(self._without_questions(commands))
         if not concurrent.arrived:
             self._quick_batches = 0
@@ -375,34 +381,40 @@ class LocalDriver:
             raise asyncio.CancelledError
         batch = concurrent.collect()
         following = await self._take(batch)
-        if self._is_watched and not self._leave_uncommitted(len(batch), following):
+        if self._is_watched and not self._leave_uncommitted(batch, following):
             await self._settled(following)
         return following
 
-    def _leave_uncommitted(self, outcomes: int, commands: Sequence[Command]) -> bool:
+    def _leave_uncommitted(self, batch: Sequence[Event], commands: Sequence[Command]) -> bool:
         """Whether what was recorded may be committed later, with what the next calls give.
 
-        It may if these are reads, which can be made again, and if the last ones never had to be awaited:
-        before anything else leaves, before the driver waits, and soon anyway, all is committed.
+        It may if all of it comes from reads and leads to reads, which can be made again, and if the last ones
+        never had to be awaited. Before anything else leaves, before the driver waits, and soon anyway, all is
+        committed.
         """
-        recorder, gateway = self._recorder, self._gateway
+        recorder = self._recorder
         self._quick_batches += 1
         if recorder is None or self._quick_batches <= _QUICK_BATCHES or self._pace is not None:
             return False
-        if len(commands) < 2 or not _ONLY_CALLS.issuperset(map(type, commands)):  # one alone may take long
+        if not self._only_reads or not _OF_CALLS.issuperset(map(type, batch)):
             return False
-        tools = {cast("CallTool", command).tool for command in commands}
-        if not all(map(gateway.only_reads, tools)):
+        if len(commands) < 2 or not self._are_reads(commands):
             return False
         now = time.monotonic()
         if not self._uncommitted:
             self._uncommitted_since = now
-        self._uncommitted += outcomes
+        self._uncommitted += len(batch)
         if self._uncommitted >= _MOST_UNCOMMITTED or now > self._uncommitted_since + _SECONDS_UNCOMMITTED:
             return False
-        for command in commands:
-            recorder.intent(cast("CallTool", command))
+        for call in cast("Sequence[CallTool]", commands):
+            recorder.intent(call)
         return True
+
+    def _are_reads(self, commands: Sequence[Command]) -> bool:
+        if not _ONLY_CALLS.issuperset(map(type, commands)):
+            return False
+        tools = {call.tool for call in cast("Sequence[CallTool]", commands)}
+        return all(map(self._gateway.only_reads, tools))
 
     def _without_questions(self, commands: Sequence[Command]) -> Sequence[Carried]:
         """The commands to carry out as calls; questions are passed to the open questions."""
@@ -480,8 +492,8 @@ class LocalDriver:
         if recorder is None:
             return None
         if self._machine.result is None:  # after a refusal, no earlier command leaves
-            for command in commands:
-                if not isinstance(command, Finish):
+            for command in cast("Sequence[Awaited]", commands):
+                if type(command) is not Finish:
                     recorder.intent(command)
         self._uncommitted = 0
         return recorder.commit(self._concurrent.is_idle)
