@@ -25,6 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel, TypeAdapter, compu
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Effect
+from callsheet.ports import threads
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.python_tools import to_json, tool, tool_of
 from callsheet.ports.python_tools.annotations import MISS, simple
@@ -353,6 +354,28 @@ def test_slow_calls_run_side_by_side():
         return await asyncio.gather(*(tool_of(meet).handler({}, CONTEXT) for _ in range(4)))
 
     assert asyncio.run(main()) == [True] * 4
+
+
+def test_functions_that_begin_together_share_a_hop_until_one_is_slow(monkeypatch):
+    monkeypatch.setattr(threads, "_MOMENT", 0.1)
+    all_slow, used = threading.Barrier(3), list[int]()
+
+    @tool
+    def work(n: int):
+        used.append(threading.get_ident())
+        return n if n < 4 else all_slow.wait(20) and n
+
+    async def main():
+        ended = []
+        waiting = threads.begin_together([tool_of(work).handler({"n": n}, CONTEXT) for n in range(7)], ended)
+        assert (ended, len(set(used[:5]))) == ([0, 1, 2, 3], 1)
+        for call_, awaited in waiting:
+            await asyncio.wait({awaited}, timeout=20)
+            with pytest.raises(StopIteration):
+                call_.send(None)
+
+    asyncio.run(main())
+    assert len(set(used)) == 3
 
 
 def test_quick_function_ends_before_event_loop_turns():

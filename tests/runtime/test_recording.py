@@ -8,13 +8,13 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.runtime.tools import FACTS, QUICK, plan_of, ports_for, route_to
 
 from callsheet.machine import Machine, Started, Status, compile_plan
-from callsheet.runtime import recording
+from callsheet.runtime import local, recording
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.launch import Launch
 from callsheet.runtime.local import LocalDriver
@@ -157,6 +157,33 @@ async def test_burst_of_commits_is_visible_during_call(
     outcome = await start_run(plan, ports, Launch(facts=FACTS), journal, "run")
     assert outcome.result is not None
     assert outcome.result.variables["b"] == "seen"
+
+
+async def test_quick_reads_are_committed_together_but_before_anything_waits_or_leaves(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "_SECONDS_UNCOMMITTED", 60.0)
+    disk, seen = Disk(monkeypatch, set()), list[int]()
+
+    def recorded() -> int:
+        return sum(event.type == EventType.OK for event in journal.events("run"))
+
+    async def read(args: dict[str, Any]) -> int:
+        async with asyncio.timeout(60):
+            while args["x"] == 250 and recorded() < 230:  # noqa: ASYNC110 - it happens in a file
+                await asyncio.sleep(0.001)
+        return args["x"]
+
+    def write(args: dict[str, Any]) -> int:
+        seen.append(recorded())
+        return disk.writes
+
+    plan = plan_of("S1: ?FOREACH ($x IN $xs) THEN @READ ($x) > $a\nS2: @WRITE (1) > $writes")
+    launch = Launch(facts=FACTS, inputs={"xs": [*range(400)]})
+    outcome = await start_run(plan, Ports(route_to({"READ": read, "WRITE": write})), launch, journal, "run")
+    assert outcome.result is not None
+    assert (outcome.result.variables["a"], seen) == ([*range(400)], [400])
+    assert 0 < cast("int", outcome.result.variables["writes"]) < 400 / 16
 
 
 @pytest.mark.parametrize(

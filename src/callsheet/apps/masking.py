@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import replace
 from io import TextIOBase
-from typing import Any, TextIO
+from typing import Any, TextIO, overload
 
 from callsheet.apps.server_catalogue import select_servers
 from callsheet.apps.setup import Setup
@@ -88,15 +88,7 @@ class _MaskedListener:
     def __init__(self, listener: CallListener, change: Callable[[str], str]) -> None:
         self._listener = listener
         self._change = change
-
-    def began(self, key: str) -> None:
-        self._listener.began(key)
-
-    def queued(self, key: str) -> None:
-        self._listener.queued(key)
-
-    def ended(self, key: str, *, succeeded: bool) -> None:
-        self._listener.ended(key, succeeded=succeeded)
+        self.began, self.queued, self.ended = listener.began, listener.queued, listener.ended
 
     def progressed(self, key: str, progress: CallProgress) -> None:
         message = self._change(progress.message)
@@ -133,9 +125,13 @@ class Masker:
             with suppress(OSError, ValueError):
                 lines.finish()
 
-    def masked_observer(self, observer: Callable[[Note], None]) -> Callable[[Note], None]:
-        """An observer that masks notes and passes them on."""
-        return lambda note: observer(self.note(note))
+    @overload
+    def masked_observer(self, observer: Callable[[Note], None]) -> Callable[[Note], None]: ...
+    @overload
+    def masked_observer(self, observer: Callable[[Note], None] | None) -> Callable[[Note], None] | None: ...
+    def masked_observer(self, observer: Callable[[Note], None] | None) -> Callable[[Note], None] | None:
+        """An observer that masks notes and passes them on; None for None."""
+        return None if observer is None else lambda note: observer(self.note(note))
 
     def masked_listener(self, listener: CallListener | None) -> CallListener | None:
         """A listener that masks what tools say about their progress and passes it on."""

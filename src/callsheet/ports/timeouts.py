@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 
 from callsheet.ir import JSON
 from callsheet.ports.calls import TIMEOUT, CallContext, ToolFailed
+from callsheet.ports.threads import stop_sharing
 from callsheet.ports.tools import Handler
 
 _T = TypeVar("_T")
@@ -99,6 +100,7 @@ class Slots:
             if slots.locked():
                 context.queue()
             async with slots:
+                stop_sharing()
                 context.leave()
                 return await handler(args, context)
 

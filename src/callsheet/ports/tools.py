@@ -171,7 +171,7 @@ def _by_name(function: Callable[..., Any], spec: ToolSpec) -> Handler:
             described_result,
             value_returned,
         )
-        from callsheet.ports.python_tools.threads import Threaded  # noqa: PLC0415 - as above
+        from callsheet.ports.threads import Threaded  # noqa: PLC0415 - as above
 
         returned = described_result(spec.name, spec.result, has_effect=not spec.effect.only_reads)
         if inspect.iscoroutinefunction(function):

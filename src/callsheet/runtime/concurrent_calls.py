@@ -13,10 +13,11 @@ import sys
 import time
 import types
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator, Iterable
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator
 from typing import Any, TypeAlias, TypeVar
 
 from callsheet.machine import Event
+from callsheet.ports.threads import Waiting, begin_together
 from callsheet.ports.timeouts import give_up
 from callsheet.runtime.gateway import Carried
 
@@ -60,6 +61,8 @@ Begin: TypeAlias = "Callable[[Carried], Coroutine[Any, Any, Event]]"
 _PATIENCE = 5.0
 """Seconds that calls have to end when they are cancelled."""
 _SECONDS_BETWEEN_YIELDS = 0.002
+_MOST_TOGETHER = 32
+"""How many calls share a hop to another thread."""
 _HIRED_AT_ONCE = 2
 """How many workers a waiting one hires; with two, n waiting calls start in log n turns of the loop."""
 
@@ -179,20 +182,33 @@ class ConcurrentCalls:
 
         Nothing is done here to detect it, so the case without waits is the cheapest.
         """
-        waiting, begin, arrived = self._waiting, self._begin, self.arrived
-        now = time.monotonic
-        until = now() + _SECONDS_BETWEEN_YIELDS
-        while self._is_starting and waiting:
-            event = await begin(waiting.popleft())
-            if not self._is_starting:
-                self.arrived.append(event)
-                self.under_way -= 1
-                break
-            arrived.append(event)
-            if now() > until:
+        until = time.monotonic() + _SECONDS_BETWEEN_YIELDS
+        while self._is_starting and self._waiting:
+            begun = begin_together(self._calls(until), self.arrived)
+            for other in begun[1:]:
+                self._track(asyncio.create_task(self._end(other)))
+            if begun:
+                await self._end(begun[0])
+                return
+            if time.monotonic() > until:
                 return
         if not self._is_starting:
             await self._work()
+
+    def _calls(self, until: float) -> Iterator[Coroutine[Any, Any, Event]]:
+        """The next calls of the queue, as far as they may share a hop to another thread."""
+        waiting, begin = self._waiting, self._begin
+        for _ in range(min(len(waiting), _MOST_TOGETHER)):
+            yield begin(waiting.popleft())
+            if time.monotonic() > until:
+                return
+
+    async def _end(self, begun: Waiting) -> None:
+        """Carry out the remainder of a call that has begun, and then the queue."""
+        event = await _await_remainder(begun.call, begun.awaited)
+        self.arrived.append(event)
+        self.under_way -= 1
+        await self._work()
 
     async def _work(self) -> None:
         waiting, begin, arrived, ended = self._waiting, self._begin, self.arrived, 0

@@ -234,6 +234,11 @@ class Gateway:
         route = self._ports.route(tool)
         return route is not None and route.is_builtin
 
+    def only_reads(self, tool: str) -> bool:
+        """Whether calls of a tool change nothing and may be made again; False where that is unknown."""
+        fact = None if self._facts is None else self._facts.get(tool)
+        return fact is not None and fact.effect.only_reads
+
     async def keep_again(self, command: CallTool) -> None:
         """Repeat a call that was made for the run from which this one branched off."""
         await self.carry_out(command)

@@ -134,7 +134,10 @@ class _Masked:
         if made is not None:
             return made
         if isinstance(part, list):
-            made = [self._value(None, item) for item in part]
+            if not self.has_spans and _LEAVES.issuperset(map(type, part)):
+                made = part.copy()
+            else:
+                made = [self._value(None, item) for item in part]
         else:
             made = {self._text(name): self._value(name, item) for name, item in part.items()}
         self._made[id(part)] = made
@@ -151,6 +154,15 @@ class _Masked:
         return mask_text(text, self.finder) if self.has_spans else text
 
 
+_NO_TEXT = frozenset({int, float, bool, type(None)})
+_LEAVES = _NO_TEXT | {str}
+
+
+def has_no_text(items: list[Any]) -> bool:
+    """A quick check: True only if no text is in a list, nor in what it contains."""
+    return _NO_TEXT.issuperset(map(type, items))
+
+
 def texts_in(body: Any) -> Iterator[str]:
     """All texts of a JSON value, names among them; those of a part that it shares come once."""
     stack: list[Any] = [body]
@@ -165,7 +177,9 @@ def texts_in(body: Any) -> Iterator[str]:
                 continue
             seen.add(number)
             if isinstance(part, list):
-                stack += cast("list[Any]", part)
+                members = cast("list[Any]", part)
+                if not has_no_text(members):
+                    stack += members
                 continue
             named = cast("dict[str, Any]", part)
             yield from named

@@ -20,7 +20,7 @@ from callsheet.sealing.keys import (
     veiled,
 )
 from callsheet.sealing.known import Known
-from callsheet.sealing.masking import Finder, Span, known_by_name, texts_in
+from callsheet.sealing.masking import Finder, Span, has_no_text, known_by_name, texts_in
 
 Path: TypeAlias = "tuple[str | int, ...]"
 """The path to a place in a body: keys of objects and indexes of lists."""
@@ -222,10 +222,14 @@ class _Search:
 
 
 def _entries(part: Any) -> Iterable[tuple[str | int, Any]]:
-    """The (key, value) pairs of an object or list, copied so that they can be changed during iteration."""
+    """The (key, value) pairs of an object, or of a list in which there may be texts.
+
+    They are copied, so that they can be changed during iteration.
+    """
     if isinstance(part, dict):
         return list(cast("dict[str, Any]", part).items())
-    return list(enumerate(cast("list[Any]", part)))
+    items = cast("list[Any]", part)
+    return () if has_no_text(items) else list(enumerate(items))
 
 
 def names_in(plan: str) -> frozenset[str]:

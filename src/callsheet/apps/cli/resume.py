@@ -18,7 +18,7 @@ from callsheet.apps.cli.debugging.faces import NOWHERE, Stops, debugger_of_recor
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.options import DECISIONS, ProgressMode
 from callsheet.apps.cli.output import print_diagnostics, to_stderr
-from callsheet.apps.cli.progress import Progress, choose_progress
+from callsheet.apps.cli.progress import choose_progress
 from callsheet.apps.rendering.values import without_controls
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Order
@@ -26,6 +26,7 @@ from callsheet.machine.limits import SEQUENTIAL
 
 if TYPE_CHECKING:
     from callsheet.apps.cli.debugging.model import Debugger, Face
+    from callsheet.apps.cli.progress import Progress
     from callsheet.apps.masking import Masker
     from callsheet.apps.setup import Setup
     from callsheet.diagnostics import Diagnostic
@@ -518,7 +519,7 @@ async def _resume(job: ResumeJob, hint: str) -> RunOutcome:
             yield Opened(equipment, ports)
 
     watch = Watch(
-        observer=job.masker.masked_observer(job.progress.note),
+        observer=job.masker.masked_observer(job.progress.observer),
         hears_all=False,
         on_driver=job.progress.begin,
         on_decided=job.progress.begin,

@@ -22,7 +22,7 @@ from callsheet.apps.cli.engines.engine_options import Engine, engine
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.options import ProgressMode
 from callsheet.apps.cli.output import print_diagnostics, to_stderr
-from callsheet.apps.cli.progress import Progress, choose_progress
+from callsheet.apps.cli.progress import choose_progress
 from callsheet.apps.cli.proofs import Assumptions, DryRunRules, assumptions, print_dry_run
 from callsheet.apps.cli.run_options import PlanCommand
 from callsheet.apps.cli.start_options import StartOptions, start
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from callsheet.api.admission import Request
     from callsheet.apps.cli.debugging.model import Debugger, Face
     from callsheet.apps.cli.engines.temporal_runs import SecretReference
+    from callsheet.apps.cli.progress import Progress
     from callsheet.apps.masking import Masker
     from callsheet.apps.setup import Setup
     from callsheet.machine.limits import Limits
@@ -182,7 +183,7 @@ async def _run(job: Job, hint: str) -> tuple[RunOutcome | None, tuple[Diagnostic
         opened = [server.name for server in toolbox.servers if server.is_open]
         if opened and not job.quiet:
             to_stderr(f"MCP servers: {', '.join(opened)} (from {', '.join(map(str, toolbox.configs))})")
-        watch = Watch(observer=job.masker.masked_observer(job.progress.note), pace=debugger)
+        watch = Watch(observer=job.masker.masked_observer(job.progress.observer), pace=debugger)
         if job.engine is not None:
             _check_for_temporal(job)
         journal = job.recording.open()
@@ -201,7 +202,7 @@ async def _run(job: Job, hint: str) -> tuple[RunOutcome | None, tuple[Diagnostic
                 job.engine,
                 waits=job.waits,
                 secrets=job.worker_secrets,
-                observer=None if job.detaches else watch.observer,
+                observer=None if job.detaches else job.masker.masked_observer(job.progress.note),
             )
         else:
             with nullcontext() if journal is None else shared(calls, journal.path, job.run_id):

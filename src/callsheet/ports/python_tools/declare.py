@@ -22,7 +22,7 @@ from callsheet.ports.answers import Probed, Prober, probed
 from callsheet.ports.calls import CallContext, ToolFailed, ToolRaised
 from callsheet.ports.python_tools.results import annotated_result, value_returned
 from callsheet.ports.python_tools.signature import Signature, cannot, read_signature
-from callsheet.ports.python_tools.threads import Threaded
+from callsheet.ports.threads import Threaded
 from callsheet.ports.tools import Handler, Tool, ToolSpec
 
 if TYPE_CHECKING:

@@ -7,14 +7,13 @@ events come first; they are recorded without being displayed, until `begin`.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 from callsheet.apps.cli.options import ProgressMode
-from callsheet.apps.cli.output import can_redraw, print_text, to_stderr
+from callsheet.apps.cli.output import print_text, to_stderr
 from callsheet.apps.cli.progress.call_news import (
     CallNews,
     CallTracker,
@@ -130,9 +129,14 @@ class Progress:
         self._draw(draw)
 
     @property
-    def listener(self) -> Self | None:
-        """Itself, if its display shows anything."""
-        return None if isinstance(self._display, NoDisplay) else self
+    def observer(self) -> Callable[[Note], None]:
+        """What receives the notes of the machine."""
+        return self.note
+
+    @property
+    def listener(self) -> Self:
+        """What hears of the calls."""
+        return self
 
     def began(self, key: str) -> None:
         """Hear that a call is sent."""
@@ -175,19 +179,6 @@ class Progress:
                 self._display.end()
 
 
-def choose_progress(stage: ProgressMode, plan: Plan, *, as_json: bool) -> Progress:
-    """The progress for a mode; with a JSON result there is none unless the mode is explicit."""
-    if stage is ProgressMode.AUTO:
-        stage = (
-            ProgressMode.NONE
-            if as_json
-            else ProgressMode.LIVE
-            if can_redraw(sys.stderr)
-            else ProgressMode.PLAIN
-        )
-    return Progress(display_for(stage, plan), plan, draws=stage is ProgressMode.LIVE)
-
-
 def display_for(stage: ProgressMode, plan: Plan, run: str = "") -> Display:
     """The display of a mode; a live one shows the name of the run."""
     match stage:
@@ -206,31 +197,10 @@ def display_for(stage: ProgressMode, plan: Plan, run: str = "") -> Display:
             from callsheet.apps.cli.progress.lines import JsonLines  # noqa: PLC0415 - only one is used
 
             return JsonLines()
-        case ProgressMode.NONE:
-            return NoDisplay()
-        case ProgressMode.PLAIN | ProgressMode.AUTO:
+        case _:
             from callsheet.apps.cli.progress.lines import PlainLines  # noqa: PLC0415 - only one is used
 
             return PlainLines(plan)
-
-
-class NoDisplay:
-    """Displays nothing."""
-
-    def begin(self, done: dict[str, Note]) -> None:
-        """Do nothing."""
-
-    def show(self, note: Note, took: float | None, ago: float = 0.0) -> None:
-        """Do nothing."""
-
-    def call(self, news: CallNews) -> None:
-        """Do nothing."""
-
-    def restart(self) -> None:
-        """Do nothing."""
-
-    def end(self) -> None:
-        """Do nothing."""
 
 
 class LivePlayback:
