@@ -21,7 +21,7 @@ from callsheet.machine.tree.program import (
     RoundOp,
     UntilOp,
 )
-from callsheet.trace.lineage.blocks import Reasons, Site
+from callsheet.trace.lineage.blocks import Around, Reasons, Site
 
 Waiting = CallOp | ComputeOp | ClockOp | LoopOp | InvokeOp | ReplanOp
 """Operations that are over when the next one of their activation begins."""
@@ -57,8 +57,8 @@ class Frame:
         self.scope: dict[int, int] = {}
         self.conditions: dict[str, tuple[int, ...]] = {}
         """The visits of the conditions of each ?IF and REPEAT that hold now, by its id."""
-        self.failures: dict[str, int] = {}
-        """The write of the failure that each statement's handler has, by its id."""
+        self.failures: dict[Around, int] = {}
+        """The write of the failure that each statement's handler, or its next attempt, has."""
         self.waiting: UnderWay | None = None
         self.yielded = NONE
         self.clock = NONE
@@ -88,8 +88,8 @@ class Frame:
         conditions: tuple[int, ...] = ()
         failures: tuple[int, ...] = ()
         for around in site.around:
-            if around.is_failure and around.id in self.failures:
-                failures += (self.failures[around.id],)
+            if around.is_failure and around in self.failures:
+                failures += (self.failures[around],)
             elif not around.is_failure:
                 conditions += self.conditions.get(around.id, ())
         if not conditions and not failures:

@@ -232,17 +232,19 @@ def _all_around(tree: Tree) -> Mapping[str, tuple[Around, ...]]:
 def _around(block: Block, outer: tuple[Around, ...], found: dict[str, tuple[Around, ...]]) -> None:
     """Find for each statement those around it that decide whether it is reached."""
     for one in block:
-        found[one.id] = outer
+        recovery = recovery_of(one)
+        is_retried = recovery is not None and recovery.again is not None
+        tried = (*outer, Around(one.id, is_failure=True, is_retried=True)) if is_retried else outer
+        found[one.id] = tried
         match one:
             case If() | Repeat():
-                inside = (*outer, Around(one.id))
+                inside = (*tried, Around(one.id))
             case Foreach():
                 inside = ()
             case _:
-                inside = outer
+                inside = tried
         for inner in own_blocks(one):
             _around(inner, inside, found)
-        recovery = recovery_of(one)
         if recovery is not None:
             for handler in recovery.handlers:
                 _around(handler.body, (*outer, Around(one.id, is_failure=True)), found)
