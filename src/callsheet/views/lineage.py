@@ -14,12 +14,12 @@ from callsheet.frontends.values.printer import format_path
 from callsheet.ir import JSON, CallKind
 from callsheet.ir.operations import AGENT_OPERATIONS
 from callsheet.machine.agents.actions import MAX_AT_ONCE, Action, Finish, Unreadable, read_action
-from callsheet.machine.keys import parse_key
+from callsheet.machine.keys import attempt_key, parse_key
 from callsheet.sealing.keys import WITHHELD
 from callsheet.trace.lineage.blocks import TreeLineage
 from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource, Visit, Write
 from callsheet.trace.lineage.reads import Path, Role
-from callsheet.trace.lineage.slices import Flow, Graph, Node, Reached
+from callsheet.trace.lineage.slices import Flow, Graph, Node, Reached, item_at
 from callsheet.views.columns import cut, json_head, printable
 from callsheet.views.describe import describe_action
 from callsheet.views.otel.operations import as_text
@@ -90,6 +90,8 @@ def _rows(
         visit = lineage.visits[write.visit]
         for name, value in lineage.reads_of(visit).literals:
             yield None, f"{name + ': ' if name else ''}{shown(value)}  ·  {_written_in(lineage, visit)}"
+        item, _ = item_at(lineage, visit, node.path)
+        yield from ((None, line) for line in _attempt_lines(lineage, visit, item))
         yield from ((None, line) for line in _call_lines(lineage, visit))
 
 
@@ -97,6 +99,17 @@ def _written_in(lineage: Lineage, visit: Visit) -> str:
     """Where the text stands that a step has of its own."""
     planner = lineage.planner_of(visit) if isinstance(lineage, TreeLineage) else None
     return "in the plan" if planner is None else f"planned by {visit_line(lineage, planner)}"
+
+
+def _attempt_lines(lineage: Lineage, visit: Visit, item: int | None) -> Iterator[str]:
+    """Yields the failed attempts of a visit's calls, or of those of an item, before the last."""
+    last = frozenset(lineage.last_keys(visit))
+    for key in lineage.keys_of(visit) if item is None else lineage.keys_of_item(visit, item):
+        outcome = lineage.outcomes.get(key)
+        if outcome is not None and key not in last and attempt_key(key) == key:
+            part = parse_key(key)
+            of_item = f"[{part.index}] " if item is None and lineage.step(visit).foreach is not None else ""
+            yield f"{of_item}attempt {part.attempt} failed: {shown(outcome.value)}  ·  event {outcome.seq}"
 
 
 def _call_lines(lineage: Lineage, visit: Visit) -> Iterator[str]:

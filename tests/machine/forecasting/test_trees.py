@@ -63,15 +63,26 @@ S5: ?IF (1 > 2) {
 
 
 def test_what_a_sure_failure_stops_is_not_certain() -> None:
-    group = """@PARALLEL STOP {
-  FAIL ("no")
-  TRY {
-    S1: @READ (x=1)
-    S2: @WRITE (x=2)
-  } ON_FAIL CONTINUE
+    """Only the first call of each task is sure, before and behind the one that fails."""
+    two = "TRY {\n    S1: @READ (x=1)\n    S2: @WRITE (x=2)\n  } ON_FAIL CONTINUE"
+    behind = f'@PARALLEL STOP {{\n  FAIL ("no")\n  {two}\n}}'
+    before = f'@PARALLEL STOP {{\n  {two}\n  FAIL ("no")\n}}'
+    late = f'@PARALLEL STOP {{\n  {two}\n  ?IF (1 == 1) {{\n    S3: @READ (x=1)\n    FAIL ("no")\n  }}\n}}'
+    assert told(behind)["S2"].when is When.MAYBE
+    for group in (before, late):
+        steps = told(group)
+        assert [(steps[i].when, steps[i].visits[0].is_sure) for i in ("S1", "S2")] == [
+            (When.ALWAYS, True),
+            (When.MAYBE, False),
+        ]
+        assert told(group.replace(" STOP", ""))["S2"].when is When.ALWAYS
+    assert told(late)["S3"].when is When.ALWAYS
+    items = """?FOREACH ($x IN [1, 2]) TOGETHER STOP {
+  S1: @READ (x=$x)
+  REQUIRE ($x == 1) "no"
+  S2: @WRITE (x=2)
 }"""
-    assert told(group)["S2"].when is When.MAYBE
-    assert told(group.replace(" STOP", ""))["S2"].when is When.ALWAYS
+    assert [(s.when, s.times) for s in told(items).values()] == [(When.ALWAYS, (2, 2)), (When.MAYBE, (0, 1))]
 
 
 def test_known_items_and_rounds_are_walked_with_their_arguments() -> None:

@@ -25,12 +25,13 @@ from callsheet.trace.lctl.check import check
 from callsheet.trace.lineage.blocks import TreeLineage
 from callsheet.trace.lineage.lineage import NONE, ValueSource
 from callsheet.trace.lineage.reads import Role
-from callsheet.trace.lineage.slices import Node, flows_from, flows_into, forward, reached_by
+from callsheet.trace.lineage.slices import Node, backward, flows_from, flows_into, forward, reached_by
 from callsheet.trace.projection.post_mortem import debug_document_of
 from callsheet.trace.projection.project import handoff_of
 from callsheet.trace.projection.record import Outcome
 from callsheet.trace.projection.recording import record_of
 from callsheet.trace.search import finder, search
+from callsheet.views.lineage import why_lines
 
 FACTS_OF_TREES = {**FACTS, **OWN_FACTS}
 DATA = (Role.ARGUMENT, Role.SOURCE)
@@ -54,7 +55,7 @@ def recorded(plan: Plan, answer: Any, inputs: dict[str, JSON] = INPUTS) -> Recor
     return Recorded(plan, LIMITS, respond, inputs, FACTS_OF_TREES)
 
 
-def lineage_of_text(text: str, answer: Any, inputs: dict[str, JSON]) -> TreeLineage:
+def lineage_of_text(text: str, answer: Any, inputs: dict[str, JSON] = INPUTS) -> TreeLineage:
     plan = read_plan_text(text).result.require()
     lineage = recorded(plan, answer, inputs).lineage()
     assert isinstance(lineage, TreeLineage)
@@ -172,6 +173,45 @@ def test_the_value_of_use_is_made_of_the_failed_call_and_the_value() -> None:
     assert lineage.writes[last].made is ValueSource.USE
     assert shown(lineage, Node(last, ())) == ["argument x again @S6[#2]/S7", "message - all.0.id @S2"]
     assert lineage.writes[lineage.answer].value == "p"
+
+
+AGAIN = """# ltp: 2
+?REPEAT (max=2) {
+  TRY {
+    S1: @READ (x=1) > $a
+    S2: ?FOREACH ($i IN [$a]) {
+      S3: @FLAKY (x=$i) > $b
+      YIELD ($b)
+    } > $all
+  } ON_FAIL @RETRY(2, delay=0)
+} UNTIL ($all[0] != "first")
+S4: @FLAKY (x=$all) > $c ON_FAIL @RETRY(1, delay=0)
+S5: @RESPOND ($c)
+"""
+
+
+def test_an_attempt_is_there_because_the_one_before_has_failed() -> None:
+    """A block that starts anew in another round has no failure before it."""
+    outcomes = iter([OSError("busy"), OSError("shut"), "first", "second", OSError("late"), "c"])
+
+    def flaky(command: CallTool) -> Any:
+        return next(outcomes) if command.tool == "FLAKY" else 1
+
+    lineage = lineage_of_text(AGAIN, flaky)
+    start = Node(lineage.answer, ())
+    assert list(why_lines(lineage, backward(lineage, start), start, 2))[-1].endswith(
+        'attempt 1 failed: "late"  ·  event 10'
+    )
+    third = lineage.visit_named("repeat1[#1]/repeat1.try1~3/S2[0]/S3")
+    assert third is not None
+    *_, because = flows_into(lineage, Node(lineage.result_of(third), ()))
+    line = "condition attempt 2 failed error @repeat1[#1]/repeat1.try1~2/S2[0]/S3"
+    assert shown(lineage, Node(lineage.result_of(third), ()))[-1] == line
+    assert lineage.value_at(because.node._replace(path=("message",))) == "shut"
+    assert shown(lineage, because.node)[-1] == "condition attempt 1 failed error @repeat1[#1]/S2[0]/S3"
+    again = lineage.visit_named("repeat1[#2]/S2[0]/S3")
+    assert again is not None
+    assert not any("attempt" in one for one in shown(lineage, Node(lineage.result_of(again), ())))
 
 
 RETRIED = """# ltp: 2

@@ -122,6 +122,7 @@ class BlockWalk(CallForecast):
         row = self._blocks[f"{frame.path}{one.id} {part}".rstrip()]
         row.times += at.times
         row.is_usual = row.is_usual or not at.after_failure
+        self._stopped.count(row, at.times)
         return row
 
     def _skip(self, block: Block, frame: Frame, why: str) -> None:
@@ -173,14 +174,17 @@ class BlockWalk(CallForecast):
         assert_never(one)
 
     def _parallel(self, one: Parallel, scope: Scope, at: At, frame: Frame) -> Out:
-        """Members behind one that fails for sure perhaps come to their calls, where it stops them."""
+        """Where one fails for sure and stops the others, those perhaps come to their calls."""
         self._enter(one, "", at, frame)
         failed: Out | None = None
-        for member in one.members:
-            here = at.perhaps() if one.stops and failed is not None else at
-            out = self._statement(member, scope, here, frame)
-            if out.failed is True and failed is None:
-                failed = out
+        with self._stopped.group(at, stops=one.stops) as tasks:
+            for member in one.members:
+                here = at.perhaps() if one.stops and failed is not None else at
+                begin = self._stopped.here
+                out = self._statement(member, scope, here, frame)
+                tasks.append((begin, out))
+                if out.failed is True and failed is None:
+                    failed = out
         return ON if failed is None else failed
 
     def _say(self, one: Say, scope: Scope, at: At, frame: Frame) -> Out:
@@ -358,29 +362,32 @@ class BlockWalk(CallForecast):
         if items is None:
             out = self._any_item(one, source, None, scope, at, frame)
         else:
-            for index, item in enumerate(items):
-                if self._left <= 0:
-                    more = self._any_item(one, source, len(items) - index, scope, at, frame)
-                    out, is_whole = more, False
-                    break
-                is_sure = out.on is True and not is_limited and not (op.stops and failed)
-                here = at if is_sure else at.perhaps()
-                inner = self._item(one, index, item, scope, here, frame)
-                results.append(inner[1])
-                ended = inner[0]
-                if ended.failed is True and not op.skips:
-                    failed = failed or f"item {index} fails: {ended.why}"
-                    if op.one_by_one:
+            with self._stopped.group(at, stops=op.stops) as tasks:
+                for index, item in enumerate(items):
+                    begin = self._stopped.here
+                    if self._left <= 0:
+                        more = self._any_item(one, source, len(items) - index, scope, at, frame)
+                        tasks.append((begin, more))
+                        out, is_whole = more, False
                         break
-                if ended.failed is True or ended.on is not True:
-                    is_whole = is_whole and ended.again is not False and ended.failed is not True
-                if ended.over is True or ended.broken is True:
-                    out = Out(False, over=True) if ended.over is True else ON
-                    is_whole = ended.broken is True and ended.over is False and out.on is True
-                    break
-                if ended.over is None or ended.broken is None:
-                    over = None if ended.over is None or out.over is None else False
-                    out, is_whole = Out(None, over=over), False
+                    is_sure = out.on is True and not is_limited and not (op.stops and failed)
+                    here = at if is_sure else at.perhaps()
+                    ended, yielded = self._item(one, index, item, scope, here, frame)
+                    results.append(yielded)
+                    tasks.append((begin, ended))
+                    if ended.failed is True and not op.skips:
+                        failed = failed or f"item {index} fails: {ended.why}"
+                        if op.one_by_one:
+                            break
+                    if ended.failed is True or ended.on is not True:
+                        is_whole = is_whole and ended.again is not False and ended.failed is not True
+                    if ended.over is True or ended.broken is True:
+                        out = Out(False, over=True) if ended.over is True else ON
+                        is_whole = ended.broken is True and ended.over is False and out.on is True
+                        break
+                    if ended.over is None or ended.broken is None:
+                        over = None if ended.over is None or out.over is None else False
+                        out, is_whole = Out(None, over=over), False
         if failed:
             return Out(False, failed=True, why=failed)
         if one.into is not None:

@@ -31,6 +31,7 @@ from callsheet.machine.forecasting.tree_state import (
     Out,
     Row,
     Scope,
+    Stopped,
 )
 from callsheet.machine.keys import segment
 from callsheet.machine.program import ToolFacts
@@ -87,6 +88,7 @@ class CallForecast:
         self._rows: dict[str, Row] = {}
         self._blocks: dict[str, BlockRow] = {}
         self._left = _MOST_STATEMENTS
+        self._stopped = Stopped()
 
     # -------------------------------------------------------------- values
 
@@ -129,6 +131,7 @@ class CallForecast:
 
     def _clock(self, one: Statement, at: At) -> None:
         """What the time is known to be at a statement, if another run has asked for it."""
+        self._stopped.count(None, at.times)
         place = "" if at.key is None else at.key + segment(f"{one.id}:clock")
         found = self._recall(ForeseenCall(place, one, CLOCK, (), {}, False, at.when()))
         try:
@@ -188,12 +191,15 @@ class CallForecast:
         row.repeats = row.repeats or at.repeats
         row.is_per_item = row.is_per_item or at.key is None
         row.depends_on.update(dict.fromkeys(self._setters(one, scope)))
+        number = -1
         if len(row.visits) < self._knowledge.most_visits:
             place = "" if at.key is None else at.key + segment(one.id)
             visit = Visit(at.item, inputs, tuple(arguments.items()), bool(at.times.least), place)
             is_again = bool(row.visits) and at.key is None and row.visits[-1][1:3] == visit[1:3]
             if not is_again:
+                number = len(row.visits)
                 row.visits.append(visit)
+        self._stopped.count(row, at.times, number)
 
     def _compute(self, one: Compute, scope: Scope, at: At, frame: Frame) -> Out:
         row = self._rows[frame.path + one.id]

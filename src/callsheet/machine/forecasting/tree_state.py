@@ -6,12 +6,13 @@ is joined behind them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from callsheet.ir import Step
-from callsheet.ir.tree import Statement
+from callsheet.ir.tree import Say, Statement, Word
 from callsheet.machine.forecasting.forecast import Times, Visit, When
 from callsheet.machine.forecasting.partial_values import Foreseen, Unknown, is_same
 
@@ -188,3 +189,74 @@ class BlockRow:
     is_usual: bool = False
     items: Foreseen = None
     count: int | None = 0
+
+
+_WAITING_WORDS = frozenset({Word.WAIT, Word.REPLAN})
+
+
+class _Counted(NamedTuple):
+    """What was counted as sure in a row, in which of its visits; without a row only that a call waits."""
+
+    row: Row | BlockRow | None
+    sure: int
+    visit: int
+
+    @property
+    def waits(self) -> bool:
+        """Whether what comes after it comes after a call."""
+        row = self.row
+        return row is None or (
+            isinstance(row, Row)
+            and not (isinstance(row.statement, Say) and row.statement.word not in _WAITING_WORDS)
+        )
+
+
+class Stopped:
+    """What was counted as sure in the tasks of groups that stop at a failure, to be taken back after one.
+
+    Before any of its tasks has ended, a group is sure to have come to the first call of each.
+    """
+
+    def __init__(self) -> None:
+        self._counted: list[_Counted] = []
+        self._groups = 0
+
+    def count(self, row: Row | BlockRow | None, times: Times, visit: int = -1) -> None:
+        """Note what is counted in a row, or that a call outside of rows waits."""
+        if self._groups:
+            self._counted.append(_Counted(row, times.least, visit))
+
+    @contextmanager
+    def group(self, at: At, *, stops: bool) -> Generator[list[tuple[int, Out]]]:
+        """A group; the block adds the place where each task begins, and how it may end."""
+        tasks: list[tuple[int, Out]] = []
+        self._groups += stops
+        yield tasks
+        if not stops:
+            return
+        failed = [number for number, (_, out) in enumerate(tasks) if out.failed is True]
+        ends = [*(begin for begin, _ in tasks[1:]), self.here]
+        for number, ((begin, _), end) in enumerate(zip(tasks, ends, strict=True)):
+            if failed and failed != [number]:
+                self._take_back(begin, end, at.times.least)
+        self._groups -= 1
+        if not self._groups:
+            self._counted.clear()
+
+    @property
+    def here(self) -> int:
+        """The place of what is counted next."""
+        return len(self._counted)
+
+    def _take_back(self, begin: int, end: int, sure: int) -> None:
+        """Leave of what was counted in a task only what comes up to its first call."""
+        for place in range(begin, end):
+            row, counted, visit = one = self._counted[place]
+            left = min(counted, sure)
+            sure = 0 if one.waits else sure
+            if row is None or left == counted:
+                continue
+            row.times = Times(row.times.least - counted + left, row.times.most)
+            if isinstance(row, Row) and visit >= 0 and not left:
+                row.visits[visit] = row.visits[visit]._replace(is_sure=False)
+            self._counted[place] = one._replace(sure=left)

@@ -20,7 +20,7 @@ from callsheet.machine.keys import segment
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.result import Status
 from callsheet.machine.run import Run
-from callsheet.machine.tree.activations import MISSING, STAY, Activation, Loop, Members
+from callsheet.machine.tree.activations import MISSING, STAY, Activation, Guard, Loop, Members
 from callsheet.machine.tree.execution import CarryOut
 from callsheet.machine.tree.failures import Failure as Fault
 from callsheet.machine.tree.failures import StatementFailed, record_of
@@ -34,6 +34,7 @@ from callsheet.machine.tree.program import (
     ClockOp,
     ComputeOp,
     EnterOp,
+    GuardOp,
     InvokeOp,
     LetOp,
     LoopOp,
@@ -48,7 +49,7 @@ from callsheet.machine.tree.program import (
 from callsheet.machine.tree.values import plain
 from callsheet.store.events import Entry
 from callsheet.store.start import Start
-from callsheet.trace.lineage.blocks import NO_REASONS, Part, Reasons, Site, TreeLineage, listed
+from callsheet.trace.lineage.blocks import NO_REASONS, Around, Part, Reasons, Site, TreeLineage, listed
 from callsheet.trace.lineage.lineage import ANSWER, Failure, Flow, Node, ValueSource, Visit, Write
 from callsheet.trace.lineage.reads import CLOCK_READ, Role, sources_of
 from callsheet.trace.lineage.recorder import Recorder
@@ -211,8 +212,10 @@ class BlockRecorder(Recorder):
                 self.blocks.did_not_hold.add(visit)
             case UntilOp() if not (signal == STAY and act.pc == at + 1):
                 self.blocks.did_not_hold.add(visit)
+            case GuardOp(id=own) if act.guards[-1].attempt == 1:
+                frame.failures.pop(Around(own, is_failure=True, is_retried=True), None)
             case CatchOp() if caught is not None:
-                self._caught(frame, operation, caught[0], fallback)
+                self._caught(frame, operation, caught, fallback)
             case _:
                 pass
         if visit != NONE and frame.waiting is None:
@@ -286,7 +289,7 @@ class BlockRecorder(Recorder):
 
     @staticmethod
     def _fallback(
-        tree: TreeRun, act: Activation, operation: Operation, caught: tuple[Fault, Any] | None
+        tree: TreeRun, act: Activation, operation: Operation, caught: tuple[Fault, Guard] | None
     ) -> RemedyCode | None:
         """The remedy that a handler is about to carry out; None if there is another attempt, or none."""
         if caught is None or not isinstance(operation, CatchOp) or operation.remedy is None:
@@ -301,10 +304,18 @@ class BlockRecorder(Recorder):
             return None
         return operation.remedy
 
-    def _caught(self, frame: Frame, operation: CatchOp, failure: Fault, remedy: RemedyCode | None) -> None:
-        """Record what a handler has set: the failure, or the value instead of a result."""
+    def _caught(
+        self, frame: Frame, operation: CatchOp, caught: tuple[Fault, Guard], remedy: RemedyCode | None
+    ) -> None:
+        """Record what a handler has set, or that the failure of an attempt leads to the next."""
         act, lineage = frame.act, self.blocks
+        failure, guard = caught
         failed = lineage.last_at.get(failure.step, NONE)
+        if act.failure is caught:
+            write = self._error(failure, failed, frame).node.write
+            frame.failures[Around(operation.id, is_failure=True, is_retried=True)] = write
+            lineage.attempts[write] = guard.attempt
+            return
         if remedy is not None:
             visit = lineage.last_at.get(act.path + segment(operation.id), NONE)
             if operation.into is not None and remedy.kind != "terminate":
@@ -321,7 +332,7 @@ class BlockRecorder(Recorder):
                 name = act.body.names[slot]
                 write = self._set(frame, slot, name, plain(act.slots[slot]), ValueSource.ERROR, failed)
                 self._explain(write, failed, frame)
-                frame.failures[operation.id] = write
+                frame.failures[Around(operation.id, is_failure=True)] = write
 
     def _error(self, failure: Fault, visit: int, frame: Frame) -> Flow:
         """The flow of a failure that no variable holds, of the visit that has failed."""

@@ -27,10 +27,14 @@ from callsheet.trace.lineage.reads import Computed, Path, Reads, Role, Source, U
 
 
 class Around(NamedTuple):
-    """A statement around another whose conditions, or with `is_failure` whose failure, leads to that."""
+    """A statement around another whose conditions, or with `is_failure` whose failure, leads to that.
+
+    With `is_retried` the failure leads to another attempt of it.
+    """
 
     id: str
     is_failure: bool = False
+    is_retried: bool = False
 
 
 class Site(NamedTuple):
@@ -63,7 +67,10 @@ class Part(NamedTuple):
 
 
 class Reasons(NamedTuple):
-    """Why a statement was reached: the visits of conditions, and the failures whose handlers it is in."""
+    """Why a statement was reached: the visits of conditions, and failures.
+
+    Those are the failures whose handlers it is in, and those of the attempts before it.
+    """
 
     conditions: tuple[int, ...] = ()
     failures: tuple[int, ...] = ()
@@ -147,6 +154,8 @@ class TreeLineage(Lineage):
     """When each visit that is over was."""
     did_not_hold: set[int] = field(default_factory=set[int])
     """The visits of conditions that were false."""
+    attempts: dict[int, int] = field(default_factory=dict[int, int])
+    """Which attempt of a block each failure ended that another attempt followed, by its write."""
     planners: dict[str, int] = field(default_factory=dict[str, int])
     """The visit of the RE-PLAN that asked for each part of the plan, by what the part's paths begin with."""
     lines: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -396,7 +405,9 @@ class TreeLineage(Lineage):
                 if flow.role is Role.CONDITION:
                     yield flow._replace(argument=said)
         for number in reasons.failures:
-            yield Flow(Role.CONDITION, "", None, self.writes[number].name, Node(number, ()))
+            attempt = self.attempts.get(number)
+            said = "" if attempt is None else f"attempt {attempt} failed"
+            yield Flow(Role.CONDITION, said, None, self.writes[number].name, Node(number, ()))
 
     def flows_into(self, node: Node) -> tuple[Flow, ...]:
         """The flows into a node: of the parts that it overlaps, and of what led to its write."""

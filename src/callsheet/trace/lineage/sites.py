@@ -234,17 +234,19 @@ def _all_around(tree: Tree) -> Mapping[str, tuple[Around, ...]]:
 def _around(block: Block, outer: tuple[Around, ...], found: dict[str, tuple[Around, ...]]) -> None:
     """Find for each statement those around it that decide whether it is reached."""
     for one in block:
-        found[one.id] = outer
+        recovery = recovery_of(one)
+        is_retried = recovery is not None and recovery.again is not None
+        tried = (*outer, Around(one.id, is_failure=True, is_retried=True)) if is_retried else outer
+        found[one.id] = tried
         match one:
             case If() | Repeat():
-                inside = (*outer, Around(one.id))
+                inside = (*tried, Around(one.id))
             case Foreach():
                 inside = ()
             case _:
-                inside = outer
+                inside = tried
         for inner in own_blocks(one):
             _around(inner, inside, found)
-        recovery = recovery_of(one)
         if recovery is not None:
             for handler in recovery.handlers:
                 _around(handler.body, (*outer, Around(one.id, is_failure=True)), found)
@@ -286,8 +288,8 @@ class Frame:
         self.scope: dict[int, int] = {}
         self.conditions: dict[str, tuple[int, ...]] = {}
         """The visits of the conditions of each ?IF and REPEAT that hold now, by its id."""
-        self.failures: dict[str, int] = {}
-        """The write of the failure that each statement's handler has, by its id."""
+        self.failures: dict[Around, int] = {}
+        """The write of the failure that each statement's handler, or its next attempt, has."""
         self.waiting: UnderWay | None = None
         self.yielded = NONE
         self.clock = NONE
@@ -317,8 +319,8 @@ class Frame:
         conditions: tuple[int, ...] = ()
         failures: tuple[int, ...] = ()
         for around in site.around:
-            if around.is_failure and around.id in self.failures:
-                failures += (self.failures[around.id],)
+            if around.is_failure and around in self.failures:
+                failures += (self.failures[around],)
             elif not around.is_failure:
                 conditions += self.conditions.get(around.id, ())
         if not conditions and not failures:
