@@ -59,6 +59,12 @@ class Tasks(HeldCalls):
         resolved = self.program.resolved(waited.func) or ""
         if resolved == _GATHER or dotted(waited.func) == "gather":
             return self.gather(waited, node, out, into)
+        if resolved == "asyncio.wait_for" and waited.args:
+            inner: core.Block = []
+            within = self.time_of(waited, out)
+            made = self.await_(ast.copy_location(ast.Await(waited.args[0]), node), inner, into)
+            out.append(self.limited(inner, within, node))
+            return made
         name = self._wanted(into, waited)
         if self.spread_call(waited, out, name):
             self.awaits += 1
@@ -148,9 +154,8 @@ class Tasks(HeldCalls):
             else:
                 name = self.new_name(self.stem(one))
                 member = self.member(one, out, name)
-                if isinstance(member, core.Call):
-                    self.spill_arguments(member, out)
-                if keeps_errors and isinstance(member, core.Call):
+                self.spill_member(member, out)
+                if keeps_errors and isinstance(member, (core.Call, core.Attempt)):
                     member = self.safe(member, name, one)
                 members.append(member)
                 held = ast.Name(name, ast.Load())
@@ -178,6 +183,13 @@ class Tasks(HeldCalls):
         )
         stored = core.Pure(ast.fix_missing_locations(ast.copy_location(made, node)))
         return core.Attempt([member], [core.Caught((), binds, [stored], node)], None, node)
+
+    def spill_member(self, member: core.Core, out: core.Block) -> None:
+        """Evaluate the arguments of a call, or of one with a time limit, before all begin."""
+        while isinstance(member, core.Attempt) and len(member.body) == 1:
+            member = member.body[0]
+        if isinstance(member, core.Call):
+            self.spill_arguments(member, out)
 
     def _flat(self, args: Sequence[ast.expr]) -> list[ast.expr]:
         """The arguments of gather, with a literal list after a star as its items."""
@@ -243,7 +255,8 @@ class Tasks(HeldCalls):
                 value = ast.Subscript(value, ast.Constant(number), ast.Load())
             arguments.append(core.Argument(name, ast.fix_missing_locations(ast.copy_location(value, at))))
         arguments += held.fixed
-        body: core.Block = [core.Call(result, held.callee, self.helper(held.callee), arguments, at)]
+        call = core.Call(result, held.callee, self.helper(held.callee), arguments, at)
+        body: core.Block = [self.limited([call], held.within, at)]
         if result is not None:
             body.append(core.Give(ast.copy_location(ast.Name(result, ast.Load()), at), at))
         return core.Loop(item, source, body, node, into=into, together=True, most=self._most(held.callee))

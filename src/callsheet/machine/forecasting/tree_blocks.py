@@ -15,6 +15,7 @@ from callsheet.ir.tree import (
     Assign,
     Block,
     Compute,
+    Ends,
     Foreach,
     GoOn,
     Handler,
@@ -166,11 +167,19 @@ class BlockWalk(CallForecast):
             case Repeat():
                 return self._repeat(one, scope, at, frame)
             case Try():
-                self._enter(one, "", at, frame)
-                return self._block(one.body, scope, at, frame)
+                return self._try(one, scope, at, frame)
             case Parallel():
                 return self._parallel(one, scope, at, frame)
         assert_never(one)
+
+    def _try(self, one: Try, scope: Scope, at: At, frame: Frame) -> Out:
+        """A block, which in the usual course keeps within its time limit."""
+        if one.within is not None:
+            if reads_clock((one.within,)):
+                self._clock(one, at)
+            self._value(one.within, scope)
+        self._enter(one, "", at, frame)
+        return self._block(one.body, scope, at, frame)
 
     def _parallel(self, one: Parallel, scope: Scope, at: At, frame: Frame) -> Out:
         """Members behind one that fails for sure perhaps come to their calls, where it stops them."""
@@ -363,7 +372,8 @@ class BlockWalk(CallForecast):
                     more = self._any_item(one, source, len(items) - index, scope, at, frame)
                     out, is_whole = more, False
                     break
-                is_sure = out.on is True and not is_limited and not (op.stops and failed)
+                is_stopped = bool(failed) if op.ends is Ends.FAILED else op.ends is Ends.FIRST and index > 0
+                is_sure = out.on is True and not is_limited and not is_stopped
                 here = at if is_sure else at.perhaps()
                 inner = self._item(one, index, item, scope, here, frame)
                 results.append(inner[1])
@@ -372,7 +382,7 @@ class BlockWalk(CallForecast):
                     failed = failed or f"item {index} fails: {ended.why}"
                     if op.one_by_one:
                         break
-                if ended.failed is True or ended.on is not True:
+                if is_stopped or ended.failed is True or ended.on is not True:
                     is_whole = is_whole and ended.again is not False and ended.failed is not True
                 if ended.over is True or ended.broken is True:
                     out = Out(False, over=True) if ended.over is True else ON

@@ -101,6 +101,8 @@ _BESIDE = frozenset(
         "ORDER",
         "TOGETHER",
         "STOP",
+        "FIRST",
+        "WITHIN",
         "DONE",
         "MAX",
         "LIMIT",
