@@ -23,6 +23,7 @@ from callsheet.ir.tree import (
     Block,
     Branch,
     Compute,
+    Ends,
     Foreach,
     GoOn,
     Handler,
@@ -154,8 +155,8 @@ def _in_mode(loop: Foreach, mode: int) -> Statement:
         in_order=mode == 1,
         together=mode > 1,
         most=3 if mode == 3 else None,
-        stops=mode in {4, 6},
-        as_done=mode > 4,
+        ends=Ends.FIRST if mode == 7 else Ends.FAILED if mode in {4, 6} else Ends.ALL,
+        as_done=mode in {5, 6},
     )
 
 
@@ -208,7 +209,7 @@ def statements(draw: st.DrawFn, depth: int) -> Statement:
                 Foreach, own, NAMES, ANY, inner, st.none() | ANY, into=intos, recovery=recovery,
                 is_named=st.booleans(),
             ),
-            st.integers(0, 6),
+            st.integers(0, 7),
         ),
         st.builds(
             _until,
@@ -220,7 +221,7 @@ def statements(draw: st.DrawFn, depth: int) -> Statement:
             st.booleans(),
         ),
         st.builds(Try, own, inner, recovery.filter(lambda one: one is not None), st.booleans()),
-        st.builds(Try, own, inner, UNDOS, st.booleans()),
+        st.builds(Try, own, inner, UNDOS, st.booleans(), within=st.none() | ANY),
         st.builds(Parallel, own, inner, recovery, st.booleans(), stops=st.booleans()),
     ]  # fmt: skip
     return draw(st.one_of(*simple, *compound))
@@ -413,7 +414,7 @@ def _loops(draw: st.DrawFn, scope: _Scope, depth: int) -> Statement:
     source = _e(draw(st.sampled_from(["[1, 2, 3]", "[]", '["x", None]', "range(2)"])))
     if scope.known and draw(st.booleans()):
         source = _e(f"[${draw(st.sampled_from(scope.known))}, 1]")
-    modes = ["stop", "done"] * scope.stops
+    modes = ["stop", "first", "done"] * scope.stops
     mode = draw(st.sampled_from(["", "", "order", "together", "max", *modes]))
     may_leave = scope.may_leave and mode in {"", "order"}
     inner = scope.inner(in_loop=True, may_leave=may_leave, may_end=scope.may_end and may_leave)
@@ -427,9 +428,10 @@ def _loops(draw: st.DrawFn, scope: _Scope, depth: int) -> Statement:
     if into is not None and is_set:
         scope.known.append(into.name)
     limit = _e("2") if draw(st.integers(0, 4)) == 0 else None
+    ends = {"stop": Ends.FAILED, "first": Ends.FIRST}.get(mode, Ends.ALL)
     return Foreach(
-        "", var, source, body, limit, mode == "order", mode in {"together", "max", "stop", "done"},
-        2 if mode == "max" else None, into, recovery, stops=mode == "stop", as_done=mode == "done",
+        "", var, source, body, limit, mode == "order", mode in {"together", "max", "stop", "first", "done"},
+        2 if mode == "max" else None, into, recovery, ends=ends, as_done=mode == "done",
     )  # fmt: skip
 
 
@@ -498,14 +500,16 @@ def _attempts(draw: st.DrawFn, scope: _Scope, depth: int) -> Statement:
     handlers: tuple[Handler, ...] = ()
     if final is None or draw(st.booleans()):
         stopped = [("CANCELLED",)] * scope.stops
-        kinds = draw(st.sampled_from([(), ("TOOL",), ("own", "REQUIRE"), *stopped]))
+        timed = [("TIMEOUT",)] * scope.stops
+        kinds = draw(st.sampled_from([(), ("TOOL",), ("own", "REQUIRE"), *stopped, *timed]))
         inner = scope.inner()
         said = Say("", Word.NOTE, (_e('"${error.kind}"'),))
         handlers = (Handler(kinds, (said, *draw(_bodies(inner, depth - 1)))),)
     again = Again(1, 0.0) if draw(st.integers(0, 4)) == 0 else None
     if draw(st.integers(0, 2)) == 0:
         body = (Try("", body, Recovery(undo=draw(_INVERSES))),)
-    return Try("", body, Recovery(again, None, handlers, final))
+    within = _e(draw(st.sampled_from(["0", "2", "None"]))) if scope.stops and draw(st.booleans()) else None
+    return Try("", body, Recovery(again, None, handlers, final), within=within)
 
 
 @st.composite

@@ -259,15 +259,27 @@ class If:
     span: Span | None = field(default=None, compare=False, repr=False)
 
 
+class Ends(StrEnum):
+    """When the items of a loop that run side by side end together."""
+
+    ALL = ""
+    """Each runs to its own end."""
+    FAILED = "STOP"
+    """One that fails stops the others."""
+    FIRST = "FIRST"
+    """The first that is done stops the others."""
+
+
 @dataclass(frozen=True, slots=True)
 class Foreach:
-    """`?FOREACH ($x IN e) [IN ORDER | TOGETHER [STOP] [AS DONE] [MAX n]] [LIMIT n] { … } > $list`.
+    """`?FOREACH ($x IN e) [IN ORDER | TOGETHER [STOP | FIRST] [AS DONE] [MAX n]] [LIMIT n] { … } > $list`.
 
     `limit` takes only the first items; `together` runs items side by side whatever they call, at most `most`
     at a time. With `in_order` each item starts when the one before is done, and the first failure ends the
-    loop, as Python's `for` does; otherwise all items run, and then the loop fails if any has failed. With
-    `stops` a failed item stops the others, as a member of a @PARALLEL STOP does. With `as_done` the results
-    are in the order in which the items have ended.
+    loop, as Python's `for` does; otherwise all items run, and then the loop fails if any has failed. As
+    `ends` says, a failed item stops the others, as a member of a @PARALLEL STOP does, or the first that is
+    done: then the loop gives its result alone, or fails as it has; with ON_FAIL SKIP it is the first that
+    succeeds. With `as_done` the results are in the order in which the items have ended.
     """
 
     id: str
@@ -284,7 +296,7 @@ class Foreach:
     comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
     remark: str | None = field(default=None, compare=False, repr=False)
     span: Span | None = field(default=None, compare=False, repr=False)
-    stops: bool = False
+    ends: Ends = Ends.ALL
     as_done: bool = False
 
     @property
@@ -293,7 +305,8 @@ class Foreach:
         if not self.together:
             return "IN ORDER" if self.in_order else ""
         most = "" if self.most is None else f" MAX {self.most}"
-        return "TOGETHER" + " STOP" * self.stops + " AS DONE" * self.as_done + most
+        ends = f" {self.ends}" if self.ends else ""
+        return "TOGETHER" + ends + " AS DONE" * self.as_done + most
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,7 +332,11 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """`TRY { … } ON_FAIL { … } FINALLY { … }`."""
+    """`TRY [WITHIN (e)] { … } ON_FAIL { … } FINALLY { … }`.
+
+    When the seconds or the duration of `within` are over, the block is stopped as a failed member stops the
+    others of a @PARALLEL STOP, and the TRY fails as TIMEOUT; null is no limit.
+    """
 
     id: str
     body: Block
@@ -328,6 +345,7 @@ class Try:
     comments: tuple[str, ...] = field(default=(), compare=False, repr=False)
     remark: str | None = field(default=None, compare=False, repr=False)
     span: Span | None = field(default=None, compare=False, repr=False)
+    within: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -516,7 +534,10 @@ def _operands(statement: Statement) -> Iterator[Expression]:  # noqa: PLR0912 - 
         case Repeat():
             parts = (statement.most, statement.every, statement.while_, statement.until)
             yield from (part for part in parts if part is not None)
-        case Try() | Parallel():
+        case Try(within=within):
+            if within is not None:
+                yield within
+        case Parallel():
             pass
         case _:
             assert_never(statement)

@@ -17,6 +17,7 @@ from callsheet.ir.tree import (
     Assign,
     Block,
     Compute,
+    Ends,
     Foreach,
     GoOn,
     If,
@@ -61,7 +62,8 @@ class Governed(NamedTuple):
 
     `in_loop` says that a loop or a retried block is around it, `in_rounds` that it is not only a FOREACH.
     `is_caught` says that something handles its failure, `ends_item` that it may end an item or round of a
-    loop, `escapes` that it may end the whole body as failed.
+    loop, `escapes` that it may end the whole body as failed. `is_timed` says that time decides whether it is
+    reached: a time limit is around it, or a loop that ends with its first item.
     """
 
     number: int
@@ -73,6 +75,7 @@ class Governed(NamedTuple):
     is_caught: bool
     ends_item: bool
     escapes: bool
+    is_timed: bool = False
 
 
 class _Exit(Enum):
@@ -109,6 +112,7 @@ class _Beyond(NamedTuple):
     is_caught: bool
     ends_item: bool
     escapes: bool
+    is_timed: bool
 
 
 class _Frame(NamedTuple):
@@ -121,6 +125,8 @@ class _Frame(NamedTuple):
     is_loop: bool
     is_side_by_side: bool = False
     """Whether it has the members of a @PARALLEL, which do not wait for one another."""
+    is_own: bool = False
+    """Whether it is a block of the owner, and not about its failure."""
 
 
 @dataclass(slots=True)
@@ -240,6 +246,8 @@ class _Maker:
         decides = [Region(first, last) for first, last in blocks.bodies if first <= last]
         if isinstance(statement, Try | Parallel):
             decides = []
+        if isinstance(statement, Try) and statement.within is not None:
+            decides = [Region(first, last) for first, last in blocks.bodies if first <= last]
         ends = dict.fromkeys(decides)
         inside = self._exits[statement.id]
         if isinstance(statement, If | Foreach | Repeat | Require | Say):
@@ -259,6 +267,7 @@ class _Maker:
             is_caught,
             ends_item,
             escapes,
+            beyond.is_timed,
         )
         is_loop = isinstance(statement, Foreach | Repeat)
         recovery = recovery_of(statement)
@@ -267,7 +276,7 @@ class _Maker:
         )
         for body, (_, last) in zip(own_blocks(statement), blocks.bodies, strict=True):
             is_side_by_side = isinstance(statement, Parallel)
-            self.place(body, [*chain, _Frame(statement, last, handles, is_loop, is_side_by_side)])
+            self.place(body, [*chain, _Frame(statement, last, handles, is_loop, is_side_by_side, True)])
         if recovery is not None:
             for handler, (_, last) in zip(recovery.handlers, blocks.handlers, strict=True):
                 self.place(handler.body, [*chain, _Frame(statement, last, False, False)])
@@ -299,7 +308,7 @@ class _Maker:
 
     def _beside(self, bodies: Iterable[Block], *, is_begun: bool) -> Iterator[Region]:
         """What a failure in one of these bodies stops in all: not the call with which each has begun."""
-        for body in bodies:
+        for body in filter(None, bodies):
             first, last = self._blocks[body[0].id].own, self._blocks[body[-1].id].last
             if is_begun and isinstance(body[0], Act) and not _is_retried(recovery_of(body[0])):
                 first += 1
@@ -313,7 +322,8 @@ class _Maker:
         regions: list[Region] = []
         is_caught = False
         own = recovery_of(statement)
-        if own is not None and not isinstance(statement, Try) and not isinstance(own.remedy, Skip):
+        fails = not isinstance(statement, Try) or statement.within is not None
+        if own is not None and fails and not isinstance(own.remedy, Skip):
             is_caught, is_done = self._handled(statement, own, chain, regions)
             if is_done:
                 return regions, True, False, False
@@ -335,7 +345,7 @@ class _Maker:
                 loops -= 1
                 if not isinstance(owner, Foreach) or self._runs_one_by_one(owner):
                     regions += self._body(owner)
-                elif owner.stops:
+                elif owner.ends is Ends.FAILED:
                     regions += self._beside((owner.body,), is_begun=owner.most is None)
             elif frame.is_side_by_side and isinstance(owner, Parallel) and owner.stops:
                 regions += self._beside([(member,) for member in owner.members], is_begun=True)
@@ -350,7 +360,10 @@ class _Maker:
             regions += (one._replace(is_behind_loop=behind) for one in rest)
         in_rounds = any(_is_repeated(frame) for frame in chain)
         in_loop = in_rounds or any(frame.is_loop for frame in chain)
-        return _Beyond(in_loop, in_rounds, tuple(regions), is_caught or is_done, ends_item, not is_done)
+        return _Beyond(
+            in_loop, in_rounds, tuple(regions), is_caught or is_done, ends_item, not is_done,
+            any(frame.owner is not None and is_timed(frame.owner) and frame.is_own for frame in chain),
+        )  # fmt: skip
 
     def _runs_one_by_one(self, loop: Foreach) -> bool:
         if loop.id not in self._in_order:
@@ -375,6 +388,17 @@ def _is_repeated(frame: _Frame) -> bool:
     owner = frame.owner
     is_retried = frame.is_protected and owner is not None and _is_retried(recovery_of(owner))
     return is_retried or (frame.is_loop and isinstance(owner, Repeat))
+
+
+def is_timed(statement: Statement) -> bool:
+    """Whether time decides how far the block of a statement comes: its time limit, or its first item."""
+    match statement:
+        case Foreach(ends=ends):
+            return ends is Ends.FIRST and not runs_one_by_one(statement)
+        case Try(within=within):
+            return within is not None
+        case _:
+            return False
 
 
 def _is_retried(recovery: Recovery | None) -> bool:

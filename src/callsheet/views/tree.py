@@ -104,7 +104,8 @@ def _described(statement: Statement) -> str:  # noqa: PLR0911 - a case for each 
             test = "" if while_ is None else f" WHILE ({describe_expression(while_)})"
             return f"?REPEAT ({bound}){test}"
         case Try():
-            return "TRY"
+            within = statement.within
+            return "TRY" if within is None else f"TRY WITHIN ({describe_expression(within)})"
         case Parallel():
             return "@PARALLEL STOP" if statement.stops else "@PARALLEL"
     assert_never(statement)
@@ -322,7 +323,7 @@ class _Chart:
                 after = ((head, "then"),)
             case Try(body=body):
                 first = self.count + 2
-                after = self.inside("TRY", body, before)
+                after = self.inside(describe_statement(one), body, before)
                 head = f"n{first}"
             case Parallel(members=members):
                 head = self.node("@PARALLEL", "{{}}")

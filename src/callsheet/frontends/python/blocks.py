@@ -139,7 +139,7 @@ class Blocks(Computation):
             case core.While():
                 self._while(one, path, out, pending)
             case core.Attempt():
-                self.flushed(one, [], path, out, pending)
+                within = self.flushed(one, core.parts_of(one), path, out, pending)
                 handlers = tuple(
                     tree.Handler(
                         each.kinds, self.block(each.body, path), each.binds, self.text.head(each.node)
@@ -149,7 +149,7 @@ class Blocks(Computation):
                 final = None if one.final is None else self.block(one.final, path)
                 body = self.block(one.body, path)
                 recovery = tree.Recovery(handlers=handlers, final=final, undo=one.undo)
-                out.append(tree.Try("", body, recovery, span=span))
+                out.append(tree.Try("", body, recovery, span=span, within=next(iter(within), None)))
             case core.Together():
                 self._together(one, path, out, pending)
             case core.Return(value=value):
@@ -318,7 +318,7 @@ class Blocks(Computation):
             most=one.most,
             into=self._into(one.into, path, after, span),
             span=span,
-            stops=one.stops,
+            ends=tree.Ends.FIRST if one.first else tree.Ends.FAILED if one.stops else tree.Ends.ALL,
             as_done=one.as_done,
         )
 

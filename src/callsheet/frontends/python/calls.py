@@ -29,7 +29,6 @@ from callsheet.frontends.python.syntax import (
     named_functions,
     none,
 )
-from callsheet.frontends.python.timeouts import SECONDS, with_limit
 
 _GATHER: Final = "asyncio.gather"
 STARTS: Final = frozenset({"asyncio.create_task", "asyncio.ensure_future", "asyncio.shield"})
@@ -151,7 +150,7 @@ class Calls(SpreadCalls, ABC):
         if resolved in STARTS and call.args:
             return self.member(call.args[0], out, into)
         if resolved == "asyncio.wait_for" and call.args:
-            return self.member(self.within(call), out, into)
+            return self.limited([self.member(call.args[0], out, into)], self.time_of(call, out), call)
         if resolved == _GATHER:
             inner: core.Block = []
             made = self.gather(call, call, inner, into)
@@ -184,27 +183,20 @@ class Calls(SpreadCalls, ABC):
             out.append(core.Pure(ast.fix_missing_locations(ast.copy_location(assigned, call))))
         return core.Wait(seconds, call)
 
-    def within(self, call: ast.Call) -> ast.expr:
-        """What `wait_for(…)` waits for: a call of an async function that is told its time, or of a tool."""
-        inner = call.args[0]
+    def time_of(self, call: ast.Call, out: core.Block) -> ast.expr | None:
+        """The seconds that `wait_for(…)` gives what it waits for, None for any time."""
         given = {one.arg: one.value for one in call.keywords}
         seconds = call.args[1] if len(call.args) > 1 else given.get("timeout")
         if seconds is None or (isinstance(seconds, ast.Constant) and seconds.value is None):
-            return inner
-        found = None
-        if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name):
-            found = self.helper(inner.func.id)
-        if found is None or not isinstance(inner, ast.Call):
-            self.warn_of_timeout(call)
-            return inner
-        name = self.program.limited.get(id(found))
-        if name is None:
-            name = self.program.limited[id(found)] = self.names.fresh(f"{found.name}_within")
-            self.add_helper(found, with_limit(found, name))
-        made = copy.copy(inner)
-        made.func = ast.copy_location(ast.Name(name, ast.Load()), inner.func)
-        made.keywords = [*inner.keywords, ast.copy_location(ast.keyword(SECONDS, seconds), seconds)]
-        return made
+            return None
+        return self.value(seconds, out)
+
+    @staticmethod
+    def limited(block: core.Block, seconds: ast.expr | None, node: ast.AST) -> core.Core:
+        """A block of one statement, or one that may take so many seconds."""
+        if seconds is None and len(block) == 1:
+            return block[0]
+        return core.Attempt(block, [], None, node, within=seconds)
 
     def warn_of_timeout(self, node: ast.AST, what: str = "a call of a tool") -> None:
         """Note that a time-out of the program is one of its tool's settings in a plan."""

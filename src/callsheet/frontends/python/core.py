@@ -84,7 +84,8 @@ class Loop:
     """`for target in source: body`; with `into` each item yields a value (`Give`), and they make a list.
 
     `together` starts the items side by side, at most `most` at a time; with `stops` a failure stops the
-    others, with `as_done` the list is in the order in which the items have ended.
+    others, with `first` what is done first does, with `as_done` the list is in the order in which the items
+    have ended.
     """
 
     target: str
@@ -95,6 +96,7 @@ class Loop:
     together: bool = False
     most: int | None = None
     stops: bool = False
+    first: bool = False
     as_done: bool = False
 
 
@@ -121,13 +123,17 @@ class Caught:
 
 @dataclass(eq=False, slots=True)
 class Attempt:
-    """`try: body except …: … finally: final`, or `async with undo(…): body` with the inverses by tool."""
+    """`try: body except …: … finally: final`, or `async with undo(…): body` with the inverses by tool.
+
+    `within` is how many seconds the body may take, None for any time.
+    """
 
     body: Block
     handlers: list[Caught]
     final: Block | None
     node: ast.AST
     undo: tuple[tuple[str, str], ...] | None = None
+    within: ast.expr | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -276,7 +282,9 @@ def parts_of(one: Core) -> list[ast.AST]:
             return [] if value is None else [value]
         case Fail(message=message):
             return [] if message is None else [message]
-        case Attempt() | Together() | Break() | Continue():
+        case Attempt(within=within):
+            return [] if within is None else [within]
+        case Together() | Break() | Continue():
             return []
     assert_never(one)
 

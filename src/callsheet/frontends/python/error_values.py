@@ -195,6 +195,11 @@ def group_record(message: str, errors: str) -> str:
     return f'{{"kind": {GROUP!r}, "message": {words}, "step": "", "fields": {{"exceptions": {errors}}}}}'
 
 
+def marked_group(message: str, errors: str) -> str:
+    """The text of a group of errors that is a value, as `group_record`."""
+    return f"{{**{group_record(message, errors)}, {MARK!r}: True}}"
+
+
 def as_group(node: ast.AST, fresh: Callable[[str], str], own: Sequence[str]) -> core.Caught:
     """The handler of what fails alone in a TaskGroup, which is raised as an ExceptionGroup.
 

@@ -136,8 +136,7 @@ class Groups(Tasks):
             if what is not None:
                 result = None if name is None else self.new_name(self.stem(what))
                 member = self.member(what, out, result)
-                if isinstance(member, core.Call):
-                    self.spill_arguments(member, out)
+                self.spill_member(member, out)
                 members.append(member)
                 if name is not None and result is not None:
                     self.results[name] = result

@@ -36,6 +36,8 @@ class Held:
     """The block in which one call was made; it is awaited in the same one."""
     awaits: int = 0
     """How many awaits stand before it."""
+    within: ast.expr | None = None
+    """How many seconds each call may take."""
     is_used: bool = False
 
 
@@ -263,15 +265,15 @@ class HeldCalls(Calls):
 
     def calls_of(self, many: ast.ListComp | ast.GeneratorExp, out: core.Block) -> tuple[Held, ast.expr]:
         """A comprehension of calls: the call, and the list of what its arguments are for each item."""
-        element, is_started = many.elt, False
-        while isinstance(element, ast.Call) and self.starts_task(element) and element.args:
-            element, is_started = element.args[0], True
-        while (
-            isinstance(element, ast.Call)
-            and element.args
-            and self.program.resolved(element.func) == "asyncio.wait_for"
-        ):
-            element = self.within(element)
+        element, is_started, limit = many.elt, False, None
+        while isinstance(element, ast.Call) and element.args:
+            if self.program.resolved(element.func) == "asyncio.wait_for":
+                limit = limit or element
+            elif self.starts_task(element):
+                is_started = True
+            else:
+                break
+            element = element.args[0]
         if isinstance(element, ast.Call) and dotted(element.func) in {"asyncio.sleep"}:
             raise Refused("PYT020", element, "timers side by side", "await one sleep of the longest")
         if not isinstance(element, ast.Call):
@@ -314,5 +316,11 @@ class HeldCalls(Calls):
         ):
             source = first.iter
         source = self.value(source, out)
+        within = None if limit is None else self.time_of(limit, out)
+        if within is not None and not is_shared(within, inner):
+            raise Refused(
+                "PYT020", within, "each call has a time of its own", "write one time for all of them"
+            )
         held = Held(callee, [one.name for one in varying], fixed, True, is_started, element, whole)
+        held.within = within
         return held, source

@@ -118,8 +118,6 @@ class Program:
     """What the program's own exceptions carry beside their words."""
     with_cause: tuple[str, ...] = ()
     """The kinds of the exceptions that it raises from others, where it asks for what they came from."""
-    limited: dict[int, str] = field(default_factory=dict[int, str])
-    """The copies of async functions that are told how long they may take."""
     computed: list[ast.stmt] = field(default_factory=list[ast.stmt])
     """The statements that are left to the interpreter of pure code."""
     computed_definitions: dict[str, ast.stmt] = field(default_factory=dict[str, ast.stmt])

@@ -43,6 +43,7 @@ from callsheet.frontends.python.error_values import classes_as_types
 from callsheet.frontends.python.exceptions import denials_apart, error_tuples_in_place, suppress_as_try
 from callsheet.frontends.python.factories import factories_as_classes
 from callsheet.frontends.python.failures import InFunctions
+from callsheet.frontends.python.first_done import firsts_as_one
 from callsheet.frontends.python.flows import flows_as_loops
 from callsheet.frontends.python.function_facts import Ids, Result
 from callsheet.frontends.python.function_tables import tables_by_place
@@ -154,6 +155,7 @@ _REWRITES: Final[tuple[_Rewrite, ...]] = (
     spread_calls_as_functions,
     _of_nodes(mixed_calls_as_one),
     _of_nodes(collect_tasks),
+    _of_nodes(firsts_as_one),
     _of_nodes(declare_fields),
     _of_nodes(box_nonlocals),
     _of_nodes(guard_functions),

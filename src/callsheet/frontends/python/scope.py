@@ -46,6 +46,8 @@ _WITHOUT_QUEUE: Final = (
     "keep what is to be done in a list, and do it side by side: results = await"
     " asyncio.gather(*[work(item) for item in items]); a Semaphore in work limits how many run at a time"
 )
+_OF_TASKS = frozenset({"cancel", "cancelled", "done", "exception"})
+"""Methods that only tasks have."""
 _CHANNELS: Final[Mapping[str, str]] = {
     "Queue": _WITHOUT_QUEUE,
     "PriorityQueue": _WITHOUT_QUEUE,
@@ -378,6 +380,14 @@ class Scope:
         func = node.func
         if isinstance(func, ast.Attribute):
             self.check_attribute(func)
+            is_of_task = func.attr in _OF_TASKS and not node.args and self.program.keeps_errors
+            if is_of_task and not self.has_method(func.attr):
+                raise Refused(
+                    "PYT020",
+                    node,
+                    f"a task is asked for .{func.attr}() where it is not known which task that is",
+                    "await the task, in a try if it may fail",
+                )
         if resolved in {"operator.attrgetter", "operator.methodcaller"} and not (
             node.args
             and isinstance(node.args[0], ast.Constant)

@@ -21,6 +21,8 @@ from callsheet.frontends.python.syntax import assigned, call_of, name_of, none, 
 _CONSUMERS: Final = frozenset(
     {"sorted", "list", "tuple", "set", "dict", "sum", "max", "min", "join", "extend"}
 )
+_ASKED: Final = frozenset({"result", "exception", "done", "cancelled", "cancel"})
+"""What a task that has run is asked."""
 _OF_TASKS: Final = frozenset({"asyncio.wait_for", "asyncio.shield"})
 
 
@@ -86,7 +88,7 @@ class Started(Groups):
 
     def take(self, task: ast.expr, node: ast.AST, out: core.Block, into: str | None) -> ast.expr:
         """The result of a task that has run, or its error again."""
-        if isinstance(task, ast.Call):
+        if isinstance(task, ast.Call) and not _is_taken(task):
             raise Refused("PYT020", node, "this is no task", "await a call, or a task in a variable")
         held = self.spilled(task, out)
         if not isinstance(held, ast.Name):
@@ -115,7 +117,7 @@ class Started(Groups):
     def of_tasks(self, node: ast.Await, out: core.Block, into: str | None) -> ast.expr | None:
         """What an await of tasks gives; None if it awaits a call."""
         waited = node.value
-        if not isinstance(waited, ast.Call):
+        if not isinstance(waited, ast.Call) or _is_taken(waited):
             return self.take(waited, node, out, into)
         resolved = self.program.resolved(waited.func) or ""
         if resolved in _OF_TASKS and waited.args and not isinstance(waited.args[0], ast.Call):
@@ -126,15 +128,9 @@ class Started(Groups):
             if any(word.arg == "timeout" for word in waited.keywords):
                 self.warn_of_timeout(waited)
             until = next((word.value for word in waited.keywords if word.arg == "return_when"), None)
-            if until is not None and not (self.program.resolved(until) or "").endswith("ALL_COMPLETED"):
-                self.program.warnings.append(
-                    Refused(
-                        "PYT106",
-                        waited,
-                        "this waits for all tasks: all are done, and none is pending",
-                        "go through asyncio.as_completed(…), which gives what ends first before the others",
-                    )
-                )
+            when = "ALL_COMPLETED" if until is None else (self.program.resolved(until) or "")
+            if not when.endswith("ALL_COMPLETED"):
+                self._waits_for_first(waited, when)
             done = call_of("list", self.value(waited.args[0], out))
             pair = ast.Tuple([done, ast.List([], ast.Load())], ast.Load())
             return self.result(ast.fix_missing_locations(ast.copy_location(pair, node)), out, into)
@@ -145,6 +141,27 @@ class Started(Groups):
             )
             return self.take_all(waited.args, node, out, into, keeps=keeps)
         return None
+
+    def _waits_for_first(self, waited: ast.Call, when: str) -> None:
+        """Warn of a wait for the first that waits for all; Raises Refused if it has to stop the others."""
+        nodes = [one for part in self.function.body for one in walk(part)]
+        is_first = when.endswith("FIRST_COMPLETED")
+        if is_first and any(isinstance(one, ast.Attribute) and one.attr == "cancel" for one in nodes):
+            raise Refused(
+                "PYT026",
+                waited,
+                "the first of these tasks stops the others, but which calls they are is not known here",
+                "start the tasks in the block of the wait: tasks = [asyncio.create_task(f(x)) for x in xs];"
+                " behind it write for task in pending: task.cancel(), and ask done.pop().result()",
+            )
+        self.program.warnings.append(
+            Refused(
+                "PYT106",
+                waited,
+                "this waits for all tasks: all are done, and none is pending",
+                "go through asyncio.as_completed(…), which gives what ends first before the others",
+            )
+        )
 
     def _is_task(self, node: ast.expr) -> bool:
         """Whether an argument of gather is a task, or several, and no call."""
@@ -160,6 +177,13 @@ class Started(Groups):
         return isinstance(node, (ast.Name, ast.Subscript)) and not (
             isinstance(node, ast.Name) and node.id in self.held
         )
+
+
+def _is_taken(node: ast.Call) -> bool:
+    """Whether a call takes one of several tasks: `done.pop()`, `next(iter(done))`."""
+    if isinstance(node.func, ast.Attribute):
+        return node.func.attr in {"pop", "popleft"}
+    return isinstance(node.func, ast.Name) and node.func.id == "next"
 
 
 def _no_key(task: ast.expr) -> Refused:
@@ -195,9 +219,9 @@ class _Starts(ast.NodeTransformer):
             case _:
                 pass
         match node:
-            case ast.Call(func=ast.Attribute(value=task, attr="result"), args=[], keywords=[]):
-                if not self.of.has_method("result"):
-                    return ast.copy_location(ast.Await(cast("ast.expr", self.visit(task))), node)
+            case ast.Call(func=ast.Attribute(value=task, attr=attr), args=[], keywords=[]):
+                if attr in _ASKED and not self.of.has_method(attr):
+                    return ast.copy_location(self._asked(cast("ast.expr", self.visit(task)), attr), node)
             case _:
                 pass
         if self.of.starts_task(node) and node.args:
@@ -205,6 +229,33 @@ class _Starts(ast.NodeTransformer):
             vars(made)["is_task"] = True
             return made
         return self.generic_visit(node)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        """A comparison: `task.exception() is None` asks whether a task that has run has ended in an error."""
+        match node:
+            case ast.Compare(
+                left=ast.Call(func=ast.Attribute(value=ast.Name() as task, attr="exception"), args=[]),
+                ops=[ast.Is() | ast.IsNot() as asks],
+                comparators=[ast.Constant(value=None)],
+            ) if not self.of.has_method("exception"):
+                test = is_marked(task)
+                made = test if isinstance(asks, ast.IsNot) else ast.UnaryOp(ast.Not(), test)
+                return ast.fix_missing_locations(ast.copy_location(made, node))
+            case _:
+                return self.generic_visit(node)
+
+    def _asked(self, task: ast.expr, what: str) -> ast.expr:
+        """What a task that has run tells: its result, that it is done, and cannot be cancelled any more."""
+        if what == "result":
+            return ast.Await(task)
+        if what == "exception":
+            raise Refused(
+                "PYT026",
+                task,
+                "the error of a task is taken as a value",
+                "write try: await task, except ToolError as error: …",
+            )
+        return ast.Constant(what == "done")
 
     def visit_Await(self, node: ast.Await) -> ast.AST:
         """An await, of a task that is started in it or of another one."""

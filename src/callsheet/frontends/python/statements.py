@@ -32,12 +32,14 @@ from callsheet.frontends.python.syntax import (
     is_value,
     name_of,
     only_raises,
+    parsed,
     sets_plainly,
     statement_of,
     value_test,
 )
-from callsheet.frontends.python.timeouts import limited
 from callsheet.ir.inverse import NotAnInverse, inverse_pair
+
+_TIMEOUTS = frozenset({"asyncio.timeout", "asyncio.timeout_at"})
 
 
 class Translator(Raising):
@@ -500,14 +502,14 @@ class Translator(Raising):
                 out.append(core.Attempt(self._inside(node, one), [], None, held, self._inverses(held)))
                 return
             resolved = self.program.resolved(held.func) if isinstance(held, ast.Call) else None
-            is_timeout = isinstance(held, ast.Call) and "is_timeout" in vars(held)
-            if isinstance(held, ast.Call) and (is_timeout or resolved == "asyncio.timeout") and held.args:
-                seconds = self.new_name("seconds")
-                out.append(assigned(seconds, self.value(held.args[0], out), held))
-                body = self._inside(node, one)
-                if any(map(_goes_on_late, core.all_of(body))):
-                    self.warn_of_timeout(held, "what it calls")
-                out += limited(body, seconds, self.new_name, held)
+            if isinstance(held, ast.Call) and resolved in _TIMEOUTS and held.args:
+                seconds = held.args[0]
+                if resolved == "asyncio.timeout_at":
+                    left = ast.BinOp(seconds, ast.Sub(), parsed("now().timestamp()", held))
+                    seconds = ast.fix_missing_locations(ast.copy_location(left, seconds))
+                is_endless = isinstance(seconds, ast.Constant) and seconds.value is None
+                within = None if is_endless else self.value(seconds, out)
+                out.append(core.Attempt(self._inside(node, one), [], None, held, within=within))
                 return
             self.check(held)
             raise Refused(
@@ -560,9 +562,3 @@ class Translator(Raising):
             else:
                 parts.append(ast.copy_location(ast.FormattedValue(made, -1, None), one))
         return ast.copy_location(ast.JoinedStr(parts), call)
-
-
-def _goes_on_late(one: core.Core) -> bool:
-    """Whether a statement of a block with a time-out goes on to its end: a function, or several calls."""
-    is_function = isinstance(one, core.Call) and one.helper is not None
-    return is_function or isinstance(one, core.Together) or (isinstance(one, core.Loop) and one.together)

@@ -297,13 +297,22 @@ class StatementsPrinter(CallsPrinter):
         inner = indent if recovery == tree.Recovery() else indent + _INDENT
         self.guards += 1
         if again is None:
-            body = self.lines(one.body, inner)
+            body = self._limited(one, inner)
         else:
             self._check_stays(one.body, one.span)
-            attempted = self.lines(one.body, inner + _INDENT + _INDENT)
+            attempted = self._limited(one, inner + _INDENT + _INDENT)
             body = list(self._attempts(again, attempted, inner, one.span))
         self.guards -= 1
         yield from body if inner == indent else self._try(recovery, body, indent, one.span)
+
+    def _limited(self, one: tree.Try, indent: str) -> list[str]:
+        """The block of a TRY, inside its time limit if it has one."""
+        if one.within is None:
+            return self.lines(one.body, indent)
+        self.of.needs_asyncio = True
+        is_endless = isinstance(one.within, ir.Literal) and one.within.value is None
+        limit = "None" if is_endless else self._seconds(one.within)
+        return [f"{indent}async with asyncio.timeout({limit}):", *self.lines(one.body, indent + _INDENT)]
 
     def _check_stays(self, block: tree.Block, span: Span | None) -> None:
         """Raise NotPython for a block with BREAK or CONTINUE: the loop of attempts would take them."""
@@ -425,7 +434,10 @@ class StatementsPrinter(CallsPrinter):
 
     def _together(self, one: tree.Foreach, indent: str) -> Iterator[str]:
         calls = yield from self._calls_of(one, indent)
-        if one.stops:
+        if one.ends is tree.Ends.FIRST:
+            yield from self._first(one, calls, indent)
+            return
+        if one.ends is tree.Ends.FAILED:
             self._check_order(one)
             element, rest = calls
             yield from self._task_group([(element, f" {rest}", one.into)], indent)
@@ -439,6 +451,20 @@ class StatementsPrinter(CallsPrinter):
             return
         self.of.uses.add("gather")
         yield f"{indent}{self._stored(one.into, f'await gather(*[{calls[0]} {calls[1]}])')}"
+
+    def _first(self, one: tree.Foreach, calls: tuple[str, str], indent: str) -> Iterator[str]:
+        """TOGETHER FIRST: a wait for the first of the tasks, behind which the others are cancelled."""
+        self.of.needs_asyncio = True
+        done, pending = self.of.helper_name("done"), self.of.helper_name("pending")
+        task = self.of.helper_name("task")
+        yield f"{indent}{done}, {pending} = await asyncio.wait("
+        yield f"{indent}{_INDENT}[asyncio.create_task({calls[0]}) {calls[1]}],"
+        yield f"{indent}{_INDENT}return_when=asyncio.FIRST_COMPLETED,"
+        yield f"{indent})"
+        yield f"{indent}for {task} in {pending}:"
+        yield f"{indent}{_INDENT}{task}.cancel()"
+        result = f"[{task}.result() for {task} in {done}]"
+        yield f"{indent}{self._stored(one.into, result)}"
 
     @staticmethod
     def _check_order(one: tree.Foreach) -> None:
@@ -556,7 +582,12 @@ class StatementsPrinter(CallsPrinter):
         calls: list[str] = []
         tasks: list[tuple[str, str, tree.Into | str | None]] = []
         for member in members:
-            if stops and isinstance(member, tree.Foreach) and member.stops and member.recovery is None:
+            if (
+                stops
+                and isinstance(member, tree.Foreach)
+                and member.ends is tree.Ends.FAILED
+                and member.recovery is None
+            ):
                 self._check_order(member)
                 element, rest = yield from self._calls_of(member, indent)
                 tasks.append((element, f" {rest}", member.into))

@@ -10,6 +10,7 @@ from typing import Final, cast
 from callsheet.frontends.python import core
 from callsheet.frontends.python.calls import FORMS
 from callsheet.frontends.python.error_values import is_marked
+from callsheet.frontends.python.first_done import IS_FIRST, IS_TAKEN
 from callsheet.frontends.python.held_calls import Held, HeldCalls
 from callsheet.frontends.python.source import (
     Refused,
@@ -17,9 +18,11 @@ from callsheet.frontends.python.source import (
     walk,
 )
 from callsheet.frontends.python.syntax import (
+    call_of,
     is_plain_lambda,
     marked_failure,
     none,
+    parsed,
 )
 
 _GATHER: Final = "asyncio.gather"
@@ -28,12 +31,16 @@ _GATHER: Final = "asyncio.gather"
 class Tasks(HeldCalls):
     """The part of a translator that awaits."""
 
-    def await_(self, node: ast.Await, out: core.Block, into: str | None) -> ast.expr:
+    def await_(self, node: ast.Await, out: core.Block, into: str | None) -> ast.expr:  # noqa: PLR0911 - cases
         """Do what is awaited; gives its result, in the variable `into` if that has a name.
 
         `into` is None where the result is not used, and empty for a new variable.
         """
         waited = node.value
+        if IS_TAKEN in vars(node):
+            return self.take(waited, node, out, into)
+        if IS_FIRST in vars(waited):
+            return self.first(cast("ast.Call", waited), node, out, into)
         if self.eager:
             made = self.start(cast("ast.Call", waited), node, out) if vars(node).get("is_task") else None
             if made is not None:
@@ -59,6 +66,12 @@ class Tasks(HeldCalls):
         resolved = self.program.resolved(waited.func) or ""
         if resolved == _GATHER or dotted(waited.func) == "gather":
             return self.gather(waited, node, out, into)
+        if resolved == "asyncio.wait_for" and waited.args:
+            inner: core.Block = []
+            within = self.time_of(waited, out)
+            made = self.await_(ast.copy_location(ast.Await(waited.args[0]), node), inner, into)
+            out.append(self.limited(inner, within, node))
+            return made
         name = self._wanted(into, waited)
         if self.spread_call(waited, out, name):
             self.awaits += 1
@@ -71,6 +84,26 @@ class Tasks(HeldCalls):
     @abstractmethod
     def start(self, call: ast.Call, node: ast.AST, out: core.Block) -> ast.expr:
         """Run a task where it is started."""
+
+    @abstractmethod
+    def take(self, task: ast.expr, node: ast.AST, out: core.Block, into: str | None) -> ast.expr:
+        """The result of a task that has run, or its error again."""
+
+    def first(self, call: ast.Call, node: ast.AST, out: core.Block, into: str | None) -> ast.expr:
+        """The first of several calls that is done: a list of its number and its result or error."""
+        name = into or self.new_name("first")
+        loop = self.each(call.args[0], node, out, name, numbered=True)
+        loop.body, loop.first = self.safe_items(loop.body, True, node), True
+        for one in core.all_of(loop.body):
+            if isinstance(one, core.Give):
+                number: ast.expr = ast.Name(loop.target, ast.Load())
+                if not isinstance(call.args[0], ast.List):
+                    number = ast.Subscript(number, ast.Constant(0), ast.Load())
+                pair = ast.Tuple([number, one.value], ast.Load())
+                one.value = ast.fix_missing_locations(ast.copy_location(pair, one.node))
+        self.awaits += 1
+        out.append(loop)
+        return ast.copy_location(ast.Name(name, ast.Load()), node)
 
     @abstractmethod
     def of_tasks(self, node: ast.Await, out: core.Block, into: str | None) -> ast.expr | None:
@@ -148,9 +181,8 @@ class Tasks(HeldCalls):
             else:
                 name = self.new_name(self.stem(one))
                 member = self.member(one, out, name)
-                if isinstance(member, core.Call):
-                    self.spill_arguments(member, out)
-                if keeps_errors and isinstance(member, core.Call):
+                self.spill_member(member, out)
+                if keeps_errors and isinstance(member, (core.Call, core.Attempt)):
                     member = self.safe(member, name, one)
                 members.append(member)
                 held = ast.Name(name, ast.Load())
@@ -179,6 +211,13 @@ class Tasks(HeldCalls):
         stored = core.Pure(ast.fix_missing_locations(ast.copy_location(made, node)))
         return core.Attempt([member], [core.Caught((), binds, [stored], node)], None, node)
 
+    def spill_member(self, member: core.Core, out: core.Block) -> None:
+        """Evaluate the arguments of a call, or of one with a time limit, before all begin."""
+        while isinstance(member, core.Attempt) and len(member.body) == 1:
+            member = member.body[0]
+        if isinstance(member, core.Call):
+            self.spill_arguments(member, out)
+
     def _flat(self, args: Sequence[ast.expr]) -> list[ast.expr]:
         """The arguments of gather, with a literal list after a star as its items."""
         made: list[ast.expr] = []
@@ -193,8 +232,15 @@ class Tasks(HeldCalls):
         """What the variable of a result is called."""
         return ((dotted(node.func) if isinstance(node, ast.Call) else None) or "result").split(".")[-1]
 
-    def each(self, many: ast.expr, node: ast.AST, out: core.Block, into: str | None) -> core.Loop:
-        """The loop over calls that are made of the items of something, side by side."""
+    def each(
+        self, many: ast.expr, node: ast.AST, out: core.Block, into: str | None, *, numbered: bool = False
+    ) -> core.Loop:
+        """The loop over calls that are made of the items of something, side by side.
+
+        With `numbered` the loop goes through pairs of their numbers and those items.
+        """
+        if isinstance(many, (ast.List, ast.Tuple, ast.Set)) and many.elts:
+            return self._one_of(many.elts, node, out, into)
         if isinstance(many, ast.Name) and many.id in self.held:
             held = self.held[many.id]
             held.is_used = True
@@ -207,7 +253,9 @@ class Tasks(HeldCalls):
             many = self._mapped(many)
         if isinstance(many, (ast.ListComp, ast.GeneratorExp)):
             held, source = self.calls_of(many, out)
-            return self._loop(held, source, node, into)
+            if numbered:
+                source = ast.copy_location(call_of("enumerate", source), source)
+            return self._loop(held, source, node, into, numbered=numbered)
         raise Refused(
             "PYT020", many, "which calls are gathered is not known before the run", f"write {FORMS}"
         )
@@ -232,18 +280,39 @@ class Tasks(HeldCalls):
         made = ast.GeneratorExp(element, [ast.comprehension(target, source, [], 0)])
         return ast.fix_missing_locations(ast.copy_location(made, many))
 
-    def _loop(self, held: Held, source: ast.expr, node: ast.AST, into: str | None) -> core.Loop:
+    def _one_of(
+        self, calls: Sequence[ast.expr], node: ast.AST, out: core.Block, into: str | None
+    ) -> core.Loop:
+        """The loop over calls that are written out: each item makes one of them."""
+        item, result = self.new_name("item"), None if into is None else self.new_name("result")
+        members = [self.member(one, out, result) for one in calls]
+        for one in members:
+            self.spill_member(one, out)
+        body: core.Block = [members.pop()]
+        for number in reversed(range(len(members))):
+            body = [core.Choice(parsed(f"{item} == {number}", node), [members[number]], body, node)]
+        if result is not None:
+            body.append(core.Give(ast.copy_location(ast.Name(result, ast.Load()), node), node))
+        numbers = parsed(str([*range(len(calls))]), node)
+        return core.Loop(item, numbers, body, node, into=into, together=True)
+
+    def _loop(
+        self, held: Held, source: ast.expr, node: ast.AST, into: str | None, *, numbered: bool = False
+    ) -> core.Loop:
         item = self.new_name("item")
         result = None if into is None else self.new_name(held.callee.split(".")[-1])
         at = held.node
         arguments: list[core.Argument] = []
         for number, name in enumerate(held.names):
             value: ast.expr = ast.Name(item, ast.Load())
+            if numbered:
+                value = ast.Subscript(value, ast.Constant(1), ast.Load())
             if not held.whole:
                 value = ast.Subscript(value, ast.Constant(number), ast.Load())
             arguments.append(core.Argument(name, ast.fix_missing_locations(ast.copy_location(value, at))))
         arguments += held.fixed
-        body: core.Block = [core.Call(result, held.callee, self.helper(held.callee), arguments, at)]
+        call = core.Call(result, held.callee, self.helper(held.callee), arguments, at)
+        body: core.Block = [self.limited([call], held.within, at)]
         if result is not None:
             body.append(core.Give(ast.copy_location(ast.Name(result, ast.Load()), at), at))
         return core.Loop(item, source, body, node, into=into, together=True, most=self._most(held.callee))

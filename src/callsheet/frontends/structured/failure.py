@@ -6,13 +6,14 @@ In: a reader behind the statement. Out: a `Recovery`, or `Stop` after a diagnost
 from __future__ import annotations
 
 from dataclasses import replace as replace_fields
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from callsheet import lazy
 from callsheet.diagnostics import did_you_mean
 from callsheet.frontends.structured.lines import REMEDIES, RESERVED_KINDS
 from callsheet.frontends.values.reader import NAME, Stop, replace, shown
 from callsheet.ir.expr import Literal
+from callsheet.ir.expression import Expression
 from callsheet.ir.inverse import NotAnInverse, inverse_pair
 from callsheet.ir.tree import Again, Block, GoOn, Handler, Leave, Recovery, Remedy, Skip, Try, Use
 
@@ -83,19 +84,30 @@ def tried(one: Try) -> Try:
     rest = replace_fields(recovery, undo=None)
     if recovery.undo is None or rest == Recovery():
         return one
-    inner = Try("", one.body, Recovery(undo=recovery.undo), span=one.span)
-    return replace_fields(one, body=(inner,), recovery=rest)
+    inner = Try("", one.body, Recovery(undo=recovery.undo), span=one.span, within=one.within)
+    return replace_fields(one, body=(inner,), recovery=rest, within=None)
 
 
-def apart(one: Try) -> tuple[Block, tuple[tuple[str, str], ...] | None, Recovery]:
+class Apart(NamedTuple):
     """What `tried` was given: the block of a TRY, the inverses of its UNDO if it has one, the rest."""
+
+    body: Block
+    undo: tuple[tuple[str, str], ...] | None
+    rest: Recovery
+    within: Expression | None
+
+
+def apart(one: Try) -> Apart:
+    """What `tried` was given."""
     if one.recovery.undo is not None:
-        return one.body, one.recovery.undo, Recovery()
+        return Apart(one.body, one.recovery.undo, Recovery(), one.within)
     match one.body:
-        case (Try(is_named=False, comments=(), remark=None) as inner,) if inner.recovery.undo is not None:
-            return inner.body, inner.recovery.undo, one.recovery
+        case (Try(is_named=False, comments=(), remark=None) as inner,) if (
+            inner.recovery.undo is not None and one.within is None and one.recovery != Recovery()
+        ):
+            return Apart(inner.body, inner.recovery.undo, one.recovery, inner.within)
         case _:
-            return one.body, None, one.recovery
+            return Apart(one.body, None, one.recovery, one.within)
 
 
 def _read_inverses(reader: BlockReader) -> tuple[tuple[str, str], ...]:

@@ -21,11 +21,13 @@ from callsheet.ir.expression import Expression, Variable
 from callsheet.ir.tree import (
     Act,
     Branch,
+    Ends,
     Foreach,
     If,
     Into,
     Invoke,
     Parallel,
+    Recovery,
     Repeat,
     Say,
     Statement,
@@ -113,7 +115,7 @@ def read_foreach(reader: BlockReader, own: str, start: int, comments: list[str])
     else:
         written = f"({reader.text[opening : reader.pos]})"
         reader.loose("LTP112", "the list is written in parentheses", opening, reader.pos, written)
-    limit, in_order, together, stops, as_done, most = _loop_options(reader)
+    limit, in_order, together, ends, as_done, most = _loop_options(reader)
     reader.head_comments(start, comments)
     if reader.takes("THEN"):
         return _short_loop(
@@ -128,7 +130,7 @@ def read_foreach(reader: BlockReader, own: str, start: int, comments: list[str])
                 together,
                 most,
                 is_named=bool(own),
-                stops=stops,
+                ends=ends,
                 as_done=as_done,
             ),
             start,
@@ -140,12 +142,12 @@ def read_foreach(reader: BlockReader, own: str, start: int, comments: list[str])
     recovery = read_recovery(reader, comments)
     return Foreach(
         own, var, source, body, limit, in_order, together, most, into, recovery, bool(own),
-        remark=remark, span=reader.since(start), stops=stops, as_done=as_done,
+        remark=remark, span=reader.since(start), ends=ends, as_done=as_done,
     )  # fmt: skip
 
 
-def _loop_options(reader: BlockReader) -> tuple[Expression | None, bool, bool, bool, bool, int | None]:
-    limit, in_order, together, stops, as_done, most = None, False, False, False, False, None
+def _loop_options(reader: BlockReader) -> tuple[Expression | None, bool, bool, Ends, bool, int | None]:
+    limit, in_order, together, ends, as_done, most = None, False, False, Ends.ALL, False, None
     while True:
         if reader.takes("LIMIT"):
             reader.skip()
@@ -156,9 +158,12 @@ def _loop_options(reader: BlockReader) -> tuple[Expression | None, bool, bool, b
             in_order = True
         elif reader.takes("TOGETHER"):
             together = True
-            stops, as_done = reader.takes("STOP"), reader.takes("AS")
+            ends = next((one for one in (Ends.FAILED, Ends.FIRST) if reader.takes(one.value)), Ends.ALL)
+            as_done = reader.takes("AS")
             if as_done and not reader.takes("DONE"):
                 raise reader.error("LTP016", "DONE is missing after AS", help="write TOGETHER AS DONE")
+            if as_done and ends is Ends.FIRST:
+                raise reader.error("LTP016", "TOGETHER FIRST gives one result", help="leave AS DONE out")
             if reader.takes("MAX"):
                 reader.skip()
                 count = _COUNT.match(reader.text, reader.pos)
@@ -171,7 +176,7 @@ def _loop_options(reader: BlockReader) -> tuple[Expression | None, bool, bool, b
             break
     if in_order and together:
         raise reader.error("LTP016", "items run IN ORDER or TOGETHER, not both")
-    return limit, in_order, together, stops, as_done, most
+    return limit, in_order, together, ends, as_done, most
 
 
 def _short_loop(reader: BlockReader, loop: Foreach, start: int, comments: list[str]) -> Foreach:
@@ -214,12 +219,13 @@ def read_repeat(reader: BlockReader, own: str, start: int, comments: list[str]) 
 
 
 def read_try(reader: BlockReader, own: str, start: int, comments: list[str]) -> Try:
-    """`TRY { … } ON_FAIL { … } FINALLY { … }`."""
+    """`TRY [WITHIN (e)] { … } ON_FAIL { … } FINALLY { … }`."""
+    within = reader.one_value("WITHIN") if reader.takes("WITHIN") else None
     opening, remark = reader.open_block("TRY")
     body = reader.block(opening, comments)
     at = reader.pos
     recovery = read_recovery(reader, comments, may_undo=True)
-    if recovery is None:
+    if recovery is None and within is None:
         word = reader.word()
         if word.upper() in {"CATCH", "EXCEPT", "RESCUE"}:
             at = reader.pos
@@ -227,7 +233,8 @@ def read_try(reader: BlockReader, own: str, start: int, comments: list[str]) -> 
             raise reader.error("LTP205", f"{word} is written ON_FAIL", at, at + len(word), fix=fix)
         help_ = "write } ON_FAIL { … }, or } FINALLY { … }"
         raise reader.error("LTP205", "TRY has neither ON_FAIL nor FINALLY", at - 1, at, help=help_)
-    return tried(Try(own, body, recovery, bool(own), remark=remark, span=reader.since(start)))
+    made = Try(own, body, recovery or Recovery(), bool(own), remark=remark, span=reader.since(start))
+    return tried(replace(made, within=within))
 
 
 def read_parallel(reader: BlockReader, own: str, start: int, comments: list[str]) -> Parallel:

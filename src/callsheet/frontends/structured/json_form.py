@@ -37,7 +37,9 @@ _TEXT: Final = {"type": "string"}
 _NAME: Final = {"type": "string", "pattern": f"^{NAME}$"}
 _BLOCK: Final = {"type": "array", "items": {"$ref": "#/$defs/statement"}}
 _ANY: Final[dict[str, Any]] = {}
-TOGETHER: Final = ("together", "together, stop", "together, as done", "together, stop, as done")
+TOGETHER: Final = (
+    "together", "together, stop", "together, first", "together, as done", "together, stop, as done",
+)  # fmt: skip
 """How items run side by side."""
 _BOOL: Final = {"type": "boolean"}
 _INPUTS: Final = {"type": "array", "items": {"$ref": "#/$defs/input"}}
@@ -82,7 +84,8 @@ SHAPES: Final[dict[str, tuple[Field, ...]]] = {
         Field(
             "order",
             "a text",
-            "in order, or together; with stop a failure stops the others, as done gives results as they come",
+            "in order, or together; a failure stops the others with stop, what is done first with first; "
+            "as done gives results as they come",
             {"enum": ["in order", *TOGETHER]},
         ),
         Field("max", "a number", "how many items run together at most", {"type": "integer", "minimum": 1}),
@@ -110,7 +113,12 @@ SHAPES: Final[dict[str, tuple[Field, ...]]] = {
         Field("else", "a list", "the statements if none holds", _BLOCK),
         _COMMENT,
     ),
-    "try": (_key("try", "a list", "the statements", _BLOCK), _STEP, *_AFTER),
+    "try": (
+        _key("try", "a list", "the statements", _BLOCK),
+        _STEP,
+        Field("within", "a value", "the seconds or the duration after which it is stopped", _ANY),
+        *_AFTER,
+    ),
     "parallel": (
         _key("parallel", "a list", "statements that start together", _BLOCK),
         _STEP,

@@ -128,7 +128,7 @@ def _statement(statement: Statement) -> Data:
         own["id"] = statement.id
     undo, recovery = None, recovery_of(statement)
     if isinstance(statement, Try):
-        _, undo, recovery = apart(statement)
+        _, undo, recovery, _ = apart(statement)
     return own | _fields(statement) | _failure(recovery, undo)
 
 
@@ -172,7 +172,9 @@ def _fields(statement: Statement) -> Data:  # noqa: PLR0911, PLR0912 - a case fo
         case Repeat():
             return _repeat(statement)
         case Try():
-            return {"try": _block(apart(statement)[0])}
+            parts = apart(statement)
+            limit: Data = {} if parts.within is None else {"within": _value(parts.within)}
+            return {"try": _block(parts.body)} | limit
         case Parallel(members=members):
             return {"parallel": _block(members)} | ({"order": "stop"} if statement.stops else {})
     assert_never(statement)
@@ -198,7 +200,8 @@ def _some(values: list[JSON]) -> JSON:
 def _loop(loop: Foreach) -> Data:
     out: Data = {"foreach": _name(loop.var), "in": _value(loop.source)}
     if loop.in_order or loop.together:
-        together = "together" + ", stop" * loop.stops + ", as done" * loop.as_done
+        ends = f", {loop.ends.lower()}" if loop.ends else ""
+        together = f"together{ends}" + ", as done" * loop.as_done
         out["order"] = "in order" if loop.in_order else together
     if loop.most is not None:
         out["max"] = loop.most

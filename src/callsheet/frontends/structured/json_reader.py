@@ -42,6 +42,7 @@ from callsheet.ir.tree import (
     Block,
     Branch,
     Compute,
+    Ends,
     Foreach,
     GoOn,
     Handler,
@@ -428,7 +429,9 @@ class _Reader:
             known = f'order is "in order", or {" or ".join(map(repr, TOGETHER))}'.replace("'", '"')
             self.report.error("DAG011", known, span, step=fields.step)
         most = fields.number("max")
-        stops, as_done = ", stop" in (order or ""), "as done" in (order or "")
+        said = (order or "").split(", ")
+        ends = next((one for one in Ends if one.value.lower() in said), Ends.ALL)
+        as_done = "as done" in said
         if most is not None and (not together or type(most) is not int or most < 1):
             self.report.error("DAG011", 'max is a whole number, beside "order": "together"', span)
             most = None
@@ -441,7 +444,7 @@ class _Reader:
         return Foreach(
             own, var, source, body, limit, order == "in order", together,
             None if most is None else int(most), into, recovery, bool(own), self.comments(fields), span=span,
-            stops=stops, as_done=as_done,
+            ends=ends, as_done=as_done,
         )  # fmt: skip
 
     def repeat(self, fields: Fields, own: str, span: Span) -> Statement | None:
@@ -459,12 +462,15 @@ class _Reader:
 
     def attempt(self, fields: Fields, own: str, span: Span) -> Statement | None:
         body, recovery = self.block(fields, "try"), self.recovery(fields, may_undo=True)
-        if recovery is None:
+        within = self.value(fields, "within")
+        if recovery is None and within is None:
             self.report.error(
                 "DAG010", "try has neither on_fail nor finally", Span(span.start, span.start + 1)
             )
             return None
-        return tried(Try(own, body, recovery, bool(own), self.comments(fields), span=span))
+        said = self.comments(fields)
+        made = Try(own, body, recovery or Recovery(), bool(own), said, span=span, within=within)
+        return tried(made)
 
     def parallel(self, fields: Fields, own: str, span: Span) -> Statement:
         members, recovery = self.block(fields, "parallel"), self.recovery(fields)

@@ -201,9 +201,10 @@ def _statement(statement: Statement, indent: str) -> list[str]:
         case Repeat():
             return _repeat(label, statement, indent)
         case Try():
-            body, pairs, rest = apart(statement)
+            body, pairs, rest, within = apart(statement)
             tail = "" if pairs is None else f" ON_FAIL UNDO{_inverses(pairs)}"
-            return _closed(f"{label}TRY", body, tail, replace(statement, recovery=rest), indent)
+            head = f"{label}TRY" + ("" if within is None else f" WITHIN ({_value(within, indent)})")
+            return _closed(head, body, tail, replace(statement, recovery=rest), indent)
         case Parallel(members=members):
             head = "@PARALLEL STOP" if statement.stops else "@PARALLEL"
             return _closed(f"{label}{head}", members, "", statement, indent)

@@ -200,7 +200,7 @@ def _blocks(one: tree.Statement) -> Iterator[tuple[Block, tree.Block]]:
             yield Block("finally"), recovery.final
 
 
-def _parts(one: tree.Statement) -> Iterator[tuple[Label, Any]]:
+def _parts(one: tree.Statement) -> Iterator[tuple[Label, Any]]:  # noqa: PLR0912 - a case for each
     match one:
         case tree.Act(positional=positional, named=named, into=into, title=title):
             yield from _arguments(positional, named)
@@ -235,8 +235,9 @@ def _parts(one: tree.Statement) -> Iterator[tuple[Label, Any]]:
         case tree.Repeat(most=most, every=every, until=until, while_=while_):
             yield from ((("max", None), most or "run"), (("every", None), every))
             yield from ((("until", None), until), (("while", None), while_))
-        case tree.Try() | tree.Parallel():
-            stops = isinstance(one, tree.Parallel) and one.stops
+        case tree.Try(within=within):
+            yield ("within", None), within
+        case tree.Parallel(stops=stops):
             yield ("schedule", None), "STOP" if stops else None
         case _:
             assert_never(one)

@@ -15,6 +15,7 @@ from callsheet.ir.tree import (
     Assign,
     Block,
     Compute,
+    Ends,
     Foreach,
     GoOn,
     Handler,
@@ -167,11 +168,19 @@ class BlockWalk(CallForecast):
             case Repeat():
                 return self._repeat(one, scope, at, frame)
             case Try():
-                self._enter(one, "", at, frame)
-                return self._block(one.body, scope, at, frame)
+                return self._try(one, scope, at, frame)
             case Parallel():
                 return self._parallel(one, scope, at, frame)
         assert_never(one)
+
+    def _try(self, one: Try, scope: Scope, at: At, frame: Frame) -> Out:
+        """A block, which in the usual course keeps within its time limit."""
+        if one.within is not None:
+            if reads_clock((one.within,)):
+                self._clock(one, at)
+            self._value(one.within, scope)
+        self._enter(one, "", at, frame)
+        return self._block(one.body, scope, at, frame)
 
     def _parallel(self, one: Parallel, scope: Scope, at: At, frame: Frame) -> Out:
         """Where one fails for sure and stops the others, those perhaps come to their calls."""
@@ -362,7 +371,8 @@ class BlockWalk(CallForecast):
         if items is None:
             out = self._any_item(one, source, None, scope, at, frame)
         else:
-            with self._stopped.group(at, stops=op.stops) as tasks:
+            is_first = op.ends is Ends.FIRST and len(items) > 1
+            with self._stopped.group(at, stops=op.ends is Ends.FAILED) as tasks:
                 for index, item in enumerate(items):
                     begin = self._stopped.here
                     if self._left <= 0:
@@ -370,7 +380,8 @@ class BlockWalk(CallForecast):
                         tasks.append((begin, more))
                         out, is_whole = more, False
                         break
-                    is_sure = out.on is True and not is_limited and not (op.stops and failed)
+                    is_stopped = bool(failed) if op.ends is Ends.FAILED else is_first
+                    is_sure = out.on is True and not is_limited and not is_stopped
                     here = at if is_sure else at.perhaps()
                     ended, yielded = self._item(one, index, item, scope, here, frame)
                     results.append(yielded)
@@ -379,7 +390,7 @@ class BlockWalk(CallForecast):
                         failed = failed or f"item {index} fails: {ended.why}"
                         if op.one_by_one:
                             break
-                    if ended.failed is True or ended.on is not True:
+                    if is_stopped or ended.failed is True or ended.on is not True:
                         is_whole = is_whole and ended.again is not False and ended.failed is not True
                     if ended.over is True or ended.broken is True:
                         out = Out(False, over=True) if ended.over is True else ON

@@ -27,6 +27,7 @@ from callsheet.ir.tree import (
     Act,
     Assign,
     Compute,
+    Ends,
     Foreach,
     If,
     Invoke,
@@ -34,6 +35,7 @@ from callsheet.ir.tree import (
     Repeat,
     Require,
     Say,
+    Try,
     Word,
     operands,
     variables_set,
@@ -88,7 +90,8 @@ class TreeLabels(LabelReading):
                 evaluator.casts(evaluator.forgotten(given[one.name]), one.type, self._tree.named_types)
         self._may_fail(scope, call, evaluator)
         in_loop = scope.in_loop or self._governed(scope, id_).in_loop
-        inner = Scope(self._body(plan.name, plan.body), None, self.counter(scope, id_), in_loop)
+        is_timed = scope.is_timed or self._governed(scope, id_).is_timed
+        inner = Scope(self._body(plan.name, plan.body), None, self.counter(scope, id_), in_loop, is_timed)
         for one in plan.inputs:
             known = given.get(one.name, Labelled(self._literal))
             inner.variables[one.name] = Known(stored(known, evaluator, self._judge))
@@ -178,8 +181,22 @@ class TreeLabels(LabelReading):
         if loop.into is None:
             return
         presence = listed.label.join(self.counter(scope, loop.body[0].id) if loop.body else LITERAL)
+        if loop.ends is Ends.FIRST:
+            presence = presence.join(self._reached())
         label = presence.join(self.clock) if loop.as_done else presence
         self._put(scope, id_, loop.into.name, Labelled(label, presence, (), listed.item.origins))
+
+    def limited(self, scope: Scope, id_: str, values: Values) -> Label:
+        """How long a block may take is about to be computed; gives its label."""
+        statement = self._statements[id_]
+        assert isinstance(statement, Try)
+        assert statement.within is not None
+        evaluator = self._evaluator(scope, id_, values, has_call=False)
+        known = evaluator.value(statement.within)
+        self.takes_time(known.label)
+        evaluator.fails(known)
+        self._may_fail(scope, statement, evaluator)
+        return known.label
 
     def left(self, scope: Scope, id_: str, values: Values) -> None:
         """YIELD, RETURN, BREAK, CONTINUE, FAIL, an answer: what it says, and what is not executed then."""
@@ -190,7 +207,7 @@ class TreeLabels(LabelReading):
         pc = self.counter(scope, id_)
         if statement.word is Word.WAIT:
             for value, known in zip(statement.values, said, strict=True):
-                self.clock = self.clock.join(known.label)
+                self.takes_time(known.label)
                 if not isinstance(value, Literal):  # less than no time is a failure
                     evaluator.fails(known)
         if said and statement.word in (Word.YIELD, Word.RETURN):
@@ -292,7 +309,7 @@ class TreeLabels(LabelReading):
         else:
             scope.fields[id_] = fields.raised(pc)
         self._may_fail(scope, statement, evaluator)
-        self.clock = self.clock.join(admitted.result)
+        self.takes_time(admitted.result)
         return admitted, call
 
     def _with_known_link(self, scope: Scope, call: CallView, values: Values) -> CallView:
@@ -349,7 +366,7 @@ class TreeLabels(LabelReading):
         if label != (admitted.result if reported is None else admitted.result.join(reported)):
             fields = None  # something is known of it besides
         scope.told[id_] = label.join(admitted.sent)
-        self.clock = self.clock.join(label)
+        self.takes_time(label)
         act = self._statements[id_]
         into = act.into if isinstance(act, Act) else None
         if into is not None and into.type is not None and names_values(into.type, self._tree.named_types):

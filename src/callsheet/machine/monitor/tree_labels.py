@@ -118,6 +118,8 @@ class Scope:
     parent: Scope | None = None
     base: Label = LITERAL
     in_loop: bool = False
+    is_timed: bool = False
+    """Whether time decides how far the sub-plan comes."""
     variables: dict[str, Known] = field(default_factory=dict[str, Known])
     noted: list[Noted] = field(default_factory=list[Noted])
     result: Labelled = NOTHING
@@ -218,6 +220,10 @@ class LabelReading:
         """How many calls have opened an address that was found in a result."""
         self.clock = LITERAL
         """The label of the time: that of all decisions and calls so far."""
+        self.elapsed = LITERAL
+        """That of those since the outermost block began of which time decides how far it comes."""
+        self.timed: int = 0
+        """How many such blocks are under way."""
 
     def apply(self, enforcement: Enforcement, literal: Label) -> None:
         """Judge by another policy from now on; `literal` is the label of what the plan itself says."""
@@ -276,7 +282,7 @@ class LabelReading:
         loop = self._statements[id_]
         assert isinstance(loop, Foreach)
         listed = scope.lists[id_]
-        inner = Scope(scope.body, scope, scope.base, True, noted=scope.noted)
+        inner = Scope(scope.body, scope, scope.base, True, scope.is_timed, noted=scope.noted)
         inner.variables[loop.var] = Known(listed.item)
         for name in self.outer_names(id_):
             home = scope.home_of(name)
@@ -325,7 +331,30 @@ class LabelReading:
         for noted in scope.noted:
             if noted.region.first <= number <= noted.region.last:
                 label = label.join(noted.label)
+        if scope.is_timed or scope.body.flow.of[id_].is_timed:
+            label = label.join(self._reached())
         return label
+
+    def _reached(self) -> Label:
+        """Who may know how long something has taken; nobody chooses anything by it."""
+        return Label(False, self.elapsed.readers)
+
+    def takes_time(self, label: Label) -> None:
+        """Something of this label happens, which the clock tells of."""
+        self.clock, self.elapsed = self.clock.join(label), self.elapsed.join(label)
+
+    def against_time(self, label: Label = LITERAL) -> None:
+        """A block begins of which time decides how far it comes; `label` is that of its time limit."""
+        self.elapsed = self.elapsed if self.timed else LITERAL
+        self.timed += 1
+        self.takes_time(label)
+
+    def time_over(self, scope: Scope, id_: str) -> None:
+        """That block has ended, or something has ended it: which of them, time has decided."""
+        governed, over = self._governed(scope, id_), self._reached()
+        self.timed -= 1
+        self._note(scope, governed.decides, over)
+        self._tell(scope, governed, LITERAL, self.counter(scope, id_).join(over))
 
     def deciders(self, scope: Scope, id_: str) -> Origins:
         """The steps by whose untrusted data a statement is reached, as far as a person can be told."""
@@ -440,7 +469,7 @@ class LabelReading:
 
     def _note(self, scope: Scope, regions: Iterable[Region], label: Label, by: Origins = ()) -> None:
         """A decision by data of this label governs these regions, and what may be set in them."""
-        self.clock = self.clock.join(label)
+        self.takes_time(label)
         for region in regions:
             known = label.join(Label(False, self.clock.readers)) if region.is_raced else label
             if known is LITERAL:

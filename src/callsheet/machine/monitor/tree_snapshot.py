@@ -30,6 +30,8 @@ def tree_monitor_to_json(monitor: TreeMonitor, acts: Sequence[Activation]) -> di
         "acts": [None if act.labels is None else writer.number(act.labels) for act in acts],
         **monitor.marks_to_json(),
         "clock": str(labels.clock),
+        "elapsed": str(labels.elapsed),
+        "timed": labels.timed,
         "links": labels.known_links_opened,
         **({"anew": True} if monitor.is_anew else {}),
         **common_to_json(monitor),
@@ -52,6 +54,8 @@ def put_tree_monitor(monitor: TreeMonitor, acts: Sequence[Activation], data: Map
         act.labels = None if number is None else reader.scopes[number]
     monitor.put_marks(data)
     labels.resume(monitor.literal, read_label(data["clock"]), int(data["links"]))
+    labels.elapsed = read_label(data.get("elapsed", data["clock"]))
+    labels.timed = int(data.get("timed", 0))
 
 
 class _Writer:
@@ -84,6 +88,7 @@ class _Writer:
             "parent": parent,
             "base": str(scope.base),
             "in_loop": scope.in_loop,
+            "is_timed": scope.is_timed,
             "variables": {name: self._of(known) for name, known in scope.variables.items()},
             "noted": None if parent is not None else [_noted(one) for one in scope.noted],
             "result": _labelled(scope.result),
@@ -129,6 +134,7 @@ class _Reader:
             parent,
             read_label(row["base"]),
             bool(row["in_loop"]),
+            bool(row.get("is_timed", False)),
             {name: self._known[number] for name, number in row["variables"].items()},
             [_read_noted(one) for one in row["noted"]] if parent is None else parent.noted,
             _read_labelled(row["result"]),

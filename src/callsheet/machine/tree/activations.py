@@ -75,6 +75,14 @@ class Ended(NamedTuple):
     value: Any = None
 
 
+class Cause(NamedTuple):
+    """Why a group stops: the place of a member, the label of its failure, and what it has come to."""
+
+    step: str
+    label: Label | None
+    what: str = "has failed"
+
+
 class Activation:
     """One execution of a body.
 
@@ -201,7 +209,10 @@ class Loop:
 class Members:
     """A @PARALLEL block under way."""
 
-    __slots__ = ("act", "cause", "done", "failures", "has_stopped", "is_paused", "is_started", "op", "open")
+    __slots__ = (
+        "act", "cause", "done", "failures", "has_ended", "has_stopped", "is_paused", "is_started", "leaving",
+        "op", "open",
+    )  # fmt: skip
 
     def __init__(self, act: Activation, op: ParallelOp) -> None:
         self.act, self.op = act, op
@@ -209,8 +220,11 @@ class Members:
         self.is_started = self.has_stopped = False
         self.is_paused = False
         """Whether it hears of failures only once all members have begun, perhaps behind a pause."""
-        self.cause: Failure | None = None
+        self.cause: Cause | None = None
         """Why a loop that is a member has stopped meanwhile."""
+        self.has_ended = False
+        """Whether the block of a time limit has ended; `leaving` is an early end of it."""
+        self.leaving: Leaving | None = None
         self.failures: dict[int, Failure] = {}
         self.done: dict[int, list[Done]] = {}
 

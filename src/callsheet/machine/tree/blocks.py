@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Set
 from typing import TYPE_CHECKING, Any
 
 from callsheet.ir.failing import BY_NAME, Failing
 from callsheet.ir.sagas import undoing_loop
-from callsheet.ir.tree import Input, Word
+from callsheet.ir.tree import Ends, Input, Word
 from callsheet.machine.commands import Command
 from callsheet.machine.expressions import ExpressionFailed
 from callsheet.machine.expressions.values import elements, type_name
+from callsheet.machine.frames import Attempt
 from callsheet.machine.keys import segment
 from callsheet.machine.notes import CallPlace, NoteKind
 from callsheet.machine.tree.activations import (
@@ -20,6 +20,7 @@ from callsheet.machine.tree.activations import (
     STAY,
     WAITING,
     Activation,
+    Cause,
     Ended,
     Guard,
     Leaving,
@@ -29,7 +30,16 @@ from callsheet.machine.tree.activations import (
     leave,
     unwind,
 )
-from callsheet.machine.tree.failures import Failure, StatementFailed, of_group, of_items, record_of
+from callsheet.machine.tree.failures import Failure, StatementFailed, of_items, record_of
+from callsheet.machine.tree.group_ends import (
+    TIMER,
+    cause_in,
+    cause_of,
+    failure_of_first,
+    failure_of_group,
+    is_timer_of,
+    results_of,
+)
 from callsheet.machine.tree.program import (
     NONE,
     BranchOp,
@@ -41,13 +51,15 @@ from callsheet.machine.tree.program import (
     InvokeOp,
     JumpOp,
     LeaveRoundsOp,
+    LimitOp,
     LoopOp,
     ParallelOp,
     RoundOp,
+    TimerOp,
     UnguardOp,
     UntilOp,
 )
-from callsheet.machine.tree.statements import Statements
+from callsheet.machine.tree.statements import Statements, seconds_of_limit
 from callsheet.machine.tree.undoing import in_order, is_undone_around, taken_back
 from callsheet.machine.tree.values import conformed
 from callsheet.machine.tree.variables import value_like
@@ -115,14 +127,18 @@ class Blocks(Statements):
         return NEXT
 
     def _break(self, run: Run, act: Activation, op: BreakOp, out: list[Command]) -> int:
-        if op.repeat == NONE:
-            return leave(act, Leaving(op.word))
-        _, _, path, depth = act.slots[op.repeat]
-        head = act.body.operations[op.head]
+        return self._leave_round(act, op.word, op.repeat, op.head)
+
+    @staticmethod
+    def _leave_round(act: Activation, word: Word, repeat: int, at: int) -> int:
+        if repeat == NONE:
+            return leave(act, Leaving(word))
+        _, _, path, depth = act.slots[repeat]
+        head = act.body.operations[at]
         assert isinstance(head, RoundOp)
-        to = head.end if op.word is Word.BREAK else head.next
-        path = path if op.word is Word.BREAK else act.path
-        return leave(act, Leaving(op.word, to=to, depth=depth, path=path))
+        to = head.end if word is Word.BREAK else head.next
+        path = path if word is Word.BREAK else act.path
+        return leave(act, Leaving(word, to=to, depth=depth, path=path))
 
     # -------------------------------------------------------------- guards
 
@@ -240,8 +256,13 @@ class Blocks(Statements):
         refusal = run.budget.refuse_items(len(items))
         if refusal is not None:
             raise self._refused(refusal, visit)
-        run.notify(NoteKind.STARTED, visit, at=CallPlace(items=len(items)))
-        return self._filled(run, Loop(act, op, items, visit), out)
+        loop = Loop(act, op, items, visit)
+        self._begin(run, loop)
+        return self._filled(run, loop, out)
+
+    def _begin(self, run: Run, loop: Loop) -> None:
+        """A loop knows its items, and is about to start them."""
+        run.notify(NoteKind.STARTED, loop.path, at=CallPlace(items=len(loop.items)))
 
     def _filled(self, run: Run, loop: Loop, out: list[Command]) -> int:
         """Start items of a loop while there is room; what its statement leads to if all are done."""
@@ -253,10 +274,11 @@ class Blocks(Statements):
             window = run.limits.window if op.most is None else min(op.most, run.limits.window)
         wave = min(window, len(items))
         while True:
-            if op.stops and loop.failures and loop.next >= wave and not loop.has_stopped:
+            cause = None if loop.has_stopped or loop.next < wave else cause_in(loop)
+            if cause is not None:
                 if self._is_interrupted(run, loop):
                     return WAITING
-                self._stop(run, loop, _cause(loop.failures), out)
+                self._stop(run, loop, cause, out)
             if loop.next >= len(items) or loop.open >= window or loop.is_stopped:
                 break
             if self._is_interrupted(run, loop):
@@ -308,7 +330,7 @@ class Blocks(Statements):
         loop.open -= 1
         self._forget_stop(item)
         by, op = ended.by, loop.op
-        if op.as_done:
+        if op.as_done or op.ends is Ends.FIRST:
             loop.places.append(item.index)
         if item.done:
             loop.done[item.index] = item.done
@@ -335,14 +357,18 @@ class Blocks(Statements):
 
     def _loop_done(self, run: Run, act: Activation, loop: Loop) -> int:
         op, failures = loop.op, loop.failures
+        if op.ends is Ends.FIRST:
+            self.time_over(act, op)
         act.done += in_order(loop.done)
         if loop.leaving is not None:
             return leave(act, loop.leaving)
         if failures:
             numbers = sorted(failures)
             by_name = next((n for n in numbers if failures[n].kind in BY_NAME), None)
-            if op.stops:
-                failure = self._of_group(act, failures, frozenset())
+            if op.ends is Ends.FIRST:
+                failure = failure_of_first(loop)
+            elif op.ends is Ends.FAILED:
+                failure = failure_of_group(failures, is_told=act.task.stopping is not None)
                 if failure is None:
                     failures.clear()
             elif not op.skips or by_name is not None:
@@ -359,8 +385,7 @@ class Blocks(Statements):
             run.notify(NoteKind.FACT, loop.path, f"{said}; left out")
         elif op.side_by_side and loop.next < len(loop.items):
             self._heed(act, loop.path)
-        every = [loop.results[place] for place in loop.places] if op.as_done else loop.results
-        results = [value for value in every if value is not MISSING]
+        results = [value for value in results_of(loop) if value is not MISSING]
         if op.into is None:
             self._finished(run, loop.path)
         else:
@@ -374,25 +399,12 @@ class Blocks(Statements):
     # -------------------------------------------------------------- parallel
 
     @abstractmethod
-    def _stop(self, run: Run, group: Loop | Members, cause: Failure | None, out: list[Command]) -> None:
-        """Tell the tasks of a group that are under way that one has failed, once."""
+    def _stop(self, run: Run, group: Loop | Members, cause: Cause | None, out: list[Command]) -> None:
+        """Tell the tasks of a group that are under way that one has failed or is done, once."""
 
-    @staticmethod
-    def _of_group(act: Activation, failures: Mapping[int, Failure], joined: Set[int]) -> Failure | None:
-        """The failure of a group that stops; None if nothing but tasks that ended themselves is in it.
-
-        `joined` are the members that are loops of the same group.
-        """
-        every = [failures[number] for number in sorted(failures)]
-        denied = next((one for one in every if one.kind == Failing.DENIED), None)
-        own = [
-            (failures[number], number in joined)
-            for number in sorted(failures)
-            if failures[number].kind != Failing.CANCELLED
-        ]
-        if denied is not None or own:
-            return denied or of_group(own)
-        return None if act.task.stopping is None else every[0]
+    @abstractmethod
+    def _withdraw(self, run: Run, attempt: Attempt) -> None:
+        """Drop a timer that a run waits for."""
 
     def _parallel(self, run: Run, act: Activation, op: ParallelOp, out: list[Command]) -> int:
         self._heed(act, act.path + op.id)
@@ -404,31 +416,70 @@ class Blocks(Statements):
         act = members.act
         if not members.is_started:
             members.is_started = True
-            members.is_paused = members.op.stops
+            members.is_paused = members.op.stops or members.op.is_limited
             for index, body in enumerate(members.op.members):
+                timer = body.operations[-1] if body.operations else None
+                if isinstance(timer, TimerOp) and act.slots[timer.slot] is None:
+                    continue
                 members.open += 1
                 member = Activation(body, act.slots, act.path, act, members, index, act.is_inner)
-                member.now, member.labels = act.now, act.labels
+                member.now, member.labels, member.yielded = act.now, act.labels, act.yielded
                 if self._execute(run, member, out, None) != WAITING:
                     assert member.ended is not None
                     self._member_ended(members, member, member.ended)
-            members.is_paused = False
-            if members.op.stops and self._is_interrupted(run, members):
+            ends, members.is_paused = members.is_paused, False
+            if ends and self._is_interrupted(run, members):
                 return WAITING
+        if members.op.is_limited:
+            return self._limited(run, act, members, out)
         if members.op.stops and (members.failures or members.cause):
-            self._stop(run, members, members.cause or _cause(members.failures), out)
+            self._stop(run, members, members.cause or cause_of(members.failures), out)
         if members.open:
             return WAITING
         act.done += in_order(members.done)
         failures = members.failures
         if failures and members.op.stops:
             joined = {number for number in failures if members.op.joins(number)}
-            failure = self._of_group(act, failures, joined)
+            failure = failure_of_group(failures, joined, is_told=act.task.stopping is not None)
             if failure is not None:
                 raise StatementFailed(failure)
         elif failures:
             raise StatementFailed(failures[min(failures)])
         return NEXT
+
+    def _limit(self, run: Run, act: Activation, op: LimitOp, out: list[Command]) -> int:
+        act.slots[op.slot] = seconds_of_limit(self.value(act, op.limit), act.path + op.id)
+        return NEXT
+
+    def _timer(self, run: Run, act: Activation, op: TimerOp, out: list[Command]) -> int:
+        return self._wait(run, act, act.path + op.id, act.slots[op.slot], out)
+
+    def _limited(self, run: Run, act: Activation, members: Members, out: list[Command]) -> int:
+        """What a block with a time limit leads to once its timer is over or the block has ended."""
+        over = members.failures.get(TIMER)
+        if over is not None and not members.has_stopped:
+            self._stop(run, members, Cause(over.step, over.label, "has come to its time limit"), out)
+        elif members.open == 1 and members.has_ended:
+            timer = next((one for one in run.asleep.values() if is_timer_of(one, members)), None)
+            if timer is not None:
+                self._withdraw(run, timer)
+                members.open = 0
+        if members.open:
+            return WAITING
+        self.time_over(act, members.op)
+        act.done += in_order(members.done)
+        failure = members.failures.get(TIMER + 1)
+        if failure is None or failure.kind != Failing.DENIED:
+            is_over = over is not None and over.kind != Failing.CANCELLED
+            failure = over if is_over else failure
+        if failure is not None:
+            raise StatementFailed(failure)
+        leaving, repeat = members.leaving, members.op.repeat
+        if leaving is None:
+            return NEXT
+        if leaving.word in (Word.BREAK, Word.CONTINUE):
+            return self._leave_round(act, leaving.word, *repeat)
+        return leave(act, leaving)
 
     def _member_ended(self, members: Members, member: Activation, ended: Ended) -> None:
         members.open -= 1
@@ -436,6 +487,10 @@ class Blocks(Statements):
         if member.done:
             members.done[member.index] = member.done
         by = ended.by
+        if members.op.is_limited and member.index != TIMER:
+            members.has_ended, members.act.yielded = True, member.yielded
+            if isinstance(by, Leaving):
+                members.leaving, by = by, None
         if isinstance(by, Leaving):
             by = Failure(Failing.FAIL.value, f"{by.word.value} may not stand in @PARALLEL", by.step)
         if by is not None:
@@ -489,9 +544,3 @@ class Blocks(Statements):
         else:
             self._finished(run, visit, op.into.name, self.store(run, act, op.into, value, visit))
         return NEXT
-
-
-def _cause(failures: Mapping[int, Failure]) -> Failure | None:
-    """The failure for which a group stops; None if there are only tasks that have ended themselves."""
-    every = (failures[number] for number in sorted(failures))
-    return next((one for one in every if one.kind != Failing.CANCELLED), None)

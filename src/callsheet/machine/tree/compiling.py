@@ -25,6 +25,7 @@ from callsheet.ir.tree import (
     Assign,
     Block,
     Compute,
+    Ends,
     Foreach,
     GoOn,
     If,
@@ -70,6 +71,7 @@ from callsheet.machine.tree.program import (
     JumpOp,
     LeaveRoundsOp,
     LetOp,
+    LimitOp,
     LoopOp,
     Operand,
     ParallelOp,
@@ -79,6 +81,7 @@ from callsheet.machine.tree.program import (
     RoundOp,
     SayOp,
     Store,
+    TimerOp,
     TreeProgram,
     UnguardOp,
     UntilOp,
@@ -330,8 +333,11 @@ class _Compiler:
                 self.repeat(one, scope)
             case Parallel():
                 self.parallel(one, scope)
-            case Try():
-                self.block(one.body, scope)
+            case Try(within=within):
+                if within is None:
+                    self.block(one.body, scope)
+                else:
+                    self.limited(one, within, scope)
             case Let() | Assign() | Require() | Say() | If():
                 raise AssertionError(one)
 
@@ -452,7 +458,7 @@ class _Compiler:
                 not one_by_one and (one.together or only_reads),
                 one.most,
                 skips,
-                one.stops and not one_by_one and not skips,
+                _ends(one, one_by_one=one_by_one, skips=skips),
                 one.as_done,
             )
         )
@@ -492,6 +498,23 @@ class _Compiler:
         scope.operations = around
         around.append(ParallelOp(one.id, tuple(members), one.stops))
 
+    def limited(self, one: Try, within: Expression, scope: BodyScope) -> None:
+        """A block with a time limit: a group of its timer and itself, which ends with the first."""
+        self.clock(one.id, (within,), scope)
+        slot = scope.hidden()
+        around, repeat = scope.operations, self.repeats[-1] if self.repeats else None
+        around.append(LimitOp(one.id, slot, self.expression(within, scope)))
+        names = scope.body.names
+        inner = Body(names=names)
+        scope.operations = inner.operations
+        self.repeats.append(None)
+        self.block(one.body, scope)
+        self.repeats.pop()
+        scope.operations = around
+        timer = Body([TimerOp(one.id, slot)], names)
+        place = (NONE, NONE) if repeat is None else (repeat.slot, repeat.head)
+        around.append(ParallelOp(one.id, (timer, inner), repeat=place))
+
     # -------------------------------------------------------------- parts
 
     def clock(self, id_: str, read: Iterable[Expression], scope: BodyScope) -> None:
@@ -515,6 +538,11 @@ class _Compiler:
 
     def store(self, into: Into | None, scope: BodyScope) -> Store | None:
         return None if into is None else Store(scope.own(into.name), into.name, into.type)
+
+
+def _ends(one: Foreach, *, one_by_one: bool, skips: bool) -> Ends:
+    """When the items of a loop end together: only those that run side by side, and count if they fail."""
+    return Ends.ALL if one_by_one or (skips and one.ends is Ends.FAILED) else one.ends
 
 
 def _into_of(one: Statement) -> Into | None:

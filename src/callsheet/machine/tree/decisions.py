@@ -20,6 +20,7 @@ from callsheet.machine.tree.program import (
     EnterOp,
     InvokeOp,
     LetOp,
+    LimitOp,
     LoopOp,
     Operand,
     Operation,
@@ -62,7 +63,7 @@ class _Leader:
         for operation in body.operations:
             self._operation(operation)
 
-    def _operation(self, operation: Operation) -> None:
+    def _operation(self, operation: Operation) -> None:  # noqa: PLR0912 - a case for each
         match operation:
             case BranchOp():
                 operation.condition = self._test(operation.condition)
@@ -96,6 +97,8 @@ class _Leader:
                 operation.values = tuple(map(self._value, operation.values))
             case EnterOp():
                 operation.most = self._maybe(operation.most)
+            case LimitOp():
+                operation.limit = self._value(operation.limit)
             case CatchOp():
                 operation.remedy = self._remedy(operation.remedy)
             case _:

@@ -39,7 +39,9 @@ from callsheet.machine.tree.program import (
     CatchOp,
     ComputeOp,
     Const,
+    LoopOp,
     Operand,
+    ParallelOp,
     ReplanOp,
     RoundOp,
     SayOp,
@@ -176,12 +178,16 @@ class Execution:
                 return signal
 
     def _heed(self, act: Activation, place: str) -> None:
-        """Fail before a call or wait of a task whose group has failed; raises StatementFailed.
+        """Fail before a call or wait of a task that is stopped; raises StatementFailed.
 
         What a FINALLY block does is done to its end.
         """
-        if self.stopping and act.task.stopping is not None and not act.is_in_final:
+        if self._is_told(act):
             self._raise_stop(act, place)
+
+    def _is_told(self, act: Activation) -> bool:
+        """Whether the task of an activation ends at its next call or wait."""
+        return bool(self.stopping) and act.task.stopping is not None and not act.is_in_final
 
     def _raise_stop(self, act: Activation, place: str) -> NoReturn:
         task = act.task
@@ -239,6 +245,9 @@ class Execution:
         self, act: Activation, id_: str, name: str, failure: Failure, *, is_failure: bool = False
     ) -> None:
         """A variable holds a failure (surely so with `is_failure`), or what takes the place of a result."""
+
+    def time_over(self, act: Activation, op: ParallelOp | LoopOp) -> None:
+        """A block of which time decided how far it came has ended, or something has ended it."""
 
     def shown_failure(self, failure: Failure) -> str:
         """What the end of the run says of a failure."""

@@ -32,6 +32,7 @@ from callsheet.machine.tree.program import (
     JumpOp,
     LeaveRoundsOp,
     LetOp,
+    LimitOp,
     LoopOp,
     ParallelOp,
     ReplanOp,
@@ -39,6 +40,7 @@ from callsheet.machine.tree.program import (
     RoundOp,
     SayOp,
     Store,
+    TimerOp,
     TreeProgram,
     UnguardOp,
     UntilOp,
@@ -96,6 +98,9 @@ class TreeRun(Stopping):
         """As `settled`, for the value of a plain call that nobody observes."""
         op = cast("CallOp", act.body.operations[act.pc])
         into = op.into
+        if self._is_told(act):
+            self._go_on(run, act, out, lambda: self._raise_stop(act, act.path + op.segment))
+            return
         if into is not None and into.type is None:
             act.slots[into.slot] = value
             if act.slots is run.slots:
@@ -247,6 +252,8 @@ OPERATIONS: Mapping[type, CarryOut] = {
     BreakOp: TreeRun._break,  # pyright: ignore[reportPrivateUsage]
     LoopOp: TreeRun._loop,  # pyright: ignore[reportPrivateUsage]
     ParallelOp: TreeRun._parallel,  # pyright: ignore[reportPrivateUsage]
+    LimitOp: TreeRun._limit,  # pyright: ignore[reportPrivateUsage]
+    TimerOp: TreeRun._timer,  # pyright: ignore[reportPrivateUsage]
     ReplanOp: TreeRun._replan,  # pyright: ignore[reportPrivateUsage]
     InvokeOp: TreeRun._invoke,  # pyright: ignore[reportPrivateUsage]
     GuardOp: TreeRun._guard,  # pyright: ignore[reportPrivateUsage]

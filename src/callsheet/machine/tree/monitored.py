@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from callsheet.ir import JSON
 from callsheet.ir.expression import Expression
 from callsheet.ir.labels import LITERAL
-from callsheet.ir.tree import Foreach, If, Leave, Repeat, Require, Say, Word, recovery_of
+from callsheet.ir.tree import Ends, Foreach, If, Leave, Repeat, Require, Say, Word, recovery_of
 from callsheet.machine.commands import Command
 from callsheet.machine.frames import Attempt
 from callsheet.machine.monitor.tree_labels import ABSENT, Scope, Values
@@ -31,7 +31,9 @@ from callsheet.machine.tree.program import (
     EnterOp,
     InvokeOp,
     LetOp,
+    LimitOp,
     LoopOp,
+    ParallelOp,
     ReplanOp,
     RequireOp,
     RoundOp,
@@ -255,6 +257,11 @@ class MonitoredTreeRun(TreeRun):
         self.labels.looped(_scope(act), op.id, self._values(act))
         return super()._loop(run, act, op, out)
 
+    def _begin(self, run: Run, loop: Loop) -> None:
+        super()._begin(run, loop)
+        if loop.op.ends is Ends.FIRST:
+            self.labels.against_time()
+
     def _item(self, loop: Loop, index: int) -> Activation:
         item = super()._item(loop, index)
         item.labels = self.labels.item(_scope(loop.act), loop.op.id)
@@ -271,6 +278,18 @@ class MonitoredTreeRun(TreeRun):
         signal = super()._loop_done(run, act, loop)
         self.labels.loop_done(_scope(act), loop.op.id)
         return signal
+
+    # -------------------------------------------------------------- time limits
+
+    def _limit(self, run: Run, act: Activation, op: LimitOp, out: list[Command]) -> int:
+        label = self.labels.limited(_scope(act), op.id, self._values(act))
+        signal = super()._limit(run, act, op, out)
+        self.labels.against_time(label)
+        return signal
+
+    def time_over(self, act: Activation, op: ParallelOp | LoopOp) -> None:
+        """A block of which time decided how far it came has ended."""
+        self.labels.time_over(_scope(act), op.id)
 
     # -------------------------------------------------------------- sub-plans
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from callsheet.ir.tree import Input, Word
+from callsheet.ir.tree import Ends, Input, Word
 from callsheet.ir.types import Record, Type
 from callsheet.machine.expressions import Compiled
 
@@ -215,8 +215,7 @@ class LoopOp:
     side_by_side: bool
     most: int | None
     skips: bool
-    stops: bool = False
-    """Whether a failed item stops the others."""
+    ends: Ends = Ends.ALL
     as_done: bool = False
     """Whether the results are in the order in which the items have ended."""
 
@@ -229,11 +228,35 @@ class ParallelOp:
     members: tuple[Body, ...]
     stops: bool = False
     """Whether a member that fails stops the others."""
+    repeat: tuple[int, int] = (NONE, NONE)
+    """Of a block with a time limit, as `BreakOp.repeat` and `head`."""
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether it is a block with a time limit: its timer, and what that stops."""
+        return isinstance(self.members[0].operations[-1], TimerOp)
 
     def joins(self, index: int) -> bool:
         """Whether a member is a loop that stops, whose failures are those of the group."""
         last = next(reversed(self.members[index].operations), None)
-        return self.stops and isinstance(last, LoopOp) and last.stops
+        return self.stops and isinstance(last, LoopOp) and last.ends is Ends.FAILED
+
+
+@dataclass(slots=True)
+class LimitOp:
+    """How long the block behind it may take: seconds in a slot, None without a limit."""
+
+    id: str
+    slot: int
+    limit: Operand
+
+
+@dataclass(slots=True)
+class TimerOp:
+    """The timer of a time limit, which fails when it is over."""
+
+    id: str
+    slot: int
 
 
 @dataclass(slots=True)
@@ -326,6 +349,8 @@ Operation: TypeAlias = (
     | BreakOp
     | LoopOp
     | ParallelOp
+    | LimitOp
+    | TimerOp
     | InvokeOp
     | ReplanOp
     | GuardOp

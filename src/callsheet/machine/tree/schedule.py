@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from callsheet.frontends.expressions import format_expression
 from callsheet.ir import Plan
 from callsheet.ir.tree import (
     Act,
@@ -20,6 +21,7 @@ from callsheet.ir.tree import (
     Repeat,
     Statement,
     Tree,
+    Try,
     inner_blocks,
     statements,
 )
@@ -30,7 +32,7 @@ from callsheet.machine.tree.program import loop_operations
 
 
 class BlockSchedule(NamedTuple):
-    """When a statement starts (`starts`: in turn, with its group, side by side) and why.
+    """When a statement starts (`starts`: in turn, with its group, side by side …) and why.
 
     `depth` counts the listed blocks around it; a condition is not listed.
     """
@@ -53,6 +55,7 @@ class BlockSchedule(NamedTuple):
             "together": "starts its members together",
             "in turn": "starts in its turn",
             "with its group": "starts with its group",
+            "limited": "starts in its turn, with a time limit",
         }
         return f"{'  ' * self.depth}{self.step} {how[self.starts]}{': ' if self.why else ''}{self.why}"
 
@@ -108,6 +111,9 @@ class _Maker:
                 return BlockSchedule(
                     one.id, "together", ", ".join(each.id for each in members) + stops, depth
                 )
+            case Try(within=within):
+                said = "" if within is None else f"stopped after {format_expression(within)}"
+                return BlockSchedule(one.id, "limited", said, depth) if said else None
             case _:
                 return None
 

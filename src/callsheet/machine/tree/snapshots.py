@@ -181,7 +181,8 @@ class TreeWriter:
             "done": [[index, [self._done(each) for each in done]] for index, done in one.done.items()],
         }
         if isinstance(one, Members):
-            return {**row, "is_started": one.is_started}
+            left = None if one.leaving is None else _leaving(one.leaving, keep)
+            return {**row, "is_started": one.is_started, "has_ended": one.has_ended, "leaving": left}
         return {
             **row,
             "items": keep(one.items),
@@ -284,7 +285,9 @@ class TreeReader:
             made.leaving = None if row["leaving"] is None else _read_leaving(row["leaving"], give)
         elif isinstance(operation, ParallelOp):
             made = Members(act, operation)
-            made.is_started = row["is_started"]
+            made.is_started, made.has_ended = row["is_started"], row.get("has_ended", False)
+            left = row.get("leaving")
+            made.leaving = None if left is None else _read_leaving(left, give)
         else:
             raise ValueError("no loop or group stands there")
         made.open, made.has_stopped = row["open"], row.get("has_stopped", False)

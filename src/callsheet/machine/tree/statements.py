@@ -53,6 +53,7 @@ from callsheet.machine.tree.program import (
     RequireOp,
     SayOp,
     Store,
+    TimerOp,
     UntilOp,
     YieldOp,
 )
@@ -182,6 +183,9 @@ class Statements(Execution):
             if isinstance(op, ComputeOp):
                 failure = of_compute(failure)
             return self._remedied(run, act, op, failure)
+        if isinstance(op, CallOp) and self._is_told(act):
+            self._finished(run, frame.visit, value=value)
+            self._raise_stop(act, frame.visit)
         try:
             if isinstance(op, ComputeOp):
                 made = read_outputs(value)
@@ -332,6 +336,8 @@ class Statements(Execution):
 
     def _after_wait(self, act: Activation) -> int:
         op = act.body.operations[act.pc]
+        if isinstance(op, TimerOp):
+            raise StatementFailed(Failure(Failing.TIMEOUT.value, "", act.path + op.id, "its time is over"))
         if isinstance(op, UntilOp):
             act.pc = op.head
             return STAY
@@ -352,6 +358,20 @@ def as_argument(value: Any) -> Any:
 def to_message(value: Any) -> str:
     """The error of a call as text."""
     return value if isinstance(value, str) else str(value)
+
+
+def seconds_of_limit(given: Any, place: str) -> float | None:
+    """How long a block may take: seconds or a duration, in the past too, or null; raises StatementFailed."""
+    seconds = 0.0 if _is_past(given) else seconds_of(given)
+    if seconds is None and given is not None:
+        raise StatementFailed(Failure(Failing.TYPE.value, "WITHIN takes seconds, a duration or null", place))
+    return seconds
+
+
+def _is_past(given: Any) -> bool:
+    if isinstance(given, timedelta):
+        return given < timedelta()
+    return isinstance(given, int | float) and not isinstance(given, bool) and given < 0
 
 
 def seconds_of(given: Any) -> float | None:

@@ -1,10 +1,10 @@
-"""Stops the tasks of a group in which one has failed: what `@PARALLEL STOP` and `TOGETHER STOP` mean.
+"""Stops the tasks of a group: what `@PARALLEL STOP`, `TOGETHER STOP`, `TOGETHER FIRST` and `WITHIN` mean.
 
 A task is an item or member that runs beside others. It is told once, at its next wait: a timer, a question to
 a person and the pause before another attempt end at once; a call under way is awaited, so that what it did is
-known and recorded, and the task fails before its next one. Handlers that name CANCELLED and FINALLY blocks
-then run as after any failure, and may make calls; a FINALLY block under way is not broken off. Nothing here
-depends on anything but the events so far, so a replay stops the same tasks at the same places.
+known and recorded, and the task fails then, without its result. Handlers that name CANCELLED and FINALLY
+blocks then run as after any failure, and may make calls; a FINALLY block under way is not broken off. Nothing
+here depends on anything but the events so far, so a replay stops the same tasks at the same places.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from callsheet.machine.commands import Command
 from callsheet.machine.frames import Attempt, TreeFrame, Wait
 from callsheet.machine.notes import NoteKind
 from callsheet.machine.questions import Approval
-from callsheet.machine.tree.activations import WAITING, Activation, Loop, Members
+from callsheet.machine.tree.activations import WAITING, Activation, Cause, Loop, Members
 from callsheet.machine.tree.blocks import Blocks
 from callsheet.machine.tree.failures import Failure
 
@@ -44,8 +44,8 @@ class Stopping(Blocks):
         frame = attempt.frame
         return bool(self.stopping) and isinstance(frame, TreeFrame) and frame.act.task.stopping is not None
 
-    def _stop(self, run: Run, group: Loop | Members, cause: Failure | None, out: list[Command]) -> None:
-        """Tell the tasks of a group that are under way that one has failed, once."""
+    def _stop(self, run: Run, group: Loop | Members, cause: Cause | None, out: list[Command]) -> None:
+        """Tell the tasks of a group that are under way that one has failed or is done, once."""
         if cause is None or group.has_stopped:
             return
         group.has_stopped = True
@@ -60,18 +60,19 @@ class Stopping(Blocks):
                     return
                 group, around.has_stopped = around, True
                 ends.append(group)
-        why = Failure(Failing.CANCELLED.value, f"{cause.step} has failed beside it", "", label=cause.label)
+        said = f"{cause.step} {cause.what}"
+        why = Failure(Failing.CANCELLED.value, f"{said} beside it", "", label=cause.label)
         waiting = {id(act): (act, attempt) for act, attempt in self._under_way(run) if _is_inside(act, group)}
         ordered = sorted(waiting.values(), key=lambda one: _place(one[0]))
         for act, _ in ordered:
             self._tell(act, group, why)
         for act, attempt in ordered:
             if not act.is_in_final and self._ends_at_once(run, attempt):
-                run.notify(NoteKind.FACT, attempt.frame.name, f"it ends, as {cause.step} has failed")
+                run.notify(NoteKind.FACT, attempt.frame.name, f"it ends, as {said}")
                 self._break_off(run, act, ends, out)
             else:
-                said = f"it is under way as {cause.step} fails: it is awaited, and nothing follows it"
-                run.notify(NoteKind.FACT, attempt.frame.name, said)
+                told = f"it is under way as {said}: it is awaited, and nothing follows it"
+                run.notify(NoteKind.FACT, attempt.frame.name, told)
 
     def _under_way(self, run: Run) -> list[tuple[Activation, Attempt]]:
         """The activations that wait, each with what for; no pause is inside a group that stops."""
@@ -106,17 +107,13 @@ class Stopping(Blocks):
             one = task.parent
         self.led_to_stop(act)
 
-    @staticmethod
-    def _ends_at_once(run: Run, attempt: Attempt) -> bool:
+    def _ends_at_once(self, run: Run, attempt: Attempt) -> bool:
         """Drop what an activation waits for, if nothing can come of it but the wait; whether that was so."""
         key = attempt.key
         if key in run.asleep:
-            del run.asleep[key]
-            run.budget.give_back_wait(pause_of(run, attempt).seconds)
-            if not isinstance(attempt, Wait):
-                give_back(run, attempt)
-                run.budget.retries -= 1
-        elif run.asking.is_open(key) and attempt.held is None and not isinstance(attempt, InnerCall):
+            self._withdraw(run, attempt)
+            return True
+        if run.asking.is_open(key) and attempt.held is None and not isinstance(attempt, InnerCall):
             asked = next(asked for one, asked in run.asking.open() if one is attempt)
             run.asking.withdraw(key)
             if isinstance(asked, Approval):
@@ -125,6 +122,15 @@ class Stopping(Blocks):
             return False
         run.withdrawn = (*run.withdrawn, key)
         return True
+
+    def _withdraw(self, run: Run, attempt: Attempt) -> None:
+        """Drop a timer, or the pause before another attempt, that a run waits for."""
+        del run.asleep[attempt.key]
+        run.budget.give_back_wait(pause_of(run, attempt).seconds)
+        if not isinstance(attempt, Wait):
+            give_back(run, attempt)
+            run.budget.retries -= 1
+        run.withdrawn = (*run.withdrawn, attempt.key)
 
     def _break_off(
         self, run: Run, act: Activation, ends: Collection[Loop | Members], out: list[Command]

@@ -297,12 +297,18 @@ class Flow:
             case Repeat():
                 self.guarded(one, one.recovery, lambda: repeat(self, one))
             case Try():
-                return self.guarded(one, one.recovery, lambda: self.block(one.body))
+                return self.guarded(one, one.recovery, lambda: self.tried(one))
             case Parallel():
                 self.guarded(one, one.recovery, lambda: self.parallel(one))
             case _:
                 assert_never(one)
         return None
+
+    def tried(self, one: Try) -> None:
+        """The block of a TRY, which begins once its time limit is known."""
+        if one.within is not None:
+            self.typer(one).data(one.within)
+        self.block(one.body)
 
     def stored(self, one: Statement, value: Expression) -> Shape:
         """The shape of a value that is stored: a constant may be followed by another one."""

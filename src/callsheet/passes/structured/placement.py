@@ -18,6 +18,7 @@ from callsheet.ir.tree import (
     Assign,
     Block,
     Compute,
+    Ends,
     Foreach,
     GoOn,
     Invoke,
@@ -354,7 +355,7 @@ def _recovery(one: Statement, recovery: Recovery, place: _Place, report: Report)
         case Skip() if not isinstance(one, Foreach):
             message = "ON_FAIL SKIP stands at something that is no ?FOREACH: there is no item to leave out"
             report.add("CHK110", message, one, help="ON_FAIL CONTINUE goes on, ON_FAIL USE (…) gives a value")
-        case Skip() if isinstance(one, Foreach) and one.stops:
+        case Skip() if isinstance(one, Foreach) and one.ends is Ends.FAILED:
             message = "STOP ends the other items when one fails, but ON_FAIL SKIP leaves out those that fail"
             report.add("CHK110", message, one, help="write one of the two", severity=Severity.WARNING)
         case Use() if isinstance(one, Try | Parallel | Repeat) or (

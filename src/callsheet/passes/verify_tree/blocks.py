@@ -12,6 +12,7 @@ from callsheet.ir.expression import Comprehension, Display, Expression, Method
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.ir.tree import (
     Block,
+    Ends,
     Foreach,
     GoOn,
     Handler,
@@ -205,6 +206,31 @@ class Blocks(Walk, ABC):
         self._frame.variables.merge((one for one, _ in after), self._joined, self._pc(statement))
         self._places.merge((one for _, one in after), self._joined)
 
+    def _try(self, statement: Try) -> None:
+        """A block; with a time limit, time decides how far it comes, and whether it fails."""
+        within = statement.within
+
+        def walk() -> None:
+            if within is None:
+                self.block(statement.body)
+                return
+            evaluator = self._evaluator(statement)
+            limit = evaluator.value(within)
+            evaluator.can_fail = True  # what is no time fails
+            self._takes_time(limit.label)
+            ways: Ways = []
+            with self._against_time(), self._branch(ways, self._pc(statement)):
+                self._takes_time(limit.label)
+                self.block(statement.body)
+                over = self._reached()
+            self._decide(statement, over, limit.origins)
+            evaluator.reads = evaluator.reads.join(over)
+            self._may_fail(statement, evaluator, limit.origins)
+            self._frame.variables.merge((one for one, _ in ways), self._joined, self._pc(statement))
+            self._places.merge((one for _, one in ways), self._joined)
+
+        self._recovering(statement, statement.recovery, walk)
+
     def _parallel(self, statement: Parallel) -> None:
         """The members start together: each sees what was set before, and any file that another one writes."""
 
@@ -301,6 +327,20 @@ class Blocks(Walk, ABC):
             kept[name] = joined
         return rose
 
+    def _all_items(self, loop: Foreach, walk: Callable[[], None]) -> Label:
+        """Walk the items of a loop; gives who may know how long they have taken, if time ends them."""
+        self._items += not loop.in_order
+        over = LITERAL
+        if loop.ends is Ends.FIRST:
+            with self._against_time():
+                walk()
+                over = self._reached()
+            self._decide(loop, over, ())
+        else:
+            walk()
+        self._items -= not loop.in_order
+        return over
+
     def _foreach(self, loop: Foreach) -> None:
         evaluator = self._evaluator(loop)
         source = evaluator.value(loop.source)
@@ -327,7 +367,12 @@ class Blocks(Walk, ABC):
             self._round(loop, walked, lambda: self.block(loop.body))
 
         outer = made
-        self._recovering(loop, loop.recovery, lambda: self._rounds(loop, body, lambda n: n not in outer))
+        over: list[Label] = []
+
+        def items() -> None:
+            over.append(self._all_items(loop, lambda: self._rounds(loop, body, lambda n: n not in outer)))
+
+        self._recovering(loop, loop.recovery, items)
         first = self._pc(loop.body[0]) if loop.body else pc
         listed = label.join(walked.ends).join(first)
         for value in walked.yields:
@@ -335,9 +380,9 @@ class Blocks(Walk, ABC):
         if loop.as_done:
             listed = listed.join(self._clock)
         said = said_by(walked.yields)
-        result = Labelled(
-            listed, label.join(walked.ends).join(first), (), origins_of((source, *walked.yields)), said
-        )
+        listed = join((listed, *over))
+        presence = join((label, walked.ends, first, *over))
+        result = Labelled(listed, presence, (), origins_of((source, *walked.yields)), said)
         if loop.into is not None:
             recovery = loop.recovery
             if loop.into.type is not None:
@@ -355,7 +400,7 @@ class Blocks(Walk, ABC):
         evaluator = self._evaluator(loop)
         for one in (loop.most, loop.every):
             if one is not None:
-                self._clock = self._clock.join(evaluator.value(one).label)
+                self._takes_time(evaluator.value(one).label)
         self._may_fail(loop, evaluator, ())
         self._decide(loop, evaluator.reads.join(self._pc(loop)), ())
         walked = Loop(is_items=False)

@@ -87,8 +87,8 @@ class Interpreter(Blocks):
                 self._foreach(statement)
             case Repeat():
                 self._repeat(statement)
-            case Try(body=body):
-                self._recovering(statement, statement.recovery, lambda: self.block(body))
+            case Try():
+                self._try(statement)
             case Parallel():
                 self._parallel(statement)
             case _:
@@ -135,7 +135,7 @@ class Interpreter(Blocks):
         sources = origins_of(every)
         repeats = prepared.traits is None or not prepared.traits.no_echo
         said = said_by(every if repeats else (read,))
-        self._clock = self._clock.join(result)
+        self._takes_time(result)
         if access.writes:
             stored = self.labels.stored(prepared, calls, access, read.label, result, pc)
             origin = self.origins.add(self._site(act), f"{act.id} the file", stored, sources)
@@ -407,7 +407,7 @@ class Interpreter(Blocks):
             case Word.WAIT:
                 for value in statement.values:
                     known = evaluator.value(value)
-                    self._clock = self._clock.join(known.label)
+                    self._takes_time(known.label)
                     if not isinstance(value, Literal):  # less than no time is a failure
                         evaluator.fails(known)
                 self._may_fail(statement, evaluator, ())

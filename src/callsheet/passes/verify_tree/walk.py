@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -149,7 +150,10 @@ class Walk:
         self._made: dict[int, frozenset[str]] = {}
         self._places = Layers()
         self._written: frozenset[str] = frozenset()
-        self._clock = position.clock
+        self._clock = self._elapsed = position.clock
+        """The label of the time: of all decisions and calls; those since the outermost time limit began."""
+        self._timed: int = 0
+        """How many blocks are around of which time decides how far they come."""
         self._least = position.labels
         self._risen = 0
         self._protected: list[Protected] = []
@@ -157,15 +161,35 @@ class Walk:
         self._retries: int = 0
         self._again: int = 0
         self._beside: str | None = None
+        self._items: int = 0
+        """How many loops are around whose items may run beside each other."""
         self._frame = self._main()
         for region, label in position.decided:
             why = self.origins.add(((), ""), "what the run has decided", label, ())
             self._frame.counters.note((region,), label, why)
 
     @property
-    def _version(self) -> tuple[int, Label]:
+    def _version(self) -> tuple[int, Label, Label]:
         """What changes whenever anything rises that is not a variable or a place."""
-        return self._risen, self._clock
+        return self._risen, self._clock, self._elapsed
+
+    def _takes_time(self, label: Label) -> None:
+        """Something of this label happens, which the clock tells of."""
+        self._clock, self._elapsed = self._clock.join(label), self._elapsed.join(label)
+
+    @contextmanager
+    def _against_time(self) -> Generator[None]:
+        """A block of which time decides how far it comes; its time is reckoned from where it begins.
+
+        The monitor reckons it with what runs beside the block, so that here all counts if anything does.
+        """
+        outer = self._elapsed
+        if not self._timed:
+            self._elapsed = self._clock if self._beside is not None or self._items else LITERAL
+        self._timed += 1
+        yield
+        self._timed -= 1
+        self._elapsed = outer.join(self._elapsed)
 
     def _main(self) -> Frame:
         flow = flow_of_block(self.tree.body)
@@ -189,7 +213,13 @@ class Walk:
     def _pc(self, statement: Statement) -> Label:
         frame = self._frame
         label = frame.counters.labels[frame.flow.of[statement.id].number]
+        if self._timed:
+            label = label.join(self._reached())
         return label if frame.base is LITERAL else frame.base.join(label)
+
+    def _reached(self) -> Label:
+        """Who may know how long something has taken; nobody chooses anything by it."""
+        return Label(False, self._elapsed.readers)
 
     def _why(self, statement: Statement) -> tuple[int, ...]:
         frame = self._frame
@@ -273,7 +303,7 @@ class Walk:
             label = label.join(self._pc(statement))
         frame = self._frame
         decides = frame.flow.of[statement.id].decides
-        self._clock = self._clock.join(label)
+        self._takes_time(label)
         if label is LITERAL and not any(region.is_raced for region in decides):
             return
         number = self.origins.add(self._site(statement), statement.id, label, sources)

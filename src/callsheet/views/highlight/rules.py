@@ -104,6 +104,8 @@ _BESIDE = frozenset(
         "ORDER",
         "TOGETHER",
         "STOP",
+        "FIRST",
+        "WITHIN",
         "DONE",
         "MAX",
         "LIMIT",
