@@ -98,6 +98,17 @@ def parts_of(one: Statement) -> Iterator[tuple[str, Block]]:
             yield "FINALLY", recovery.final
 
 
+def _may_be_stopped(ends: Ends, failed: str, count: int) -> bool:
+    """Whether an item of a loop over so many may be stopped by another one: by one that has `failed`."""
+    match ends:
+        case Ends.ALL:
+            return False
+        case Ends.FAILED:
+            return bool(failed)
+        case Ends.FIRST:
+            return count > 1
+
+
 def _assigned(block: Block) -> Iterator[tuple[str, Statement]]:
     """The variables that a block sets, also in loops inside it, with the statement that does."""
     for one in block:
@@ -371,7 +382,6 @@ class BlockWalk(CallForecast):
         if items is None:
             out = self._any_item(one, source, None, scope, at, frame)
         else:
-            is_first = op.ends is Ends.FIRST and len(items) > 1
             with self._stopped.group(at, stops=op.ends is Ends.FAILED) as tasks:
                 for index, item in enumerate(items):
                     begin = self._stopped.here
@@ -380,9 +390,8 @@ class BlockWalk(CallForecast):
                         tasks.append((begin, more))
                         out, is_whole = more, False
                         break
-                    is_stopped = bool(failed) if op.ends is Ends.FAILED else is_first
-                    is_sure = out.on is True and not is_limited and not is_stopped
-                    here = at if is_sure else at.perhaps()
+                    is_stopped = _may_be_stopped(op.ends, failed, len(items))
+                    here = at if out.on is True and not is_limited and not is_stopped else at.perhaps()
                     ended, yielded = self._item(one, index, item, scope, here, frame)
                     results.append(yielded)
                     tasks.append((begin, ended))
