@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from callsheet.api.checking import NO_PROVIDERS, Providers, check_plan, idle_inputs, idle_rules
 from callsheet.api.findings import PlanError
@@ -35,7 +35,7 @@ from callsheet.ir import (
     Value,
     plan_hash,
 )
-from callsheet.lazy import dataclass
+from callsheet.lazy import NamedTuple, dataclass
 from callsheet.machine import Limits, Program, ToolFacts, compile_plan
 from callsheet.machine.program import Loop
 from callsheet.policy.model import Policy

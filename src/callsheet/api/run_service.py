@@ -11,11 +11,11 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from callsheet.api.admission import Equipment, Prepared
 from callsheet.ir import JSON, Plan
-from callsheet.lazy import dataclass, deferred
+from callsheet.lazy import NamedTuple, dataclass, deferred
 from callsheet.machine import Limits
 from callsheet.machine.machine import Observer
 from callsheet.policy.model import Policy

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from callsheet.api.admission import Equipment
 from callsheet.api.requirements import AgentRules
@@ -21,6 +21,7 @@ from callsheet.apps.settings import pins_path
 from callsheet.apps.setup import LOCK_NAME, Setup
 from callsheet.apps.toolbox import Toolbox, setup_of_run
 from callsheet.ir import OnInDoubt, Plan
+from callsheet.lazy import NamedTuple
 from callsheet.machine import Limits
 from callsheet.ports.calls import CallListener
 from callsheet.ports.tools import Registry

@@ -14,9 +14,10 @@ from collections.abc import Callable, Coroutine, Generator, Iterable
 from contextlib import suppress
 from contextvars import copy_context
 from threading import Lock, Thread, local
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from callsheet.ir import JSON
+from callsheet.lazy import NamedTuple
 from callsheet.ports.calls import CallContext, ToolFailed
 
 if TYPE_CHECKING:

@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from queue import Empty, SimpleQueue
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from callsheet.ir import Plan
+from callsheet.lazy import NamedTuple
 from callsheet.machine import Outcome
 from callsheet.sealing.known import Known
 from callsheet.sealing.sealer import Path
