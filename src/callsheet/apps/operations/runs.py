@@ -390,23 +390,23 @@ def _doubts(journal: Journal, info: RunInfo, shown: str) -> tuple[DoubtfulCall, 
 
 def shown_status(journal: Journal, info: RunInfo | RunOutline) -> str:
     """The status of a run as shown to people."""
-    from callsheet.store import listing  # noqa: PLC0415 - brings sqlite3
+    from callsheet.store.listing import shown_status as shown  # noqa: PLC0415 - brings sqlite3
 
-    return listing.shown_status(journal, info)
+    return shown(journal, info)
 
 
 def shown_outcome(info: RunInfo | RunOutline, shown: str) -> str:
     """What a run has come to: its `shown` status, unless it is done with failures."""
-    from callsheet.store import listing  # noqa: PLC0415 - brings sqlite3
+    from callsheet.store.listing import shown_outcome as outcome  # noqa: PLC0415 - brings sqlite3
 
-    return listing.shown_outcome(info, shown)
+    return outcome(info, shown)
 
 
 def plan_name(journal: Journal, info: RunInfo) -> str:
     """The name of a run's plan: its title or id, else the file it was read from, else its goal."""
-    from callsheet.store import listing  # noqa: PLC0415 - brings sqlite3
+    from callsheet.store.listing import plan_name as name  # noqa: PLC0415 - brings sqlite3
 
-    return listing.plan_name(journal, info)
+    return name(journal, info)
 
 
 # ---------------------------------------------------------------- details
