@@ -155,11 +155,10 @@ def _servers(given: list[str]) -> dict[str, Path]:
     """The commands of the given servers, or of those that the demonstration installs."""
     if given:
         return {name: Path(command) for name, _, command in (text.partition("=") for text in given)}
-    from platformdirs import user_cache_path  # noqa: PLC0415 - only for the demonstration
+    from callsheet.apps.demo.sample import install_servers  # noqa: PLC0415 - only for the demonstration
+    from callsheet.files import user_folder  # noqa: PLC0415 - as above
 
-    from callsheet.apps.demo.sample import install_servers  # noqa: PLC0415 - as above
-
-    return asyncio.run(install_servers(user_cache_path("callsheet", appauthor=False) / "servers", _say))
+    return asyncio.run(install_servers(user_folder("cache") / "servers", _say))
 
 
 def _say(text: str) -> None:

@@ -25,12 +25,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-import platformdirs
 import pytest
 from click.testing import CliRunner, Result
 from tests.laws import give_examples
 
 from callsheet.apps.demo.sample import install_servers
+from callsheet.files import user_folder
 from callsheet.store import Durability, Journal
 from json_forms import printed_holds
 
@@ -131,7 +131,7 @@ def pytest_collection() -> Iterator[None]:
 
 def _cache() -> Path:
     named = os.environ.get("CALLSHEET_TEST_SERVERS")
-    return Path(named) if named else platformdirs.user_cache_path("callsheet") / "test-servers"
+    return Path(named) if named else user_folder("cache") / "test-servers"
 
 
 @contextmanager
@@ -181,7 +181,7 @@ def _environment(name: str, requirements: tuple[str, ...]) -> Path:
 @pytest.fixture(scope="session")
 def demonstration_servers() -> dict[str, Path]:
     """The commands of the demonstration's servers, by package, installed beforehand."""
-    folder = platformdirs.user_cache_path("callsheet", appauthor=False) / "servers"
+    folder = user_folder("cache") / "servers"
     with _alone(folder):
         return asyncio.run(install_servers(folder, lambda text: None))
 

@@ -9,13 +9,14 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import platformdirs
 import pytest
 
 from callsheet.diagnostics import CallsheetError
+from callsheet.files import user_folder
 from callsheet.ports.models.local import MODELS, LocalModel, LocalSettings, open_local
+from callsheet.ports.models.local.catalogue import has_library
 from callsheet.ports.models.local.fetching import fetch
-from callsheet.ports.models.local.server import close_all, has_library
+from callsheet.ports.models.local.server import close_all
 
 SMALLEST = "smollm2-135m"
 
@@ -26,7 +27,7 @@ def model_file() -> Path:
     if not has_library():
         pytest.skip("the extra `local` is not installed: pip install 'callsheet[local]'")
     named = os.environ.get("CALLSHEET_TEST_MODELS")
-    folder = Path(named) if named else platformdirs.user_cache_path("callsheet") / "test-models"
+    folder = Path(named) if named else user_folder("cache") / "test-models"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CALLSHEET_MODELS", str(folder))
         try:

@@ -1,4 +1,4 @@
-"""Dataclasses whose methods are made when they are first called are like those of `dataclasses`."""
+"""Classes whose methods are made when they are first called are like those of the standard library."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from weakref import ref
 import pytest
 
 from callsheet.ir.expr import Literal, Ref
-from callsheet.lazy import dataclass
+from callsheet.lazy import NamedTuple, dataclass
 from callsheet.machine.limits import Limits
 from callsheet.policy.model import Policy
 
@@ -68,6 +68,53 @@ def test_class_is_as_dataclasses_makes_it(deferred, at_once):
     assert of(deferred) == of(at_once)
     assert str(signature(deferred.__init__)) == str(signature(at_once.__init__))
     assert typing.get_type_hints(deferred.__init__) == typing.get_type_hints(at_once.__init__)
+
+
+def test_named_tuple_is_as_typing_makes_it():
+    def of(base):
+        class Place(base):
+            """Where it is."""
+
+            line: int
+            column: int = 1
+
+            def after(self) -> int:
+                return self.line + 1
+
+        size = len(signature(Place).parameters)
+        one = Place(3)
+        found = (
+            one,
+            one.after(),
+            one._replace(column=2),
+            Place._make([4, 5]),
+            one._asdict(),
+            [*map(type, one)],
+        )
+        with pytest.raises(TypeError) as few:
+            Place()
+        with pytest.raises(TypeError) as other:
+            Place(1, row=2)
+        with pytest.raises(AttributeError):
+            one.line = 4
+        match one:
+            case Place(line, column=1):
+                found += (line,)
+        names = Place.__doc__, Place.__mro__[1:], Place.__match_args__, Place._field_defaults
+        hints = typing.get_type_hints(Place)
+        return repr(found), copy.copy(one) == one, names, hints, str(few.value), str(other.value), size
+
+    assert of(NamedTuple) == of(typing.NamedTuple)
+    assert pickle.loads(pickle.dumps(Ran("a"))) == Ran("a")
+    with pytest.raises(TypeError, match="without a default"):
+
+        class Wrong(NamedTuple):
+            line: int = 1
+            column: str  # pyright: ignore
+
+
+class Ran(NamedTuple):
+    name: str
 
 
 def test_what_is_no_plain_field_is_as_dataclasses_makes_it():

@@ -7,8 +7,28 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
+
+_DATA = "XDG_DATA_HOME", "~/.local/share", "~/Library/Application Support"
+_FOLDERS = {
+    "data": _DATA,
+    "config": ("XDG_CONFIG_HOME", "~/.config", _DATA[2]),
+    "cache": ("XDG_CACHE_HOME", "~/.cache", "~/Library/Caches"),
+}
+
+
+def user_folder(kind: str) -> Path:
+    """The user's folder for callsheet's `data`, `config` or `cache`, where the system keeps such things.
+
+    An absolute path in the variable of the XDG Base Directory Specification takes precedence.
+    """
+    variable, *usual = _FOLDERS[kind]
+    named = os.environ.get(variable, "")
+    if not named.startswith("/"):
+        named = os.path.expanduser(usual[sys.platform == "darwin"])
+    return Path(named) / "callsheet"
 
 
 def user_file(variable: str, name: str, environ: Mapping[str, str] | None = None) -> Path:
@@ -16,9 +36,7 @@ def user_file(variable: str, name: str, environ: Mapping[str, str] | None = None
     named = (os.environ if environ is None else environ).get(variable)
     if named:
         return Path(named).expanduser()
-    from platformdirs import user_config_path  # noqa: PLC0415 - only where no file is named
-
-    return user_config_path("callsheet", appauthor=False) / name
+    return user_folder("config") / name
 
 
 def replace_file(path: Path, data: bytes, mode: int = 0o600) -> None:

@@ -1,4 +1,4 @@
-"""What is made only when first used: names of packages, modules, patterns, methods of dataclasses.
+"""What is made only when first used: names of packages, modules, patterns, methods of classes of fields.
 
 A command then pays for what it needs. A small plan needs no verifier, no servers and few of the patterns.
 """
@@ -12,8 +12,12 @@ from importlib import import_module
 TYPE_CHECKING = False  # what type checkers take as true; `typing` would cost half of importing callsheet
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any, AnyStr
+
+    _tuplegetter: Callable[[int, str], Any]
+else:
+    from _collections import _tuplegetter
 
 _METHODS = ("finditer", "findall", "fullmatch", "match", "search", "split", "sub", "subn")
 
@@ -98,7 +102,28 @@ def pattern(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass  # noqa: PLC0414 - type checkers know it only by this name
+    from typing import NamedTuple as NamedTuple  # noqa: PLC0414 - as above
 else:
+
+    class _Tuples(type):
+        """Makes a class of named tuples of one that has `NamedTuple` as its base."""
+
+        def __new__(cls, name, bases, members):
+            if not bases:
+                return super().__new__(cls, name, bases, members)
+            return _tuples_of(name, (tuple, *bases[1:]), members)
+
+    class NamedTuple(metaclass=_Tuples):
+        """As `typing.NamedTuple`, but the constructor is made when it is first called.
+
+        Nor are the types of the fields looked at, each of which would be compiled.
+
+        >>> class Place(NamedTuple):
+        ...     line: int
+        ...     column: int = 1
+        >>> Place(3), Place(3)._replace(column=2) == (3, 2), Place(3) < Place(column=0, line=4)
+        (Place(line=3, column=1), True, True)
+        """
 
     def dataclass(cls=None, /, **options):
         """As `dataclasses.dataclass`, but with `slots` the methods are made when they are first called.
@@ -265,3 +290,87 @@ def _initializer(cls: type, fields: Sequence[str], options: Mapping[str, Any]) -
     made.__qualname__ = f"{cls.__qualname__}.__init__"
     made.__annotations__ = {**{name: cls.__annotations__[name] for name in fields}, "return": None}
     return made
+
+
+_tuple: Any = tuple
+_new_tuple = _tuple.__new__
+
+
+def _tuples_of(name: str, bases: tuple[type, ...], members: dict[str, Any]) -> type:
+    """A class of named tuples; raises TypeError for a field without a default behind one with it."""
+    fields = tuple(members.get("__annotations__", ()))
+    defaults = {field: members.pop(field) for field in fields if field in members}
+    if fields[len(fields) - len(defaults) :] != tuple(defaults):
+        raise TypeError(f"{name}: a field without a default follows one with a default")
+    getters = {field: _tuplegetter(at, f"The field {field}.") for at, field in enumerate(fields)}
+    own = {"__slots__": (), "__match_args__": fields, "_fields": fields, "_field_defaults": defaults}
+    made: Any = type(name, bases, {**_OF_TUPLES, **members, **getters, **own})
+
+    def new(cls: Any, /, *given: Any, **named: Any) -> Any:
+        return _constructor(made)(cls, *given, **named)
+
+    made.__new__ = staticmethod(new)
+    return made
+
+
+def _constructor(made: Any) -> Any:
+    """The constructor of a class of named tuples, which takes the place of the one that asks for it."""
+    listed = "".join(f"{field}, " for field in made._fields)
+    new: Any = eval(f"lambda _cls, {listed}: _new(_cls, ({listed}))", {"_new": _new_tuple})
+    new.__defaults__ = tuple(made._field_defaults.values())
+    new.__name__, new.__qualname__ = "__new__", f"{made.__name__}.__new__"
+    new.__module__, new.__annotations__ = made.__module__, {**made.__annotations__}
+    made.__new__ = staticmethod(new)
+    return new
+
+
+class _Signature:
+    """What `inspect` takes for the signature of a class of named tuples."""
+
+    def __get__(self, instance: object, owner: Any) -> Any:
+        import inspect  # noqa: PLC0415 - not for `import callsheet`
+
+        made = next(base for base in owner.__mro__ if "_fields" in vars(base))
+        whole = inspect.signature(_constructor(made))
+        return whole.replace(parameters=[*whole.parameters.values()][1:])
+
+
+class _OfTuples:
+    """The methods of named tuples."""
+
+    _fields: tuple[str, ...]
+    __signature__ = _Signature()
+
+    @classmethod
+    def _make(cls: Any, iterable: Iterable[Any]) -> Any:
+        """A new object from a sequence or iterable."""
+        made = _new_tuple(cls, iterable)
+        if len(made) != len(cls._fields):
+            raise TypeError(f"Expected {len(cls._fields)} arguments, got {len(made)}")
+        return made
+
+    def _replace(self: Any, /, **named: Any) -> Any:
+        """A new object with other values for some fields."""
+        made = self._make(map(named.pop, self._fields, self))
+        if named:
+            raise TypeError(f"Got unexpected field names: {[*named]!r}")
+        return made
+
+    def _asdict(self: Any) -> dict[str, Any]:
+        """A new dict which maps field names to their values."""
+        return dict(zip(self._fields, self, strict=True))
+
+    def __repr__(self: Any) -> str:
+        shown = ", ".join([f"{name}={value!r}" for name, value in zip(self._fields, self, strict=True)])
+        return f"{type(self).__name__}({shown})"
+
+    def __getnewargs__(self: Any) -> tuple[Any, ...]:
+        return tuple(self)
+
+    __replace__ = _replace
+
+
+_OF_TUPLES: dict[str, Any] = {
+    name: vars(_OfTuples)[name]
+    for name in ("__signature__", "_make", "_replace", "_asdict", "__repr__", "__getnewargs__", "__replace__")
+}

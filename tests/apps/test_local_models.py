@@ -55,7 +55,7 @@ def test_failed_download_names_package_and_reason(machine, monkeypatch):
 
 
 def test_fetched_model_without_runtime_names_missing_package(machine, folder, monkeypatch):
-    monkeypatch.setattr("callsheet.ports.models.local.server.has_library", lambda: False)
+    monkeypatch.setattr("callsheet.ports.models.local.catalogue.has_library", lambda: False)
     monkeypatch.setattr(
         "callsheet.ports.models.local.fetching.fetch", lambda model, _: folder / f"{model.name}.gguf"
     )

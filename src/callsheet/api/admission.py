@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from callsheet import ir
 from callsheet.api.checking import NO_PROVIDERS, Providers, check_plan, idle_inputs, idle_rules
 from callsheet.api.findings import PlanError
 from callsheet.api.requirements import AgentRules, facts_of, pins_of, servers_of, with_inverses, wrong_tools
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, did_you_mean
-from callsheet.lazy import dataclass
+from callsheet.lazy import NamedTuple, dataclass
 from callsheet.machine import Limits, Program, ToolFacts, compile_plan
 from callsheet.machine.program import Loop
 from callsheet.policy.model import Policy

@@ -20,10 +20,11 @@ from callsheet.api.arguments import ToolSource
 from callsheet.api.checking import Providers
 from callsheet.api.models import Agent, Compiler, Model
 from callsheet.api.planning import GraphPlanner, Planner, Replan
-from callsheet.api.requirements import AgentRules, default_data
+from callsheet.api.requirements import AgentRules
 from callsheet.authoring.shapes import Shared
 from callsheet.diagnostics import CallsheetError, Source
 from callsheet.diagnostics.wrong_type import wanted, wanted_list, wanted_path
+from callsheet.files import user_folder
 from callsheet.ir import OnInDoubt
 from callsheet.lazy import dataclass
 from callsheet.machine import Limits
@@ -181,7 +182,7 @@ class Configuration:
     @property
     def files(self) -> Path:
         """The folder for files received from servers."""
-        return (default_data() if self.data is None else self.data) / "files"
+        return (user_folder("data") if self.data is None else self.data) / "files"
 
 
 def builtin_settings(
@@ -198,7 +199,7 @@ def builtin_settings(
         if folder is not None:
             raise ValueError("the workspace is the folder of the built-in tools: give builtins=True as well")
         return None
-    return BuiltinSettings(workspace=folder or Path(), data=data or default_data())
+    return BuiltinSettings(workspace=folder or Path(), data=data or user_folder("data"))
 
 
 def read_servers(given: Servers) -> tuple[McpServerConfig, ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from callsheet.diagnostics import Diagnostic, Severity
@@ -174,13 +173,6 @@ def with_inverses(plan: Plan, registry: Registry) -> Plan:
     from callsheet.ir.sagas import with_undo  # noqa: PLC0415 - a plan of version 1 does without
 
     return with_undo(plan, partial(inverse_in, registry))
-
-
-def default_data() -> Path:
-    """The folder with callsheet's data for this user."""
-    from platformdirs import user_data_dir  # noqa: PLC0415 - costs more than reading a plan
-
-    return Path(user_data_dir("callsheet", appauthor=False))
 
 
 def local_registry(given: Iterable[Tool], builtins: BuiltinSettings | None) -> Registry:

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequenc
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from callsheet.api.admission import Equipment, Prepared
 from callsheet.api.policy_entries import bind_policy, other_pin, policy_name
@@ -20,7 +20,7 @@ from callsheet.api.requirements import AgentRules, absent_tools, names_for_agent
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import JSON, Plan
 from callsheet.ir.plan import called_names
-from callsheet.lazy import dataclass, deferred
+from callsheet.lazy import NamedTuple, dataclass, deferred
 from callsheet.machine import Limits, PolicyChanged
 from callsheet.machine.machine import Observer
 from callsheet.passes.verify import PersistedLabels

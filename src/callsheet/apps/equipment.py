@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from callsheet.api.admission import Equipment, admit_new_plan
 from callsheet.api.checking import Providers, check_plan
@@ -22,7 +22,7 @@ from callsheet.apps.setup import LOCK_NAME, Setup, default_local_model
 from callsheet.apps.toolbox import Toolbox, setup_of_run
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import CallKind, OnInDoubt, Order, Plan
-from callsheet.lazy import dataclass
+from callsheet.lazy import NamedTuple, dataclass
 from callsheet.machine import Compile, Limits, ToolFacts
 from callsheet.ports.calls import CallContext, CallListener, ToolFailed
 from callsheet.ports.models.settings import named_model

@@ -34,7 +34,7 @@ from callsheet.ports.mcp.trust import LockedServer, PinKeeper, SeenServer
 
 State: TypeAlias = Literal["ok", "note", "bad"]
 
-_PACKAGES = ("click", "mcp", "markdownify", "platformdirs", "rich")
+_PACKAGES = ("click", "mcp", "markdownify", "rich")
 _BACKPORTS = {(3, 50): 7, (3, 44): 6}
 
 

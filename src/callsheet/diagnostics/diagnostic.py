@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from callsheet import lazy
-from callsheet.lazy import dataclass
+from callsheet.lazy import NamedTuple, dataclass
 
 
 class Span(NamedTuple):

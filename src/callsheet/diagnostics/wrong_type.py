@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import fields
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -91,17 +90,24 @@ _WORDS: Mapping[object, str] = {
     NoneType: "None",
 }
 _LISTS = (tuple, frozenset)
+_NO_HINTS: Mapping[str, Any] = {}
 
 
 def check_fields(settings: Any, *, positive: Collection[str] = (), signed: Collection[str] = ()) -> None:
     """Check all fields; the numbers in `positive` must be more than 0, those in `signed` may be less.
 
-    Raises TypeError for a value of another type, ValueError for one that is none of the choices, for such a
-    number or one that is not finite, and for a path that no file can have.
+    The default of a field fits; if all are, the types of the fields are not even read. Raises TypeError for a
+    value of another type, ValueError for one that is none of the choices, for such a number or one that is
+    not finite, and for a path that no file can have.
     """
-    for name, hint in _hints(cast("Any", type(settings))).items():
-        given = getattr(settings, name)
-        fitting = _fitting(name, given, hint)
+    made_by: Any = cast("Any", type(settings)).__init__
+    defaults: Mapping[str, Any] = made_by.__kwdefaults__ or {}
+    names = [name for name in made_by.__annotations__ if name != "return"]
+    given_by_name = {name: getattr(settings, name) for name in names}
+    chosen = {name: each for name, each in given_by_name.items() if each is not defaults.get(name, names)}
+    hints = _hints(cast("Any", type(settings))) if chosen else _NO_HINTS
+    for name, given in chosen.items():
+        fitting = _fitting(name, given, hints[name])
         if fitting is not given:
             object.__setattr__(settings, name, fitting)
         if isinstance(fitting, int | float) and not isinstance(fitting, bool):
@@ -113,8 +119,7 @@ def check_fields(settings: Any, *, positive: Collection[str] = (), signed: Colle
 
 @cache
 def _hints(kind: Any) -> Mapping[str, Any]:
-    hints = get_type_hints(kind)
-    return {field.name: hints[field.name] for field in fields(kind)}
+    return get_type_hints(kind)
 
 
 def _fitting(name: str, given: Any, hint: Any) -> Any:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import field
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from callsheet.ir.expr import DictExpr, ListExpr, Literal, Ref, Template, Value, refs_of
 from callsheet.ir.graphs import dominator_tree
 from callsheet.ir.plan import Plan, flat
 from callsheet.ir.step import Course, Onward, Place, Step
-from callsheet.lazy import dataclass
+from callsheet.lazy import NamedTuple, dataclass
 
 
 class Use(NamedTuple):

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from callsheet.ir import JSON
+from callsheet.lazy import NamedTuple
 from callsheet.machine.limits import Limits
 from callsheet.machine.usage import Spent, Usage, fingerprint, size_of
 

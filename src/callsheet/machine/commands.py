@@ -8,10 +8,11 @@ replayed run asks for the same keys.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from callsheet.ir import JSON
 from callsheet.ir.labels import LITERAL, Label
+from callsheet.lazy import NamedTuple
 from callsheet.machine.agents.actions import Allowance, Turn
 from callsheet.machine.progress import Progress
 from callsheet.machine.questions import Asked

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from enum import Enum, auto
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from callsheet.ir import JSON
 from callsheet.ir.labels import Label
+from callsheet.lazy import NamedTuple
 from callsheet.machine.closures import Eval, Slots, Test, Unresolved
 from callsheet.machine.program import Program
 from callsheet.machine.values import items_of

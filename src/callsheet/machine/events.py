@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import NamedTuple, TypeAlias, assert_never
+from typing import TypeAlias, assert_never
 
 from callsheet.ir import JSON, Plan
 from callsheet.ir.labels import Label
+from callsheet.lazy import NamedTuple
 from callsheet.machine.limits import Limits
 from callsheet.machine.program import ToolFacts
 from callsheet.machine.usage import Spent

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from callsheet.ir import JSON
 from callsheet.ir.labels import Label
-from callsheet.lazy import dataclass
+from callsheet.lazy import NamedTuple, dataclass
 from callsheet.machine.budget import Refusal
 from callsheet.machine.program import Program, StepCode
 from callsheet.machine.result import Status

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import field, fields, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from callsheet.diagnostics.wrong_type import wanted, wanted_names, wanted_number
@@ -166,7 +166,7 @@ _OPTIONAL = (
     "max_repeats", "max_waiting",
 )  # fmt: skip
 """The bounds that may be None."""
-_NAMES = tuple(f.name for f in fields(Limits))
+_NAMES = Limits.__slots__
 _TABLES = ("max_calls_by_tool", "max_concurrency_by_tool")
 IN_REQUESTS = frozenset(_NAMES) - {
     "replans_on_failure", "window", "retry_delay", "retry_backoff", "max_retry_delay", "max_waiting",

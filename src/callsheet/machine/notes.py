@@ -6,10 +6,10 @@ Notes carry no state: folding the same events again gives the same notes.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
 
 from callsheet.ir import JSON
 from callsheet.ir.labels import LITERAL, Label
+from callsheet.lazy import NamedTuple
 
 REFUSED, ASKED = "would be refused: ", "would be asked: "
 """How the notes of a policy begin that only observes."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import (
@@ -23,6 +23,7 @@ from callsheet.ir import (
     Value,
 )
 from callsheet.ir.expr import names_in
+from callsheet.lazy import NamedTuple
 from callsheet.machine.closures import (
     Eval,
     SlotOf,

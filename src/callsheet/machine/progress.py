@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import NamedTuple
 
 from callsheet.ir import Plan, Step
+from callsheet.lazy import NamedTuple
 from callsheet.machine.frames import End
 
 

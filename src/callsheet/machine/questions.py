@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from callsheet import lazy
 from callsheet.diagnostics import CallsheetError
 from callsheet.diagnostics.wrong_type import wanted_names
 from callsheet.ir import JSON, canonical_tool_name, executor_name
 from callsheet.ir.operations import pattern_fault
+from callsheet.lazy import NamedTuple
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
 _DURATION = lazy.pattern(r"(?:\s*\d+(?:\.\d+)?\s*[smhdw])+\s*", re.ASCII)

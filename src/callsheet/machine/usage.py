@@ -6,9 +6,10 @@ import marshal
 from collections.abc import Mapping
 from hashlib import sha256
 from types import MappingProxyType
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from callsheet.ir import JSON
+from callsheet.lazy import NamedTuple
 
 _NO_CALLS: Mapping[str, int] = MappingProxyType({})
 

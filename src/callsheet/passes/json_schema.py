@@ -15,11 +15,12 @@ from functools import cache, lru_cache
 from importlib import import_module
 from itertools import islice
 from math import isfinite
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from callsheet import lazy
 from callsheet.ir import JSON, ListExpr, Literal, Value
 from callsheet.ir.linear_patterns import PatternRejected, compile_pattern
+from callsheet.lazy import NamedTuple
 
 _MOST_ITEMS = 10_000
 """Longer lists are not searched for equal items."""

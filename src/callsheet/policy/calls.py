@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from callsheet.ir.labels import LITERAL, Label
+from callsheet.lazy import NamedTuple
 
 bare: Callable[..., Any] = cast("Any", tuple).__new__
 """Build a named tuple from a tuple of all its fields, in a third of the time; each call needs several.

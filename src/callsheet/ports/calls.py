@@ -6,11 +6,12 @@ import math
 import time
 from collections.abc import Callable
 from hashlib import sha256
-from typing import NamedTuple, Protocol, Self, TypeAlias
+from typing import Protocol, Self, TypeAlias
 
 from callsheet.diagnostics.wrong_type import wanted, wanted_number
 from callsheet.ir import JSON
 from callsheet.ir.labels import Label
+from callsheet.lazy import NamedTuple
 from callsheet.machine import CallTool, Remark, Spent
 from callsheet.machine.events import QUEUED, Fact
 from callsheet.machine.keys import traceparent

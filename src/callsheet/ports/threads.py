@@ -14,9 +14,10 @@ from collections.abc import Callable, Coroutine, Generator, Iterable
 from contextlib import suppress
 from contextvars import copy_context
 from threading import Lock, Thread, local
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from callsheet.ir import JSON
+from callsheet.lazy import NamedTuple
 from callsheet.ports.calls import CallContext, ToolFailed
 
 if TYPE_CHECKING:
@@ -177,6 +178,7 @@ class _Assistants(local):
 
     assistant: _Assistant | None = None
     shared: _Shared | None = None
+    hops: int = 0
 
     def desk(self) -> _Desk:
         """The desk of this thread."""
@@ -251,6 +253,11 @@ def _go_on(
         raise failure
 
 
+def hops_made() -> int:
+    """How many calls that began in this thread have had a hop of their own."""
+    return _assistants.hops
+
+
 def stop_sharing() -> None:
     """Let a call, and those that begin after it, have hops of their own: it has something others wait for."""
     _assistants.shared = None
@@ -280,6 +287,7 @@ class Threaded:
             await job
         elif (desk := _assistants.desk()).is_free:
             desk.try_now([job])
+            _assistants.hops += 1
         if job.is_left:
             self._skipped, self._to_skip = 0, min(2 * self._to_skip + 4, _MOST_SKIPPED)
         elif job.is_done:

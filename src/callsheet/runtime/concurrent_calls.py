@@ -17,7 +17,7 @@ from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator
 from typing import Any, TypeAlias, TypeVar
 
 from callsheet.machine import Event
-from callsheet.ports.threads import Waiting, begin_together
+from callsheet.ports.threads import Waiting, begin_together, hops_made
 from callsheet.ports.timeouts import give_up
 from callsheet.runtime.gateway import Carried
 
@@ -76,6 +76,7 @@ class ConcurrentCalls:
         self._waiting: deque[Carried] = deque()
         self.under_way = 0
         self._is_starting = False
+        self._shares_hops = False
         self._workers: set[asyncio.Task[None]] = set()
         self._arrival: asyncio.Future[None] | None = None
         self._failure: BaseException | None = None
@@ -180,18 +181,30 @@ class ConcurrentCalls:
     async def _begin_all(self) -> None:
         """Carry out the queue on behalf of `start`, which detects whether this has to wait.
 
-        Nothing is done here to detect it, so the case without waits is the cheapest.
+        Nothing is done here to detect it, so the case without waits is the cheapest. Once calls have hopped
+        to another thread, the next ones share their hops.
         """
-        until = time.monotonic() + _SECONDS_BETWEEN_YIELDS
-        while self._is_starting and self._waiting:
-            begun = begin_together(self._calls(until), self.arrived)
-            for other in begun[1:]:
-                self._track(asyncio.create_task(self._end(other)))
-            if begun:
-                await self._end(begun[0])
-                return
-            if time.monotonic() > until:
-                return
+        waiting, begin, arrived = self._waiting, self._begin, self.arrived
+        hops, shares, now = hops_made(), self._shares_hops, time.monotonic
+        until = now() + _SECONDS_BETWEEN_YIELDS
+        while self._is_starting and waiting:
+            if shares:
+                begun = begin_together(self._calls(until), arrived)
+                for other in begun[1:]:
+                    self._track(asyncio.create_task(self._end(other)))
+                if begun:
+                    await self._end(begun[0])
+                    return
+            else:
+                event = await begin(waiting.popleft())
+                if not self._is_starting:
+                    self.arrived.append(event)
+                    self.under_way -= 1
+                    break
+                arrived.append(event)
+            if now() > until:
+                break
+        self._shares_hops = shares or hops_made() > hops + 1
         if not self._is_starting:
             await self._work()
 

@@ -492,8 +492,8 @@ class LocalDriver:
         if recorder is None:
             return None
         if self._machine.result is None:  # after a refusal, no earlier command leaves
-            for command in cast("Sequence[Awaited]", commands):
-                if type(command) is not Finish:
+            for command in commands:
+                if not isinstance(command, Finish):
                     recorder.intent(command)
         self._uncommitted = 0
         return recorder.commit(self._concurrent.is_idle)

@@ -45,8 +45,10 @@ SHAPES: Mapping[str, str] = {
 """The patterns by name; if a pattern has a group, the group is the secret."""
 _KEY = r"(?i:" + _NAME_IN_TEXT + r"|^token$|^authorization$|^cookie$|^set-cookie$)"
 _KEY_IN_JSON = (
-    r"(?i:\"[^\"]{0,60}" + _NAME_IN_TEXT + r"[^\"]{0,60}\"|\"token\"|\"authorization\"|\"(?:set-)?cookie\")"
+    r"(?i:\"[^\"]{0,60}" + _NAME_IN_TEXT + r"|\"token|\"authorization|\"(?:set-)?cookie)"
+    r"(?:[^\"\\]|\\.){0,60}\"\s*:\s*\""
 )
+"""Such a name in front of a text: only texts are secret because of their names."""
 _SHORTEST = 6
 """Minimum length, in characters, of a text that is secret because of the name of its field."""
 

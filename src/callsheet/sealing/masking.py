@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
+from callsheet.lazy import NamedTuple
 from callsheet.sealing.credentials import Shapes
 from callsheet.sealing.keys import MASK, is_nothing
 from callsheet.sealing.known import Known

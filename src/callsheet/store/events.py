@@ -13,9 +13,9 @@ from dataclasses import field
 from enum import StrEnum
 from hashlib import sha256
 from struct import Struct
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from callsheet.lazy import dataclass
+from callsheet.lazy import NamedTuple, dataclass
 from callsheet.store.errors import NotStorable
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ owns, and one that reads.
 from __future__ import annotations
 
 import errno
-import logging
 import os
 import sqlite3
 import threading
@@ -47,7 +46,10 @@ if TYPE_CHECKING:
     from callsheet.store.writer import GroupWriter
 
 
-_log = logging.getLogger("callsheet")
+def _warn(text: str) -> None:
+    import logging  # noqa: PLC0415 - not to read a journal
+
+    logging.getLogger("callsheet").warning(text)
 
 
 class Parts(NamedTuple):
@@ -87,7 +89,7 @@ class Journal:
         self._owned: set[str] = set()
         self._last_plan: tuple[Plan, str, PlanRow] | None = None
         self._guides = DecisionGuides(self._reader, self.opener, lambda text: self.warn(text))  # noqa: PLW0108 - `warn` may be replaced
-        self.warn: Callable[[str], None] = _log.warning
+        self.warn: Callable[[str], None] = _warn
         """Called with one-line warnings for the user."""
         self.mailbox = Mailbox(self._ledger, self._reader, self._keys, self._sealer_of_messages)
         """Messages to its runs, such as answers from other processes."""

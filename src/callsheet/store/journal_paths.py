@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from callsheet import lazy
+from callsheet.files import user_folder
 from callsheet.store.errors import JournalError
 
 _NETWORK = frozenset(
@@ -121,9 +122,7 @@ def default_journal_path() -> Path:
     named = os.environ.get("CALLSHEET_JOURNAL")
     if named:
         return Path(named).expanduser()
-    from platformdirs import user_data_dir  # noqa: PLC0415 - only where no journal is named
-
-    return Path(user_data_dir("callsheet", appauthor=False)) / "journal.db"
+    return user_folder("data") / "journal.db"
 
 
 def refuse_network_file_system(path: Path, mounts: Path = _MOUNTS) -> None:

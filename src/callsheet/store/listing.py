@@ -144,7 +144,7 @@ def found_runs(journal: Journal, status: str | None, limit: int | None) -> list[
 
 def plan_name(journal: Journal, info: RunInfo) -> str:
     """What a run's plan is called: its title or id, else the file it was read from, else its goal."""
-    return run_names(journal, info).name
+    return run_names(journal, info).name if info.name is None else info.name
 
 
 def run_names(journal: Journal, run: RunInfo) -> RunNames:

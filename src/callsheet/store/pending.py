@@ -11,10 +11,11 @@ from bisect import bisect_right
 from collections.abc import Mapping
 from hashlib import sha256
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from callsheet.ir import IR_VERSION, Plan
 from callsheet.ir.canon import plan_bytes
+from callsheet.lazy import NamedTuple
 from callsheet.machine.keys import place_of_key
 from callsheet.sealing.sealer import Path, Sealer
 from callsheet.store.blobs import INLINE_LIMIT

@@ -81,7 +81,9 @@ def tags_in(lines: str | None) -> dict[str, str]:
     >>> tags_in("\\nenv=prod\\nteam=a=b\\n")
     {'env': 'prod', 'team': 'a=b'}
     """
-    rows = (line.partition("=") for line in (lines or "").split("\n") if line)
+    if not lines:
+        return {}
+    rows = (line.partition("=") for line in lines.split("\n") if line)
     return {name: value for name, _, value in rows}
 
 

@@ -27,6 +27,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -470,12 +471,8 @@ def connect_reading(path: Path) -> sqlite3.Connection:
         isolation_level=None,
         check_same_thread=False,
     )
-    connection.text_factory = _lenient_text
+    connection.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")
     return connection
-
-
-def _lenient_text(data: bytes) -> str:
-    return data.decode("utf-8", "surrogateescape")
 
 
 def connect_writing(path: Path, durability: Durability) -> sqlite3.Connection:

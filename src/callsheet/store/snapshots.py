@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from hashlib import sha256
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from callsheet.ir import JSON, Plan
-from callsheet.lazy import dataclass
+from callsheet.lazy import NamedTuple, dataclass
 from callsheet.machine import Decision, Machine, TookPlace, ToolFacts
 from callsheet.machine.keys import item_of
 from callsheet.machine.run import Run

@@ -19,9 +19,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
 
 from callsheet.files import sync_folder
+from callsheet.lazy import NamedTuple
 from callsheet.store.events import NO_BODY, decode_intents, identify, link
 from callsheet.store.lock import is_removed, let_go_in_child
 from callsheet.store.pending import Row

@@ -5,15 +5,15 @@ An event counts only once it is committed: issue no call before its intent is.
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from queue import Empty, SimpleQueue
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from callsheet.ir import Plan
+from callsheet.lazy import NamedTuple
 from callsheet.machine import Outcome
 from callsheet.sealing.known import Known
 from callsheet.sealing.sealer import Path
@@ -23,6 +23,9 @@ from callsheet.store.ledger import Ledger
 from callsheet.store.lock import RunLock
 from callsheet.store.pending import NO_FACTS, Pending, RunFacts, StatusChange, Taken, plan_row
 from callsheet.store.run_index import facts_of_end
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 class RunStatus(StrEnum):
@@ -298,6 +301,8 @@ class GroupWriter:
 
     def submit(self, pending: Pending) -> asyncio.Future[None]:
         """Write everything pending now; the future completes when it is durable, or with a JournalError."""
+        import asyncio  # noqa: PLC0415 - not to read a journal
+
         loop = asyncio.get_running_loop()
         done = loop.create_future()
         turn = self._turns.get(loop)

@@ -18,15 +18,18 @@ import click
 from callsheet import lazy
 from callsheet.api.texts import read_text, unreadable
 from callsheet.apps.cli.output import is_terminal, to_stderr
-from callsheet.apps.operations.library import text_of_stored
-from callsheet.apps.operations.reading import PlanText, text_of
 from callsheet.diagnostics import CallsheetError, Source
 from callsheet.lazy import dataclass
 
 if TYPE_CHECKING:
+    from callsheet.apps.operations import library, reading
+    from callsheet.apps.operations.reading import PlanText
     from callsheet.frontends.spelling import Syntax
     from callsheet.ir import Plan
     from callsheet.store.library import PlanLibrary
+else:
+    library = lazy.deferred("callsheet.apps.operations.library")
+    reading = lazy.deferred("callsheet.apps.operations.reading")
 
 
 _ID = lazy.pattern(r"(?!.*\.(?:ltp|micro|json|ya?ml)\Z)[a-z0-9][a-z0-9._-]*(?:@.*)?\Z", re.ASCII)
@@ -75,7 +78,7 @@ def read_plan(
     file, function = function_of(argument)
     path = None if argument == STDIN else Path(file)
     source = Source("<stdin>" if path is None else file, _read_plan_input(path))
-    return text_of(path, source, syntax=syntax, strict=strict, variables=variables, function=function)
+    return reading.text_of(path, source, syntax=syntax, strict=strict, variables=variables, function=function)
 
 
 def function_of(argument: str) -> tuple[str, str | None]:
@@ -155,7 +158,7 @@ def try_read_plan(
     try:
         return read_plan(argument, syntax=syntax, strict=strict, variables=variables)
     except CallsheetError as error:
-        return PlanText(None, Source(argument, ""), None, error.diagnostics)
+        return reading.PlanText(None, Source(argument, ""), None, error.diagnostics)
 
 
 def _read_plan_input(path: Path | None) -> str:
@@ -200,7 +203,7 @@ def read_named(name: str, folder: Path | None, variables: Iterable[str] = ()) ->
         if error.diagnostics[0].code not in ("PLN001", "PLN002"):
             raise
         raise _not_found(name, error) from error
-    return text_of_stored(stored, variables)
+    return library.text_of_stored(stored, variables)
 
 
 def _is_file(name: str) -> bool:

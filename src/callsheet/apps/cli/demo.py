@@ -14,6 +14,7 @@ import click
 
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exit_status import Exit
+from callsheet.files import user_folder
 
 if TYPE_CHECKING:
     from callsheet.apps.demo.sample import Sample
@@ -58,15 +59,12 @@ def demo(
     This needs git, no API key, and the network only the first time, to install the servers. With --goal a
     model compiles the plan: the configured one, otherwise a downloaded local one.
     """
-    from platformdirs import user_cache_path  # noqa: PLC0415 - only for this command
-
-    from callsheet.api.requirements import default_data  # noqa: PLC0415 - as above
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio
     from callsheet.apps.demo.sample import create_sample, install_servers  # noqa: PLC0415 - imports sqlite3 and subprocess
 
     chosen_model = "" if goal is None else _choose_model(model)
-    folder = (folder or default_data() / "demo").absolute()
-    cache = user_cache_path("callsheet", appauthor=False) / "servers"
+    folder = (folder or user_folder("data") / "demo").absolute()
+    cache = user_folder("cache") / "servers"
     servers = run_async(install_servers(cache, _print))
     sample = create_sample(folder, servers)
     _forget_pins(sample.config)

@@ -50,9 +50,8 @@ def get(names: tuple[str, ...], as_json: bool) -> int:
 
     The index is that of pip's configuration. An interrupted download is continued.
     """
-    from callsheet.ports.models.local.catalogue import model_named  # noqa: PLC0415 - as above
+    from callsheet.ports.models.local.catalogue import detect, model_named  # noqa: PLC0415 - as above
     from callsheet.ports.models.local.fetching import fetch  # noqa: PLC0415 - as above
-    from callsheet.ports.models.local.server import detect  # noqa: PLC0415 - not for --help
 
     results: list[FetchedModel] = []
     for model in [model_named(name) for name in names]:

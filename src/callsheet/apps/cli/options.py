@@ -155,9 +155,9 @@ def setup_from(
     pinned: bool = False,
 ) -> Setup:
     """The setup that these options describe, based on the user's configuration file."""
-    from callsheet.api.requirements import default_data  # noqa: PLC0415 - only where tools are opened
     from callsheet.apps.projects import project_of, settings_of  # noqa: PLC0415 - as above
     from callsheet.apps.setup import Setup, lock_path  # noqa: PLC0415 - as above
+    from callsheet.files import user_folder  # noqa: PLC0415 - only where tools are opened
 
     project = project_of(Path.cwd())
     settings, own = settings_of(project), project.settings
@@ -173,7 +173,7 @@ def setup_from(
         workspace = Path() if own.workspace is None else project.folder / own.workspace
     return Setup(
         workspace=workspace.absolute(),
-        data=default_data(),
+        data=user_folder("data"),
         tools_files=tuple(tools_files) or project.paths(own.tools),
         mcp_configs=tuple(mcp_configs) or project.paths(own.servers),
         settings=settings,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-import shutil
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
@@ -55,7 +54,11 @@ def reserve_stdout() -> BinaryIO:
 
 def columns(piped: int = _PIPED_COLUMNS) -> int:
     """The width of the terminal, or `piped` for a pipe or a file."""
-    return shutil.get_terminal_size().columns if is_terminal(sys.stdout) else piped
+    if not is_terminal(sys.stdout):
+        return piped
+    import shutil  # noqa: PLC0415 - costs more than most modules
+
+    return shutil.get_terminal_size().columns
 
 
 def is_coloured() -> bool:

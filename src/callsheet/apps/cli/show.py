@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -14,7 +13,7 @@ import click
 
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exit_status import Exit
-from callsheet.apps.cli.output import ignoring_broken_pipe, is_terminal, print_json, print_text, to_stderr
+from callsheet.apps.cli.output import columns, ignoring_broken_pipe, print_json, print_text, to_stderr
 from callsheet.apps.operations.live_calls import event_row
 from callsheet.apps.operations.run_text import chain_in_words, run_detail_lines
 from callsheet.apps.operations.runs import run_details, run_details_json
@@ -143,8 +142,7 @@ def _show_timeline(journal: Journal, info: RunInfo, bad_event: BadEvent | None, 
         ]
         print_json({"run_id": info.run_id, "timeline": rows})
     else:
-        columns = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else _PIPED_COLUMNS
-        print_text(timeline(spans, columns))
+        print_text(timeline(spans, columns(_PIPED_COLUMNS)))
 
 
 def _spans_of(account: Account) -> list[Span]:

@@ -12,9 +12,8 @@ import os
 from pathlib import Path
 from typing import Any, cast
 
-from platformdirs import user_data_dir
-
 from callsheet.diagnostics import CallsheetError
+from callsheet.files import user_folder
 
 _MOST = 1_000_000
 """The size from which on a file begins anew, in bytes."""
@@ -23,7 +22,7 @@ _MOST = 1_000_000
 def words_file(folder: Path) -> Path:
     """The file of the words that are said in a folder."""
     name = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:24]
-    return Path(user_data_dir("callsheet", appauthor=False)) / "said" / f"{name}.jsonl"
+    return user_folder("data") / "said" / f"{name}.jsonl"
 
 
 def note_words(event: str) -> None:

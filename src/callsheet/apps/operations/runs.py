@@ -45,6 +45,7 @@ _QUEUED, *STATUSES = cast("tuple[Status, ...]", get_args(Status))
 INTERRUPTED = "interrupted"
 """The status shown for a run that has not ended and that no process is running."""
 _ENDINGS = ("failed", "refused", "cancelled")
+_DONE = "done"
 """The statuses with which a run may end while calls are in progress."""
 
 StatusWord = Annotated[
@@ -389,23 +390,23 @@ def _doubts(journal: Journal, info: RunInfo, shown: str) -> tuple[DoubtfulCall, 
 
 def shown_status(journal: Journal, info: RunInfo | RunOutline) -> str:
     """The status of a run as shown to people."""
-    from callsheet.store import listing  # noqa: PLC0415 - brings sqlite3
+    from callsheet.store.listing import shown_status as shown  # noqa: PLC0415 - brings sqlite3
 
-    return listing.shown_status(journal, info)
+    return shown(journal, info)
 
 
 def shown_outcome(info: RunInfo | RunOutline, shown: str) -> str:
     """What a run has come to: its `shown` status, unless it is done with failures."""
-    from callsheet.store import listing  # noqa: PLC0415 - brings sqlite3
+    from callsheet.store.listing import shown_outcome as outcome  # noqa: PLC0415 - brings sqlite3
 
-    return listing.shown_outcome(info, shown)
+    return outcome(info, shown)
 
 
 def plan_name(journal: Journal, info: RunInfo) -> str:
     """The name of a run's plan: its title or id, else the file it was read from, else its goal."""
-    from callsheet.store import listing  # noqa: PLC0415 - brings sqlite3
+    from callsheet.store.listing import plan_name as name  # noqa: PLC0415 - brings sqlite3
 
-    return listing.plan_name(journal, info)
+    return name(journal, info)
 
 
 # ---------------------------------------------------------------- details
@@ -445,16 +446,23 @@ def run_details(journal: Journal, info: RunInfo, bad: BadEvent | None = None) ->
 
     Raises JournalError (JRN012, JRN015, JRN020) if its events cannot be read.
     """
-    from callsheet.runtime.doubt import doubtful_calls, unanswered_calls  # noqa: PLC0415 - brings the runtime
-    from callsheet.runtime.inbox import asks_of  # noqa: PLC0415 - as above
     from callsheet.trace.visits import account_of  # noqa: PLC0415 - brings the store
 
     plan = journal.plan_of(info.plan_hash)
     account = account_of(plan, journal.events(info.run_id), journal.plan_of)
-    asks = tuple(asks_of(journal, info.run_id))
     status, name = shown_status(journal, info), plan_name(journal, info)
-    in_doubt = doubtful_calls(account.folded) if status in (INTERRUPTED, "in_doubt", *_ENDINGS) else ()
-    unanswered = unanswered_calls(account.folded) if status == INTERRUPTED else ()
+    asks: tuple[PendingAsk, ...] = ()
+    in_doubt: tuple[DoubtfulCall, ...] = ()
+    unanswered: tuple[DoubtfulCall, ...] = ()
+    if status != _DONE:  # nothing of a run that is done is open
+        from callsheet.runtime.doubt import doubtful_calls, unanswered_calls  # noqa: PLC0415 - brings the runtime
+        from callsheet.runtime.inbox import asks_of  # noqa: PLC0415 - as above
+
+        asks = tuple(asks_of(journal, info.run_id))
+        if status in (INTERRUPTED, "in_doubt", *_ENDINGS):
+            in_doubt = doubtful_calls(account.folded)
+        if status == INTERRUPTED:
+            unanswered = unanswered_calls(account.folded)
     first = next(iter(journal.events(info.run_id, lenient=True)))
     return RunDetails(
         info=info,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from callsheet.ir import JSON, Call, ListExpr, Literal, canonical_tool_name
+from callsheet.lazy import NamedTuple
 from callsheet.machine.values import parse_json
 
 if TYPE_CHECKING:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
 
 from callsheet.ir import Call, Effect, Goto, Order, Plan, Replan, Respond, Step, Terminate
 from callsheet.ir.flow import Place, uses_of
 from callsheet.ir.plan import flat
-from callsheet.lazy import dataclass
+from callsheet.lazy import NamedTuple, dataclass
 from callsheet.machine.compiling import compile_plan
 from callsheet.machine.program import NOWHERE, Kind, Program, StepCode, ToolFacts
 

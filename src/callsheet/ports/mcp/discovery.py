@@ -10,6 +10,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from callsheet.files import user_folder
+
 VARIABLE = "CALLSHEET_MCP_CONFIG"
 """The environment variable with configuration files (separated as in PATH) to use instead."""
 
@@ -37,9 +39,7 @@ def looked_for(folder: Path) -> list[Path]:
 
 def places(folder: Path, environ: Mapping[str, str]) -> list[Path]:
     """All conventional places, by precedence."""
-    import platformdirs  # noqa: PLC0415 - only where files are looked for
-
-    user = platformdirs.user_config_path("callsheet", appauthor=False) / "mcp.json"
+    user = user_folder("config") / "mcp.json"
     return [*(folder / name for name in _PROJECT), user, _desktop(environ)]
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-import traceback
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -140,6 +139,8 @@ def _placed(diagnostic: Diagnostic, place: Span | None) -> Diagnostic:
 
 def _line_of(source: Source, error: BaseException) -> Span | None:
     """The line of the file that an exception passed through last."""
+    import traceback  # noqa: PLC0415 - only for a file that fails
+
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == source.name]
     if not lines or lines[-1] is None:
         return None

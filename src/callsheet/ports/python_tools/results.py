@@ -9,10 +9,10 @@ from __future__ import annotations
 import base64
 import dataclasses
 import math
+import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
-from decimal import Decimal
 from enum import Enum
 from pathlib import PurePath
 from typing import (
@@ -39,7 +39,13 @@ from callsheet.ports.python_tools.annotations import member_of, simple
 Fit: TypeAlias = Callable[[Any], bool]
 """Whether JSON data fits a schema."""
 
-_TEXTS = (str, bytes, bytearray, date, time, UUID, Decimal, PurePath)
+_TEXTS = (str, bytes, bytearray, date, time, UUID, PurePath)
+
+
+def _is_decimal(kind: Any) -> bool:
+    """Whether a type is `decimal.Decimal`, or one of its kind; nobody has one who has not imported it."""
+    decimal: Any = sys.modules.get("decimal")
+    return decimal is not None and issubclass(kind, decimal.Decimal)
 
 
 def result_schema(annotation: Any, around: tuple[Any, ...] = ()) -> dict[str, Any]:  # noqa: PLR0911 - a case for each kind of type
@@ -70,7 +76,7 @@ def result_schema(annotation: Any, around: tuple[Any, ...] = ()) -> dict[str, An
         properties = {name: result_schema(hint, (*around, kind)) for name, hint, _ in members}
         required = [name for name, _, is_required in members if is_required]
         return {"type": "object", "properties": properties, "required": required}
-    if issubclass(kind, _TEXTS):
+    if issubclass(kind, _TEXTS) or _is_decimal(kind):
         return {"type": "string"}
     if issubclass(kind, timedelta):
         return {"type": "number"}
@@ -306,7 +312,7 @@ _WRITERS: tuple[tuple[Any, Callable[[Any], JSON]], ...] = (
     ((bytes, bytearray, memoryview), lambda v: base64.b64encode(v).decode("ascii")),
     ((datetime, date, time), lambda v: v.isoformat()),
     (timedelta, lambda v: v.total_seconds()),
-    ((UUID, Decimal, PurePath), str),
+    ((UUID, PurePath), str),
     (Mapping, _object_json),
     ((set, frozenset), lambda v: sorted(_list(v), key=canonical_bytes)),
     ((list, tuple), _list),
@@ -324,6 +330,8 @@ def _convert_other(value: Any) -> JSON:
     for kind, write in _WRITERS:
         if isinstance(value, kind):
             return write(value)
+    if _is_decimal(type(value)):
+        return str(value)
     raise ToolFailed(f"the result contains a value of type {_type_name(value)}, which JSON cannot represent")
 
 

@@ -16,6 +16,7 @@ from typing import Any, cast
 
 from callsheet.diagnostics import CallsheetError, did_you_mean
 from callsheet.diagnostics.wrong_type import wanted, wanted_names, wanted_path
+from callsheet.files import user_folder
 from callsheet.frontends.spelling import Syntax, format_as
 from callsheet.ir import JSON, Order, Plan
 from callsheet.ir.plan import called_names
@@ -49,9 +50,7 @@ def default_plans_folder() -> Path:
     named = os.environ.get(VARIABLE)
     if named:
         return Path(named).expanduser()
-    from platformdirs import user_data_dir  # noqa: PLC0415 - only for the default
-
-    return Path(user_data_dir("callsheet", appauthor=False)) / "plans"
+    return user_folder("data") / "plans"
 
 
 class PlanLibrary:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.ports.models.local import MODELS, detect, open_local, server
+from callsheet.ports.models.local import MODELS, catalogue, detect, open_local
 from callsheet.ports.models.local.catalogue import Gguf, models_folder, read_gguf
 from callsheet.ports.models.local.model import fitting_context
 from callsheet.ports.models.local.server import free_threads
@@ -68,7 +68,7 @@ def test_missing_path_is_refused(folder: Path) -> None:
 
 
 def test_missing_library_error_names_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "_LIBRARY", "a_library_that_is_not_here")
+    monkeypatch.setattr(catalogue, "LIBRARY", "a_library_that_is_not_here")
     with pytest.raises(CallsheetError) as refused:
         open_model("local:smollm2-135m")
     diagnostic = refused.value.diagnostics[0]

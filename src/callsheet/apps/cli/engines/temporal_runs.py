@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
-from secrets import token_hex
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from callsheet.apps.cli import journals
@@ -52,6 +51,8 @@ def secret_references(secrets: Iterable[str]) -> dict[str, SecretReference]:
 
     Raises CallsheetError: TMP008 for a secret that workers cannot read, SEC005 for a duplicate.
     """
+    from secrets import token_hex  # noqa: PLC0415 - only for a run that starts
+
     references: dict[str, SecretReference] = {}
     for text in secrets:
         name, _, source = text.partition("=")

@@ -8,8 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from callsheet.ports.models.local.catalogue import MODELS, LocalFile
-from callsheet.ports.models.local.server import Availability, detect
+from callsheet.ports.models.local.catalogue import MODELS, Availability, LocalFile, detect
 
 if TYPE_CHECKING:
     from callsheet.ports.models.local.model import LocalModel, LocalSettings, open_local

@@ -6,13 +6,15 @@ extracted file has to have the pinned hash.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import struct
 from collections.abc import Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from callsheet.diagnostics import CallsheetError, did_you_mean
+from callsheet.files import user_folder
 from callsheet.lazy import dataclass
 
 
@@ -79,6 +81,8 @@ VARIABLE = "CALLSHEET_MODELS"
 """The environment variable with the folder of model files, instead of the default."""
 
 SUFFIX = ".gguf"
+LIBRARY = "xllamacpp"
+"""The package that serves models."""
 
 
 def models_folder() -> Path:
@@ -86,9 +90,7 @@ def models_folder() -> Path:
     named = os.environ.get(VARIABLE)
     if named:
         return Path(named).expanduser().absolute()
-    from platformdirs import user_data_path  # noqa: PLC0415 - only where no folder is named
-
-    return user_data_path("callsheet", appauthor=False) / "models"
+    return user_folder("data") / "models"
 
 
 def path_of(model: LocalFile) -> Path:
@@ -225,3 +227,40 @@ def _text(file: BinaryIO) -> str:
 def _unpack(file: BinaryIO, form: str) -> tuple[int, ...]:
     form = f"<{form}"
     return struct.unpack(form, file.read(struct.calcsize(form)))
+
+
+def has_library() -> bool:
+    """Whether the library that serves models is installed."""
+    return importlib.util.find_spec(LIBRARY) is not None
+
+
+class Availability(NamedTuple):
+    """Whether the library is installed, and the fetched models, the largest last."""
+
+    has_library: bool
+    models: tuple[str, ...]
+    folder: str
+
+    @property
+    def default(self) -> str | None:
+        """The spec of the default model: the largest one; None if no model can be used."""
+        return f"local:{self.models[-1]}" if self.has_library and self.models else None
+
+    @property
+    def found(self) -> str:
+        """A description of what was found."""
+        if not self.has_library:
+            return "the extra `local` is not installed"
+        return ", ".join(self.models) if self.models else f"no model in {self.folder}"
+
+    @property
+    def help(self) -> str | None:
+        """A description of what is missing to use a local model; None if nothing is."""
+        if not self.has_library:
+            return "pip install 'callsheet[local]' brings a model server for this machine"
+        return None if self.models else "`callsheet models list` shows what can be fetched"
+
+
+def detect() -> Availability:
+    """What is available on this machine."""
+    return Availability(has_library(), tuple(model.name for model in fetched()), str(models_folder()))

@@ -18,14 +18,13 @@ from typing import Any, cast
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.diagnostics.wrong_type import check_fields
-from callsheet.ports.models.local.catalogue import find, read_gguf
+from callsheet.ports.models.local.catalogue import find, has_library, read_gguf
 from callsheet.ports.models.local.server import (
     Running,
     Server,
     ServerFailed,
     Serving,
     cut_back,
-    has_library,
     server_for,
     threads_now,
 )

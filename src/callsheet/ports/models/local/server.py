@@ -21,10 +21,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 from callsheet.lazy import dataclass
-from callsheet.ports.models.local.catalogue import fetched, models_folder
+from callsheet.ports.models.local.catalogue import LIBRARY
 from callsheet.ports.models.prompts import Messages
 
 BLOCK = 64
@@ -71,7 +71,6 @@ async def _tokens(post: Post, messages: Messages) -> list[int]:
 
 
 _CHILD = Path(__file__).with_name("child.py")
-_LIBRARY = "xllamacpp"
 _INHERITED = (
     "HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH",
     "CUDA_VISIBLE_DEVICES", "SYSTEMROOT", "TEMP", "USERPROFILE",
@@ -96,11 +95,6 @@ class Serving:
     context: int
     threads: int
     start_timeout: float
-
-
-def has_library() -> bool:
-    """Whether the library that serves models is installed."""
-    return importlib.util.find_spec(_LIBRARY) is not None
 
 
 @dataclass(slots=True)
@@ -267,7 +261,7 @@ def _address(process: subprocess.Popen[bytes], log: Log, timeout: float) -> str:
 def _environment() -> dict[str, str]:
     """The environment of the process: a few variables of ours, and the path of the library."""
     env = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    spec = importlib.util.find_spec(_LIBRARY)
+    spec = importlib.util.find_spec(LIBRARY)
     if spec is not None and spec.origin is not None:
         env["PYTHONPATH"] = str(Path(spec.origin).parents[1])
     return env
@@ -323,35 +317,3 @@ def _cores() -> int:
         return len(os.sched_getaffinity(0))
     except AttributeError:
         return os.cpu_count() or 1
-
-
-class Availability(NamedTuple):
-    """Whether the library is installed, and the fetched models, the largest last."""
-
-    has_library: bool
-    models: tuple[str, ...]
-    folder: str
-
-    @property
-    def default(self) -> str | None:
-        """The spec of the default model: the largest one; None if no model can be used."""
-        return f"local:{self.models[-1]}" if self.has_library and self.models else None
-
-    @property
-    def found(self) -> str:
-        """A description of what was found."""
-        if not self.has_library:
-            return "the extra `local` is not installed"
-        return ", ".join(self.models) if self.models else f"no model in {self.folder}"
-
-    @property
-    def help(self) -> str | None:
-        """A description of what is missing to use a local model; None if nothing is."""
-        if not self.has_library:
-            return "pip install 'callsheet[local]' brings a model server for this machine"
-        return None if self.models else "`callsheet models list` shows what can be fetched"
-
-
-def detect() -> Availability:
-    """What is available on this machine."""
-    return Availability(has_library(), tuple(model.name for model in fetched()), str(models_folder()))
