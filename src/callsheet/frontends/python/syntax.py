@@ -463,7 +463,10 @@ def names_given(node: ast.AST, tests: Mapping[str, Given] = MappingProxyType({})
         case ast.Compare(left=left, comparators=[first, *_]):
             parts = [left, first]
         case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-            parts = [node.generators[0].iter]
+            (first, *others) = node.generators
+            parts = [first.iter]
+            if not (others or first.ifs or isinstance(node, ast.GeneratorExp)) and surely_runs(first.iter):
+                parts += [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
         case _:
             parts = list(ast.iter_child_nodes(node))
     surely: frozenset[str] = frozenset()
@@ -476,3 +479,23 @@ def named_surely(node: ast.AST) -> frozenset[str]:
     """The names that `:=` in an expression gives a value whenever it is evaluated."""
     true, false = names_given(node)
     return true & false
+
+
+def surely_runs(source: ast.expr) -> bool:
+    """Whether what a loop goes through surely has an item."""
+    match source:
+        case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
+            return any(not isinstance(one, ast.Starred) for one in parts)
+        case ast.Constant(value=str() as text):
+            return bool(text)
+        case ast.Call(func=ast.Name(id="range"), args=[ast.Constant(value=int() as stop)]):
+            return stop > 0
+        case ast.Call(
+            func=ast.Name(id="range"),
+            args=[ast.Constant(value=int() as start), ast.Constant(value=int() as stop)],
+        ):
+            return stop > start
+        case ast.Call(func=ast.Name(id="enumerate" | "reversed" | "list" | "sorted"), args=[only, *_]):
+            return surely_runs(only)
+        case _:
+            return False

@@ -12,7 +12,7 @@ from typing import TypeAlias, assert_never
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.source import children, names_bound, names_read, waits, walk
-from callsheet.frontends.python.syntax import Given, named_surely, names_given
+from callsheet.frontends.python.syntax import Given, named_surely, names_given, surely_runs
 
 Set: TypeAlias = "frozenset[str]"
 _EMPTY: Set = frozenset()
@@ -221,26 +221,6 @@ def _meet(states: Iterable[Set | None]) -> Set | None:
     return made
 
 
-def surely_runs(source: ast.expr) -> bool:
-    """Whether what a loop goes through surely has an item."""
-    match source:
-        case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
-            return any(not isinstance(one, ast.Starred) for one in parts)
-        case ast.Constant(value=str() as text):
-            return bool(text)
-        case ast.Call(func=ast.Name(id="range"), args=[ast.Constant(value=int() as stop)]):
-            return stop > 0
-        case ast.Call(
-            func=ast.Name(id="range"),
-            args=[ast.Constant(value=int() as start), ast.Constant(value=int() as stop)],
-        ):
-            return stop > start
-        case ast.Call(func=ast.Name(id="enumerate" | "reversed" | "list" | "sorted"), args=[only, *_]):
-            return surely_runs(only)
-        case _:
-            return False
-
-
 def _both(one: set[str] | None, two: set[str] | None) -> set[str] | None:
     if one is None or two is None:
         return two if one is None else one
@@ -292,7 +272,7 @@ class Variables:
         needed = self._live(function.body, _EMPTY) - {*function.parameters, *function.captured}
         self.at_start = needed & _named(walk(function.node))
         """Variables that `:=` sets on some ways alone, and those among them that read them."""
-        tests = [one for one in walk(function.node) if isinstance(one, (ast.BoolOp, ast.IfExp))]
+        tests = [one.test for one in walk(function.node) if isinstance(one, (ast.If, ast.While, ast.IfExp))]
         self.apart = _named(each for one in tests if waits(one) for each in walk(one))
         """Those that a test with an await sets, which is taken apart: they count as set after it."""
         self.unbound: set[str] = set()
