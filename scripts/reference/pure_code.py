@@ -20,7 +20,12 @@ def pure_code_page() -> str:
     rows = [("builtins", sorted(understood["builtins"]))]
     rows += [(f"methods of {owner}", sorted(names)) for owner, names in sorted(methods.items())]
     rows += [(f"`{module}`", sorted(names)) for module, names in sorted(understood["modules"].items())]
-    rows.append(("also", ["dataclass", "field", "asdict", "astuple", "replace", "typing", "collections.abc"]))
+    rows.append(
+        (
+            "also",
+            ["dataclass", "field", "asdict", "astuple", "fields", "replace", "typing", "collections.abc"],
+        )
+    )
     lists = "\n".join(f"| {what} | `{' '.join(names)}` |" for what, names in rows)
     differences = "\n".join(f"- `{one}`" for one in understood["differences"])
     return (

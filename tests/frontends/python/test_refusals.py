@@ -98,6 +98,13 @@ REFUSED = {
     "async def main():\n    return list(map(eval, await get('a')))": ("PYT006", 2),
     "import ctypes\nasync def main():\n    return await get('a')": ("PYT005", 1),
     "async def main(x):\n    return '{0.__class__}'.format(x)": ("PYT025", 2),
+    "async def main():\n    t = {'a': '{}'}\n    t['b'] = await get('b')\n    return t['a'].format(1)": (
+        "PYT025",
+        4,
+    ),
+    "async def main(x):\n    x and (q := 1)\n    await get('b')\n    return q": ("PYT016", 4),
+    "async def main():\n    fs = []\n    def f():\n        return 1\n    fs.append(f)\n"
+    "    await get('b')\n    return fs[0]()": ("PYT019", 5),
     "import secrets\nasync def main():\n    return secrets.token_hex(8)": ("PYT005", 1),
     "from time import sleep\nasync def main():\n    sleep(1)": ("PYT023", 3),
     "async def main():\n    def f():\n        return await score(1)\n    return f()": ("PYT013", 3),

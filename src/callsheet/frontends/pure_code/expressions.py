@@ -303,7 +303,7 @@ class ExpressionLowering(LoweringFacts):
 
     def _error_with(self, node: ast.Call, name: str) -> ast.expr:
         """An exception that is made of other values than one text, which the executor does not have."""
-        kinds = [ast.Constant(one.__name__) for one in getattr(builtins, name).__mro__[:-1]]
+        kinds: list[ast.expr] = [ast.Constant(one.__name__) for one in getattr(builtins, name).__mro__[:-1]]
         given = [self.visit(one) for one in node.args]
         return self.call("_cs_error", node, node.func, placed(ast.Tuple(kinds, ast.Load()), node), *given)
 

@@ -224,18 +224,19 @@ class _Lowering(ComprehensionLowering):
         raised, caught = self.fresh("raised"), self.fresh("caught")
         branch: list[ast.stmt] = [ast.copy_location(ast.Raise(), first)]
         for handler in reversed(handlers):
-            body = self._block(handler.body)
+            body: list[ast.stmt] = self._block(handler.body)
             if handler.name is not None:
                 name = ast.Name(handler.name, ast.Store())
                 bound = ast.copy_location(ast.Assign([name], ast.Name(caught, ast.Load())), handler)
-                body = [bound, *body]
+                body.insert(0, bound)
                 if self._is_read_outside(
                     handler.name
                 ):  # `del` is not known to the executor, but handlers are
                     again = placed(ast.Raise(ast.Name(raised, ast.Load())), handler)
                     every = ast.Name("BaseException", ast.Load())
                     inner = ast.copy_location(ast.ExceptHandler(every, handler.name, body), handler)
-                    body = [ast.copy_location(ast.Try([again], [inner], [], []), handler)]
+                    attempt: list[ast.stmt] = [again]
+                    body = [ast.copy_location(ast.Try(attempt, [inner], [], []), handler)]
             if handler.type is None:
                 branch = body
                 continue

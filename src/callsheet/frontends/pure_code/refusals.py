@@ -69,7 +69,7 @@ _OF_ANNOTATIONS: Final = (
 )  # fmt: skip
 """What modules of annotations have beside types."""
 _LOWERED: Final[Mapping[str, tuple[str, ...]]] = {
-    "dataclasses": ("dataclass", "field", "asdict", "astuple", "replace", "KW_ONLY"),
+    "dataclasses": ("dataclass", "field", "asdict", "astuple", "fields", "replace", "KW_ONLY"),
     "functools": ("total_ordering", "cached_property"),
     "enum": (*ENUMS, "auto", "unique"),
 }

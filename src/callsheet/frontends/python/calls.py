@@ -28,6 +28,7 @@ from callsheet.frontends.python.syntax import (
     is_plain,
     named_functions,
     none,
+    parsed,
 )
 
 _GATHER: Final = "asyncio.gather"
@@ -181,6 +182,8 @@ class Calls(SpreadCalls, ABC):
             made = self.value(result, out) if result is not None else none(call)
             assigned = ast.Assign([ast.Name(into, ast.Store())], made)
             out.append(core.Pure(ast.fix_missing_locations(ast.copy_location(assigned, call))))
+        if any(isinstance(one, (ast.Sub, ast.USub)) for one in ast.walk(seconds)):  # less than 0 is no wait
+            seconds = parsed(f"max({ast.unparse(seconds)}, 0)", call)
         return core.Wait(seconds, call)
 
     def time_of(self, call: ast.Call, out: core.Block) -> ast.expr | None:

@@ -393,14 +393,15 @@ class Computation(FunctionFacts):
         """Raises Refused (PYT019) for functions that a variable would have to keep over a call."""
         for one in (each for part in body for each in own_nodes(part)):
             match one:
-                case ast.Call(
-                    func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[ast.Lambda()]
-                ) if name in needed:
+                case (
+                    ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[value])
+                    | ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name))], value=value)
+                ) if name in needed and self._is_function(value):
                     raise Refused(
                         "PYT019",
                         one,
                         "a function is kept in a value, and a plan keeps values alone between its calls",
-                        "write the table as one literal, or define the functions with def",
+                        "write the table as one literal, or keep what the function is called with",
                     )
                 case _:
                     pass
@@ -427,6 +428,12 @@ class Computation(FunctionFacts):
                     "a function is kept in a value, and a plan keeps values alone between its calls",
                     "define it with def, and call it where it is needed",
                 )
+
+    def _is_function(self, node: ast.expr) -> bool:
+        """Whether a value is a function that the program defines."""
+        return isinstance(node, ast.Lambda) or (
+            isinstance(node, ast.Name) and node.id in self.all_definitions and self._is_pure_function(node.id)
+        )
 
     def _is_pure_function(self, name: str) -> bool:
         if name in self.names:

@@ -26,6 +26,7 @@ from callsheet.frontends.python.source import (
 from callsheet.frontends.python.syntax import (
     MARK,
     marked_failure,
+    name_of,
     parsed,
 )
 
@@ -199,12 +200,32 @@ class Failures(ast.NodeTransformer):
         held = self._held(value)
         if held is not None:
             return _field(held, "message", node) if how == "str" else self._repr(held, node)
+        if self.keeps and (self._takes_item(value) or self._is_made(value)):
+            one, target = ast.Name("_one", ast.Load()), ast.Name("_one", ast.Store())
+            text = _field(one, "message", node) if how == "str" else self._repr(one, node)
+            if not self._is_made(value):
+                text = ast.IfExp(is_marked(one), text, ast.Call(ast.Name(how, ast.Load()), [one], []))
+            clause = ast.comprehension(target, ast.List([self.visit(value)], ast.Load()), [], 0)
+            made = ast.Subscript(ast.ListComp(text, [clause]), ast.Constant(0), ast.Load())
+            return placed(made, node)
         if not self._may_be_error(value):
             return None
         value = self.visit(value)
         text = _field(value, "message", node) if how == "str" else self._repr(value, node)
         plain = placed(ast.Call(ast.Name(how, ast.Load()), [value], []), node)
         return placed(ast.IfExp(is_marked(value), text, plain), node)
+
+    def _is_made(self, value: ast.expr) -> bool:
+        """Whether a value is an error that is made here, and no object of Python."""
+        return not self.is_pure and made_error(value, self.of.program.exceptions) is not None
+
+    def _takes_item(self, value: ast.expr) -> bool:
+        """Whether a value is taken out of a container, so that it may be asked for only once."""
+        match value:
+            case ast.Call(func=ast.Attribute(attr="pop" | "popleft")) | ast.Call(func=ast.Name(id="next")):
+                return self._may_be_error(ast.copy_location(name_of("_one", value), value))
+            case _:
+                return False
 
     def _kinds(self, held: ast.expr) -> tuple[str, ...]:
         """The kinds of failure that a handler is for; empty for all, and where it is not known."""
@@ -240,8 +261,13 @@ class Failures(ast.NodeTransformer):
         return json_field(_field(held, "message", node), node.attr, node)
 
     def _repr(self, held: ast.expr, node: ast.AST) -> ast.expr:
-        given = ast.Call(ast.Name("repr", ast.Load()), [self._given_to(held, node)], [])
-        given = ast.IfExp(_field(held, "message", node), given, ast.Constant(""))
+        message, key = _field(held, "message", node), kind_of("KeyError")
+        kinds = self._kinds(held)
+        given: ast.expr = ast.Call(ast.Name("repr", ast.Load()), [message], [])
+        if not kinds or key in kinds:  # whose words are what it was given, as `repr` says it
+            is_key = ast.Compare(_field(held, "kind", node), [ast.Eq()], [ast.Constant(key)])
+            given = ast.IfExp(is_key, message, given)
+        given = ast.IfExp(message, given, ast.Constant(""))
         parts: list[ast.expr] = [
             ast.FormattedValue(self._type(held, node), -1, None),
             ast.Constant("("),

@@ -102,7 +102,7 @@ class FunctionFacts:
         self.methods = methods_of(self.all_definitions.values())
         extra = {name: self._captured_by(name) for name in definitions}
         self.variables = Variables(function, self.names, extra)
-        if self.variables.unset:
+        if self.variables.unset or self.variables.at_start:
             with_tests(function, self.variables, fresh)
             self.names |= bound_names(function.body)
             self.variables = Variables(function, self.names, extra)

@@ -84,6 +84,16 @@ class Groups(Tasks):
             elif members:
                 out.append(core.Together(members, node, stops=True))
             return True
+        for one in (each for part in node.body for each in walk(part)):
+            if isinstance(one, (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)) and any(
+                dotted(each) == f"{target.id}.create_task" for each in walk(one)
+            ):
+                raise Refused(
+                    "PYT020",
+                    one,
+                    "tasks that a comprehension starts are used where their group may have failed",
+                    "use them in the try block or in its else, or await asyncio.gather(*[…]) and its results",
+                )
         errors = self.new_name("errors")
         out.append(assigned(errors, parsed("[]", node), node))
         self.groups[target.id] = errors

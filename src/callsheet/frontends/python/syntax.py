@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final, cast
+from types import MappingProxyType
+from typing import Final, TypeAlias, cast
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.source import (
@@ -418,3 +419,83 @@ def is_plain_lambda(node: ast.Lambda, count: int) -> bool:
     return len(of.args) == count and not (
         of.posonlyargs or of.kwonlyargs or of.defaults or of.vararg or of.kwarg
     )
+
+
+Given: TypeAlias = "tuple[frozenset[str], frozenset[str]]"
+
+
+def names_given(node: ast.AST, tests: Mapping[str, Given] = MappingProxyType({})) -> Given:
+    """The names that `:=` in an expression surely gives a value: where it is true, and where it is false.
+
+    `tests` are the same of variables that hold what an expression gave.
+
+    >>> names_given(ast.parse("a and (b := c)", mode="eval").body)
+    (frozenset({'b'}), frozenset())
+    """
+    match node:
+        case ast.Name(id=name, ctx=ast.Load()) if name in tests:
+            return tests[name]
+        case ast.NamedExpr(target=target, value=value):
+            true, false = names_given(value, tests)
+            return true | {target.id}, false | {target.id}
+        case ast.BoolOp(op=op, values=values):
+            going: frozenset[str] = frozenset()
+            ends: list[frozenset[str]] = []
+            for one in values:
+                true, false = names_given(one, tests)[:: 1 if isinstance(op, ast.And) else -1]
+                ends.append(going | false)
+                going |= true
+            early = ends[0]
+            for one in ends[1:]:
+                early &= one
+            return (going, early) if isinstance(op, ast.And) else (early, going)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            true, false = names_given(operand, tests)
+            return false, true
+        case ast.IfExp(test=test, body=first, orelse=second):
+            sides = [
+                [when | each for each in names_given(side, tests)]
+                for when, side in zip(names_given(test, tests), (first, second), strict=True)
+            ]
+            return sides[0][0] & sides[1][0], sides[0][1] & sides[1][1]
+        case ast.Lambda():
+            parts: list[ast.AST] = []
+        case ast.Compare(left=left, comparators=[first, *_]):
+            parts = [left, first]
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            (first, *others) = node.generators
+            parts = [first.iter]
+            if not (others or first.ifs or isinstance(node, ast.GeneratorExp)) and surely_runs(first.iter):
+                parts += [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        case _:
+            parts = list(ast.iter_child_nodes(node))
+    surely: frozenset[str] = frozenset()
+    for one in parts:
+        surely |= named_surely(one)
+    return surely, surely
+
+
+def named_surely(node: ast.AST) -> frozenset[str]:
+    """The names that `:=` in an expression gives a value whenever it is evaluated."""
+    true, false = names_given(node)
+    return true & false
+
+
+def surely_runs(source: ast.expr) -> bool:
+    """Whether what a loop goes through surely has an item."""
+    match source:
+        case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
+            return any(not isinstance(one, ast.Starred) for one in parts)
+        case ast.Constant(value=str() as text):
+            return bool(text)
+        case ast.Call(func=ast.Name(id="range"), args=[ast.Constant(value=int() as stop)]):
+            return stop > 0
+        case ast.Call(
+            func=ast.Name(id="range"),
+            args=[ast.Constant(value=int() as start), ast.Constant(value=int() as stop)],
+        ):
+            return stop > start
+        case ast.Call(func=ast.Name(id="enumerate" | "reversed" | "list" | "sorted"), args=[only, *_]):
+            return surely_runs(only)
+        case _:
+            return False

@@ -29,11 +29,13 @@ def with_tests(function: core.Function, variables: Variables, fresh: Callable[[s
     readers = {name: {id(one) for one in found} for name, found in variables.unset.items()}
     function.body = _block(function.body, flags, readers, variables)
     start: core.Block = []
-    for name, flag in flags.items():
-        place = function.node.body[0]
+    place = function.node.body[0]
+    for name in [*flags, *sorted(variables.at_start - flags.keys())]:
         nothing = _assigned(name, None, place)
         nothing.is_placeholder = True
-        start += [nothing, _assigned(flag, False, place)]
+        start.append(nothing)
+        if name in flags:
+            start.append(_assigned(flags[name], False, place))
     function.body[:0] = start
 
 

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias, assert_never
 
 from callsheet.frontends.python import core
-from callsheet.frontends.python.source import children, names_bound, names_read, walk
+from callsheet.frontends.python.source import children, names_bound, names_read, waits, walk
+from callsheet.frontends.python.syntax import Given, named_surely, names_given, surely_runs
 
 Set: TypeAlias = "frozenset[str]"
 _EMPTY: Set = frozenset()
@@ -64,7 +65,7 @@ class PureFlow:
             if isinstance(each, ast.NamedExpr)
         }
         self.exposed |= (_read_before_set(node, set(state)) if named else names_read(node) - state) - inner
-        state |= named - inner
+        state |= named_surely(node)
 
     def _target(self, node: ast.expr, state: set[str]) -> None:
         for one in walk(node):
@@ -98,7 +99,8 @@ class PureFlow:
                         self.read(one, state)
             case ast.If():
                 self.read(node.test, state)
-                return _both(self.run(node.body, state), self.run(node.orelse, state))
+                true, false = names_given(node.test)
+                return _both(self.run(node.body, state | true), self.run(node.orelse, state | false))
             case ast.For() | ast.While():
                 return self._loop(node, state)
             case ast.Try():
@@ -111,6 +113,8 @@ class PureFlow:
                 return self.run(node.body, state)
             case ast.Match():
                 return self._match(node, state)
+            case ast.Expr(value=value):
+                self.read(value, state)
             case ast.Raise() | ast.Return():
                 for one in children(node):
                     self.read(one, state)
@@ -139,7 +143,9 @@ class PureFlow:
             self._target(node.target, inner)
         else:
             self.read(node.test, state)
-            inner = set(state)
+            true, false = names_given(node.test)
+            inner = state | true
+            state |= false
         self.breaks.append([])
         self.run(node.body, inner)
         ends: list[set[str] | None] = [*self.breaks.pop()]
@@ -188,6 +194,10 @@ class PureFlow:
         return _all(ends)
 
 
+def _named(nodes: Iterable[ast.AST]) -> Set:
+    return frozenset(one.target.id for one in nodes if isinstance(one, ast.NamedExpr))
+
+
 def bound_names(block: core.Block) -> frozenset[str]:
     """All variables that the statements of a function set."""
     found: set[str] = set()
@@ -209,26 +219,6 @@ def _meet(states: Iterable[Set | None]) -> Set | None:
     for one in going[1:]:
         made &= one
     return made
-
-
-def surely_runs(source: ast.expr) -> bool:
-    """Whether what a loop goes through surely has an item."""
-    match source:
-        case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
-            return any(not isinstance(one, ast.Starred) for one in parts)
-        case ast.Constant(value=str() as text):
-            return bool(text)
-        case ast.Call(func=ast.Name(id="range"), args=[ast.Constant(value=int() as stop)]):
-            return stop > 0
-        case ast.Call(
-            func=ast.Name(id="range"),
-            args=[ast.Constant(value=int() as start), ast.Constant(value=int() as stop)],
-        ):
-            return stop > start
-        case ast.Call(func=ast.Name(id="enumerate" | "reversed" | "list" | "sorted"), args=[only, *_]):
-            return surely_runs(only)
-        case _:
-            return False
 
 
 def _both(one: set[str] | None, two: set[str] | None) -> set[str] | None:
@@ -275,9 +265,16 @@ class Variables:
         self.endless: list[list[Set]] = []
         self.loops: list[core.Loop | core.While] = []
         self.continues: dict[int, list[Set]] = {}
+        self.tests: dict[str, Given] = {}
+        """What `:=` gives values where a variable is true or false, that was set just before."""
         self.unset: dict[str, list[core.Core]] = {}
         """Variables that some path leaves unset where they are read, and by which statements."""
-        self._live(function.body, _EMPTY)
+        needed = self._live(function.body, _EMPTY) - {*function.parameters, *function.captured}
+        self.at_start = needed & _named(walk(function.node))
+        """Variables that `:=` sets on some ways alone, and those among them that read them."""
+        tests = [one.test for one in walk(function.node) if isinstance(one, (ast.If, ast.While, ast.IfExp))]
+        self.apart = _named(each for one in tests if waits(one) for each in walk(one))
+        """Those that a test with an await sets, which is taken apart: they count as set after it."""
         self.unbound: set[str] = set()
         """Names of errors, which have no value after their handlers."""
         self.ends: dict[int, tuple[Set | None, Set | None]] = {}
@@ -316,7 +313,7 @@ class Variables:
             flow = PureFlow()
             for part in core.parts_of(one):
                 flow.read(part, set())
-                sets |= {each.target.id for each in walk(part) if isinstance(each, ast.NamedExpr)}
+                sets |= named_surely(part)
             reads = self._with_extra(flow.exposed)
             if isinstance(one, (core.Call, core.Loop)) and one.into:
                 sets.add(one.into)
@@ -406,7 +403,16 @@ class Variables:
             if state is None:
                 return None
             self._check(one, state)
+            match one:
+                case core.Pure(stmt=ast.Assign(targets=[ast.Name(id=name)], value=value)):
+                    self.tests[name] = names_given(value)
+                case _:
+                    pass
             state = self._then(one, state | self.effect(one).sets)
+            if not isinstance(one, core.Pure):
+                self.tests.clear()
+            if isinstance(one, core.Choice) and self.apart and state is not None:
+                state |= self.apart & {name for each in core.all_of([one]) for name in core.bound_by(each)}
         return state
 
     def _check(self, one: core.Core, state: Set) -> None:
@@ -427,8 +433,9 @@ class Variables:
                 return None
             case core.Pure() | core.Call() | core.Wait() | core.Give() | core.Remark():
                 return state
-            case core.Choice(then=then, otherwise=otherwise, of=of):
-                start: tuple[Set | None, Set | None] = (state, state)
+            case core.Choice(test=test, then=then, otherwise=otherwise, of=of):
+                true, false = names_given(test, self.tests)
+                start: tuple[Set | None, Set | None] = (state | true, state | false)
                 if of is not None:
                     start = self.ends.get(id(of), start)
                 first, second = self._assigned(then, start[0]), self._assigned(otherwise, start[1])
@@ -441,8 +448,10 @@ class Variables:
                 self.ends[id(one)] = whole, left
                 return _meet((whole, left))
             case core.While(test=test, body=body):
+                true, false = names_given(test, self.tests)
                 self.endless.append([])
-                self._assigned(body, state)
+                self._assigned(body, state | true)
+                state |= false
                 left = _meet(self.endless.pop())
                 endless = isinstance(test, ast.Constant) and bool(test.value)
                 whole = None if endless else state

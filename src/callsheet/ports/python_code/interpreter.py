@@ -119,6 +119,17 @@ _BROKEN: Final = "Internal error in monty"
 _MAIN: Final = "<python-input-1>"
 _Raised = tuple[tuple[str, ...], str, dict[str, Any], int, int]
 """What the helper says of an error that is an object of the program: classes, words, fields, line, column."""
+_DATES: Final = "'datetime.datetime' and 'datetime.datetime'"
+_WORDS: Final = {
+    f"unsupported operand type(s) for -: {_DATES}": "can't subtract offset-naive and offset-aware datetimes",
+    **{
+        f"'{sign}' not supported between instances of {_DATES}": (
+            "can't compare offset-naive and offset-aware datetimes"
+        )
+        for sign in ("<", "<=", ">", ">=")
+    },
+}
+"""What CPython says instead of the interpreter."""
 _EXTRA: Final = "pip install 'callsheet[python]'"
 
 
@@ -312,6 +323,7 @@ def _failed(error: MontyError, program: PureProgram, session: MontySession, limi
         return Raised(kinds[0], message, kinds, at, cast("dict[str, Any]", taken(fields)))
     if isinstance(raised, KeyError) and raised.args:
         message = repr(raised.args[0])
+    message = _WORDS.get(message, message)
     bases = tuple(base.__name__ for base in type(raised).__mro__[:-1])
     return Raised(type(raised).__name__, message, bases, place, {})
 
