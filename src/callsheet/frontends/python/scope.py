@@ -51,7 +51,7 @@ _WITHOUT_QUEUE: Final = (
     "keep what is to be done in a list, and do it side by side: results = await"
     " asyncio.gather(*[work(item) for item in items]); a Semaphore in work limits how many run at a time"
 )
-_OF_TASKS = frozenset({"cancel", "cancelled", "done", "exception"})
+_OF_TASKS = frozenset({"cancel", "cancelled", "done"})
 """Methods that only tasks have."""
 _CHANNELS: Final[Mapping[str, str]] = {
     "Queue": _WITHOUT_QUEUE,
