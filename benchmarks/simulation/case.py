@@ -97,7 +97,7 @@ class Case(NamedTuple):
 
     @classmethod
     def of(cls, seed: int, *, stops: bool = False) -> Case:
-        """The case of a seed; with `stops`, failures, first items and time limits stop what is beside them."""
+        """The case of a seed; with `stops`, failures, first items and time limits stop others."""
         chance = Random(f"{seed} plan")
         text = random_plan(chance)
         if stops and text.startswith("# ltp: 2"):

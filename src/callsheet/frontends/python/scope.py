@@ -130,7 +130,7 @@ class Scope:
         self.listed: dict[str, tuple[list[core.Call], core.Block]] = {}
         """Lists of different calls, and the blocks in which they were made."""
         self.awaits: int = 0
-        self.eager = False
+        self.eager, self.has_limit = False, False
         """Whether tasks run where they are started, as some are kept and awaited elsewhere."""
         self.alone: list[ast.AST] = []
         """Tasks that run one after another, since each is started by itself."""
