@@ -294,7 +294,7 @@ class Tasks(HeldCalls):
                 out += inner
                 inner = []
             members.append([*inner, member])
-        body = members.pop()
+        body: core.Block = members.pop()
         for number in reversed(range(len(members))):
             body = [core.Choice(parsed(f"{item} == {number}", node), members[number], body, node)]
         if result is not None:
