@@ -97,17 +97,19 @@ class Case(NamedTuple):
 
     @classmethod
     def of(cls, seed: int, *, stops: bool = False) -> Case:
-        """The case of a seed; with `stops`, a failure in any of its groups stops the others."""
+        """The case of a seed; with `stops`, failures, first items and time limits stop others."""
         chance = Random(f"{seed} plan")
         text = random_plan(chance)
         if stops and text.startswith("# ltp: 2"):
-            text = text.replace("@PARALLEL", "@PARALLEL STOP").replace("TOGETHER", "TOGETHER STOP")
+            together = "TOGETHER FIRST" if seed % 2 else "TOGETHER STOP"
+            text = text.replace("@PARALLEL", "@PARALLEL STOP").replace("TOGETHER", together)
+            text = text.replace("TRY {", "TRY WITHIN (2) {")
         return cls(seed, as_plan(text, INPUTS.keys()).ir, text, _settings(chance, Random(f"{seed} wide")))
 
     @property
     def stops(self) -> bool:
         """Whether which calls follow may depend on how long those beside them took."""
-        return " STOP" in self.text
+        return any(word in self.text for word in (" STOP", " FIRST", " WITHIN "))
 
 
 class End(NamedTuple):

@@ -445,6 +445,104 @@ def test_a_loop_that_is_a_member_of_the_group_that_it_stops_ends_once(beside: st
     assert [each["error"] for each in one.result.answer] == ["it does not hold that $i != 2"]
 
 
+WITHIN = """
+TRY WITHIN (10) {
+  @PARALLEL {
+    S1: @WRITE (x=1) > $w
+    TRY {
+      WAIT (100)
+    } FINALLY {
+      S2: @WRITE (x="end")
+    }
+  }
+  S3: @WRITE (x=3)
+} ON_FAIL TIMEOUT {
+  @RESPOND ("late")
+}
+@RESPOND ($w)
+"""
+
+
+def test_a_time_limit_stops_what_is_inside_and_awaits_the_call_under_way() -> None:
+    one = bench(WITHIN)
+    limit, wait = sorted((c for c in one.waiting.values() if isinstance(c, Sleep)), key=lambda c: c.seconds)
+    one.fire(limit.key)
+    assert one.machine.withdrawn == (wait.key,)
+    one.ok("S2.1")
+    assert one.machine.open_keys() == ("S1.1",)  # it is awaited, and no S3 follows
+    one.ok("S1.1", 1)
+    assert (one.result.answer, "w" in one.result.variables) == ("late", False)
+    assert one.result.usage.waited == limit.seconds
+
+
+def test_what_ends_within_its_time_limit_withdraws_the_timer() -> None:
+    one = bench(WITHIN.replace("WAIT (100)", "S4: @READ (x=4)"))
+    (limit,) = (c.key for c in one.waiting.values() if isinstance(c, Sleep))
+    for key in ("S1.1", "S4.1", "S2.1", "S3.1"):
+        one.ok(key, key)
+    assert (one.machine.withdrawn, one.result.usage.waits) == ((limit,), 0)
+    assert one.result.answer == "S1.1"
+
+
+@pytest.mark.parametrize("end", ["BREAK", "CONTINUE", 'RETURN ("inside")', '@RESPOND ("inside")'])
+def test_a_block_with_a_time_limit_may_be_left_early(end: str) -> None:
+    one = bench(f"""
+LET $n = 0
+?REPEAT (max=3) {{
+  SET $n = $n + 1
+  TRY WITHIN (5) {{
+    S1: @READ (x=$n)
+    {end}
+  }}
+}} UNTIL ($n == 2)
+@RESPOND ($n)
+""")
+    while one.machine.result is None:
+        one.ok(next(c.key for c in one.waiting.values() if not isinstance(c, Sleep)))
+    assert one.result.answer == {"BREAK": 1, "CONTINUE": 2}.get(end, "inside")
+    assert one.result.usage.waited == 0
+
+
+@pytest.mark.parametrize(
+    ("limit", "kind"), [("null", ""), ("-3", "TIMEOUT"), ('"2 moons"', "TYPE"), ("duration('1m')", "")]
+)
+def test_a_time_limit_is_seconds_a_duration_or_null(limit: str, kind: str) -> None:
+    one = bench(f"TRY WITHIN ({limit.replace('null', 'None')}) {{\n  S1: @READ (x=1)\n}}\n@RESPOND (1)")
+    if "S1.1" in one.waiting:
+        one.ok("S1.1")
+    assert (one.result.error or "").partition(":")[0] == kind
+
+
+@pytest.mark.parametrize("skips", [False, True])
+def test_the_first_item_that_is_done_stops_the_others(skips: bool) -> None:
+    one = bench(
+        """
+?FOREACH ($i IN [1, 2, 3]) TOGETHER FIRST {
+  S1: @READ (x=$i) > $r
+  ?IF ($i == 3) {
+    WAIT (60)
+  }
+  S2: @WRITE (x=$r) > $w
+  YIELD ($w)
+} > $l"""
+        + (" ON_FAIL SKIP" if skips else "")
+        + "\n@RESPOND ($l)"
+    )
+    one.ok("foreach1[2]/S1.1")
+    (wait,) = (c.key for c in one.waiting.values() if isinstance(c, Sleep))
+    one.ok("foreach1[1]/S1.1")
+    if skips:
+        one.fail("foreach1[1]/S2.1", "not this one")
+        one.ok("foreach1[0]/S1.1")
+        one.ok("foreach1[0]/S2.1", "first")
+        assert one.machine.withdrawn == (wait,)
+    else:
+        one.ok("foreach1[1]/S2.1", "first")
+        assert one.machine.withdrawn == (wait,)
+        one.ok("foreach1[0]/S1.1")  # awaited, and no S2 follows
+    assert one.result.answer == ["first"]
+
+
 @pytest.mark.parametrize("units", [1, 1_000])
 def test_members_that_begin_after_a_failure_in_their_group_make_one_call(units: int) -> None:
     text = """

@@ -67,8 +67,10 @@ def test_plan_does_on_machine_what_cpython_does(name: str) -> None:
          "write xs = xs * 2"),
         ("import asyncio\nasync def bad():\n    await score(1)\n    int('x')\nasync def inner():\n"
          "    async with asyncio.TaskGroup() as group:\n        group.create_task(bad())\n"
+         "async def middle():\n    async with asyncio.TaskGroup() as group:\n"
+         "        group.create_task(inner())\n"
          "async def main():\n    try:\n        async with asyncio.TaskGroup() as group:\n"
-         "            group.create_task(inner())\n    except* ValueError:\n        return 1",
+         "            group.create_task(middle())\n    except* ValueError:\n        pass\n    return 1",
          "write except ExceptionGroup as group"),
     ],
 )  # fmt: skip

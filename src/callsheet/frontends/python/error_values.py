@@ -11,6 +11,7 @@ from typing import Final
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.exceptions import Exceptions, kind_of
+from callsheet.frontends.python.first_done import IS_FIRST
 from callsheet.frontends.python.source import Refused, children, dotted, own_nodes, walk
 from callsheet.frontends.python.syntax import MARK, assigned, marked_failure, name_of, parsed
 
@@ -32,6 +33,8 @@ def uses_errors(nodes: Sequence[ast.AST], exceptions: Exceptions) -> bool:
     raised = {id(one.exc) for one in nodes if isinstance(one, ast.Raise)}
     for node in nodes:
         match node:
+            case ast.Call() if IS_FIRST in vars(node):
+                return True
             case ast.Call() if id(node) not in raised and made_error(node, exceptions):
                 return True
             case (

@@ -47,8 +47,7 @@ def firsts_as_one(nodes: Sequence[ast.AST]) -> bool:
         blocks = [one.body]
         while blocks:
             block = blocks.pop()
-            made = _rewritten(block, one, fresh)
-            if made is not None:
+            while (made := _rewritten(block, one, fresh)) is not None:
                 block[:], found = made, True
             blocks += [inner for each in block if not _is_scope(each) for inner in blocks_in(each)]
     return found
@@ -96,13 +95,13 @@ def _wait_in(node: ast.stmt) -> tuple[str, str, ast.expr] | None:
 
 
 def _rewritten(block: list[ast.stmt], function: ast.AsyncFunctionDef, fresh: Fresh) -> list[ast.stmt] | None:
-    for number, one in enumerate(block):
+    for number, one in reversed([*enumerate(block)]):  # the names of one wait may be those of a later one
         found = _wait_in(one)
         if found is None:
             continue
         done, pending, many = found
         group = _group_of(many, block[:number])
-        if group is None or not _stand_alone(group, block[:number], function, (done, pending)):
+        if group is None or not _stand_alone(group, block, number, function, {done, pending}):
             continue
         first = fresh("first")
         rest = _Rest(group, done, pending, first)
@@ -189,23 +188,29 @@ def _take(group: _Group, many: ast.expr, given: Mapping[str, tuple[int, ast.expr
 
 
 def _stand_alone(
-    group: _Group, before: Sequence[ast.stmt], function: ast.AsyncFunctionDef, others: tuple[str, str]
+    group: _Group, block: Sequence[ast.stmt], number: int, function: ast.AsyncFunctionDef, others: set[str]
 ) -> bool:
-    """Whether the tasks are set once, nothing waits behind the first of them, and nothing asks for them."""
-    names = {*group.names, *group.whole, *group.keys}
-    begun = min(group.made, default=len(before))
+    """Whether the tasks are set once, nothing waits behind the first of them, and nothing asks for them else.
+
+    `number` is the place of the wait, `others` are the names that it sets.
+    """
+    names, before = {*group.names, *group.whole, *group.keys}, block[:number]
+    begun = min(group.made, default=number)
     if any(waits(one) for place, one in enumerate(before) if place >= begun and place not in group.made):
         return False
-    stored = [
-        one.id for one in walk(function) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
-    ]
-    if any(stored.count(name) > 1 for name in (*names, *others)):
+    every = [one for one in walk(function) if isinstance(one, ast.Name)]
+    stored = [one.id for one in every if isinstance(one.ctx, ast.Store)]
+    behind = [one for each in block[number + 1 :] for one in walk(each) if isinstance(one, ast.Name)]
+    if any(stored.count(name) > 1 for name in names) or any(
+        one.id in others and isinstance(one.ctx, ast.Store) for one in behind
+    ):
         return False
-    for place, one in enumerate(before):
-        for each in walk(one) if place not in group.made else ():
-            if isinstance(each, ast.Name) and each.id in names:
-                return False
-    return True
+    here = {id(one) for one in behind}
+    here |= {id(one) for place in (*group.made, number) for one in walk(block[place])}
+    here |= {
+        id(one) for each in before for one in walk(each) if isinstance(one, ast.Name) and one.id in others
+    }
+    return all(id(one) in here or one.id not in names | others for one in every)
 
 
 class _Rest(ast.NodeTransformer):

@@ -124,6 +124,8 @@ class Loops(Values):
         test = node.test
         if not _stays(test, node.body) or (isinstance(test, ast.Constant) and not test.value):
             return
+        if self.has_limit and any(map(waits, node.body)):  # time ends it
+            return
         stack: list[tuple[ast.AST, bool]] = [(one, False) for one in node.body]
         while stack:
             one, inner = stack.pop()

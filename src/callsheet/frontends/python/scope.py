@@ -46,7 +46,7 @@ _WITHOUT_QUEUE: Final = (
     "keep what is to be done in a list, and do it side by side: results = await"
     " asyncio.gather(*[work(item) for item in items]); a Semaphore in work limits how many run at a time"
 )
-_OF_TASKS = frozenset({"cancel", "cancelled", "done", "exception"})
+_OF_TASKS = frozenset({"cancel", "cancelled", "done"})
 """Methods that only tasks have."""
 _CHANNELS: Final[Mapping[str, str]] = {
     "Queue": _WITHOUT_QUEUE,
@@ -113,7 +113,7 @@ class Scope:
         self.listed: dict[str, tuple[list[core.Call], core.Block]] = {}
         """Lists of different calls, and the blocks in which they were made."""
         self.awaits: int = 0
-        self.eager = False
+        self.eager, self.has_limit = False, False
         """Whether tasks run where they are started, as some are kept and awaited elsewhere."""
         self.alone: list[ast.AST] = []
         """Tasks that run one after another, since each is started by itself."""

@@ -21,7 +21,7 @@ from callsheet.frontends.python.syntax import assigned, call_of, name_of, none, 
 _CONSUMERS: Final = frozenset(
     {"sorted", "list", "tuple", "set", "dict", "sum", "max", "min", "join", "extend"}
 )
-_ASKED: Final = frozenset({"result", "exception", "done", "cancelled", "cancel"})
+_ASKED: Final = frozenset({"result", "done", "cancelled", "cancel"})
 """What a task that has run is asked."""
 _OF_TASKS: Final = frozenset({"asyncio.wait_for", "asyncio.shield"})
 
@@ -230,31 +230,10 @@ class _Starts(ast.NodeTransformer):
             return made
         return self.generic_visit(node)
 
-    def visit_Compare(self, node: ast.Compare) -> ast.AST:
-        """A comparison: `task.exception() is None` asks whether a task that has run has ended in an error."""
-        match node:
-            case ast.Compare(
-                left=ast.Call(func=ast.Attribute(value=ast.Name() as task, attr="exception"), args=[]),
-                ops=[ast.Is() | ast.IsNot() as asks],
-                comparators=[ast.Constant(value=None)],
-            ) if not self.of.has_method("exception"):
-                test = is_marked(task)
-                made = test if isinstance(asks, ast.IsNot) else ast.UnaryOp(ast.Not(), test)
-                return ast.fix_missing_locations(ast.copy_location(made, node))
-            case _:
-                return self.generic_visit(node)
-
     def _asked(self, task: ast.expr, what: str) -> ast.expr:
         """What a task that has run tells: its result, that it is done, and cannot be cancelled any more."""
         if what == "result":
             return ast.Await(task)
-        if what == "exception":
-            raise Refused(
-                "PYT026",
-                task,
-                "the error of a task is taken as a value",
-                "write try: await task, except ToolError as error: …",
-            )
         return ast.Constant(what == "done")
 
     def visit_Await(self, node: ast.Await) -> ast.AST:

@@ -509,7 +509,10 @@ class Translator(Raising):
                     seconds = ast.fix_missing_locations(ast.copy_location(left, seconds))
                 is_endless = isinstance(seconds, ast.Constant) and seconds.value is None
                 within = None if is_endless else self.value(seconds, out)
-                out.append(core.Attempt(self._inside(node, one), [], None, held, within=within))
+                around, self.has_limit = self.has_limit, self.has_limit or within is not None
+                body = self._inside(node, one)
+                self.has_limit = around
+                out.append(core.Attempt(body, [], None, held, within=within))
                 return
             self.check(held)
             raise Refused(

@@ -285,12 +285,18 @@ class Tasks(HeldCalls):
     ) -> core.Loop:
         """The loop over calls that are written out: each item makes one of them."""
         item, result = self.new_name("item"), None if into is None else self.new_name("result")
-        members = [self.member(one, out, result) for one in calls]
-        for one in members:
-            self.spill_member(one, out)
-        body: core.Block = [members.pop()]
+        members: list[core.Block] = []
+        for one in calls:
+            inner: core.Block = []
+            member = self.member(one, inner, result)
+            if not isinstance(member, core.Wait):  # that has its result in the block
+                self.spill_member(member, inner)
+                out += inner
+                inner = []
+            members.append([*inner, member])
+        body: core.Block = members.pop()
         for number in reversed(range(len(members))):
-            body = [core.Choice(parsed(f"{item} == {number}", node), [members[number]], body, node)]
+            body = [core.Choice(parsed(f"{item} == {number}", node), members[number], body, node)]
         if result is not None:
             body.append(core.Give(ast.copy_location(ast.Name(result, ast.Load()), node), node))
         numbers = parsed(str([*range(len(calls))]), node)

@@ -107,6 +107,8 @@ _OTHERS: Final[dict[str, tuple[str, str]]] = {
     "ON_FAIL": ("ON_FAIL [KIND, …] { … }", "says what to do about a failure, which is $error inside"),
     "FINALLY": ("} FINALLY { … }", "runs in any case"),
     "SKIP": ("ON_FAIL SKIP", "leaves the failed items of a loop out of its list"),
+    "WITHIN": ("TRY WITHIN (30) { … }", "stops the block when its time is over, which is a TIMEOUT"),
+    "FIRST": ("?FOREACH (…) TOGETHER FIRST { … }", "stops the other items once one is done"),
     "UNDO": ("TRY { … } ON_FAIL UNDO", "takes back what the block has done, newest first, and fails"),
 }
 
