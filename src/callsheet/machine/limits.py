@@ -54,8 +54,8 @@ class Limits:
     """How often steps that a jump leads back to may make a call with the same arguments again.
 
     It acts before `max_steps` in circles of up to nine steps, and leaves room to ask a thousand times whether
-    something is done. Calls elsewhere, and the items of a FOREACH, may be alike as often as they are. In version
-    2 no jump leads back: each REPEAT has a bound of its own.
+    something is done. Calls elsewhere, and the items of a FOREACH, may be alike as often as they are. In
+    version 2 no jump leads back: each REPEAT has a bound of its own.
     """
     max_replans: int = 3
     """How often a run may compile a new plan."""

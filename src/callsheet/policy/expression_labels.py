@@ -45,15 +45,19 @@ from callsheet.policy.calls import Argument, Hole, Part, bare
 from callsheet.policy.evaluation_failures import EvaluationFailures
 from callsheet.policy.field_labels import either
 from callsheet.policy.function_traits import (
+    CHOOSING,
     CONVERSIONS,
     KEEPING,
+    NO_SAYING,
     NO_TEXT,
     PATTERNS,
     SAME_BITS,
     SAME_ITEMS,
     STRIPPING,
-    keeps_first,
+    is_fixed,
     may_overflow,
+    parts_by_operator,
+    parts_by_slice,
 )
 from callsheet.policy.judge import Judge
 from callsheet.policy.labelled import (
@@ -82,6 +86,7 @@ from callsheet.policy.labelled import (
     one_shape,
     origins_of,
     pieces_of,
+    presence_of,
     raised,
     said_by,
     ways_apart,
@@ -149,6 +154,13 @@ class ExpressionLabels(EvaluationFailures):
         for result in results[1:]:
             joined = self.joined(joined, result, most=MOST_ITEMS)
         return joined
+
+    def limit(self, node: Expression) -> Labelled:
+        """What is known of the LIMIT of a loop, which must not be negative."""
+        value = self.value(node)
+        if not is_fixed(node):
+            self.fails(value)
+        return value
 
     def arguments(
         self, named: Iterable[tuple[str, Expression]]
@@ -234,19 +246,16 @@ class ExpressionLabels(EvaluationFailures):
         contents: list[Expression] = []
         presence: list[tuple[Variable, bool]] = []
         _split(condition, contents, presence)
-        parts = [one for one, is_length in presence if is_length and self._is_part(one)]
-        values = [self.value(one) for one in (*contents, *parts)]
-        tested = [self._variable(one.name) for one, _ in presence if one not in parts]
+        values = [self.value(one) for one in contents]
+        tested = [(self._variable(one.name), by_length) for one, by_length in presence]
         label = join(value.label for value in values)
-        for value in tested:
-            label = label.join(value.label if counts_bits else value.presence)
+        reveals = False
+        for value, by_length in tested:
+            label = label.join(value.label if counts_bits else presence_of(value, by_length=by_length))
             self.reads = self.reads.join(value.label)
-        reveals = not counts_bits and any(not is_shown(value.label, label) for value in tested)
-        return Decision(label, reveals, origins_of((*values, *tested)))
-
-    def _is_part(self, node: Variable) -> bool:
-        """Whether the plan has chosen what is there, so that its emptiness tests the content."""
-        return Says.PART in self._variable(node.name).says
+        if not counts_bits:
+            reveals = any(not is_shown(value.label, label) for value, _ in tested)
+        return Decision(label, reveals, origins_of((*values, *(value for value, _ in tested))))
 
     # ------------------------------------------------------------ nodes
 
@@ -277,7 +286,8 @@ class ExpressionLabels(EvaluationFailures):
                 parts = (node.target, node.start, node.stop, node.step)
                 values = [self._of(one) for one in parts if one is not None]
                 value = with_fields(self._computed(node, values, keeps=True), values)
-                return value if keeps_first(node) else value._replace(says=value.says | Says.PART)
+                says = parts_by_slice(node)
+                return value if says is NO_SAYING else value._replace(says=value.says | says)
             case Unary(op=op, operand=operand):
                 value = self._of(operand)
                 return self._plain((value,), is_typed=op is not UnaryOp.NOT)
@@ -361,7 +371,9 @@ class ExpressionLabels(EvaluationFailures):
                 return added
         if may_overflow(node, left, right):
             self._fails(values)
-        return self._computed(node, values, keeps=True)
+        value = self._computed(node, values, keeps=True)
+        parts = parts_by_operator(node, left, right)
+        return value if parts is NO_SAYING else value._replace(says=value.says | parts)
 
     def _computed(
         self,
@@ -413,6 +425,8 @@ class ExpressionLabels(EvaluationFailures):
                 break
             members.append(member)
         self.can_fail = True  # no path forgives a value of another type
+        if value.says is not NO_SAYING and not value.shapes and Says.SIZED in value.says:
+            self._fails((value,))
         self.content = self.content.join(value.presence)
         if members and len(members) == len(value.shapes):
             label = join(member.label for member in members)
@@ -457,7 +471,8 @@ class ExpressionLabels(EvaluationFailures):
     def _display(self, node: Display) -> Labelled:
         values = tuple(self._of(one) for one in node.items)
         if node.kind is Kind.SET or are_many(values):
-            return self._computed(node, values, keeps=True)
+            value = self._computed(node, values, keeps=True)
+            return value._replace(says=value.says | Says.CHOSEN) if node.kind is Kind.SET else value
         items = tuple(
             self.argument("", value, dotted(one)) for one, value in zip(node.items, values, strict=True)
         )
@@ -467,7 +482,9 @@ class ExpressionLabels(EvaluationFailures):
         keys = [key.value for key, _ in node.items if isinstance(key, Literal) and isinstance(key.value, str)]
         values = tuple(self._of(value) for _, value in node.items)
         if len(set(keys)) < len(node.items) or are_many(values):
-            return self._computed(node, (*values, *(self._of(key) for key, _ in node.items)), keeps=True)
+            names = tuple(self._of(key) for key, _ in node.items)
+            value = self._computed(node, (*values, *names), keeps=True)
+            return value._replace(says=value.says | Says.CHOSEN | Says.SIZED)
         items: list[Argument] = []
         for key, (_, one), value in zip(keys, node.items, values, strict=True):
             items.append(Argument(key, (key,), self._literal))
@@ -510,9 +527,10 @@ class ExpressionLabels(EvaluationFailures):
         counts = (number_of_items(self.forgotten(source)) for source in sources)
         label = join((*counts, *(self.forgotten(value).label for value in (*conditions, *elements))))
         presence = join((join(value.presence for value in sources), join(c.label for c in conditions)))
+        says = said_by(values)
         if node.key is not None or node.kind is Kind.SET:
-            presence = presence.join(label)
-        return Labelled(self._literal.join(label), presence, (), origins_of(values), said_by(values))
+            presence, says = presence.join(label), says | Says.CHOSEN
+        return Labelled(self._literal.join(label), presence, (), origins_of(values), says)
 
     def _inner(self, node: Expression, outer: Sequence[Labelled], conditions: Sequence[Labelled]) -> Labelled:
         """What a clause goes through: how much work that is, which has a limit, the clauses before it decide.
@@ -565,6 +583,8 @@ class ExpressionLabels(EvaluationFailures):
             if shape is not None and not shape.items:
                 return values[0]
         value = self._computed(node, values, fails=fails, keeps=name in KEEPING, of=name)
+        if name in CHOOSING:
+            value = value._replace(says=value.says | Says.CHOSEN)
         return with_fields(value, values) if name in SAME_ITEMS and not node.named else value
 
 
