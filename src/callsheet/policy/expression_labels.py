@@ -117,7 +117,7 @@ class ExpressionLabels(EvaluationFailures):
     own texts.
     """
 
-    __slots__ = ("_bound", "_clock", "_judge", "_literal", "_variable")
+    __slots__ = ("_bound", "_clock", "_judge", "_literal", "_reads_several", "_variable")
 
     def __init__(
         self,
@@ -132,6 +132,8 @@ class ExpressionLabels(EvaluationFailures):
         self._clock = clock
         self._literal = judge.policy.planner if literal is None else literal
         self._bound: dict[str, Labelled] = {}
+        self._reads_several = False
+        """Whether a variable was read that the plan composes in several ways."""
 
     def result_of(self, flow: ProgramFlow, name: str, given: Mapping[str, Labelled], time: Label) -> Labelled:
         """What is known of a variable that pure code sets: it is made of the inputs that lead to it.
@@ -146,6 +148,9 @@ class ExpressionLabels(EvaluationFailures):
 
     def value(self, node: Expression) -> Labelled:
         """What is known of the value of an expression; alternatives of what it reads stay apart."""
+        made = self._of_one_way((node,))
+        if made is not None:
+            return made[0]
         ways = self._choices((node,))
         if ways is None:
             return self._of(node)
@@ -167,10 +172,12 @@ class ExpressionLabels(EvaluationFailures):
     ) -> list[tuple[tuple[Argument, ...], tuple[Labelled, ...]]]:
         """The ways in which the arguments of a call may be composed, each with what is known of them."""
         pairs_ = tuple(named)
-        ways = self._choices([node for _, node in pairs_])
+        nodes = [node for _, node in pairs_]
+        known = self._of_one_way(nodes)
+        ways = self._choices(nodes) if known is None else None
         made: list[tuple[tuple[Argument, ...], tuple[Labelled, ...]]] = []
         for way in (_ONE_WAY,) if ways is None else ways:
-            together = tuple([self._under(way, node) if way else self._of(node) for _, node in pairs_])
+            together = known or tuple([self._under(way, node) if way else self._of(node) for node in nodes])
             for values in ways_apart(together):
                 arguments = [
                     self.argument(name, value, dotted(node))
@@ -188,6 +195,16 @@ class ExpressionLabels(EvaluationFailures):
             value = self.forgotten(value)
         label = value.label
         return bare(Argument, (name, (bare(Hole, (shown, label, None)),), label, ()))
+
+    def _of_one_way(self, nodes: Iterable[Expression]) -> tuple[Labelled, ...] | None:
+        """What is known of expressions if all that they read is composed in one way; else None."""
+        before = self.content, self.reads, self.can_fail, self.fails_by_content
+        self._reads_several = False
+        made = tuple([self._of(node) for node in nodes])
+        if not self._reads_several:
+            return made
+        self.content, self.reads, self.can_fail, self.fails_by_content = before
+        return None
 
     def _choices(self, nodes: Iterable[Expression]) -> list[Mapping[str, Labelled]] | None:
         """The combinations of alternatives of what expressions read; None if there is only one."""
@@ -219,10 +236,12 @@ class ExpressionLabels(EvaluationFailures):
         """The value as one piece of data: if it may be an address with data in it, nobody may be shown it."""
         if not value.shapes:
             return value
-        label = value.label
-        for shape in value.shapes:
-            label = label.join(self._judge.of_items(shape._replace(label=value.label)))
-        return value._replace(label=label, shapes=(), fields=value.fields if label == value.label else None)
+        label = own = value.label
+        if not own.is_public:
+            for shape in value.shapes:
+                label = label.join(self._judge.of_items(shape._replace(label=own)))
+        fields = value.fields if label == own else None
+        return bare(Labelled, (label, value.presence, (), value.origins, value.says, fields))
 
     def joined(self, one: Labelled, other: Labelled, *, most: int = MOST_SHAPES) -> Labelled:
         """What is known of a value that is either of both."""
@@ -272,6 +291,8 @@ class ExpressionLabels(EvaluationFailures):
             case Variable(name=name):
                 value = self._variable(name)
                 self.reads = self.reads.join(value.label)
+                if len(value.shapes) > 1:
+                    self._reads_several = True
                 return value
             case Bound(name=name):
                 return self._bound.get(name, NOTHING)

@@ -171,7 +171,7 @@ def one_shape(value: Labelled) -> Argument | None:
 def named_shape(shape: Argument, name: str) -> Argument:
     """A composed value as an argument of this name, in which the items of a list have the name too."""
     if not shape.items:
-        return shape._replace(name=name)
+        return bare(Argument, (name, shape.parts, shape.label, ()))
     if pairs(shape) is not None:
         items = tuple(
             item._replace(name=name) if number % 2 == 0 else named_shape(item, item.name)
