@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.machine.driving import FACTS, Bench, failing, plan_of, play
 
+from callsheet.frontends.spelling import read_plan_text
 from callsheet.frontends.structured import read_structured
 from callsheet.machine import (
     Answered,
@@ -237,6 +238,24 @@ def test_cycle_with_different_calls_is_no_repetition() -> None:
 def test_same_call_elsewhere_in_plan_is_no_repetition() -> None:
     text = "S1: @A (1)\nS2: @A (1)\nS3: ?FOREACH ($i IN [1, 1]) THEN @A ($i)"
     assert play(text, limits=Limits(max_repeats=0)).result.refusal is None
+
+
+def test_steps_of_blocks_are_calls_loops_and_rounds_but_not_items() -> None:
+    """No jump leads back there, so that a round may repeat a call; rounds are counted in items too."""
+    text = """# ltp: 2
+S1: @A (x=1)
+S2: ?FOREACH ($i IN [1, 2, 3]) {
+  S3: @A (x=1)
+  ?REPEAT (max=2) {
+    S4: @A (x=1)
+  } UNTIL ($i > 1)
+}
+LET $x = 1"""
+    plan = read_plan_text(text).result.require()
+    played = play(plan, limits=Limits(max_repeats=0))
+    assert (played.names.count("A"), played.result.refusal) == (8, None)
+    assert played.result.usage.steps == 1 + 1 + 4
+    assert (play(plan, limits=Limits(max_steps=5)).result.refusal or ())[:1] == ("max_steps",)
 
 
 @pytest.mark.parametrize("back", ["S3: GOTO S2", "S3: @B () ON_FAIL GOTO S2"])

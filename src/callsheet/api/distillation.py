@@ -17,8 +17,9 @@ from callsheet.authoring.distillation.recorded_calls import (
     slice_of,
     work_in,
 )
+from callsheet.authoring.distillation.scopes import MOST_ITEMS
 from callsheet.diagnostics import CallsheetError
-from callsheet.ir import Effect
+from callsheet.ir import JSON, Effect
 from callsheet.store import Journal
 from callsheet.store.start import Start
 
@@ -92,10 +93,30 @@ async def distil_all(
         raise CallsheetError.single(
             "RUN092",
             f"no reading of one run makes the calls of the others{missed}",
-            help=await _way_out(works, effects, names),
+            help=_too_long(works, names) or await _way_out(works, effects, names),
         )
     made, first = found
     return Distillation(made.plan, (*made.calls,), first, len(works))
+
+
+def _too_long(works: Sequence[RecordedWork], names: Sequence[str]) -> str:
+    """What to do about the first list in which nothing is looked for; "" if there is none."""
+    for work, name in zip(works, names, strict=True):
+        for call in work.calls:
+            waiting: list[tuple[str, JSON]] = [("", call.result)]
+            while waiting:
+                place, value = waiting.pop()
+                if isinstance(value, list) and len(value) > MOST_ITEMS:
+                    where = f"{place} of " if place else ""
+                    return (
+                        f"{where}the result of {call.tool} in {name} is a list of {len(value):,} items; "
+                        f"what is used of more than {MOST_ITEMS:,} is not found: take shorter ones"
+                    )
+                if isinstance(value, dict):
+                    waiting += [(f"{place}.{key}", each) for key, each in value.items()]
+                elif isinstance(value, list):
+                    waiting += [(f"{place}.{number}", each) for number, each in enumerate(value)]
+    return ""
 
 
 async def _way_out(works: Sequence[RecordedWork], effects: Mapping[str, Effect], names: Sequence[str]) -> str:

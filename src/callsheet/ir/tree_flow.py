@@ -355,9 +355,9 @@ class _Maker:
                 is_caught = is_caught or caught
                 if is_done:
                     break
-            behind = was_in_loop and loops == 0
             rest = self._rest(owner, chain[depth - 1])
-            regions += (one._replace(is_behind_loop=behind) for one in rest)
+            is_behind = was_in_loop and loops == 0
+            regions += (one._replace(is_behind_loop=True) for one in rest) if is_behind else rest
         in_rounds = any(_is_repeated(frame) for frame in chain)
         in_loop = in_rounds or any(frame.is_loop for frame in chain)
         return _Beyond(

@@ -33,7 +33,7 @@ class Limits:
     """
 
     max_steps: int = 10_000
-    """Executed steps over the whole run, re-plans included."""
+    """Executed steps over the whole run, re-plans included; in the items of loops only rounds are counted."""
     max_calls: int | None = 500_000
     """Calls of tools, models and agents over the whole run, re-plans and each retry one more."""
     max_calls_by_tool: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -54,7 +54,8 @@ class Limits:
     """How often steps that a jump leads back to may make a call with the same arguments again.
 
     It acts before `max_steps` in circles of up to nine steps, and leaves room to ask a thousand times whether
-    something is done. Calls elsewhere, and the items of a FOREACH, may be alike as often as they are.
+    something is done. Calls elsewhere, and the items of a FOREACH, may be alike as often as they are. In
+    version 2 no jump leads back: each REPEAT has a bound of its own.
     """
     max_replans: int = 3
     """How often a run may compile a new plan."""

@@ -44,16 +44,20 @@ from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.policy.calls import Argument, Hole, Part, bare
 from callsheet.policy.field_labels import either
 from callsheet.policy.function_traits import (
+    CHOOSING,
     CONVERSIONS,
     KEEPING,
+    NO_SAYING,
     NO_TEXT,
     PATTERNS,
     SAME_BITS,
     SAME_ITEMS,
     STRIPPING,
     EvaluationFailures,
-    keeps_first,
+    is_fixed,
     may_overflow,
+    parts_by_operator,
+    parts_by_slice,
 )
 from callsheet.policy.judge import Judge
 from callsheet.policy.labelled import (
@@ -82,6 +86,7 @@ from callsheet.policy.labelled import (
     one_shape,
     origins_of,
     pieces_of,
+    presence_of,
     raised,
     said_by,
     ways_apart,
@@ -112,7 +117,7 @@ class ExpressionLabels(EvaluationFailures):
     own texts.
     """
 
-    __slots__ = ("_bound", "_clock", "_judge", "_literal", "_variable")
+    __slots__ = ("_bound", "_clock", "_judge", "_literal", "_reads_several", "_variable")
 
     def __init__(
         self,
@@ -127,6 +132,8 @@ class ExpressionLabels(EvaluationFailures):
         self._clock = clock
         self._literal = judge.policy.planner if literal is None else literal
         self._bound: dict[str, Labelled] = {}
+        self._reads_several = False
+        """Whether a variable was read that the plan composes in several ways."""
 
     def result_of(self, flow: ProgramFlow, name: str, given: Mapping[str, Labelled], time: Label) -> Labelled:
         """What is known of a variable that pure code sets: it is made of the inputs that lead to it.
@@ -141,6 +148,9 @@ class ExpressionLabels(EvaluationFailures):
 
     def value(self, node: Expression) -> Labelled:
         """What is known of the value of an expression; alternatives of what it reads stay apart."""
+        made = self._of_one_way((node,))
+        if made is not None:
+            return made[0]
         ways = self._choices((node,))
         if ways is None:
             return self._of(node)
@@ -150,15 +160,24 @@ class ExpressionLabels(EvaluationFailures):
             joined = self.joined(joined, result, most=MOST_ITEMS)
         return joined
 
+    def limit(self, node: Expression) -> Labelled:
+        """What is known of the LIMIT of a loop, which must not be negative."""
+        value = self.value(node)
+        if not is_fixed(node):
+            self.fails(value)
+        return value
+
     def arguments(
         self, named: Iterable[tuple[str, Expression]]
     ) -> list[tuple[tuple[Argument, ...], tuple[Labelled, ...]]]:
         """The ways in which the arguments of a call may be composed, each with what is known of them."""
         pairs_ = tuple(named)
-        ways = self._choices([node for _, node in pairs_])
+        nodes = [node for _, node in pairs_]
+        known = self._of_one_way(nodes)
+        ways = self._choices(nodes) if known is None else None
         made: list[tuple[tuple[Argument, ...], tuple[Labelled, ...]]] = []
         for way in (_ONE_WAY,) if ways is None else ways:
-            together = tuple([self._under(way, node) if way else self._of(node) for _, node in pairs_])
+            together = known or tuple([self._under(way, node) if way else self._of(node) for node in nodes])
             for values in ways_apart(together):
                 arguments = [
                     self.argument(name, value, dotted(node))
@@ -176,6 +195,16 @@ class ExpressionLabels(EvaluationFailures):
             value = self.forgotten(value)
         label = value.label
         return bare(Argument, (name, (bare(Hole, (shown, label, None)),), label, ()))
+
+    def _of_one_way(self, nodes: Iterable[Expression]) -> tuple[Labelled, ...] | None:
+        """What is known of expressions if all that they read is composed in one way; else None."""
+        before = self.content, self.reads, self.can_fail, self.fails_by_content
+        self._reads_several = False
+        made = tuple([self._of(node) for node in nodes])
+        if not self._reads_several:
+            return made
+        self.content, self.reads, self.can_fail, self.fails_by_content = before
+        return None
 
     def _choices(self, nodes: Iterable[Expression]) -> list[Mapping[str, Labelled]] | None:
         """The combinations of alternatives of what expressions read; None if there is only one."""
@@ -207,10 +236,12 @@ class ExpressionLabels(EvaluationFailures):
         """The value as one piece of data: if it may be an address with data in it, nobody may be shown it."""
         if not value.shapes:
             return value
-        label = value.label
-        for shape in value.shapes:
-            label = label.join(self._judge.of_items(shape._replace(label=value.label)))
-        return value._replace(label=label, shapes=(), fields=value.fields if label == value.label else None)
+        label = own = value.label
+        if not own.is_public:
+            for shape in value.shapes:
+                label = label.join(self._judge.of_items(shape._replace(label=own)))
+        fields = value.fields if label == own else None
+        return bare(Labelled, (label, value.presence, (), value.origins, value.says, fields))
 
     def joined(self, one: Labelled, other: Labelled, *, most: int = MOST_SHAPES) -> Labelled:
         """What is known of a value that is either of both."""
@@ -234,19 +265,16 @@ class ExpressionLabels(EvaluationFailures):
         contents: list[Expression] = []
         presence: list[tuple[Variable, bool]] = []
         _split(condition, contents, presence)
-        parts = [one for one, is_length in presence if is_length and self._is_part(one)]
-        values = [self.value(one) for one in (*contents, *parts)]
-        tested = [self._variable(one.name) for one, _ in presence if one not in parts]
+        values = [self.value(one) for one in contents]
+        tested = [(self._variable(one.name), by_length) for one, by_length in presence]
         label = join(value.label for value in values)
-        for value in tested:
-            label = label.join(value.label if counts_bits else value.presence)
+        reveals = False
+        for value, by_length in tested:
+            label = label.join(value.label if counts_bits else presence_of(value, by_length=by_length))
             self.reads = self.reads.join(value.label)
-        reveals = not counts_bits and any(not is_shown(value.label, label) for value in tested)
-        return Decision(label, reveals, origins_of((*values, *tested)))
-
-    def _is_part(self, node: Variable) -> bool:
-        """Whether the plan has chosen what is there, so that its emptiness tests the content."""
-        return Says.PART in self._variable(node.name).says
+        if not counts_bits:
+            reveals = any(not is_shown(value.label, label) for value, _ in tested)
+        return Decision(label, reveals, origins_of((*values, *(value for value, _ in tested))))
 
     # ------------------------------------------------------------ nodes
 
@@ -263,6 +291,8 @@ class ExpressionLabels(EvaluationFailures):
             case Variable(name=name):
                 value = self._variable(name)
                 self.reads = self.reads.join(value.label)
+                if len(value.shapes) > 1:
+                    self._reads_several = True
                 return value
             case Bound(name=name):
                 return self._bound.get(name, NOTHING)
@@ -277,7 +307,8 @@ class ExpressionLabels(EvaluationFailures):
                 parts = (node.target, node.start, node.stop, node.step)
                 values = [self._of(one) for one in parts if one is not None]
                 value = with_fields(self._computed(node, values, keeps=True), values)
-                return value if keeps_first(node) else value._replace(says=value.says | Says.PART)
+                says = parts_by_slice(node)
+                return value if says is NO_SAYING else value._replace(says=value.says | says)
             case Unary(op=op, operand=operand):
                 value = self._of(operand)
                 return self._plain((value,), is_typed=op is not UnaryOp.NOT)
@@ -361,7 +392,9 @@ class ExpressionLabels(EvaluationFailures):
                 return added
         if may_overflow(node, left, right):
             self._fails(values)
-        return self._computed(node, values, keeps=True)
+        value = self._computed(node, values, keeps=True)
+        parts = parts_by_operator(node, left, right)
+        return value if parts is NO_SAYING else value._replace(says=value.says | parts)
 
     def _computed(
         self,
@@ -413,6 +446,8 @@ class ExpressionLabels(EvaluationFailures):
                 break
             members.append(member)
         self.can_fail = True  # no path forgives a value of another type
+        if value.says is not NO_SAYING and not value.shapes and Says.SIZED in value.says:
+            self._fails((value,))
         self.content = self.content.join(value.presence)
         if members and len(members) == len(value.shapes):
             label = join(member.label for member in members)
@@ -457,7 +492,8 @@ class ExpressionLabels(EvaluationFailures):
     def _display(self, node: Display) -> Labelled:
         values = tuple(self._of(one) for one in node.items)
         if node.kind is Kind.SET or are_many(values):
-            return self._computed(node, values, keeps=True)
+            value = self._computed(node, values, keeps=True)
+            return value._replace(says=value.says | Says.CHOSEN) if node.kind is Kind.SET else value
         items = tuple(
             self.argument("", value, dotted(one)) for one, value in zip(node.items, values, strict=True)
         )
@@ -467,7 +503,9 @@ class ExpressionLabels(EvaluationFailures):
         keys = [key.value for key, _ in node.items if isinstance(key, Literal) and isinstance(key.value, str)]
         values = tuple(self._of(value) for _, value in node.items)
         if len(set(keys)) < len(node.items) or are_many(values):
-            return self._computed(node, (*values, *(self._of(key) for key, _ in node.items)), keeps=True)
+            names = tuple(self._of(key) for key, _ in node.items)
+            value = self._computed(node, (*values, *names), keeps=True)
+            return value._replace(says=value.says | Says.CHOSEN | Says.SIZED)
         items: list[Argument] = []
         for key, (_, one), value in zip(keys, node.items, values, strict=True):
             items.append(Argument(key, (key,), self._literal))
@@ -510,9 +548,10 @@ class ExpressionLabels(EvaluationFailures):
         counts = (number_of_items(self.forgotten(source)) for source in sources)
         label = join((*counts, *(self.forgotten(value).label for value in (*conditions, *elements))))
         presence = join((join(value.presence for value in sources), join(c.label for c in conditions)))
+        says = said_by(values)
         if node.key is not None or node.kind is Kind.SET:
-            presence = presence.join(label)
-        return Labelled(self._literal.join(label), presence, (), origins_of(values), said_by(values))
+            presence, says = presence.join(label), says | Says.CHOSEN
+        return Labelled(self._literal.join(label), presence, (), origins_of(values), says)
 
     def _inner(self, node: Expression, outer: Sequence[Labelled], conditions: Sequence[Labelled]) -> Labelled:
         """What a clause goes through: how much work that is, which has a limit, the clauses before it decide.
@@ -565,6 +604,8 @@ class ExpressionLabels(EvaluationFailures):
             if shape is not None and not shape.items:
                 return values[0]
         value = self._computed(node, values, fails=fails, keeps=name in KEEPING, of=name)
+        if name in CHOOSING:
+            value = value._replace(says=value.says | Says.CHOSEN)
         return with_fields(value, values) if name in SAME_ITEMS and not node.named else value
 
 

@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterable, Mapping
 
 from callsheet.ir.expr import Literal
-from callsheet.ir.expression import Binary, BinaryOp, Comprehension, Display, Expression, Slice, Text
+from callsheet.ir.expression import Binary, BinaryOp, Comprehension, Display, Expression, Slice, Text, Unary
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.ir.types import Basic, Record, Type, names_values
-from callsheet.policy.labelled import Labelled, has_data
+from callsheet.policy.labelled import Labelled, Says, has_data
 
 SAME_BITS = frozenset({"failed", "is_empty", "not_empty"})
 """Functions that only test whether a value is there."""
@@ -40,20 +40,46 @@ CONVERSIONS = frozenset(
     | {"zfill", "center", "ljust", "rjust", "timestamp", "astimezone", "round"}
 )
 """Functions and methods that fail for some contents."""
+CHOOSING = frozenset({"min", "max", "sorted", "set"})
+"""Functions of which content decides which item is where."""
 SAME_ITEMS = frozenset({"list", "tuple", "reversed"})
 """Functions that give the items of a list."""
 PATTERNS = frozenset({"match", "find_all"})
 """Functions that take a pattern, and fail for one that is none."""
 
 
+SIZED_PART = Says.PART | Says.SIZED
+NO_SAYING = Says.NOTHING
+"""Constants, as finding and joining flags is slow."""
 _NUMBER = re.compile(r"-?[0-9][0-9.e+-]*")
 
 
-def keeps_first(node: Slice) -> bool:
-    """Whether a slice is empty only if what it is taken of is: it takes the first items."""
+def parts_by_slice(node: Slice) -> Says:
+    """What a slice says: it is empty only if what it is taken of is, if it takes the first items."""
+    if not all(each is None or is_fixed(each) for each in (node.start, node.stop, node.step)):
+        return SIZED_PART
     stop = node.stop
     is_some = stop is None or (isinstance(stop, Literal) and isinstance(stop.value, int) and stop.value > 0)
-    return node.start is None and node.step is None and is_some
+    return NO_SAYING if node.start is None and node.step is None and is_some else Says.PART
+
+
+def parts_by_operator(node: Binary, left: Labelled, right: Labelled) -> Says:
+    """What a repetition says, which is as long as a number is, and a set without the items of another."""
+    match node.op:
+        case BinaryOp.MULTIPLY:
+            is_same = is_fixed(node.left) or is_fixed(node.right)
+            return NO_SAYING if is_same else SIZED_PART
+        case BinaryOp.SUBTRACT | BinaryOp.INTERSECTION | BinaryOp.DIFFERENCE:
+            is_set = Says.CHOSEN in left.says | right.says
+            return SIZED_PART if is_set else NO_SAYING
+        case _:
+            return NO_SAYING
+
+
+def is_fixed(node: Expression) -> bool:
+    """Whether it is a number of the plan's text, or nothing."""
+    node = node.operand if isinstance(node, Unary) else node
+    return isinstance(node, Literal) and not isinstance(node.value, str)
 
 
 def may_overflow(node: Binary, left: Labelled, right: Labelled) -> bool:
@@ -63,7 +89,9 @@ def may_overflow(node: Binary, left: Labelled, right: Labelled) -> bool:
             by = node.right
             return not (isinstance(by, Literal) and isinstance(by.value, int | float) and by.value != 0)
         case BinaryOp.MULTIPLY:
-            return _is_sequence(node.left, left) or _is_sequence(node.right, right)
+            if is_fixed(node.left) or is_fixed(node.right) or left.label == right.label:
+                return _is_sequence(node.left, left) or _is_sequence(node.right, right)
+            return True
         case op:
             return op is BinaryOp.POWER
 

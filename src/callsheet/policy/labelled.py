@@ -50,6 +50,10 @@ class Says(IntFlag):
     """One that makes an image of what follows it."""
     PART = 8
     """Not a text, but that it may be a part that the plan has chosen: whether it is empty tests content."""
+    SIZED = 16
+    """As a part, and which items are there data decides: a path into it tests content."""
+    CHOSEN = 32
+    """Content decides which of several values it is: whether it is there tests content."""
 
 
 class Labelled(NamedTuple):
@@ -167,7 +171,7 @@ def one_shape(value: Labelled) -> Argument | None:
 def named_shape(shape: Argument, name: str) -> Argument:
     """A composed value as an argument of this name, in which the items of a list have the name too."""
     if not shape.items:
-        return shape._replace(name=name)
+        return bare(Argument, (name, shape.parts, shape.label, ()))
     if pairs(shape) is not None:
         items = tuple(
             item._replace(name=name) if number % 2 == 0 else named_shape(item, item.name)
@@ -270,6 +274,12 @@ def said_by(values: Iterable[Labelled]) -> Says:
 def is_shown(data: Label, shown: Label) -> bool:
     """Whether the label of what is shown has the readers of the data, so that no bit is let through."""
     return data.is_public or data.as_told().readers == shown.as_told().readers
+
+
+def presence_of(value: Labelled, *, by_length: bool = False) -> Label:
+    """The label of what decides whether a value is there, or with `by_length` whether it is empty."""
+    tells = Says.CHOSEN | Says.PART | Says.SIZED if by_length else Says.CHOSEN
+    return value.label if value.says & tells else value.presence
 
 
 def number_of_items(source: Labelled) -> Label:

@@ -97,6 +97,10 @@ async def test_editor_session_answers_every_request(editor):
         ]
         assert "<!doctype html>" in page
         assert data["steps"][0]["id"] == "S1"
+        with pytest.raises(JsonRpcException, match="no format 'svg': write one of terminal, mermaid"):
+            await ask.workspace_execute_command_async(
+                lsp.ExecuteCommandParams(command="callsheet.planGraph", arguments=[document.uri, "svg"])
+            )
 
 
 async def test_rename_changes_every_occurrence_or_gives_reason(editor):

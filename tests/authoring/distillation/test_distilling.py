@@ -626,6 +626,23 @@ async def test_runs_of_other_jobs_are_no_evidence() -> None:
     )
 
 
+async def test_list_that_is_too_long_to_look_in_is_named() -> None:
+    one, two = (
+        RecordedWork(
+            [
+                RecordedCall(0, "LIST", {}, {"rows": [{"id": f"t{n}", "open": n == at} for n in range(301)]}),
+                RecordedCall(1, "CLOSE", {"id": f"t{at}"}, "done"),
+            ],
+            said="close the open ticket",
+        )
+        for at in (3, 7)
+    )
+    with pytest.raises(CallsheetError, match="CLOSE id is not explained") as failure:
+        await distil_all([one, two], {}, ["monday", "tuesday"])
+    help_ = str(failure.value.diagnostics[0].help)
+    assert help_.startswith(".rows of the result of LIST in monday is a list of 301 items")
+
+
 def _tickets(queue: str, channel: str, tickets: list[dict[str, JSON]]) -> RecordedWork:
     """A run that looks each ticket up, closes those without an answer, and tells how many."""
     calls: list[tuple[str, dict[str, JSON], JSON]] = [("LIST_TICKETS", {"queue": queue}, [*tickets])]

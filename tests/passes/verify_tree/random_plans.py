@@ -46,7 +46,7 @@ class Drawing:
         dice, inner = self._dice, lambda: self._expression(scope, depth + 1)
         if depth > 2 or dice.random() < 0.45:
             return dice.choice((self._variable(scope), self._variable(scope), "0", "1", '"x"', "None"))
-        match dice.randrange(15):
+        match dice.randrange(23):
             case 0:
                 return f"[{inner()}, {inner()}]"
             case 1:
@@ -73,6 +73,26 @@ class Drawing:
                 return f"({inner()} + {inner()})"
             case 13:
                 return f"sorted([{inner()}, {inner()}])[0]"
+            case 14:
+                times = f"len(str({inner()}))" if dice.random() < 0.5 else inner()
+                return f"({dice.choice((inner(), '[0]', self._variable(scope)))} * ({times} - 1))"
+            case 15:
+                return f"{self._variable(scope)}[{dice.choice((':', '1:', '0:'))}len(str({inner()}))]"
+            case 16:
+                return f"str({inner()})[len(str({inner()})) - 2:{dice.choice(('', '2'))}]"
+            case 17:
+                order = dice.choice(
+                    ("sorted([{}, {}], key={})[0]", "min({}, {}, key={})", "max([{}, {}], key={})")
+                )
+                return order.format(inner(), inner(), f"lambda i: {self._condition(scope, depth + 1)}")
+            case 18:
+                return f'{{str({inner()}): {inner()}, "x": None}}.{dice.choice("xa")}'
+            case 19:
+                return f"({inner()} {dice.choice(('in', 'not in'))} [{inner()}, {inner()}])"
+            case 20:
+                return f"list(set([str({inner()}), 1]) {dice.choice('-&^')} set([str({inner()}), 1]))"
+            case 21:
+                return f"{inner()}[0]"
             case 11:
                 return f'{{"k": {inner()}, "m": {inner()}}}.{dice.choice("kmn")}'
             case _:
@@ -139,7 +159,9 @@ class Drawing:
         elif kind in (16, 17):
             number = self._id()
             source = dice.choice(("[1, 2]", "[1, 2]", self._variable(scope), f"[{self._variable(scope)}]"))
-            order = dice.choice(("", " IN ORDER"))
+            order = dice.choice(("", f" LIMIT len(str({self._expression(scope)})) - 1")) + dice.choice(
+                ("", " IN ORDER")
+            )
             lines.append(f"{number}: ?FOREACH ($i{number} IN {source}){order} {{")
             sets = outer if dice.random() < 0.5 else ""
             lines.append(f"LET $w{number} = {self._expression(scope)}")

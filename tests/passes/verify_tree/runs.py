@@ -233,6 +233,11 @@ class Runner:
         if not isinstance(given, list | tuple | dict):
             raise Failed("TYPE")
         source = list(cast("list[Any]", given))
+        if loop.limit is not None:
+            limit = self._value(loop.limit, scope)
+            if type(limit) is not int or limit < 0:
+                raise Failed("TYPE")
+            del source[limit:]
         made, outer = names_made(loop.body) | {loop.var}, assigned_outside(loop)
         skips = loop.recovery is not None and isinstance(loop.recovery.remedy, Skip)
         results: list[Any] = []

@@ -233,6 +233,9 @@ def _register_lenses(on: _Requests) -> None:
 
     @on.server.command(GRAPH)
     def _(uri: str, shape: str) -> str | dict[str, Any] | None:
+        if shape not in [*DrawingFormat]:
+            formats = ", ".join(DrawingFormat)
+            raise JsonRpcException(f"{GRAPH} has no format {shape!r}: write one of {formats}", _REFUSED)
         opened = on.documents.newest_plan(uri)
         if opened is None:
             return None

@@ -19,7 +19,8 @@ from callsheet.authoring.distillation.leaves import Source, leaves_of
 from callsheet.authoring.distillation.rules import AtHand, Rule, rows_of, tests_of
 from callsheet.ir import JSON
 
-_MOST_ITEMS = 300
+MOST_ITEMS = 300
+"""The longest list in which what was used is looked for."""
 _LIKELY, _MOST_LIKELY = 0.7, 8
 """What the rules cost whose parts of a list the words name, and how many are thought of."""
 
@@ -113,7 +114,7 @@ class Scope:
         for looped in self.derived.values():
             found[looped.code] = Term(looped.code, cast("Any", looped.items), 1.0)
         for term in self.plain:
-            if all(isinstance(value, list) and len(value) <= _MOST_ITEMS for value in term.values):
+            if all(isinstance(value, list) and len(value) <= MOST_ITEMS for value in term.values):
                 for one in (term, *_within(term)):
                     found.setdefault(one.code, one)
             elif all(isinstance(value, str) for value in term.values) and any(
@@ -236,7 +237,7 @@ def _lines(term: Term) -> Iterator[Term]:
     """The lines of a text, and the rows of a table in one."""
     texts = cast("tuple[str, ...]", term.values)
     lines = [[line for line in text.splitlines() if line.strip()] for text in texts]
-    if max(map(len, lines)) > _MOST_ITEMS:
+    if max(map(len, lines)) > MOST_ITEMS:
         return
     yield Term(
         f"[each for each in {term.code}.splitlines() if each.strip()]",

@@ -160,7 +160,8 @@ class TreeLabels(LabelReading):
         source = evaluator.forgotten(evaluator.value(loop.source))
         label = source.label
         if loop.limit is not None:
-            label = label.join(evaluator.value(loop.limit).label)
+            limit = evaluator.limit(loop.limit)
+            label = label.join(limit.label)
         scope.lists[id_] = Lists(label, item_of(source))
         by = self._untrusted_in(scope, loop.source)
         self._note(scope, self._governed(scope, id_).decides, label.join(self.counter(scope, id_)), by)

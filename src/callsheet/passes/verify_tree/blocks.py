@@ -346,7 +346,8 @@ class Blocks(Walk, ABC):
         source = evaluator.value(loop.source)
         label = source.label
         if loop.limit is not None:
-            label = label.join(evaluator.value(loop.limit).label)
+            limit = evaluator.limit(loop.limit)
+            label = label.join(limit.label)
         item = evaluator.items_of(source)
         label = label.join(item.label)
         evaluator.can_fail = True  # what is no list fails

@@ -45,7 +45,7 @@ from callsheet.passes.verify_tree.interpreter import Interpreter
 from callsheet.policy.builtins import ANSWERS, fold
 from callsheet.policy.calls import Argument, CallView, Duty, Hole, Objection, Obligation, Rule
 from callsheet.policy.judge import Judge, judge_of
-from callsheet.policy.labelled import Says
+from callsheet.policy.labelled import Says, presence_of
 from callsheet.policy.limits import PlannedCalls
 from callsheet.policy.links import images
 from callsheet.policy.model import Implicit, Policy
@@ -242,10 +242,12 @@ class _Collected:
 def _images(judge: Judge, record: Record) -> Iterator[Objection]:
     """An objection to an answer that shows an image or not depending on private data."""
     telling = Says.IMAGE | Says.BEGINNING
-    shown = [(name, one) for name, one in record.values if not one.presence.is_public and one.says & telling]
+    shown = [
+        (name, one) for name, one in record.values if one.says & telling and not presence_of(one).is_public
+    ]
     if not shown:
         return
-    revealed = join(value.presence for _, value in shown)
+    revealed = join(presence_of(value) for _, value in shown)
     may_hold = any(value.says & Says.IMAGE and not value.shapes for _, value in shown)
     for call in record.calls:
         is_whole = may_hold or answers.leaks_through_image(
