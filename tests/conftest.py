@@ -35,6 +35,9 @@ from callsheet.store import Durability, Journal
 from json_forms import printed_holds
 
 ROOT = Path(__file__).resolve().parent.parent
+MEMORY = Path("/dev/shm")
+ROOM = 2 << 30
+"""The bytes in memory that temporary files may need; all tests together need a seventh of it."""
 LEFT_FILES = 70
 """The exit code of a run that left files, which `dev.py` does not take for failed tests to run again."""
 # Without files of bytecode each worker compiles all tests, and each program under test all of callsheet.
@@ -63,10 +66,22 @@ def pytest_configure() -> None:
     """Reset SIGINT for the programs under test, since background jobs ignore it.
 
     What a test prints with `--json` in this process has to hold to the schema of its command.
+    Temporary files are in memory if there is room: a process that is killed loses nothing there either, and
+    the thousands of journals need not wait for a disk.
     """
     CliRunner.invoke = _invoked
+    if _has_room(MEMORY):
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _has_room(folder: Path) -> bool:
+    """Whether programs can be written to the folder and started there, and there is room for all."""
+    if sys.platform != "linux" or not os.access(folder, os.W_OK | os.X_OK):
+        return False
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize >= ROOM and not disk.f_flag & os.ST_NOEXEC
 
 
 _invoke = CliRunner.invoke
@@ -98,12 +113,16 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail if the tests have left files."""
+    """Fail if the tests have left files, and free the memory that they had if they passed."""
     before = session.config.stash.get(FILES_BEFORE, None)
-    left = [] if before is None else sorted(str(file.relative_to(ROOT)) for file in _files() - before)
-    session.config.stash[FILES_LEFT] = left
+    if before is None:
+        return
+    session.config.stash[FILES_LEFT] = left = sorted(str(f.relative_to(ROOT)) for f in _files() - before)
     if left:
         session.exitstatus = LEFT_FILES
+    made = session.config._tmp_path_factory.getbasetemp()
+    if session.exitstatus == pytest.ExitCode.OK and MEMORY in made.parents:
+        shutil.rmtree(made, ignore_errors=True)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

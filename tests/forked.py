@@ -33,12 +33,17 @@ from pathlib import Path
 from typing import Any
 
 import callsheet
+from callsheet import lazy
+from callsheet.sealing.credentials import Shapes
 
 sys.path.insert(1, str(Path(__file__).parent.parent))
 from tests import forking
 
 NOT_IMPORTED = ("temporal", "__main__")
 """Parts of the names of modules that are left to those that need them: they start threads, or a program."""
+OF_TESTS = [name for name in sys.modules if name.partition(".")[0] in ("tests", "scripts")]
+"""What a fork has not imported, since it may have others of the names. (To look for them in each fork takes
+longer than to make it: what is looked at has to be copied.)"""
 
 
 class _Fork(subprocess.Popen[Any]):
@@ -158,52 +163,60 @@ def _parent() -> str:
 
 
 def _serve(listener: socket.socket) -> dict[str, Any]:
-    """Fork for each job; in the fork, return the job. Ends when the test process has ended."""
+    """Fork for each job; in the fork, return the job. Ends when the test process has ended.
+
+    The end of a fork is told to whoever asked for it; it is killed if nobody waits any more.
+    """
+    awake, wake = os.pipe()
+    for number in (awake, wake):
+        os.set_blocking(number, False)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    waits: dict[int, socket.socket] = {}
     while True:
-        if 0 in select.select([listener, 0], [], [])[0]:
+        ready = select.select([listener, 0, awake, *waits.values()], [], [])[0]
+        for fork, told in waits.items():
+            if told in ready or 0 in ready:
+                os.kill(fork, signal.SIGKILL)
+        if 0 in ready:
             os._exit(0)
+        if awake in ready:
+            os.read(awake, 4096)
+            _tell_ends(waits)
+        if listener not in ready:
+            continue
         told, _ = listener.accept()
-        with told:
-            said, files, _, _ = socket.recv_fds(told, forking.LONGEST_JOB, 3)
-            if not os.fork():
-                listener.close()
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                if not (child := os.fork()):
-                    told.detach()  # closed with all that are no standard files
-                    _stand(files)
-                    return json.loads(said)
-                os.closerange(0, 3)
-                _keep(child, told, files)
-            for number in files:
-                os.close(number)
+        said, files, _, _ = socket.recv_fds(told, forking.LONGEST_JOB, 3)
+        fork = os.fork() if said else -1
+        if fork == 0:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            _stand(files, [awake, wake, *(each.detach() for each in (listener, told, *waits.values()))])
+            return json.loads(said)
+        if fork > 0:
+            waits[fork] = told
+            with contextlib.suppress(OSError):
+                told.send(str(fork).encode())
+        for number in files:
+            os.close(number)
 
 
-def _keep(child: int, told: socket.socket, files: Sequence[int]) -> None:
-    """Wait for the fork and tell its end; kill it if nobody waits any more."""
-    for number in files:
-        os.close(number)
-
-    def kill_if_left() -> None:
-        with contextlib.suppress(OSError):
-            told.recv(1)
-        with contextlib.suppress(OSError):
-            os.kill(child, signal.SIGKILL)
-
-    with contextlib.suppress(OSError):
-        told.send(str(child).encode())
-    threading.Thread(target=kill_if_left, daemon=True).start()
-    ended = os.waitpid(child, 0)[1]
-    with contextlib.suppress(OSError):
-        told.send(str(ended).encode())
-    os._exit(0)
+def _tell_ends(waits: dict[int, socket.socket]) -> None:
+    """Tell the ends of the forks that have ended, and forget them."""
+    while waits:
+        fork, status = os.waitpid(-1, os.WNOHANG)
+        if not fork:
+            return
+        with waits.pop(fork) as told, contextlib.suppress(OSError):
+            told.send(str(status).encode())
 
 
-def _stand(files: Sequence[int]) -> None:
+def _stand(files: Sequence[int], others: Sequence[int]) -> None:
     """Have these standard files and no others."""
     copies = [os.dup(number) for number in files]
     for number, copy in enumerate(copies):
         os.dup2(copy, number)
-    os.closerange(3, max(*files, *copies) + 16)
+    os.closerange(3, max(*files, *copies, *others) + 16)
     sys.stdin = sys.__stdin__ = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)))
     sys.stdout, sys.stderr = (
         io.TextIOWrapper(
@@ -232,9 +245,8 @@ def _become(job: dict[str, Any]) -> None:
     kind, *arguments = words
     paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     sys.path[:] = ["", *paths, *(path for path in sys.path[2:] if path not in paths)]
-    importlib.invalidate_caches()
-    for name in [name for name in sys.modules if name.partition(".")[0] in ("tests", "scripts")]:
-        del sys.modules[name]
+    for name in OF_TESTS:
+        sys.modules.pop(name, None)
     sys.modules["__main__"] = program = types.ModuleType("__main__")
     if kind == "-m":
         sys.argv, sys.path[0] = arguments, job["folder"]
@@ -281,12 +293,24 @@ def _end(status: int) -> None:
     os._exit(status & 255)
 
 
+def _make_what_is_made_at_first_use() -> None:
+    """Patterns and methods of dataclasses: the same in each process, and half of the time of a command."""
+    for each in gc.get_objects():
+        if isinstance(each, lazy._Pattern):
+            _ = each.match
+        elif isinstance(each, lazy._Rest):
+            _ = each.owner.__init__, each.owner.__eq__, each.owner.__repr__
+    shapes = Shapes()
+    text = "password=xxxxxxxxxxxxxxxx"
+    _ = shapes.may_be_in(text.encode()), [*shapes.found_in(text)], shapes.names_a_secret("password", text)
+
+
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nothing remains of those that ended
     for module in pkgutil.walk_packages(callsheet.__path__, "callsheet."):
         if not any(part in module.name for part in NOT_IMPORTED):
             importlib.import_module(module.name)
+    _make_what_is_made_at_first_use()
     gc.collect()
     gc.freeze()
     _end(_status(_serve(socket.socket(fileno=int(sys.argv[1])))))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from pathlib import Path
+
+from tests.imported import imported
 
 import callsheet
 
@@ -41,18 +42,13 @@ LOOKING = {"plan_texts.py", "debugger.py"}
 """Modules of these folders that show plans and never run them."""
 
 
-def imports(path: Path) -> Iterator[tuple[str, str]]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module is not None:
-            yield from ((node.module, alias.name) for alias in node.names)
-
-
 def assembled(path: Path) -> list[str]:
     """The pieces of a run that a module under `apps` imports."""
-    wrong = [f"{module}.{name}" for module, name in imports(path) if name in PIECES.get(module, ())]
-    wrong += [f"{module}.{name}" for module, name in imports(path) if f"{module}.{name}" in PIECES]
+    names = [*imported(path.read_text(encoding="utf-8"))]
+    wrong = [f"{module}.{name}" for module, name in names if name in PIECES.get(module, ())]
+    wrong += [f"{module}.{name}" for module, name in names if f"{module}.{name}" in PIECES]
     if path.relative_to(APPS).parts[0] in STARTING and path.name not in LOOKING:
-        wrong += [f"{module}.{name}" for module, name in imports(path) if name in CHECKS]
+        wrong += [f"{module}.{name}" for module, name in names if name in CHECKS]
     return wrong
 
 

@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -28,18 +27,15 @@ def sweep(tmp_path: Path) -> Sweep:
     """Runs `disks/sweep.py` and returns its findings; fails if anything was wrong."""
 
     def run(*arguments: str) -> dict[str, Any]:
-        memory = Path("/dev/shm")  # a process that stops loses nothing there either, and syncs cost nothing
-        parent = memory if os.access(memory, os.W_OK) else tmp_path
         paths = os.pathsep.join([str(ROOT), str(ROOT / "tests"), *sys.path])
-        with TemporaryDirectory(dir=parent) as folder:
-            done = forked.run(
-                [sys.executable, "-m", "tests.crash.disks.sweep", folder, *arguments],
-                env={**os.environ, "PYTHONPATH": paths},
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=300,
-            )
+        done = forked.run(
+            [sys.executable, "-m", "tests.crash.disks.sweep", tmp_path, *arguments],
+            env={**os.environ, "PYTHONPATH": paths},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
         if done.returncode == NOT_OFFERED:
             pytest.skip("this system lets no process answer for the calls of another")
         assert done.returncode == 0, done.stdout + done.stderr

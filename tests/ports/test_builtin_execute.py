@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -483,9 +484,16 @@ def test_names_with_versions_are_packages():
     ]
 
 
-async def test_installed_package_is_available_in_its_namespace(tmp_path, monkeypatch):
+@pytest.fixture
+def folder_on_disk() -> Iterator[Path]:
+    """A folder outside of /dev, where `tmp_path` may be: a sandbox has a /dev of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+async def test_installed_package_is_available_in_its_namespace(folder_on_disk, monkeypatch):
     """A locally built wheel is installed from a folder, without any index."""
-    wheels = tmp_path / "wheels"
+    wheels = folder_on_disk / "wheels"
     wheels.mkdir()
     make_wheel(wheels)
     for variable in ("PIP_NO_INDEX", "UV_NO_INDEX"):
@@ -493,12 +501,12 @@ async def test_installed_package_is_available_in_its_namespace(tmp_path, monkeyp
     for variable in ("PIP_FIND_LINKS", "UV_FIND_LINKS"):
         monkeypatch.setenv(variable, str(wheels))
     assert (
-        await install(tmp_path, ["callsheet-test-thing"], allow_install=True)
+        await install(folder_on_disk, ["callsheet-test-thing"], allow_install=True)
         == "installed callsheet-test-thing"
     )
-    assert await run(tmp_path, "import callsheet_test_thing; print(callsheet_test_thing.VALUE)") == "42"
+    assert await run(folder_on_disk, "import callsheet_test_thing; print(callsheet_test_thing.VALUE)") == "42"
     with pytest.raises(ToolFailed, match="could not be installed"):
-        await install(tmp_path, ["callsheet-no-such-thing"], allow_install=True)
+        await install(folder_on_disk, ["callsheet-no-such-thing"], allow_install=True)
 
 
 def make_wheel(folder: Path) -> None:

@@ -362,6 +362,8 @@ def _create(place: JournalPaths) -> None:
             # Readable by its owner alone; SQLite gives the files beside it the same mode.
             os.close(os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
             _create_tables(unfinished)
+            with unfinished.open("rb") as file:
+                os.fsync(file)  # once: only a whole file gets the journal's name
             unfinished.replace(place.database)
     finally:
         lock.close()
@@ -371,6 +373,8 @@ def _create_tables(path: Path) -> None:
     connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
     try:
         connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("PRAGMA journal_mode = MEMORY").fetchone()
         connection.executescript(f"BEGIN EXCLUSIVE; {_SCHEMA} COMMIT;")
         connection.execute("PRAGMA journal_mode = WAL").fetchone()
     finally:

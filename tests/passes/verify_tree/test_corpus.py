@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from time import process_time
 
@@ -50,6 +51,7 @@ _OTHERWISE = {
 """Plans that mean something else in version 2."""
 
 
+@cache
 def _of_version_1() -> list[Held]:
     """The corpus of the proof, and the security cases."""
     cases = [case for name in _FILES for case in read_security_cases(_CASES / name)]

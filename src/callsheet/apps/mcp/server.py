@@ -249,7 +249,7 @@ class _Handlers:
     async def list_tools(self, context: _Context, params: PaginatedRequestParams | None) -> ListToolsResult:
         """All tools; `answer_run` only for a client without forms."""
         has_forms = client_supports_forms(context)
-        offered = [each for each in self._tools.values() if not (has_forms and each[0].is_for_answers)]
+        offered = [name for name, each in self._tools.items() if not (has_forms and each[0].is_for_answers)]
         more = [] if self._more is None else await self._more.declarations()
         return ListToolsResult(tools=[*more, *map(declaration, offered)])
 

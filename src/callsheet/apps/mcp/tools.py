@@ -7,6 +7,7 @@ In: the arguments of a call. Out: its result, or the questions to the person at 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, TypeAlias, TypeVar, cast
 
 from mcp_types import CallToolResult, ContentBlock, TextContent, Tool, ToolAnnotations
@@ -42,9 +43,10 @@ TOOLS: Mapping[str, Offered] = {
 """All tools by name, that for answers included."""
 
 
-def declaration(offered: Offered) -> Tool:
-    """The declaration of a tool for clients."""
-    face, operation = offered
+@cache
+def declaration(name: str) -> Tool:
+    """The declaration of one of `TOOLS` for clients, made when one first asks; nobody changes it."""
+    face, operation = TOOLS[name]
     reads, destroys, repeats, opens = face.hint.value
     return Tool(
         name=face.name,
