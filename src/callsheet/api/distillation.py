@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from callsheet.api.evidence import Answer, Evidence, Listener, key_of, tried
-from callsheet.authoring.distillation.plan_text import DistilledPlan, plans
+from callsheet.api.evidence import Answer, Evidence, Listener
+from callsheet.authoring.distillation.plan_text import DistilledPlan
 from callsheet.authoring.distillation.recorded_calls import (
     RecordedCall,
     RecordedWork,
-    slice_of,
     work_in,
 )
 from callsheet.authoring.distillation.scopes import MOST_ITEMS
@@ -75,8 +74,6 @@ async def distil_all(
     all runs, or two are the same, RUN091 if the plan does not repeat the only one.
     """
     about = f"What {' and '.join(names)} did, as a plan."
-    if len(works) == 1 and answer is None:
-        return await _distilled(works[0], effects, about)
     for number, work in enumerate(works):
         if work in works[:number]:
             again = names[works.index(work)]
@@ -87,7 +84,12 @@ async def distil_all(
             )
     found = await Evidence(works, effects, about, listener).plan(answer)
     if isinstance(found, list) and len(works) == 1:
-        return await _distilled(works[0], effects, about)
+        missed = next((" ".join(one) for one in found if any(one)), "the order of its calls")
+        raise CallsheetError.single(
+            "RUN091",
+            f"no plan repeats the run: {missed} is not explained",
+            help="record the job once more, with other data, and distil both runs",
+        )
     if isinstance(found, list):
         missed = next((f": {' '.join(one)} is not explained" for one in found if any(one)), "")
         raise CallsheetError.single(
@@ -123,29 +125,12 @@ async def _way_out(works: Sequence[RecordedWork], effects: Mapping[str, Effect],
     """What to do with runs that no plan repeats: which of them gives one by itself, with the least open."""
     alone: list[tuple[int, str]] = []
     for work, name in zip(works, names, strict=True):
-        try:
-            made = await _distilled(work, effects, "")
-        except CallsheetError:
-            continue
-        alone.append((len(made.plan.unexplained), name))
+        made = await Evidence([work], effects, "").plan()
+        if not isinstance(made, list):
+            alone.append((len(made[0].plan.unexplained), name))
     record = "record one more whose request has the same words, with other data"
     if not alone:
         return f"none of the runs gives a plan by itself; {record}"
     least, name = min(alone)
     count = "nothing" if not least else f"{least} input{'' if least == 1 else 's'}"
     return f"{record}; or distil {name} alone: its plan leaves {count} unexplained"
-
-
-async def _distilled(work: RecordedWork, effects: Mapping[str, Effect], about: str) -> Distillation:
-    needed = slice_of(work.calls, effects, work.said)
-    failure: CallsheetError | None = None
-    for plan, calls in plans(needed, work.calls, work.said, about, effects):
-        trial = await tried(plan, plan.inputs, calls, effects)
-        if trial.is_same and trial.made == tuple(key_of(call.tool, call.args) for call in calls):
-            return Distillation(plan, tuple(calls), work)
-        failure = failure or CallsheetError.single(
-            "RUN091",
-            f"the plan does not repeat the run: {trial.error or 'its calls come in another order'}",
-            help="this is a gap in callsheet; please report the shape of the run",
-        )
-    raise failure or AssertionError("there is a plan of any calls")

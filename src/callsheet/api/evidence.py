@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from callsheet.api.oneshot import arun
 from callsheet.api.plan import Plan
-from callsheet.authoring.distillation.joint import Missed
 from callsheet.authoring.distillation.joint_plans import JointPlan, joint_plans
 from callsheet.authoring.distillation.patterns import paged_first
 from callsheet.authoring.distillation.plan_text import DistilledPlan
@@ -26,6 +25,7 @@ from callsheet.authoring.distillation.recorded_calls import (
     slice_of,
 )
 from callsheet.authoring.distillation.rules import in_all
+from callsheet.authoring.distillation.stops import Missed
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Effect
 from callsheet.ports.calls import CallContext, ToolFailed
@@ -131,35 +131,58 @@ class Evidence(NamedTuple):
     ) -> tuple[JointPlan, RecordedWork] | list[tuple[str, ...]]:
         """The plan that all runs confirm, and the run whose words its inputs are; or what is not explained.
 
-        `answer` is asked which reading is meant where several are about as likely. Raises CallsheetError
-        (RUN092) if no plan with the reading that was chosen makes the calls again.
+        What nothing explains in a single run is an input, of which the plan has as few as possible. `answer`
+        is asked which reading is meant where several are about as likely. Raises CallsheetError (RUN092) if
+        no plan with the reading that was chosen makes the calls again.
         """
         missed: list[tuple[str, ...]] = []
         longest = sorted(self.runs, key=lambda one: -len(one.calls))
         for number in range(len(longest)):
             works = [*longest[number:], *longest[:number]]
-            self.listener(f"a plan of run {self.runs.index(works[0]) + 1} that makes the calls of all runs")
+            if len(works) > 1:
+                which = self.runs.index(works[0]) + 1
+                self.listener(f"a plan of run {which} that makes the calls of all runs")
             for runs in self.calls_of(works):
-                made = await self.confirmed(runs, works, {}, missed)
-                if made is None:
-                    continue
-                choices: dict[str, str] = {}
-                while answer is not None and (
-                    place := next((one for one in made.open if one not in choices), None)
-                ):
-                    value, options = made.open[place]
-                    choices[place] = options[answer(Question(place, value, options))]
-                    chosen = await self.confirmed(runs, works, choices, missed)
-                    if chosen is None:
-                        raise CallsheetError.single(
-                            "RUN092",
-                            f"no plan that takes {choices[place] or 'what the words say'} for {place} makes "
-                            "the calls of the runs again",
-                            help="choose another reading",
-                        )
-                    made = chosen
-                return made, works[0]
-        return missed
+                made = await self.confirmed(runs, works, {}, missed, is_answered=answer is not None)
+                if made is not None:
+                    return await self.answered(made, runs, works, answer), works[0]
+        if len(self.runs) > 1:
+            return missed
+        found: list[tuple[JointPlan, list[Sequence[RecordedCall]]]] = []
+        for runs in self.calls_of(self.runs):
+            made = await self.confirmed(
+                runs, self.runs, {}, missed, may_ask=True, is_answered=answer is not None
+            )
+            found += [(made, runs)] if made is not None else []
+        if not found:
+            return missed
+        made, runs = min(found, key=lambda one: one[0].plan.cost)
+        return await self.answered(made, runs, self.runs, answer, may_ask=True), self.runs[0]
+
+    async def answered(
+        self,
+        made: JointPlan,
+        runs: Sequence[Sequence[RecordedCall]],
+        works: Sequence[RecordedWork],
+        answer: Answer | None,
+        *,
+        may_ask: bool = False,
+    ) -> JointPlan:
+        """The plan with the readings that are chosen of what it leaves open. Raises CallsheetError."""
+        choices: dict[str, str] = {}
+        while answer is not None and (place := next((one for one in made.open if one not in choices), None)):
+            value, options = made.open[place]
+            choices[place] = options[answer(Question(place, value, options))]
+            chosen = await self.confirmed(runs, works, choices, [], may_ask=may_ask, is_answered=True)
+            if chosen is None:
+                raise CallsheetError.single(
+                    "RUN092",
+                    f"no plan that takes {choices[place] or 'what the words say'} for {place} makes "
+                    "the calls of the runs again",
+                    help="choose another reading",
+                )
+            made = chosen
+        return made
 
     async def confirmed(
         self,
@@ -167,9 +190,14 @@ class Evidence(NamedTuple):
         works: Sequence[RecordedWork],
         choices: Mapping[str, str],
         missed: list[tuple[str, ...]],
+        *,
+        may_ask: bool = False,
+        is_answered: bool = False,
     ) -> JointPlan | None:
         """The likeliest plan that makes these calls of each run; `missed` gets what is not explained."""
-        for made in joint_plans(runs, works, self.title, self.effects, choices):
+        for made in joint_plans(
+            runs, works, self.title, self.effects, choices, may_ask=may_ask, is_answered=is_answered
+        ):
             if isinstance(made, Missed):
                 missed.append(made.args)
                 continue

@@ -13,9 +13,7 @@ import pytest
 from callsheet import Plan, arun
 from callsheet.api.distillation import distil_all
 from callsheet.api.evidence import tried
-from callsheet.authoring.distillation.explanations import explain
-from callsheet.authoring.distillation.leaves import Source
-from callsheet.authoring.distillation.plan_text import DistilledPlan, distilled, plans
+from callsheet.authoring.distillation.plan_text import DistilledPlan
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, RecordedWork, slice_of
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Effect
@@ -132,6 +130,10 @@ TASKS: dict[str, tuple[Callable[[Call, dict[str, str]], Awaitable[None]], list[d
 }
 
 
+async def distilled(calls: list[RecordedCall], said: str) -> DistilledPlan:
+    return (await distil_all([RecordedWork(calls, said=said)], {}, ["the agent"])).plan
+
+
 def kept(calls: list[RecordedCall]) -> list[RecordedCall]:
     return slice_of(calls, {name.upper(): Effect.READ for name in READS})
 
@@ -157,7 +159,7 @@ async def test_plan_does_the_same_for_other_data(task: str) -> None:
     work, (first, second) = TASKS[task]
     recorded = World(1, 3)
     await work(recorded.call, first)
-    plan = distilled(kept(recorded.calls), "Please: " + ", ".join(first.values()), task)
+    plan = await distilled(kept(recorded.calls), "Please: " + ", ".join(first.values()))
     by_value = {value: name for name, value in first.items()}
     for seed, size, given in ((1, 3, first), (2, 3, first), (3, 5, second), (4, 2, second)):
         inputs = {
@@ -177,7 +179,7 @@ async def test_what_nothing_explains_is_an_input_and_no_guess() -> None:
         RecordedCall(0, "LIST_MAILS", {}, {"mails": mails}),
         RecordedCall(1, "SEND_MAIL", {"to": "writer2@x.example", "text": "I chose you", "copies": 3}, "done"),
     ]
-    plan = distilled(calls, "Write to one of them", "a choice")
+    plan = await distilled(calls, "Write to one of them")
     assert plan.inputs == {"to": "writer2@x.example", "text": "I chose you", "copies": 3}
     assert {*plan.reasons.values()} == {"nothing before it explains it"}
     assert "None" not in plan.text
@@ -187,12 +189,12 @@ async def test_what_nothing_explains_is_an_input_and_no_guess() -> None:
 async def test_some_of_a_list_are_chosen_by_whoever_runs_the_plan() -> None:
     calls = [RecordedCall(0, "LIST_NUMBERS", {}, [5001, 5002, 5003, 5004])]
     calls += [RecordedCall(n, "NOTE", {"id": 5000 + n}, "done") for n in (1, 3)]
-    plan = distilled(calls, "", "some")
+    plan = await distilled(calls, "")
     assert plan.inputs == {"ids": [5001, 5003]}
     assert json.dumps(plan.inputs["ids"]) not in plan.text
 
 
-def test_objects_in_arguments_are_built_from_what_is_known() -> None:
+async def test_objects_in_arguments_are_built_from_what_is_known() -> None:
     files: Any = [{"name": f"note{n}.txt", "content": f"text number {n}"} for n in range(3)]
     calls = [
         RecordedCall(0, "LIST_FILES", {}, {"files": files}),
@@ -203,36 +205,19 @@ def test_objects_in_arguments_are_built_from_what_is_known() -> None:
             "ok",
         ),
     ]
-    plan = distilled(calls, "", "objects")
+    plan = await distilled(calls, "")
     built = '{"title": title, "texts": [row["content"] for row in files["files"]], "open": True}'
     assert f"create_result = await create(entry={built})" in plan.text
     assert plan.inputs == {"title": "All"}
 
 
-@pytest.mark.parametrize(
-    ("values", "source", "code"),
-    [
-        (["3 x lamp", "12 x desk"], ({"n": 3, "item": "lamp"}, {"n": 12, "item": "desk"}),
-         "f\"{it['n']} x {it['item']}\""),
-        (["71"], ({"rows": [{"n": 30}, {"n": 41}]},), 'str(sum([row["n"] for row in it["rows"]]))'),
-        (["3 x lamp"], ({"n": 3, "item": "lamp"},), None),
-        (["7"], ({"rows": [{"n": 3}, {"n": 4}]},), None),
-    ],
-)  # fmt: skip
-def test_numbers_in_texts_and_written_sums_are_explained(
-    values: list[str], source: tuple[JSON, ...], code: str | None
-) -> None:
-    found = explain("text", values, [Source("it", source, 1)])
-    assert (None if found is None else found.code) == code
-
-
-def test_items_that_a_field_happens_to_tell_apart_are_chosen_by_nobody_known() -> None:
+async def test_items_that_a_field_happens_to_tell_apart_are_chosen_by_nobody_known() -> None:
     rows: list[JSON] = [{"id": f"O-100{number}", "open": number % 2 == 0} for number in range(5)]
     calls = [RecordedCall(0, "LIST_ORDERS", {"customer": "dora"}, rows)]
     for number, row in enumerate(rows[::2], 1):
         assert isinstance(row, dict)
         calls.append(RecordedCall(number, "CLOSE", {"order": row["id"]}, "closed"))
-    plan = distilled(calls, "close what can be closed for dora", "")
+    plan = await distilled(calls, "close what can be closed for dora")
     assert plan.inputs == {"customer": "dora", "orders_2": ["O-1000", "O-1002", "O-1004"]}
     assert plan.reasons["orders_2"] == "a model chose them"
 
@@ -254,9 +239,9 @@ ORDERS: list[JSON] = [
     [
         ("close the open orders", (1, 3), '[each for each in orders if each["open"]]'),
         ("close the orders that are not open", (0, 2), '[each for each in orders if not each["open"]]'),
-        ("close all paid orders", (0, 2), '[each for each in orders if each["state"] == state]'),
-        ("close the orders with a total over 20", (2, 3), 'if each["total"] > over]'),
-        ("close the first two orders", (0, 1), "for order in orders[:count]:"),
+        ("close all paid orders", (0, 2), '[each for each in orders if each["state"] == paid]'),
+        ("close the orders with a total over 20", (2, 3), 'if each["total"] > number]'),
+        ("close the first two orders", (0, 1), "orders_2 = orders[:count]"),
         ("close the last order", (3,), 'close(order=orders[-1]["id"])'),
         ("close the order with the largest total", (3,), 'max(orders, key=lambda one: one["total"])'),
         ("close the order with the most stock", (0,), 'max(orders, key=lambda one: one["stock"])'),
@@ -269,13 +254,13 @@ ORDERS: list[JSON] = [
         ("close what can be closed", (1, 3), ""),
     ],
 )
-def test_items_that_the_words_of_the_user_select_are_no_choice(
+async def test_items_that_the_words_of_the_user_select_are_no_choice(
     said: str, chosen: tuple[int, ...], code: str
 ) -> None:
     calls = [RecordedCall(0, "LIST_ORDERS", {}, ORDERS)]
     for number, at in enumerate(chosen, 1):
         calls.append(RecordedCall(number, "CLOSE", {"order": f"O-100{at}"}, "closed"))
-    plan = distilled(calls, said, "")
+    plan = await distilled(calls, said)
     if code:
         assert code in plan.text, plan.text
         assert {*plan.reasons.values()} <= {"the user said it"}
@@ -286,49 +271,53 @@ def test_items_that_the_words_of_the_user_select_are_no_choice(
         assert plan.readings == ()
 
 
-def test_condition_stays_where_the_recorded_items_all_fulfilled_it() -> None:
+async def test_condition_stays_where_the_recorded_items_all_fulfilled_it() -> None:
     open_ones: list[Any] = [row for row in ORDERS if isinstance(row, dict) and row["open"]]
     calls = [RecordedCall(0, "LIST_ORDERS", {}, open_ones)]
     calls += [RecordedCall(n, "CLOSE", {"order": row["id"]}, "ok") for n, row in enumerate(open_ones, 1)]
-    assert 'if each["open"]]' in distilled(calls, "close the open orders", "").text
-    one = distilled(calls[:2], "close the open orders", "")
+    assert 'if each["open"]]' in (await distilled(calls, "close the open orders")).text
+    one = await distilled(calls[:2], "close the open orders")
     assert one.inputs == {"order": "O-1001"}  # there were two
-    late = distilled(calls, "close the late orders", "")
+    late = await distilled(calls, "close the late orders")
     assert late.inputs == {"orders_2": ["O-1001", "O-1003"]}  # nothing says what late means
 
 
-def test_single_call_for_a_selected_item_is_a_loop_only_if_it_names_the_item() -> None:
+async def test_single_call_for_a_selected_item_is_a_loop_only_if_it_names_the_item() -> None:
     rows: list[Any] = [
         {"order": "O-1", "open": True, "total": 4711},
         {"order": "O-2", "open": False, "total": 5},
     ]
     listed = RecordedCall(0, "LIST_ORDERS", {}, rows)
-    named = distilled([listed, RecordedCall(1, "CLOSE", {"order": "O-1"}, "ok")], "close the open orders", "")
-    assert 'close(order=line["order"])' in named.text
-    for text in ("4711", "O-1"):  # perhaps the sum of all, or a list of all
-        log = RecordedCall(1, "LOG", {"text": text}, "ok")
-        assert distilled([listed, log], "log the open orders", "").inputs == {"text": text}
+    named = await distilled(
+        [listed, RecordedCall(1, "CLOSE", {"order": "O-1"}, "ok")], "close the open orders"
+    )
+    assert 'close(order=orders_2_item["order"])' in named.text
+    for text in ("4711", "O-1"):  # perhaps the sum of all, or a list of all: more than one stop it
+        logged = await distilled(
+            [listed, RecordedCall(1, "LOG", {"text": text}, "ok")], "log the open orders"
+        )
+        assert 'len([each for each in orders if each["open"]]) == 1' in logged.stops
 
 
 @pytest.mark.parametrize(
     ("said", "result", "condition"),
     [
         ("if it rains in Oslo, write to ann@x.example", {"rain": True}, 'weather["rain"]'),
-        ("write to ann@x.example if it is over 20 in Oslo", {"high": 25}, 'weather["high"] > over'),
+        ("write to ann@x.example if it is over 20 in Oslo", {"high": 25}, 'weather["high"] > the_in'),
         ("if there are any days in Oslo, write to ann@x.example", {"days": [3]}, 'len(weather["days"]) > 0'),
         ("if it pours in Oslo, write to ann@x.example", {"rain": True}, "condition_holds"),
         ("write to ann@x.example or bob of Oslo", {"rain": True}, "condition_holds"),
         ('write to ann@x.example of Oslo: "call if it rains"', {"rain": True}, ""),
     ],
 )
-def test_condition_of_the_user_is_asked_of_the_data_or_of_whoever_runs_the_plan(
+async def test_condition_of_the_user_is_asked_of_the_data_or_of_whoever_runs_the_plan(
     said: str, result: Any, condition: str
 ) -> None:
     calls = [
         RecordedCall(0, "GET_WEATHER", {"city": "Oslo"}, result),
         RecordedCall(1, "SEND", {"to": "ann@x.example"}, "sent"),
     ]
-    plan = distilled(calls, said, "")
+    plan = await distilled(calls, said)
     found = [line.strip() for line in plan.text.splitlines() if line.strip().startswith("if not ")]
     assert [line.removeprefix("if not ").strip("():") for line in found] == ([condition] if condition else [])
     assert ("condition_holds" in plan.inputs) == (condition == "condition_holds")
@@ -391,13 +380,13 @@ OPEN: list[tuple[str, list[tuple[str, Any, Any]], list[str]]] = [
 
 
 @pytest.mark.parametrize(("said", "calls", "stops"), OPEN)
-def test_plan_stops_where_the_record_leaves_open_what_to_do(
+async def test_plan_stops_where_the_record_leaves_open_what_to_do(
     said: str, calls: list[tuple[str, dict[str, JSON], JSON]], stops: list[str]
 ) -> None:
     made = [RecordedCall(place, *call) for place, call in enumerate(calls)]
-    plan, kept = next(plans(slice_of(made, {}, said), made, said, ""))
+    plan = await distilled(made, said)
     assert plan.unexplained == frozenset()
-    assert kept == made
+    assert plan.text.count("await ") == len({tool for tool, _, _ in calls})
     assert [stop for stop in stops if stop not in plan.stops] == [], plan.stops
 
 
@@ -468,7 +457,7 @@ FOUND: list[tuple[str, list[tuple[str, Any, Any]], list[str]]] = [
             ),
             ("SEND", {"who": "ann@x.example", "to": "Goran"}, "ok"),
         ],
-        ['assert picked["doctor"] == max(visits, key=lambda one: one["day"])["doctor"]'],
+        ['assert visits[-1]["doctor"] == max(visits, key=lambda one: one["day"])["doctor"]'],
     ),
     # kinds of files, labelled lines, texts in order
     (
@@ -482,12 +471,12 @@ FOUND: list[tuple[str, list[tuple[str, Any, Any]], list[str]]] = [
             ("DELETE", {"path": "tmp/aa.log"}, "ok"),
             ("DELETE", {"path": "tmp/cc.log"}, "ok"),
         ],
-        ['if each["path"].lower().endswith("." + kind.lower())]'],
+        ['if each["path"].lower().endswith("." + log.lower())]'],
     ),
     (
         "post the total of the bill",
         [("READ_BILL", {}, "Bill\nTotal: 523\nVAT: 20\n"), ("POST", {"text": "Total: 523"}, "ok")],
-        ["[line for line in bill.splitlines() if line.startswith('Total: ')][0]"],
+        ["bill)) == 1", "bill).group(1)"],
     ),
     (
         "post the names of the clubs in alphabetical order",
@@ -495,17 +484,17 @@ FOUND: list[tuple[str, list[tuple[str, Any, Any]], list[str]]] = [
             ("LIST_CLUBS", {}, [{"name": "rowing"}, {"name": "chess"}]),
             ("POST", {"text": "chess, rowing"}, "ok"),
         ],
-        ['", ".join(sorted([row["name"] for row in clubs]))'],
+        ['sorted(clubs, key=lambda one: one["name"])', '", ".join(row["name"] for row in '],
     ),
 ]
 
 
 @pytest.mark.parametrize(("said", "calls", "parts"), FOUND)
-def test_what_the_record_and_the_words_show_together_is_found(
+async def test_what_the_record_and_the_words_show_together_is_found(
     said: str, calls: list[tuple[str, dict[str, JSON], JSON]], parts: list[str]
 ) -> None:
     made = [RecordedCall(place, *call) for place, call in enumerate(calls)]
-    plan, _ = next(plans(slice_of(made, {}, said), made, said, ""))
+    plan = await distilled(made, said)
     assert plan.unexplained == frozenset(), plan.text
     assert [part for part in parts if part not in plan.text] == [], plan.text
 
@@ -522,26 +511,26 @@ def test_what_the_record_and_the_words_show_together_is_found(
          {"seat": "s-2"}),
     ],
 )  # fmt: skip
-def test_what_may_be_chance_is_asked_for_or_stops_the_plan(
+async def test_what_may_be_chance_is_asked_for_or_stops_the_plan(
     said: str, result: JSON, args: dict[str, JSON]
 ) -> None:
     calls = [RecordedCall(0, "LIST_SEATS", {}, result), RecordedCall(1, "ENTER", args, "ok")]
-    plan = distilled(calls, said, "")
+    plan = await distilled(calls, said)
     assert plan.unexplained or any("round(" in stop for stop in plan.stops), plan.text
 
 
-def test_look_that_nothing_follows_from_is_left_out() -> None:
+async def test_look_that_nothing_follows_from_is_left_out() -> None:
     calls = [
         RecordedCall(0, "LIST_ORDERS", {}, ORDERS),
         RecordedCall(1, "GET_ORDER", {"id": "O-1000"}, ORDERS[0]),
         *(RecordedCall(2 + n, "CLOSE", {"order": f"O-100{at}"}, "closed") for n, at in enumerate((1, 3))),
     ]
-    plan, kept = next(plans(calls, calls, "close the open orders", ""))
-    assert [call.tool for call in kept] == ["LIST_ORDERS", "CLOSE", "CLOSE"]
+    plan = await distilled(calls, "close the open orders")
+    assert [call.tool for call in plan.calls] == ["LIST_ORDERS", "CLOSE"]
     assert plan.inputs == {}
 
 
-def test_rounds_with_loops_of_their_own_and_rounds_that_end_early_are_loops() -> None:
+async def test_rounds_with_loops_of_their_own_and_rounds_that_end_early_are_loops() -> None:
     shops: Any = [{"shop": f"s-{n}"} for n in range(3)]
     calls = [RecordedCall(0, "LIST_SHOPS", {}, shops)]
     for n in range(3):
@@ -549,8 +538,8 @@ def test_rounds_with_loops_of_their_own_and_rounds_that_end_early_are_loops() ->
         calls.append(RecordedCall(len(calls), "LIST_JOBS", {"shop": f"s-{n}"}, jobs))
         for m in range(n + 1):
             calls.append(RecordedCall(len(calls), "CLOSE", {"job": f"j-{n}{m}"}, "ok"))
-    nested = distilled(calls, "close all jobs of each shop", "").text
-    assert "for job_2 in jobs:" in nested or "for job in jobs:" in nested, nested
+    nested = (await distilled(calls, "close all jobs of each shop")).text
+    assert "            close_result = await close(job=" in nested, nested
     calls = [RecordedCall(0, "LIST_SHOPS", {}, shops)]
     for n in range(3):
         calls.append(
@@ -558,7 +547,7 @@ def test_rounds_with_loops_of_their_own_and_rounds_that_end_early_are_loops() ->
         )
         if n != 1:
             calls.append(RecordedCall(len(calls), "CLOSE", {"shop": f"s-{n}"}, "ok"))
-    assert 'if shop["open"]:' in distilled(calls, "close the open shops", "").text
+    assert 'if shop_2["open"]:' in (await distilled(calls, "close the open shops")).text
 
 
 @pytest.mark.parametrize(
@@ -566,28 +555,28 @@ def test_rounds_with_loops_of_their_own_and_rounds_that_end_early_are_loops() ->
     [
         ("thank for mail 7", "Thank you for your mail about lamps", True),
         ("thank for mail 7", "Great news: about lamps", False),
-        ("thank Bob for mail 7", "Thank you, Bob, for about lamps", False),  # another name next time
+        ("thank Bob for mail 7", "Thank you, Eve, for about lamps", False),  # another name next time
         ("thank for mail 7", "Thank you 3 times for about lamps", False),
     ],
 )
-def test_words_around_data_are_kept_if_they_are_those_of_the_user(
+async def test_words_around_data_are_kept_if_they_are_those_of_the_user(
     said: str, text: str, is_kept: bool
 ) -> None:
     calls = [
         RecordedCall(0, "READ_MAIL", {"number": 7}, {"subject": "about lamps"}),
         RecordedCall(1, "SEND_MAIL", {"text": text}, "sent"),
     ]
-    plan = distilled(calls, said, "")
+    plan = await distilled(calls, said)
     assert ("text" not in plan.inputs) == is_kept
     assert bool(plan.readings) == is_kept
 
 
-def test_call_for_the_result_of_the_one_before_is_no_round_of_a_loop() -> None:
+async def test_call_for_the_result_of_the_one_before_is_no_round_of_a_loop() -> None:
     calls = [
         RecordedCall(0, "FIND_PERSON", {"name": "anton"}, {"name": "anton", "manager": "berta"}),
         RecordedCall(1, "FIND_PERSON", {"name": "berta"}, {"name": "berta", "manager": "carla"}),
     ]
-    plan = distilled(calls, "who is the manager of anton?", "")
+    plan = await distilled(calls, "who is the manager of anton?")
     assert 'find_person(name=person["manager"])' in plan.text
     assert plan.inputs == {"name": "anton"}
 
@@ -621,7 +610,7 @@ async def test_runs_of_other_jobs_are_no_evidence() -> None:
     other = RecordedWork(calls, said="delete costs-7")
     with pytest.raises(CallsheetError, match="no reading of one run") as failure:
         await distil_all([one, other], {}, ["monday", "tuesday"])
-    assert "distil tuesday alone: its plan leaves nothing unexplained" in str(
+    assert "distil monday alone: its plan leaves nothing unexplained" in str(
         failure.value.diagnostics[0].help
     )
 
@@ -736,3 +725,46 @@ async def test_number_of_the_user_is_meant_although_a_time_has_the_same_digits()
     two = _meeting(60, "2026-08-21", "09:00", "10:00")
     made = await distil_all([one, two], {}, ["monday", "tuesday"])
     assert "timedelta(minutes=" in made.plan.text
+
+
+def _loans(reader: str, day: str) -> RecordedWork:
+    rows: list[JSON] = [
+        {"loan": f"{reader}-1", "due": "2026-01-02"},
+        {"loan": f"{reader}-2", "due": "2026-01-03"},
+    ]
+    calls = [RecordedCall(0, "LIST_LOANS", {"reader": reader}, rows)]
+    calls += [RecordedCall(n, "RENEW", {"loan": f"{reader}-{n}"}, "ok") for n in (1, 2)]
+    return RecordedWork(calls, said=f"renew the loans of {reader} that have no reservation on {day}")
+
+
+def _hotels(town: str, *rates: int) -> RecordedWork:
+    names = [f"{town}-{n}" for n in range(len(rates))]
+    calls = [RecordedCall(0, "LIST_HOTELS", {"town": town}, [{"hotel": name} for name in names])]
+    calls += [
+        RecordedCall(n, "GET_RATE", {"hotel": name}, {"rate": rate})
+        for n, (name, rate) in enumerate(zip(names, rates, strict=True), 1)
+    ]
+    calls.append(RecordedCall(len(calls), "BOOK", {"hotel": names[-1]}, "ok"))
+    return RecordedWork(calls, said=f"book the cheapest hotel in {town}")
+
+
+async def test_words_that_nothing_in_the_plan_follows_leave_no_guess() -> None:
+    made = await distil_all([_loans("ann", "2026-11-26")], {}, ["monday"])
+    assert made.plan.unexplained  # what is the day for?
+    with pytest.raises(CallsheetError, match="BOOK hotel is not explained"):  # the cheapest was the last
+        await distil_all([_hotels("Graz", 90, 70), _hotels("Porto", 80, 85, 60)], {}, ["monday", "tuesday"])
+
+
+def _issues(repo: str, label: str, *labels: str) -> RecordedWork:
+    rows: list[JSON] = [{"number": 70 + n, "label": one} for n, one in enumerate(labels)]
+    calls = [RecordedCall(0, "LIST_ISSUES", {"repo": repo}, rows)]
+    for number in [70 + n for n, one in enumerate(labels) if one == label]:
+        calls.append(RecordedCall(len(calls), "COMMENT_ISSUE", {"repo": repo, "number": number}, "ok"))
+        calls.append(RecordedCall(len(calls), "CLOSE_ISSUE", {"repo": repo, "number": number}, "ok"))
+    return RecordedWork(calls, said=f"comment the issues of {repo} labelled {label} and close these issues")
+
+
+async def test_calls_that_each_run_made_once_for_an_item_are_one_loop() -> None:
+    works = [_issues("a/one", "bug", "bug", "idea"), _issues("b/two", "slow", "idea", "slow", "bug")]
+    made = await distil_all(works, {}, ["monday", "tuesday"])
+    assert made.plan.text.count("    for ") == 1, made.plan.text

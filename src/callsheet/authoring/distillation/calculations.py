@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import permutations
 from typing import cast
 
-from callsheet.authoring.distillation.figures import figures_of, is_number
 from callsheet.authoring.distillation.leaves import (
     LEAST_SUM,
     Explained,
     Leaf,
     Source,
     columns_of,
+    is_number,
     leaves_of,
 )
 from callsheet.ir import JSON
@@ -34,27 +34,6 @@ def column_sums(value: JSON) -> Iterator[float]:
             total = sum(cast("list[float]", columns[0]))
             if abs(total) >= LEAST_SUM:
                 yield total
-
-
-def written_sum(texts: tuple[str, ...], leaves: Sequence[Leaf]) -> Explained | None:
-    """A text that is nothing but the sum of a column."""
-    if not all(re.fullmatch(r"-?\d{2,15}", text) for text in texts):
-        return None
-    found = summed(tuple(map(int, texts)), leaves)
-    return None if found is None else Explained(f"str({found.code})", found.used)
-
-
-def summed(values: tuple[JSON, ...], leaves: Sequence[Leaf]) -> Explained | None:
-    """A number that is the sum of a column, if it is no small one."""
-    if not all(
-        isinstance(v, int | float) and not isinstance(v, bool) and abs(v) >= LEAST_SUM for v in values
-    ):
-        return None
-    for leaf, code, columns in columns_of(leaves):
-        numbers = all(is_number(value) for column in columns for value in column)
-        if numbers and tuple(sum(cast("list[float]", column)) for column in columns) == values:
-            return Explained(f"sum({code})", (leaf.source,))
-    return None
 
 
 _CALCULATIONS: tuple[tuple[str, Callable[[float, float], float]], ...] = (
@@ -118,33 +97,3 @@ def _either_way(code: str) -> tuple[str, ...]:
     """A calculation without the order of its parts, which a sum and a product do not have."""
     parts = code.removeprefix("round(").removesuffix(", 2)").split(" ")
     return (code,) if "-" in parts or len(parts) != _PARTS else tuple(sorted(parts))
-
-
-def asked_leaves(leaves: Sequence[Leaf], asked: frozenset[str]) -> Iterator[Leaf]:
-    """What the user has asked for about the lists: how many, their sum, and so on."""
-    for leaf in leaves if asked else ():
-        if all(isinstance(value, list) for value in leaf.values):
-            tables = cast("tuple[list[JSON], ...]", leaf.values)
-            for code, values, conditions in figures_of(leaf.code, tables, asked):
-                yield Leaf(code, "", values, leaf.source, True, conditions)
-        elif "count" in asked and _COUNT.search(leaf.key) and all(map(is_number, leaf.values)):
-            yield leaf._replace(is_sure=True)
-
-
-def numbers_in(text: str, leaves: Sequence[Leaf], asked: frozenset[str]) -> Iterator[Leaf]:
-    """The numbers in a text that no data has, but a sum or a calculation gives."""
-    known = {str(leaf.values[0]) for leaf in leaves if is_number(leaf.values[0])}
-    for written in dict.fromkeys(_NUMBER.findall(text)):
-        if written in known or len(written) < _LEAST_WRITTEN:
-            continue
-        number = float(written) if "." in written else int(written)
-        found = summed((number,), leaves) or calculated((number,), leaves, asked)
-        if found is not None and not any(source.listing for source in found.used):
-            source, *others = found.used
-            conditions = (*found.conditions, *(one for other in others for one in other.conditions))
-            exact = found.code.removeprefix("round(").removesuffix(", 2)")
-            if re.fullmatch(r"\d+\.\d\d", written):
-                code = f"format({exact}, '.2f')"
-                yield Leaf(code, "", (written,), source, True, conditions)
-            else:
-                yield Leaf(found.code, "", (number,), source, True, conditions)

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
 from callsheet.authoring.distillation.choices import Part, part_named
-from callsheet.authoring.distillation.figures import is_number
 from callsheet.authoring.distillation.item_tests import BOUND, COMPARED, UNITS
+from callsheet.authoring.distillation.leaves import is_number
 from callsheet.authoring.distillation.lists import own_lists, tables_in
 from callsheet.ir import JSON
 

@@ -12,9 +12,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from callsheet.authoring.distillation.figures import is_number
-from callsheet.authoring.distillation.leaves import Source
-from callsheet.authoring.distillation.wording import SMALL_WORDS, is_kin, said_data, says_the_same
+from callsheet.authoring.distillation.leaves import Source, is_number
+from callsheet.authoring.distillation.wording import SMALL_WORDS, said_data, says_the_same
 from callsheet.ir import JSON
 
 SAID = "the user said it"
@@ -117,15 +116,22 @@ class Inputs:
             if is_long or all(isinstance(one, str) and text in one for one in values)
         ]
 
-    def words_said(self, count: int) -> list[Source]:
-        """All that the user has said which may be data, as inputs: words, numbers, and what is quoted."""
+    def words_said(self, count: int, *, is_one: bool = False) -> list[Source]:
+        """All that the user has said which may be data, as inputs: words, numbers, and what is quoted.
+
+        Of `is_one` run the words of the tools are none.
+        """
         words = [*said_data(self.said), *re.findall(r"[\"“«]([^\"“”«»]+)[\"”»]", self.said)]
         words += [
             one
             for one in re.findall(r"[^\W\d_][\w'-]*", self.request)
             if len(one) >= _SENTENCE or one.isupper()
         ]
-        texts = [one for one in dict.fromkeys(words) if one.lower() not in SMALL_WORDS or one.isupper()]
+        texts = [
+            one
+            for one in dict.fromkeys(words)
+            if (one.lower() not in SMALL_WORDS and not (is_one and one in self.vocabulary)) or one.isupper()
+        ]
         known = [(name, value) for name, value in self.values.items() if self.reasons[name] == SAID]
         named = [(self.said_input(text, text), text) for text in texts if not _PLAIN_NUMBER.fullmatch(text)]
         return [
@@ -178,7 +184,3 @@ class Inputs:
     def means_all(self) -> bool:
         """Whether the user has asked for all of something."""
         return bool(_ALL & {*re.findall(r"\w+", self.request.lower())})
-
-    def names_kind(self, word: str) -> bool:
-        """Whether the user's words name a kind of lines."""
-        return any(is_kin(word, other) for other in re.findall(r"\w+", self.request))

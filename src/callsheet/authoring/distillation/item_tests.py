@@ -14,7 +14,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
-from callsheet.authoring.distillation.figures import NAMES_OF_IDS, is_number
+from callsheet.authoring.distillation.leaves import NAMES_OF_IDS, is_number
 from callsheet.authoring.distillation.wording import is_kin, word_set
 from callsheet.ir import JSON
 

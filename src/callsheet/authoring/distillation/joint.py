@@ -1,4 +1,4 @@
-"""Writes the plan that makes the calls of several recorded runs of one job, from all of them at once.
+"""Writes the plan that makes the calls of recorded runs of one job, one or several, from all of them at once.
 
 In: the calls of each run, and the words of its user. Out: a plan whose loops, tests and arguments fit all
 runs; where readings are about as likely as each other, it stops if they differ. Or what is not explained.
@@ -8,33 +8,28 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import chain
 from typing import cast
 
 from callsheet.authoring.distillation import guards
-from callsheet.authoring.distillation.conditions import Condition, Result, condition_of
-from callsheet.authoring.distillation.figures import is_number
-from callsheet.authoring.distillation.inputs import Inputs
+from callsheet.authoring.distillation.inputs import SAID
 from callsheet.authoring.distillation.leaves import Source
 from callsheet.authoring.distillation.pages import Pages
 from callsheet.authoring.distillation.patterns import Found, Node, Round
 from callsheet.authoring.distillation.picking import loops, related
-from callsheet.authoring.distillation.recorded_calls import RecordedCall, texts_in
+from callsheet.authoring.distillation.plan_text import STOP, WrittenCall, noun_of, renamed, singular
+from callsheet.authoring.distillation.readings import joined
+from callsheet.authoring.distillation.recorded_calls import RecordedCall
 from callsheet.authoring.distillation.rules import in_all, rows_of, rules_for, said_in
-from callsheet.authoring.distillation.scopes import Looped, Scope, Term, agreeing, rivals_of
+from callsheet.authoring.distillation.scopes import Looped, Scope, Term, agreeing, best, rivals_of
 from callsheet.authoring.distillation.solving import solve, unlike_before
-from callsheet.authoring.distillation.sources import nouns_of
-from callsheet.authoring.distillation.writer import STOP, WrittenCall
+from callsheet.authoring.distillation.stops import Missed, Stops, plain
 from callsheet.ir import JSON
 
+_ONCE = re.compile(r"\[\*dict\.fromkeys\(.* for each in (.*)\)\]")
 _MOST_LISTS, _MOST_TESTS, _FEW = 4, 3, 4
-
-
-class Missed(Exception):
-    """What no term explains: the tool and the argument, or what else was not found."""
 
 
 Open = tuple[JSON, tuple[str, ...]]
@@ -45,30 +40,28 @@ _State = tuple[
     set[str],
     dict[str, Open],
     dict[str, int],
+    dict[str, JSON],
+    dict[str, str],
 ]
+_INPUT = "an input"
+_UNEXPLAINED, _CHOSEN = "nothing before it explains it", "a model chose them"
 
 
-@dataclass
-class JointWriter:
-    """What is written so far of a plan of several runs."""
+@dataclass(kw_only=True)
+class JointWriter(Stops):
+    """What is written so far of a plan."""
 
-    inputs: Inputs
     reads: frozenset[str]
     means_all: bool
     calls: list[WrittenCall] = field(default_factory=list[WrittenCall])
-    looks: dict[str, tuple[RecordedCall, ...]] = field(default_factory=dict[str, "tuple[RecordedCall, ...]"])
-    changed: frozenset[str] = frozenset()
-    """The texts in the arguments of calls that change something."""
-    open_condition: str = ""
-    """The word of the user's condition, as long as nothing is written for it."""
-    requests: list[str] = field(default_factory=list[str])
-    given: dict[str, list[JSON]] = field(default_factory=dict[str, "list[JSON]"])
     choices: Mapping[str, str] = field(default_factory=dict[str, str])
     """The readings that were chosen, by place."""
     open: dict[str, tuple[JSON, tuple[str, ...]]] = field(
         default_factory=dict[str, "tuple[JSON, tuple[str, ...]]"]
     )
     """The recorded value, and the readings that are about as likely as each other, by place."""
+    picks: frozenset[str] = frozenset()
+    """The results from whose lists the latest call has an item."""
     places: dict[str, int] = field(default_factory=dict[str, int])
 
     def decided(self, place: str, value: JSON, codes: Sequence[str]) -> tuple[int, bool]:
@@ -81,18 +74,14 @@ class JointWriter:
             self.open[place] = value, (*codes,)
         return 0, False
 
-    def stops(self, conditions: Sequence[str], indent: str) -> list[str]:
-        """The lines that stop the plan where a condition does not hold."""
-        return [
-            f"{indent}assert {one}, {json.dumps(STOP + (': ' + _ticked(one) if len(one) < 160 else ''))}"
-            for one in dict.fromkeys(conditions)
-        ]
-
     def write(self, nodes: Sequence[Node], found: Sequence[Sequence[Found]], scope: Scope) -> list[str]:
         """The lines of all nodes; `found` has what each run did at each node. Raises Missed."""
         lines: list[str] = []
+        done = 0
         for number, node in enumerate(nodes):
             each = [one[number] for one in found]
+            if number < done:
+                continue
             if self.open_condition and node.head[0][0] not in self.reads:
                 lines += self.write_condition(scope)
             if node.is_paged:
@@ -100,78 +89,55 @@ class JointWriter:
             elif node.is_loop:
                 lines += self.write_loop(node, cast("Sequence[list[Round]]", each), scope)
             else:
-                lines += self.write_single(node, cast("Sequence[RecordedCall]", each), scope)
+                last = number + 1
+                while last < len(nodes) and not (nodes[last].is_loop or nodes[last].head[0][0] in self.reads):
+                    last += 1
+                some = [cast("list[RecordedCall]", one[number:last]) for one in found]
+                before = self.picks if number and nodes[number - 1] == node else frozenset[str]()
+                more, count = self.write_single(nodes[number:last], some, scope)
+                if before & self.picks:  # a loop whose list nothing explains
+                    raise Missed(node.head[0][0], "a list")
+                lines, done = lines + more, number + count
         return lines
 
-    def write_condition(self, scope: Scope) -> list[str]:
-        """The lines of what the user has made all else depend on. Raises Missed."""
-        known = [one for one in reversed(scope.sources) if one.code in self.looks]
-        each: list[dict[str, Condition]] = []
-        for run, request in enumerate(self.requests):
-            results = [
-                Result(one.code, one.values[run], nouns_of(call), frozenset(texts_in(call.args)))
-                for one in known
-                for call in [self.looks[one.code][run]]
-            ]
-            found = condition_of(request, self.open_condition, results, partial(self.named_in, run))
-            each.append({one.code: one for one in found or ()})
-        code, *others = [one for one in each[0] if all(one in found for found in each)] or [""]
-        if not code:
-            raise Missed("a condition", self.open_condition)
-        self.open_condition = ""
-        figures = [found[code] for found in each]
-        if not others and figures[0].figure:
-            scope.know(Source(figures[0].figure, tuple(one.value for one in figures), 0))
-        return [
-            *self.stops([f"({code}) == ({other})" for other in others], "    "),
-            f"    if not ({code}):",
-            "        return None",
-        ]
+    def write_single(
+        self, nodes: Sequence[Node], found: Sequence[Sequence[RecordedCall]], scope: Scope
+    ) -> tuple[list[str], int]:
+        """The lines of a call that each run made once, and how many of the calls they have.
 
-    def named_in(self, run: int, name: str, value: JSON) -> str:
-        """The input that has a value in a run."""
-        return next(
-            (
-                one
-                for one, values in self.given.items()
-                if values[run] == value and type(values[run]) is type(value)
-            ),
-            name,
-        )
-
-    def write_single(self, node: Node, calls: Sequence[RecordedCall], scope: Scope) -> list[str]:
-        """The lines of a call that each run made once: for all selected items, if the words name several."""
-        if calls[0].tool not in self.reads:
-            options = loops(scope, [[_args([call])] for call in calls])
-            several = frozenset(word for word in scope.words if word.endswith("s"))
-            nouns = (
-                f"{_noun(calls[0].tool)} {options[0].code.partition(' if ')[0].rpartition(' in ')[2]}"
-                if options
-                else ""
-            )
-            least = 2 if said_in(_noun(calls[0].tool), several) else 3
-            is_each = options and all(
-                any(
-                    related(value, part) >= least
-                    for value in call.args.values()
-                    for row in rows_of(items)
-                    for part in row.values()
+        If the words name several, it is one for all selected items, with the calls after it that are, too.
+        """
+        calls = [one[0] for one in found]
+        tool = calls[0].tool
+        options = loops(scope, [[_args([call])] for call in calls]) if tool not in self.reads else []
+        several = frozenset(word for word in scope.words if word.endswith("s"))
+        listing = options[0].code.partition(" if ")[0].rpartition(" in ")[2] if options else ""
+        if " if " in (options[0].code if options else "") and said_in(f"{noun_of(tool)} {listing}", several):
+            least = 2 if said_in(noun_of(tool), several) else 3
+            each = [
+                all(
+                    _is_of(one[number], items, least, is_named=scope.readings is not None)
+                    for one, items in zip(found, options[0].items, strict=True)
                 )
-                for call, items in zip(calls, options[0].items, strict=True)
-            )
-            if is_each and " if " in options[0].code and said_in(nouns, several):
-                state = self.state()
+                for number in range(len(nodes))
+            ]
+            count = [*each, False].index(False)
+            state = self.state()
+            for size in range(count, 0, -1):
+                node = Node(tuple(chain.from_iterable(one.head for one in nodes[:size])), (), is_loop=True)
                 try:
-                    return self.write_loop(node, [[Round((call,), ())] for call in calls], scope)
+                    return self.write_loop(node, [[Round((*one[:size],), ())] for one in found], scope), size
                 except Missed:
                     self.restore(state)
-        return self.write_call(calls, scope, "    ")[0]
+                    state = self.state()
+        return self.write_call(calls, scope, "    ")[0], 1
 
     def write_call(self, calls: Sequence[RecordedCall], scope: Scope, indent: str) -> tuple[list[str], str]:
         """The lines of a call with its values in all examples, and the name of its result."""
         tool, written = calls[0].tool, dict[str, str]()
         lines: list[str] = []
-        scope.made, scope.derived = [], {}
+        scope.made, scope.derived, scope.is_look = [], {}, tool in self.reads
+        self.picks = frozenset()
         goals = {name: [call.args[name] for call in calls] for name in calls[0].args}
         found = {name: solve(scope, name, goal) for name, goal in goals.items()}
         if scope.derived:  # a part of a list that one argument shows may be what another counts
@@ -179,32 +145,27 @@ class JointWriter:
             found = {name: solve(scope, name, goal) for name, goal in goals.items()}
         for name, goal in goals.items():
             options = found[name] if scope.made == [] else solve(scope, name, goal)
-            if not options:
-                raise Missed(tool, name)
-            likely = [options[0], *rivals_of(options)]
-            number, is_chosen = self.decided(f"{tool}.{name}", goal[0], [each.code for each in likely])
-            one = likely[number]
-            more = [*one.conditions, *(agreeing(options) if not is_chosen else ())]
+            one, more = self.argument(scope, tool, name, goal, options)
             names: dict[str, str] = {}
+            known = {source.code for source in scope.sources}
             for code, items in one.picked:
+                self.picks |= known & {*re.findall(r"\w+", code)}
                 if code not in names and not re.fullmatch(r"\w+(\[[^\]]*\])*", code):
-                    names[code] = self.inputs.new_name(
-                        _singular(code.replace("max(", "").replace("min(", ""))
-                    )
+                    names[code] = self.inputs.new_name(singular(code.replace("max(", "").replace("min(", "")))
                     lines.append(f"{indent}{names[code]} = {code}")
                     scope.know(Source(names[code], items, 0))
-            written[name] = _renamed(one.code, names)
+            written[name] = renamed(one.code, names)
             lines += self.stops(more, indent)
             scope.made.append(Term(written[name], tuple(goal), 2.0))
         for code, looped in scope.derived.items():
-            is_used = any(code in _plain(one) for one in (*written.values(), *lines))
+            is_used = any(code in plain(one) for one in (*written.values(), *lines))
             if is_used and not re.fullmatch(r"\w+", code):
-                short = self.inputs.new_name(f"{_singular(code)}s")
-                written = {name: _renamed(one, {code: short}) for name, one in written.items()}
-                lines = [f"{indent}{short} = {code}", *(_renamed(line, {code: short}) for line in lines)]
+                short = self.inputs.new_name(f"{singular(code)}s")
+                written = {name: renamed(one, {code: short}) for name, one in written.items()}
+                lines = [f"{indent}{short} = {code}", *(renamed(line, {code: short}) for line in lines)]
                 scope.know(Source(short, cast("tuple[JSON, ...]", looped.items), 0))
         scope.made, scope.derived = [], {}
-        result = self.inputs.new_name(_noun(tool))
+        result = self.inputs.new_name(noun_of(tool))
         self.calls.append(WrittenCall(tool, written))
         given = ", ".join(f"{name}={code}" for name, code in written.items())
         lines.append(f"{indent}{result} = await {tool.lower()}({given})")
@@ -214,8 +175,49 @@ class JointWriter:
             whole = in_all(guards.is_whole(result, call.args, call.result) for call in calls)
             lines += self.stops(whole, indent)
             self.looks[result] = (*calls,)
+            if scope.readings is not None:
+                scope.readings.know(result, calls)
             lines.append(f"\3{indent}{result}")
         return lines, result
+
+    def argument(
+        self, scope: Scope, tool: str, name: str, goal: Sequence[JSON], options: Sequence[Term]
+    ) -> tuple[Term, Sequence[str]]:
+        """What gives an argument: a reading or an input; and its conditions. Raises Missed."""
+        if not options:
+            return self.asked(scope, tool, name, goal)
+        likely = [options[0], *rivals_of(options)]
+        field = re.search(r'\["(\w+)"\]$', options[0].code)
+        if field is not None and guards.is_more(field[1]):
+            raise Missed(tool, name)  # the next page, of how many
+        codes = [each.code for each in likely]
+        if scope.readings is not None and not scope.only_said and (len(likely) > 1 or likely[0].picked):
+            codes.append(_INPUT)  # nothing but the words and the answer decides
+        number, is_chosen = self.decided(f"{tool}.{name}", goal[0], codes)
+        if number == len(likely):
+            return Term(self.inputs.input_for(name, goal[0], _UNEXPLAINED), (*goal,), 0), ()
+        one = likely[number]
+        return one, [*one.conditions, *(agreeing(options) if not is_chosen else ())]
+
+    def asked(self, scope: Scope, tool: str, name: str, goal: Sequence[JSON]) -> tuple[Term, Sequence[str]]:
+        """What nothing explains as an input, or the part of it that nothing explains. Raises Missed."""
+        first = goal[0]
+        if not self.may_ask or any(value != first for value in goal):
+            raise Missed(tool, name)
+        members = [*first.items()] if isinstance(first, dict) else []
+        members += [(name, item) for item in first] if isinstance(first, list) else []
+        found = [best(solve(scope, key, [item] * len(goal))) for key, item in members]
+        if not any(found):
+            return Term(self.inputs.input_for(name, first, _UNEXPLAINED), (*goal,), 0), ()
+        every = [
+            (one, one.conditions) if one is not None else self.asked(scope, tool, key, [item] * len(goal))
+            for one, (key, item) in zip(found, members, strict=True)
+        ]
+        codes = [one.code for one, _ in every]
+        if isinstance(first, dict):
+            codes = [f"{json.dumps(key)}: {code}" for key, code in zip(first, codes, strict=True)]
+        whole = f"{{{', '.join(codes)}}}" if isinstance(first, dict) else f"[{', '.join(codes)}]"
+        return Term(whole, (*goal,), 0), [*chain.from_iterable(conditions for _, conditions in every)]
 
     def write_pages(self, pages: Sequence[Pages], scope: Scope) -> list[str]:
         """The lines that ask for a listing page by page."""
@@ -243,6 +245,8 @@ class JointWriter:
         lines.append(f"        {every} += {listing}")
         del scope.sources[0]
         scope.know(Source(every, tuple([*each.items] for each in pages), 0))
+        if scope.readings is not None:
+            scope.readings.know(every, one.calls)
         return lines
 
     # ------------------------------------------------------------ loops
@@ -250,7 +254,7 @@ class JointWriter:
     def write_loop(self, node: Node, found: Sequence[list[Round]], scope: Scope) -> list[str]:
         """The lines of a loop: over the first of the likely lists with which its calls are explained."""
         groups = [[_args(one.head) for one in rounds] for rounds in found]
-        is_read = all(shape[0] in self.reads for shape in node.head)
+        is_read = scope.is_look = all(shape[0] in self.reads for shape in node.head)
         options = loops(scope, groups, may_end=is_read and not node.tail)
         codes = [*dict.fromkeys(one.code for one in options)]
         if codes:
@@ -268,23 +272,65 @@ class JointWriter:
                 missed = missed or error
                 self.restore(state)
         if len({*map(len, found)}) == 1 and len(found[0]) <= _FEW and not node.tail:
-            lines: list[str] = []
-            for number in range(len(found[0])):
-                for place in range(len(node.head)):
-                    lines += self.write_call([rounds[number].head[place] for rounds in found], scope, "    ")[
-                        0
-                    ]
-            return lines
-        raise missed or Missed(node.head[0][0], "a list")
+            state = self.state()
+            scope.may_pick = False  # one by one, from a list that has more, is chance
+            try:
+                return self.write_out(node, found, scope)
+            except Missed as error:
+                missed = missed or error
+                self.restore(state)
+            finally:
+                scope.may_pick = True
+        if not self.may_ask or not groups[0]:
+            raise missed or Missed(node.head[0][0], "a list")
+        one = self.asked_list(groups[0])
+        return self.write_rounds(node, found, scope, one, [one])
+
+    def write_out(self, node: Node, found: Sequence[list[Round]], scope: Scope) -> list[str]:
+        """The lines of rounds without a loop."""
+        asks, self.may_ask = self.may_ask, False
+        try:
+            return [
+                line
+                for number in range(len(found[0]))
+                for place in range(len(node.head))
+                for line in self.write_call([each[number].head[place] for each in found], scope, "    ")[0]
+            ]
+        finally:
+            self.may_ask = asks
+
+    def asked_list(self, rounds: Sequence[dict[str, JSON]]) -> Looped:
+        """An input for what a model chose: the arguments that differ by round."""
+        names = [name for name in rounds[0] if any(one[name] != rounds[0][name] for one in rounds)]
+        short = {name: name.partition(".")[2] for name in names or [*rounds[0]]}
+        items: list[JSON] = (
+            [one[name] for one in rounds for name in short]
+            if len(short) == 1
+            else [{short[name]: one[name] for name in short} for one in rounds]
+        )
+        name = self.inputs.input_for(f"{next(iter(short.values()))}s", items, _CHOSEN)
+        return Looped(name, (items,), 1.0)
 
     def state(self) -> _State:
         """What is undone if a list does not fit."""
-        return len(self.calls), {**self.looks}, {*self.inputs.names}, {**self.open}, {**self.places}
+        return (
+            len(self.calls),
+            {**self.looks},
+            {*self.inputs.names},
+            {**self.open},
+            {**self.places},
+            {**self.inputs.values},
+            {**self.inputs.reasons},
+        )
 
     def restore(self, state: _State) -> None:
         """Undo what was written since."""
         del self.calls[state[0] :]
-        _, self.looks, self.inputs.names, self.open, self.places = state
+        _, self.looks, names, self.open, self.places, values, reasons = state
+        said = {name for name, reason in self.inputs.reasons.items() if reason == SAID}
+        self.inputs.names = names | said
+        self.inputs.values = values | {name: self.inputs.values[name] for name in said}
+        self.inputs.reasons = reasons | dict.fromkeys(said, SAID)
 
     def write_rounds(
         self,
@@ -301,12 +347,12 @@ class JointWriter:
         chosen = (
             looped.code
             if re.fullmatch(r"\w+", looped.code)
-            else self.inputs.new_name(f"{_singular(looped.code)}s")
+            else self.inputs.new_name(f"{singular(looped.code)}s")
         )
         lines = self.stops(scope.conditions_in(looped.code), "    ")
         lines += [f"    {chosen} = {looped.code}"] if chosen != looped.code else []
         lines += self.stops([f"{chosen} == {other}" for other in _others(looped, options)], "    ")
-        name = self.inputs.new_name(_singular(chosen))
+        name = self.inputs.new_name(singular(chosen))
         inner = scope.repeated(counts, [Source(name, items, 0)])
         body: list[str] = []
         names: list[str] = []
@@ -319,6 +365,10 @@ class JointWriter:
         test = ""
         if node.tail and not looped.is_prefix:
             tail, lists, test = self.write_tail(node, rounds, counts, inner, name, names, items)
+        if (once := _ONCE.match(looped.code)) and any(
+            f" in {once[1]} if " in line for line in [*body, *tail]
+        ):
+            raise Missed(node.head[0][0], "a list")  # of the items themselves, each in its place
         asked = looped.code + test
         for place, result in enumerate(names):
             values: list[JSON] = [one.head[place].result for one in rounds]
@@ -336,24 +386,32 @@ class JointWriter:
             every = self.inputs.new_name(f"{result}s")
             body.append(f"        {every}.append({result})")
             lists[every] = tuple([one.head[place].result for one in rounds_of] for rounds_of in found)
+            if scope.readings is not None and result in self.looks:
+                scope.readings.know(every, self.looks[result])
         lines += [f"    {one} = []" for one in lists]
         lines += [f"    for {name} in {chosen}:", *body, *tail]
         for one, each in lists.items():
             scope.know(Source(one, cast("tuple[JSON, ...]", each), 0))
+        if names and not node.tail and names[-1] in self.looks:
+            lines += self.know_joined(chosen, looped, rounds, scope)
         if chosen != looped.code:
             scope.know(Source(chosen, cast("tuple[JSON, ...]", looped.items), 0))
         return lines
 
-    def unlike_items(
-        self, chosen: str, name: str, looped: Looped, found: Sequence[list[Round]], body: Sequence[str]
-    ) -> list[str]:
-        """The stop where two items would lead to the same call, if they never did, and it names no item."""
-        written = " ".join(line for line in body if "await" in line)
-        fields = {*re.findall(rf"\b{name}((?:\[[^\]]+\])+)", written)}
-        only = fields.pop() if len(fields) == 1 else ""
-        if not only or guards.is_name(only) or not all(guards.are_apart(one, only) for one in looped.items):
+    def know_joined(self, listing: str, looked: Looped, rounds: Sequence[Round], scope: Scope) -> list[str]:
+        """The line that joins items with what was looked up for them, if the words choose by both."""
+        results = [one.head[-1].result for one in rounds]
+        name = next((one.code for one in scope.sources if one.values == (results,)), "")
+        made = joined(listing, looked.items[0], name, [one.head for one in rounds]) if name else None
+        if scope.readings is None or made is None:
             return []
-        return self.stops([f"len({{each{only} for each in {chosen}}}) == len({chosen})"], "    ")
+        code, rows = made
+        short = self.inputs.new_name("joined")
+        scope.readings.know(short, [one.head[-1] for one in rounds])
+        if not scope.readings.parts(short, [rows]):
+            return []
+        scope.know(Source(short, (rows,), 0))
+        return [f"\4    {short} = {code}"]
 
     def write_search(
         self,
@@ -404,7 +462,13 @@ class JointWriter:
             )
             for item, one in zip(items, rounds, strict=True)
         ]
-        found = rules_for(rows_of(every), wanted, scope.at_hand([1] * len(rounds)), scope.words)
+        found = rules_for(
+            rows_of(every),
+            wanted,
+            scope.at_hand([1] * len(rounds)),
+            scope.words,
+            only_said=scope.readings is not None,
+        )
         if not found:
             raise Missed(rounds[0].head[0].tool, "a test")
         codes = [
@@ -442,13 +506,13 @@ class JointWriter:
             if not options:
                 raise Missed(node.tail[0][0], "a list")
             one = options[0]
-            listing = self.inputs.new_name(f"{_singular(one.code)}s")
+            listing = self.inputs.new_name(f"{singular(one.code)}s")
             lines = [f"        {listing} = {one.code}"]
             lines += self.stops(
                 [f"{listing} == {other.code}" for other in options[1:3] if other.cost < one.cost + 0.6],
                 " " * 8,
             )
-            part = self.inputs.new_name(_singular(listing))
+            part = self.inputs.new_name(singular(listing))
             lines.append(f"        for {part} in {listing}:")
             inner = scope.repeated(times, [Source(part, tuple(chain.from_iterable(one.items)), 0)])
         tails = [tail for one in rounds for tail in one.tails]
@@ -464,44 +528,15 @@ class JointWriter:
             lists[every] = tuple(flat)
         return [*lines, *end], lists, test
 
-    def guarded(self, lines: Sequence[str]) -> list[str]:
-        """The lines, with stops where what was looked up is in a state in which it never was."""
-        text = "\n".join(line for line in lines if not line.startswith("\3") and " assert " not in line)
-        found: list[str] = []
-        for line in lines:
-            if not line.startswith("\3"):
-                found.append(line)
-                continue
-            name, indent = line.strip("\3 "), line[1:].partition(line.strip("\3 "))[0]
-            calls = self.looks[name]
-            conditions = in_all(self.unlike(name, call, text) for call in calls)
-            met = {*re.findall(rf"\b{name}((?:\[[^\]]+\])+)", text)}
-            found += self.stops(
-                [one for one in conditions if not any(f"{name}{field}" in one for field in met)], indent
-            )
-        return found
 
-    def unlike(self, name: str, call: RecordedCall, text: str) -> Iterator[str]:
-        """The conditions on a result; more of them if nothing else uses it, or it was changed."""
-        value, asked = call.result, {*texts_in(call.args)}
-        uses = re.findall(rf"(?<![\w\"]){name}\b(?!\s*=)(?!\))", text)
-        if not self.changed:
-            return
-        yield from guards.same_state(name, value, flags_only=bool(uses) and not asked & self.changed)
-        for one in guards.same_state(name, value):
-            state = one.partition(' == "')[2].removesuffix('"')
-            if state and any(re.search(rf"\b{state}\b", text) for text in self.changed):
-                yield one  # what was written down says it
-        if not uses:
-            words = {*re.findall(r"\w+", text)}
-            used = {one: given for one, given in self.inputs.values.items() if one in words}
-            yield from guards.of_look(
-                name, value, {one: given for one, given in used.items() if isinstance(given, str)}
-            )
-            yield from guards.same_words(name, value)
-            yield from guards.same_order(
-                name, value, {one: given for one, given in used.items() if is_number(given)}
-            )
+def _is_of(call: RecordedCall, items: Sequence[JSON], least: int, *, is_named: bool) -> bool:
+    """Whether a call has something of an item, `is_named` in an argument of that name."""
+    return any(
+        related(value, part) >= least and (not is_named or name == field or name.endswith(f"_{field}"))
+        for name, value in call.args.items()
+        for row in rows_of(items)
+        for field, part in row.items()
+    )
 
 
 def _without_echo(values: tuple[JSON, ...], calls: Sequence[RecordedCall]) -> tuple[JSON, ...]:
@@ -529,22 +564,6 @@ def _others(looped: Looped, options: Sequence[Looped]) -> list[str]:
     ][:2]
 
 
-def _ticked(code: str) -> str:
-    return code.replace('"', "'")
-
-
-def _plain(code: str) -> str:
-    return code.replace("'", '"')
-
-
-def _renamed(code: str, names: Mapping[str, str]) -> str:
-    """Code with names for some of its parts, also within f-strings, where quotes are others."""
-    for part, name in names.items():
-        for form in (part, part.replace('"', "'")):
-            code = re.sub(rf"(?<!\w){re.escape(form)}(?!\w)", name, code)
-    return code
-
-
 def _args(calls: Sequence[RecordedCall]) -> dict[str, JSON]:
     return {f"{place}.{name}": value for place, call in enumerate(calls) for name, value in call.args.items()}
 
@@ -557,17 +576,3 @@ def _by_run(items: Sequence[JSON], times: Sequence[int], counts: Sequence[int]) 
         )
         at += count
     return tuple(found)
-
-
-def _noun(tool: str) -> str:
-    words = tool.lower().rpartition("__")[2].split("_")
-    return "_".join(words[1:]) if len(words) > 1 else f"{words[0]}_result"
-
-
-def _singular(code: str) -> str:
-    plain = re.sub(
-        r"\b(?:for|in|if|each|one|item|sorted|key|lambda|and|not|dict|fromkeys)\b|\"[^\"]*\"(?!\])", " ", code
-    )
-    words = re.findall(r"[A-Za-z]\w*", plain) or ["item"]
-    word = words[0]
-    return word[:-1] if word.endswith("s") and len(word) > 2 else f"{word}_item"

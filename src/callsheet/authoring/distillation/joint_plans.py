@@ -1,6 +1,7 @@
-"""The plans that several recorded runs of one job admit, the likeliest first; or what none explains.
+"""The plans that recorded runs of one job admit, the likeliest first; or what none explains.
 
 In: the calls of each run and the words of its user, which are compared: what they say otherwise are inputs.
+Of a single run the words decide instead: what they name of its lists, and what of them may be data.
 """
 
 from __future__ import annotations
@@ -11,24 +12,27 @@ from itertools import chain
 from typing import NamedTuple
 
 from callsheet.authoring.distillation.inputs import SAID, Inputs
-from callsheet.authoring.distillation.joint import JointWriter, Missed, Open
+from callsheet.authoring.distillation.joint import JointWriter, Open
 from callsheet.authoring.distillation.leaves import Source
 from callsheet.authoring.distillation.patterns import patterns
-from callsheet.authoring.distillation.plan_text import DistilledPlan, assembled
+from callsheet.authoring.distillation.plan_text import DistilledPlan, assembled, fields_of
+from callsheet.authoring.distillation.readings import Readings
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, RecordedWork, only_reads, texts_in
 from callsheet.authoring.distillation.retelling import Retelling
 from callsheet.authoring.distillation.scopes import Scope
+from callsheet.authoring.distillation.stops import Missed
 from callsheet.authoring.distillation.texts import LONE
-from callsheet.authoring.distillation.wording import condition_in, unquoted
+from callsheet.authoring.distillation.wording import condition_in, said_data, unquoted
 from callsheet.ir import JSON, Effect
 
 _TAKEN = ("main", "row", "each", "one", "item", "line", "date", "datetime", "timedelta", "re")
 """The names that expressions have within."""
+_ORDER = re.compile(r"sort|order_?by|direction|rank", re.IGNORECASE)
 _WORD = re.compile(r"[a-z][\w-]+")
 
 
 class JointPlan(NamedTuple):
-    """A plan of several runs, its inputs in each, its calls in the first, and what is open: by place, the
+    """A plan of the runs, its inputs in each, its calls in the first, and what is open: by place, the
     recorded value and the readings that are about as likely as each other."""
 
     plan: DistilledPlan
@@ -43,8 +47,14 @@ def joint_plans(
     title: str,
     effects: Mapping[str, Effect],
     choices: Mapping[str, str],
+    *,
+    may_ask: bool = False,
+    is_answered: bool = False,
 ) -> Iterator[JointPlan | Missed]:
-    """The plans of the calls of several runs, the likeliest first; or what was not explained."""
+    """The plans of the calls of all runs, the likeliest first; or what was not explained.
+
+    With `may_ask` that is an input. `is_answered` is whether somebody chooses readings.
+    """
     first = works[0].said
     reads = frozenset(call.tool for calls in runs for call in calls if only_reads(call.tool, effects))
     seen = frozenset(text for calls in runs for call in calls for text in texts_in(call.result))
@@ -54,29 +64,44 @@ def joint_plans(
         words = chain.from_iterable(
             re.split(r"\W|_", text.lower()) for call in runs[0] for text in (call.tool, *call.args)
         )
+        if len(runs) == 1:  # no second one shows which words differ
+            words = chain(words, *(fields_of(call.result) for call in runs[0]))
         inputs = Inputs(first, unquoted(first), frozenset(words), names)
         given = _given(inputs, works, runs[0])
         sources = [Source(name, tuple(values), 0, is_given=True) for name, values in given.items()]
         said = frozenset(_WORD.findall(inputs.request.lower()))
-        changing = (call.args for calls in runs for call in calls if call.tool not in reads)
-        writer = JointWriter(inputs, reads, inputs.means_all(), choices=choices)
+        changing = [call.args for calls in runs for call in calls if call.tool not in reads]
+        writer = JointWriter(
+            inputs=inputs, reads=reads, means_all=inputs.means_all(), may_ask=may_ask, choices=choices
+        )
         writer.open_condition, writer.given = open_word, given
         writer.requests = [unquoted(one.said) for one in works]
         writer.changed = frozenset(chain.from_iterable(map(texts_in, changing)))
         scope = Scope(sources, len(runs), said, seen, means_all=inputs.means_all())
+        asked = (name for calls in runs for call in calls for name in call.args)
+        scope.is_ordered = any(_ORDER.search(name) for name in asked)
         if len(runs) == 1:
             scope.may_stay = inputs.is_expected
+            arguments = chain.from_iterable(texts_in(call.args) for call in runs[0])
+            scope.readings = Readings(inputs, frozenset(arguments), is_answered)
         try:
             lines = writer.guarded(writer.write(nodes, found, scope))
+            lines = [*(writer.ask_condition() if writer.open_condition else ()), *lines]
         except Missed as missed:
             yield missed
             continue
         answer = re.findall(r"^    (\w+) = await", "\n".join(lines), re.MULTILINE)
         plan = assembled(lines, inputs, title, answer[-1] if answer else "None", writer.calls)
-        if unused := _unused(inputs, works, plan.text):  # the user meant something by it, which no run shows
+        is_asked = {*plan.reasons.values()} - {SAID}  # what a model decided may be what it was said for
+        if not is_asked and (changing or len(runs) > 1) and (unused := _unused(inputs, works, plan.text)):
             yield Missed(unused)
             continue
-        each = [{name: given[name][number] for name in plan.inputs} for number in range(len(runs))]
+        if scope.readings is not None:
+            plan = plan._replace(readings=(*scope.readings.told(plan.text),))
+        each = [
+            {name: given[name][number] if name in given else value for name, value in plan.inputs.items()}
+            for number in range(len(runs))
+        ]
         yield JointPlan(plan, each, runs[0], writer.open)
 
 
@@ -91,11 +116,28 @@ def _given(
                 inputs.numbers_said(["0"])
             else:
                 inputs.said_input(_called(span, calls), span)
+    is_one = len(works) == 1
+    for name, value in [pair for call in calls for pair in _plain_in(call.args)] if is_one else ():
+        if inputs.has_said(value):
+            inputs.said_input(name, value)
     for call in calls:
         for name, value in call.args.items():
             inputs.words_in(name, [value])
-    inputs.words_said(1)
+    inputs.words_said(1, is_one=is_one)
     return _retold(inputs, works)
+
+
+def _plain_in(value: JSON, name: str = "") -> Iterator[tuple[str, JSON]]:
+    """The plain values in arguments, with their names."""
+    match value:
+        case dict():
+            for key, item in value.items():
+                yield from _plain_in(item, key)
+        case list():
+            for item in value:
+                yield from _plain_in(item, name)
+        case _:
+            yield name, value
 
 
 def _retold(inputs: Inputs, works: Sequence[RecordedWork]) -> dict[str, list[JSON]]:
@@ -120,6 +162,11 @@ def _called(text: str, calls: Sequence[RecordedCall]) -> str:
 def _unused(inputs: Inputs, works: Sequence[RecordedWork], text: str) -> str:
     """What the users said each time otherwise and no input has; a number of theirs that no plan has."""
     values = [str(value) for value in inputs.values.values()]
+    if len(works) == 1:
+        known = f"{values} {text}"
+        data = said_data(unquoted(works[0].said))
+        if one := next((one for one in data if not all(part in known for part in one.split("/"))), ""):
+            return one
     alone, held = ({*LONE.findall(text)} for text in (unquoted(works[0].said), " | ".join(values)))
     for other in works[1:]:
         for span in Retelling(works[0].said, other.said).spans():

@@ -14,8 +14,14 @@ from callsheet.ir import JSON
 
 _DEEPEST = 6
 LEAST_SUM = 10
-MOST_LINES = 500
+NAMES_OF_IDS = frozenset(("id", "number", "no", "key", "index", "code", "year", "zip", "phone"))
+"""Fields whose numbers are names, with which nobody calculates."""
 _LABELLED = re.compile(r"^(\w[\w ]{0,30}): +(\S.*?)\s*$", re.MULTILINE)
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a number, and no flag."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 class Source(NamedTuple):
@@ -115,19 +121,3 @@ def columns_of(
             code = f"[row[{json.dumps(name, ensure_ascii=False)}] for row in {leaf.code}]"
             if all(value is not None for row in rows for value in row):
                 yield leaf, code, tuple(rows)
-
-
-def labelled_in(leaf: Leaf, wanted: str) -> Iterator[Leaf]:
-    """What stands in the lines of a text after a label, as in `Total: 12`; `wanted` may name it."""
-    texts = [value for value in leaf.values if isinstance(value, str)]
-    if len(texts) < len(leaf.values):
-        return
-    lines = [dict(_LABELLED.findall(text)) for text in texts]
-    for label in lines[0] if "\n" in texts[0] else ():
-        if all(label in one for one in lines):
-            start = json.dumps(f"{label}: ", ensure_ascii=False)
-            found = f"[line for line in {leaf.code}.splitlines() if line.startswith({start})]"
-            code = f"{found}[0].removeprefix({start})"
-            values = tuple(one[label] for one in lines)
-            is_named = label.lower() in wanted
-            yield Leaf(code, label.lower(), values, leaf.source, is_named, (f"len({found}) == 1",))

@@ -10,10 +10,13 @@ from typing import NamedTuple
 
 from callsheet.authoring.distillation.pages import Pages, pages_at
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, only_reads
-from callsheet.authoring.distillation.rounds import Shape, shape_of
 from callsheet.ir import Effect
 
 _MOST_IN_ROUND, _MOST_PATTERNS, _MOST_STEPS = 4, 4, 300
+
+
+Shape = tuple[str, tuple[str, ...]]
+"""The tool of a call, and the names of its arguments."""
 
 
 class Round(NamedTuple):
@@ -54,6 +57,11 @@ def patterns(runs: Sequence[Sequence[RecordedCall]]) -> list[tuple[list[Node], l
 
     search((0,) * len(runs), [], [[] for _ in runs])
     return sorted(found, key=lambda one: sum(1 + len(node.head) + 2 * len(node.tail) for node in one[0]))
+
+
+def shape_of(calls: Sequence[RecordedCall]) -> list[Shape]:
+    """The tools of calls, and the names of their arguments."""
+    return [(call.tool, tuple(sorted(call.args))) for call in calls]
 
 
 def paged_first(calls: Sequence[RecordedCall], effects: Mapping[str, Effect]) -> list[RecordedCall]:

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import chain
+from math import prod
 from typing import Any, cast
 
-from callsheet.authoring.distillation.figures import NAMES_OF_IDS, is_number
 from callsheet.authoring.distillation.item_tests import field_code, words_of_field
-from callsheet.authoring.distillation.leaves import Source, leaves_of
+from callsheet.authoring.distillation.leaves import NAMES_OF_IDS, Source, is_number, leaves_of
 from callsheet.authoring.distillation.rules import Rule, rows_of, rules_for, said_in, tests_of
-from callsheet.authoring.distillation.scopes import Looped, Scope, Term, kept_by
+from callsheet.authoring.distillation.scopes import MOST_ROWS, Looped, Scope, Term, kept_by
 from callsheet.ir import JSON
 
 _SHORTEST, _LEAST = 4, 3
+_CLEAR = 4
+"""Of so many choices the first line is no chance, although no word names it."""
+_ASKED = 0.4
 _SUPERLATIVES = {
     "min": frozenset(["least", "lowest", "smallest", "cheapest", "shortest", "fewest", "nearest", "minimum"]),
     "max": frozenset(
@@ -29,6 +33,8 @@ _OF_TIME = {
     "min": frozenset(["earliest", "oldest", "first", "next", "soonest"]),
     "max": frozenset(["latest", "newest", "last", "recent"]),
 }
+_EXTREMES = frozenset[str]().union(*_SUPERLATIVES.values()) - {"best", "top", "most"}
+"""Words that name the least or the greatest, which no place in a list does."""
 _NUMBER_WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _ORDERLY = frozenset(("sorted", "sort", "alphabetical", "alphabetically", "name", "order"))
 _PLACES = {
@@ -41,7 +47,11 @@ def related(value: JSON, part: JSON) -> int:
     """How much a value has of a part: 3 if it is the same, 2 if one is in the other, 1 if a word is, or 0."""
     if isinstance(part, bool | None | list | dict) or isinstance(value, bool | None | list | dict):
         return 3 if isinstance(part, list | dict) and value == part and part else 0
-    one, two = str(value), str(part)
+    return _alike(str(value), str(part))
+
+
+@lru_cache(maxsize=100_000)
+def _alike(one: str, two: str) -> int:
     if one == two:
         return 3
     short, long = (one, two) if len(one) < len(two) else (two, one)
@@ -62,6 +72,8 @@ def picks(
     """How the items of a list are picked that have something of the wanted values."""
     tables = cast("tuple[list[JSON], ...]", term.values)
     places: list[int] = []
+    if sum(map(len, tables)) > MOST_ROWS:
+        return
     for table, value in zip(tables, goal, strict=True):
         scores = [max((related(value, leaf.values[0]) for leaf in _cells(item)), default=0) for item in table]
         top = max(scores)
@@ -70,8 +82,9 @@ def picks(
         places.append(scores.index(top))
     items = tuple(table[place] for table, place in zip(tables, places, strict=True))
     code, cost = term.code, term.cost
+    is_extreme = bool(scope.words & _EXTREMES) and not scope.is_ordered
     for at, wanted in (("0", [0] * len(places)), ("-1", [len(table) - 1 for table in tables])):
-        if places == wanted:
+        if places == wanted and (scope.words & _PLACES[at] or not (scope.only_said or is_extreme)):
             likely = 0.2 if scope.words & _PLACES[at] else 0.7 if at == "0" else 1.3
             yield f"{code}[{at}]", items, cost + likely, ()
     yield from _extremes(scope, code, tables, items, cost + 0.5)
@@ -79,7 +92,7 @@ def picks(
     rows = rows_of([*chain.from_iterable(tables)])
     wanted = [place == n for place, table in zip(places, tables, strict=True) for n in range(len(table))]
     at_hand = scope.at_hand(counts)
-    for rule in rules_for(rows, wanted, at_hand, scope.words):
+    for rule in rules_for(rows, wanted, at_hand, scope.words, only_said=scope.only_said):
         kept = f"[each for each in {code} if {rule.code}]"
         yield (
             f"{kept}[0]",
@@ -89,7 +102,9 @@ def picks(
         )
     goal_bits = sum(1 << n for n, one in enumerate(wanted) if one)
     seen: set[int] = set()
-    for test in sorted(tests_of(rows, wanted, at_hand, scope.words), key=lambda one: one.cost)[:60]:
+    for test in sorted(
+        tests_of(rows, wanted, at_hand, scope.words, only_said=scope.only_said), key=lambda one: one.cost
+    )[:60]:
         if test.passes & goal_bits != goal_bits or test.passes in seen or test.passes == goal_bits:
             continue
         seen.add(test.passes)
@@ -97,7 +112,9 @@ def picks(
         if kept != [*tables] and any(len(one) > 1 for one in kept):
             listing = f"[each for each in {code} if {test.code}]"
             named = 0.4 if scope.words & _PLACES["0"] else 0
-            if all(one[0] == item for one, item in zip(kept, items, strict=True)):
+            is_line = all(isinstance(item, str) for item in items)  # any text has some lines with a word
+            is_meant = bool(named) or not is_line or prod(map(len, kept)) >= _CLEAR
+            if is_meant and all(one[0] == item for one, item in zip(kept, items, strict=True)):
                 yield f"{listing}[0]", items, cost + 0.3 + test.cost - named, ()
             yield from _extremes(scope, listing, kept, items, cost + 0.1 + test.cost)
 
@@ -125,6 +142,8 @@ def _extremes(
                 other = _bonus(scope, name, "min" if word == "max" else "max", columns)
                 if other > bonus and not said_in(name, scope.words):
                     continue  # the user asks for the opposite, of another field
+                if bonus < _ASKED and scope.only_said:
+                    continue
                 picked = f"{word}({code}, key=lambda one: {at})"
                 alone = f"len([one for one in {code} if {at} == {picked}{at[3:]}]) == 1"
                 yield picked, (*items,), cost + 0.5 - bonus, (alone,)
@@ -134,7 +153,7 @@ def _bonus(scope: Scope, name: str, word: str, columns: Sequence[Sequence[JSON]]
     """What the words of the user make likelier: the least or the greatest, of days or of numbers."""
     is_time = any(isinstance(x, str) for column in columns for x in column)
     likely = _OF_TIME[word] if is_time else _SUPERLATIVES[word]
-    return 0.4 * bool(scope.words & likely) + 0.3 * said_in(name, scope.words)
+    return _ASKED * bool(scope.words & likely) + 0.3 * said_in(name, scope.words)
 
 
 def _comparable(column: Sequence[JSON]) -> bool:
@@ -151,7 +170,8 @@ def loops(
     `groups` has the arguments of each round, by example. With `may_end` the rounds may end before the list.
     """
     found: list[Looped] = []
-    for term in scope.lists:
+    lists = {one.code: one for one in (*(scope.every_list if scope.is_look else ()), *scope.lists)}
+    for term in lists.values():  # what is looked up for each item may be what the words ask for
         tables = cast("tuple[list[JSON], ...]", term.values)
         if any(len(table) < len(group) for table, group in zip(tables, groups, strict=True)):
             continue
@@ -217,7 +237,7 @@ def _looped(
     options = (
         [Rule("", (1 << len(rows)) - 1, -1.0)]
         if all(wanted)
-        else rules_for(rows, wanted, at_hand, scope.words)
+        else rules_for(rows, wanted, at_hand, scope.words, only_said=scope.readings is not None)
     )
     for rule in options:
         code = f"[each for each in {term.code} if {rule.code}]" if rule.code else term.code
@@ -232,7 +252,10 @@ def _looped(
         limits.append((str(counts[0]), 0.8))
     if not may_end and not limits:
         return
-    tests = [Rule("", (1 << len(rows)) - 1, -1.0), *tests_of(rows, wanted, at_hand, scope.words)]
+    tests = [
+        Rule("", (1 << len(rows)) - 1, -1.0),
+        *tests_of(rows, wanted, at_hand, scope.words, only_said=scope.readings is not None),
+    ]
     goal = sum(1 << n for n, one in enumerate(wanted) if one)
     for test in sorted((one for one in tests if one.passes & goal == goal), key=lambda one: one.cost)[:40]:
         code = f"[each for each in {term.code} if {test.code}]" if test.code else term.code

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations, permutations
 from typing import Any, NamedTuple, cast
 
-from callsheet.authoring.distillation.figures import NAMES_OF_IDS, is_number
 from callsheet.authoring.distillation.guards import is_state
 from callsheet.authoring.distillation.item_tests import CELL, TEXT, WITHIN, field_code, flat, words_of_field
+from callsheet.authoring.distillation.leaves import NAMES_OF_IDS, is_number
 from callsheet.authoring.distillation.wording import SMALL_WORDS, is_kin
 from callsheet.ir import JSON
 
@@ -26,6 +26,8 @@ _LEAST_TAKEN, _MOST_WORDS = 3, 3
 _SAID, _FOREIGN, _CONSTANT = 0.7, 0.4, 0.5
 """What a rule costs less that has a word of the user, and more that has a value of neither item nor user."""
 _UNSAID = 0.4
+LIKELY = 0.7
+"""What the rules cost less than which have something that the user has said."""
 _BOUNDS = frozenset(
     [
         "over",
@@ -65,6 +67,8 @@ _DAY_BOUNDS = frozenset(
     ]
 )
 """The words of comparisons, without which one is less likely."""
+_KIND = re.compile(r"\[\w+\] ?")
+"""What says before a text of which kind it is."""
 _DAY = re.compile(r"\d{4}-\d\d(-\d\d.*)?\Z")
 _SIGNS: tuple[tuple[str, Callable[[Any, Any], bool]], ...] = (
     ("<", operator.lt),
@@ -108,8 +112,12 @@ def rules_for(
     at_hand: Sequence[AtHand],
     words: frozenset[str],
     known: Sequence[bool] | None = None,
+    *,
+    only_said: bool = False,
 ) -> list[Rule]:
     """The rules that exactly the wanted rows pass, of one test or two; only `known` rows count.
+
+    With `only_said` the words of the user have to name each test.
 
     >>> doors = [{"open": True, "floor": 1}, {"open": False, "floor": 2}]
     >>> [rule.code for rule in rules_for(doors, [True, False], [], frozenset(["open"]))][0]
@@ -117,7 +125,11 @@ def rules_for(
     """
     mask = _bits(known) if known is not None else (1 << len(rows)) - 1
     goal = _bits(wanted) & mask
-    tests = [test for test in tests_of(rows, [*wanted], at_hand, words) if test.passes & goal == goal]
+    tests = [
+        test
+        for test in tests_of(rows, [*wanted], at_hand, words, only_said=only_said)
+        if test.passes & goal == goal
+    ]
     single = [test for test in tests if test.passes & mask == goal]
     wide = sorted((test for test in tests if test.passes & mask != mask), key=lambda test: test.cost)
     both = [
@@ -138,8 +150,21 @@ def tests_of(
     wanted: Sequence[bool],
     at_hand: Sequence[AtHand],
     words: frozenset[str],
+    *,
+    only_said: bool,
 ) -> Iterator[Rule]:
     """What may be asked of rows: of flags, of empty fields, in comparison with values and other fields."""
+    for rule in _tests_of(rows, wanted, at_hand, words):
+        if not only_said or rule.cost < LIKELY:
+            yield rule
+
+
+def _tests_of(
+    rows: Sequence[dict[str, JSON]],
+    wanted: Sequence[bool],
+    at_hand: Sequence[AtHand],
+    words: frozenset[str],
+) -> Iterator[Rule]:
     fields = [name for name in (rows[0] if rows else {}) if all(name in row for row in rows)]
     for field in fields:
         at, column = field_code("each", field), [row[field] for row in rows]
@@ -330,6 +355,7 @@ def _tests_of_ends(at: str, texts: list[str], taken: list[str], words: frozenset
     start = common_start(taken)
     if any(text[len(start) : len(start) + 1].isalnum() for text in taken):
         start = re.sub(r"\w+$", "", start)
+    start = re.split(r"\d", start)[0]  # another time it is another number
     end = common_start([text[::-1] for text in taken])[::-1]
     end = re.sub(r"^\w+(?=\W)", "", end) if "." in end else end
     for part, method, cost in ((start, "startswith", 1.6), (end, "endswith", 1.7)):
@@ -340,7 +366,8 @@ def _tests_of_ends(at: str, texts: list[str], taken: list[str], words: frozenset
             and len(part.split()) < _MOST_WORDS
         ):
             passes = [getattr(one, method)(part) for one in texts]
-            yield f"{at}.{method}({json.dumps(part, ensure_ascii=False)})", passes, cost, part
+            code = f"{at}.{method}({json.dumps(part, ensure_ascii=False)})"
+            yield code, passes, 0.6 if _KIND.fullmatch(part) else cost, part
     for word in in_all(re.findall(r"[^\W\d]{3,}", text) for text in taken):
         if said_in(word, words) or len(taken) > _LEAST_TAKEN:
             yield f"{json.dumps(word, ensure_ascii=False)} in {at}", [word in one for one in texts], 1.8, word

@@ -14,15 +14,19 @@ from functools import cached_property
 from itertools import chain, combinations
 from typing import Any, NamedTuple, cast
 
-from callsheet.authoring.distillation.figures import is_number
-from callsheet.authoring.distillation.leaves import Source, leaves_of
-from callsheet.authoring.distillation.rules import AtHand, Rule, rows_of, tests_of
+from callsheet.authoring.distillation.choices import Part
+from callsheet.authoring.distillation.item_tests import words_of_field
+from callsheet.authoring.distillation.leaves import NAMES_OF_IDS, Source, is_number, leaves_of
+from callsheet.authoring.distillation.readings import Readings
+from callsheet.authoring.distillation.rules import LIKELY, AtHand, Rule, rows_of, tests_of
 from callsheet.ir import JSON
 
-MOST_ITEMS = 300
-"""The longest list in which what was used is looked for."""
-_LIKELY, _MOST_LIKELY = 0.7, 8
-"""What the rules cost whose parts of a list the words name, and how many are thought of."""
+MOST_ITEMS, MOST_ROWS = 300, 1_500
+"""The longest list in which what was used is looked for, and how many items lists have in all examples."""
+_NAMED = 0.4
+"""What a part of a list costs that the words of the user name."""
+_MOST_LIKELY = 8
+"""How many rules are thought of whose parts of a list the words name."""
 
 
 class Term(NamedTuple):
@@ -62,10 +66,25 @@ class Scope:
     """The parts of lists that texts were found to be made of, by their code."""
     is_row: bool = False
     """Whether this is within an expression for each item of a list, where nothing is picked from others."""
+    is_round: bool = False
+    """Whether this is within a loop, whose item is meant and not the only one of its list."""
+    may_pick: bool = True
+    """Whether items of lists may be picked that words name besides those that the lists are read for."""
+    is_ordered: bool = False
+    """Whether a tool was asked for an order, so that the first is the least or the greatest of something."""
+    is_look: bool = False
+    """Whether the call to be written only reads."""
     means_all: bool = False
     """Whether the user asks for all of something, in whatever state it is."""
+    readings: Readings | None = None
+    """What the words name of lists, where no second run decides that."""
     receipts: frozenset[str] = frozenset()
     """The results of calls that changed something, with which nothing is compared."""
+
+    @property
+    def only_said(self) -> bool:
+        """Whether only what the words name is picked: nothing else decides."""
+        return self.readings is not None and not self.readings.is_answered
 
     def know(self, source: Source, *, is_receipt: bool = False) -> None:
         """Know one more value from here on."""
@@ -75,7 +94,7 @@ class Scope:
 
     def forget(self) -> None:
         """Look anew at what can be reached."""
-        for name in ("plain", "lists", "likely"):
+        for name in ("plain", "every_list", "lists", "likely"):
             vars(self).pop(name, None)
 
     def repeated(self, counts: Sequence[int], more: Sequence[Source]) -> Scope:
@@ -86,7 +105,7 @@ class Scope:
             )
             for one in self.sources
         ]
-        return replace(self, sources=[*more, *sources], size=sum(counts), made=[], derived={})
+        return replace(self, sources=[*more, *sources], size=sum(counts), made=[], derived={}, is_round=True)
 
     @cached_property
     def plain(self) -> list[Term]:
@@ -102,13 +121,55 @@ class Scope:
                     )
                 )
         for term in [*found]:
-            found += _cells_of(term)
+            found += _cells_of(term) if self.readings is None or self.size > 1 else ()
             if isinstance(term.values[0], dict) and not term.is_given:
                 found += _named(term, [one for one in found if one.is_given])
+        for code, each in self.named(found).items():
+            found = [one for one in found if not one.code.startswith(f"{code}[")]
+            for parts in each:
+                part, is_only = parts[0], not self.is_round and all(len(one.items) == 1 for one in parts)
+                if part.picked or is_only:
+                    alone = (f"len({part.code}) == 1",) if not part.picked else ()
+                    items = tuple(one.items[0] for one in parts)
+                    picked = Source(part.picked or f"{part.code}[0]", items, 0)
+                    found += (
+                        Term(
+                            leaf.code,
+                            leaf.values,
+                            _NAMED,
+                            (*alone, *part.conditions),
+                            picked=((picked.code, items),),
+                        )
+                        for leaf in leaves_of(picked)
+                    )
+        return found
+
+    def named(self, terms: Sequence[Term]) -> dict[str, Sequence[tuple[Part, ...]]]:
+        """The parts of lists that the words name, by the code of the list; none where that is unclear."""
+        found: dict[str, Sequence[tuple[Part, ...]]] = {}
+        for term in terms if self.readings is not None else ():
+            if self.readings and all(isinstance(value, list) for value in term.values):
+                parts = self.readings.parts(term.code, term.values)
+                if parts is not None:
+                    found[term.code] = parts
         return found
 
     @cached_property
     def lists(self) -> list[Term]:
+        """The lists that can be reached; their parts where the words name some, and no other run decides."""
+        found = {one.code: one for one in self.every_list}
+        for code, each in self.named(self.every_list).items():
+            found = {name: one for name, one in found.items() if code not in name}
+            for parts in each:
+                if not parts[0].picked:
+                    items = tuple([*one.items] for one in parts)
+                    found[parts[0].code] = Term(
+                        parts[0].code, cast("Any", items), _NAMED, parts[0].conditions
+                    )
+        return [*found.values()]
+
+    @cached_property
+    def every_list(self) -> list[Term]:
         """The lists that can be reached, and the lines of texts."""
         found: dict[str, Term] = {}
         for looped in self.derived.values():
@@ -153,12 +214,12 @@ class Scope:
         for term in self.lists:
             tables = cast("tuple[list[JSON], ...]", term.values)
             rows = rows_of([*chain.from_iterable(tables)])
-            if " if " in term.code or len(rows) < 2:
+            if " if " in term.code or not 1 < len(rows) <= MOST_ROWS:
                 continue
             at_hand = [one for one in self.at_hand([*map(len, tables)], term.code) if one.is_given]
             every = (1 << len(rows)) - 1
-            all_tests = tests_of(rows, [True] * len(rows), at_hand, self.words)
-            telling = (one for one in all_tests if one.cost < _LIKELY and one.passes not in (0, every))
+            all_tests = tests_of(rows, [True] * len(rows), at_hand, self.words, only_said=False)
+            telling = (one for one in all_tests if one.cost < LIKELY and one.passes not in (0, every))
             tests = sorted(telling, key=lambda one: one.cost)[:_MOST_LIKELY]
             both = [
                 Rule(f"{a.code} and {b.code}", a.passes & b.passes, a.cost + b.cost)
@@ -259,6 +320,12 @@ def _lines(term: Term) -> Iterator[Term]:
 
 def figures(scope: Scope, lists: Sequence[Term] | None = None) -> Iterator[Term]:
     """Figures of lists: how many items, sums, means, the greatest and the least of their numbers."""
+    for term in _figures(scope, lists):
+        if scope.readings is None or scope.readings.may_be(term.code):
+            yield term
+
+
+def _figures(scope: Scope, lists: Sequence[Term] | None) -> Iterator[Term]:
     for term in scope.lists if lists is None else lists:
         tables = cast("tuple[list[JSON], ...]", term.values)
         is_filled = (f"len({term.code}) > 0",) if all(tables) else ()
@@ -273,6 +340,7 @@ def figures(scope: Scope, lists: Sequence[Term] | None = None) -> Iterator[Term]
                 n
                 for n in cast("dict[str, Any]", rows[0])
                 if all(is_number(cast("Any", row).get(n)) for row in rows)
+                and not NAMES_OF_IDS & {*words_of_field(n)}
             ]
             columns += [
                 (f"[row[{quoted(n)}] for row in {term.code}]", [[row[n] for row in one] for one in objects])

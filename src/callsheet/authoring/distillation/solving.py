@@ -12,8 +12,8 @@ from itertools import chain, permutations
 from typing import Any, cast
 
 from callsheet.authoring.distillation import guards
-from callsheet.authoring.distillation.figures import is_number
-from callsheet.authoring.distillation.leaves import Source, leaves_of
+from callsheet.authoring.distillation.calculations import calculated
+from callsheet.authoring.distillation.leaves import Source, is_number, leaves_of
 from callsheet.authoring.distillation.picking import loops, picks
 from callsheet.authoring.distillation.rules import common_start, said_in
 from callsheet.authoring.distillation.scopes import (
@@ -65,11 +65,11 @@ def solve(scope: Scope, name: str, goal: Sequence[JSON]) -> list[Term]:
         if (
             is_same
             and not (isinstance(first, str) and (LONE.search(first) or DAY.search(first)))
-            and scope.may_stay(str(first))
+            and (scope.may_stay(str(first)) or (scope.is_look and guards.is_paging(name, first)))
             and not _has_name(first, scope)
         ):
             found.append(Term(quoted(first), tuple(goal), _cost_of_constant(scope, first)))
-        if not scope.is_row and not any(term.cost < _CLEAR for term in found):
+        if scope.may_pick and not scope.is_row and not any(term.cost < _CLEAR for term in found):
             found += _picked(scope, goal)
         if all(map(is_number, goal)):
             found += _numbers(scope, cast("Sequence[float]", goal))
@@ -162,10 +162,18 @@ def unlike_before(scope: Scope, code: str, items: Sequence[JSON], asked: str) ->
 
 
 def _numbers(scope: Scope, goal: Sequence[float]) -> Iterator[Term]:
+    if scope.readings is not None and not any(goal):
+        return  # what there is nothing of shows nothing
     is_small = all(abs(value) < _SMALL for value in goal)
     for term in figures(scope, [*scope.lists, *scope.likely]) if not scope.is_row else ():
         if are_same(term.values, goal) and not (is_small and term.code.startswith(("min(", "max("))):
             yield term
+    if scope.readings is not None:
+        leaves = [*chain.from_iterable(map(leaves_of, scope.sources))]
+        found = calculated((*goal,), leaves, scope.readings.figures)
+        if found is not None:
+            yield Term(found.code, (*goal,), 1.5, found.conditions)
+        return
     if is_small:
         return
     known = [term for term in scope.plain if all(map(is_number, term.values)) and not term.conditions]
@@ -249,6 +257,7 @@ def _texts(scope: Scope, name: str, goal: Sequence[str]) -> Iterator[Term]:
     yield from pool.get(tuple(goal), [])
     if (
         len({*goal}) == 1
+        and scope.readings is None
         and not re.search(r"\d", goal[0])
         and not any(t.is_given for ts in pool.values() for t in ts)
     ):
@@ -268,11 +277,15 @@ def _numbers_in(
     if len({*map(len, numbers)}) > 1:
         return
     for column in zip(*numbers, strict=True):
-        if column in pool or len({*column}) == 1:
+        if column in pool or (len({*column}) == 1 and scope.readings is None):
             continue
         decimal = all(re.fullmatch(r"\d+\.\d\d", one) for one in column)
         values = [float(one) if any("." in each for each in column) else int(one) for one in column]
         for term in _numbers(scope, values):
+            exact = term.code.removeprefix("round(").removesuffix(", 2)")
+            if decimal and scope.readings is not None:  # as people write sums, until another run shows it
+                yield term._replace(code=f"format({exact}, '.2f')", values=column)
+                continue
             codes = [f"format({term.code}, '.2f')"] if decimal else []
             if all(str(value) == one for value, one in zip(term.values, column, strict=True)):
                 codes.append(f"str({term.code})")
@@ -285,7 +298,9 @@ def _numbers_in(
 
 def _joins(scope: Scope, name: str, goal: Sequence[str]) -> Iterator[tuple[Term, Looped]]:
     """Pieces of a text for each item of a list, with something between them."""
-    start = re.sub(r"\w*\Z", "", common_start([*goal])) if len({*goal}) > 1 else ""
+    is_one = scope.readings is not None and len({*goal}) == 1
+    label = re.match(r"[^:\n]*(?:: |:?\n)", goal[0]) if is_one else None
+    start = re.sub(r"\w*\Z", "", common_start([*goal])) if len({*goal}) > 1 else label[0] if label else ""
     for between in _SEPARATORS:
         last = start.rpartition(between)[0] + between if between in start else ""
         for begin in dict.fromkeys((start, re.sub(r"\S*\Z", "", start), last, "")):

@@ -49,6 +49,7 @@ _FORMS: tuple[tuple[str, Callable[[str], str]], ...] = (
 )
 """What is made of a text."""
 _MOST_WORDS = 400
+_SECONDS = re.compile(r"^:00(?!\d)")
 _LABELS = (r"(\S*\w\S*\s*\S?\s*|\W\s*)$", r"\S+\s+\S+\s*$")
 _SHAPES = (
     (re.compile(r"\d+"), r"(\d+)"),
@@ -68,7 +69,7 @@ def parts(scope: Scope, goal: Sequence[str]) -> Iterator[Term]:
     for term in texts:
         yield from _forms(term, goal)
     yield from figures(scope, [*scope.lists, *scope.likely]) if not scope.is_row else ()
-    yield from _times(terms, goal)
+    yield from _times(terms, goal, is_one=scope.readings is not None)
     for term in scope.lists if not scope.is_row else ():
         tables = cast("tuple[list[JSON], ...]", term.values)
         if all(tables) and max(map(len, tables)) > 1:
@@ -102,7 +103,7 @@ def _forms(term: Term, goal: Sequence[str]) -> Iterator[Term]:
                 values=tuple(v.removeprefix(start) for v in values),
                 cost=term.cost + 0.7,
             )
-    for code, found, condition in _labelled(term.code, values, goal):
+    for code, found, condition in _labelled(term.code, values, goal) if not term.is_given else ():
         conditions = (*term.conditions, condition)
         yield term._replace(code=code, values=found, cost=term.cost + 0.9, conditions=conditions)
 
@@ -150,8 +151,8 @@ def replaced(term: Term, given: Sequence[Term], goal: Sequence[str]) -> Iterator
             )
 
 
-def _times(terms: Sequence[Term], goal: Sequence[str]) -> Iterator[Term]:
-    """Days and times that are as far from others as a number says."""
+def _times(terms: Sequence[Term], goal: Sequence[str], *, is_one: bool) -> Iterator[Term]:
+    """Days and times that are as far from others as a number says, or always are, if not in `is_one` run."""
     found = [_TIME.search(one) or DAY.search(one) for one in goal]
     if not all(found):
         return
@@ -176,7 +177,9 @@ def _times(terms: Sequence[Term], goal: Sequence[str]) -> Iterator[Term]:
             if len(far) == 1
             else True
         )
-        constant = [] if is_known else [Term(str(abs(n)), (abs(n),) * len(wanted), 1.0) for n in far if n]
+        constant = (
+            [] if is_known or is_one else [Term(str(abs(n)), (abs(n),) * len(wanted), 1.0) for n in far if n]
+        )
         for number in (*numbers, *constant):
             units = (("minutes", 60), ("hours", 3600)) if is_time else (("days", 86400), ("weeks", 7 * 86400))
             for unit, seconds in units:
@@ -276,7 +279,9 @@ def composed(goal: Sequence[str], pool: dict[tuple[str, ...], list[Term]], scope
     terms = [term for _, term in pieces if term is not None]
     words = "".join(text for text, _ in pieces)
     if len(pieces) == 1 or any(
-        LONE.search(text) or _is_data(text, scope.seen) or not scope.may_stay(text)
+        LONE.search(text)
+        or _is_data(text, scope.seen)
+        or not ((len({*goal}) > 1 and not re.search(r"\d", text)) or scope.may_stay(_SECONDS.sub("", text)))
         for text, term in pieces
         if term is None
     ):

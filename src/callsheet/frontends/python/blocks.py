@@ -139,7 +139,8 @@ class Blocks(Computation):
             case core.While():
                 self._while(one, path, out, pending)
             case core.Attempt():
-                within = self.flushed(one, core.parts_of(one), path, out, pending)
+                limits = [] if one.within is None else [one.within]
+                within = self.flushed(one, limits, path, out, pending)
                 handlers = tuple(
                     tree.Handler(
                         each.kinds, self.block(each.body, path), each.binds, self.text.head(each.node)

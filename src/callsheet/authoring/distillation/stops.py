@@ -1,0 +1,184 @@
+"""Where a distilled plan stops: what the runs do not show what to do with.
+
+In: the results that were looked up, and the lines of the plan. Out: the conditions without which it stops.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import cast
+
+from callsheet.authoring.distillation import guards
+from callsheet.authoring.distillation.conditions import Condition, Result, condition_of
+from callsheet.authoring.distillation.inputs import Inputs
+from callsheet.authoring.distillation.leaves import Source, is_number
+from callsheet.authoring.distillation.patterns import Round
+from callsheet.authoring.distillation.plan_text import STOP
+from callsheet.authoring.distillation.readings import nouns_of
+from callsheet.authoring.distillation.recorded_calls import RecordedCall, texts_in
+from callsheet.authoring.distillation.rules import in_all
+from callsheet.authoring.distillation.scopes import Looped, Scope
+from callsheet.ir import JSON
+
+
+class Missed(Exception):
+    """What no term explains: the tool and the argument, or what else was not found."""
+
+
+@dataclass(kw_only=True)
+class Stops:
+    """The inputs, the calls by the names of the results that were looked up, and what is changed."""
+
+    inputs: Inputs
+    looks: dict[str, tuple[RecordedCall, ...]] = field(default_factory=dict[str, "tuple[RecordedCall, ...]"])
+    changed: frozenset[str] = frozenset()
+    """The texts in the arguments of calls that change something."""
+    may_ask: bool = False
+    """Whether what nothing explains is an input."""
+    open_condition: str = ""
+    """The word of the user's condition, as long as nothing is written for it."""
+    requests: list[str] = field(default_factory=list[str])
+    given: dict[str, list[JSON]] = field(default_factory=dict[str, "list[JSON]"])
+
+    def write_condition(self, scope: Scope) -> list[str]:
+        """The lines of what the user has made all else depend on. Raises Missed."""
+        known = [one for one in reversed(scope.sources) if one.code in self.looks]
+        each: list[dict[str, Condition]] = []
+        for run, request in enumerate(self.requests):
+            results = [
+                Result(one.code, one.values[run], nouns_of(call), frozenset(texts_in(call.args)))
+                for one in known
+                for call in [self.looks[one.code][run]]
+            ]
+            found = condition_of(request, self.open_condition, results, partial(self.named_in, run))
+            each.append({one.code: one for one in found or ()})
+        code, *others = [one for one in each[0] if all(one in found for found in each)] or [""]
+        if not code:
+            return self.ask_condition()
+        self.open_condition = ""
+        figures = [found[code] for found in each]
+        if not others and figures[0].figure:
+            scope.know(Source(figures[0].figure, tuple(one.value for one in figures), 0))
+        return [
+            *self.stops([f"({code}) == ({other})" for other in others], "    "),
+            f"    if not ({code}):",
+            "        return None",
+        ]
+
+    def ask_condition(self) -> list[str]:
+        """The lines that ask for what a model decided: that the user's condition held. Raises Missed."""
+        if not self.may_ask:
+            raise Missed("a condition", self.open_condition)
+        why = f"the user said “{self.open_condition}”, and a model decided"
+        name = self.inputs.input_for("condition_holds", True, why)
+        self.open_condition = ""
+        return [f"    if not {name}:", "        return None"]
+
+    def named_in(self, run: int, name: str, value: JSON) -> str:
+        """The input that has a value in a run."""
+        return next(
+            (
+                one
+                for one, values in self.given.items()
+                if values[run] == value and type(values[run]) is type(value)
+            ),
+            name,
+        )
+
+    def stops(self, conditions: Sequence[str], indent: str) -> list[str]:
+        """The lines that stop the plan where a condition does not hold."""
+        return [
+            f"{indent}assert {one}, {json.dumps(STOP + (': ' + _ticked(one) if len(one) < 160 else ''))}"
+            for one in dict.fromkeys(conditions)
+        ]
+
+    def unlike_items(
+        self, chosen: str, name: str, looped: Looped, found: Sequence[list[Round]], body: Sequence[str]
+    ) -> list[str]:
+        """The stop where two items would lead to the same call, if they never did, and it names no item."""
+        written = " ".join(line for line in body if "await" in line)
+        fields = {*re.findall(rf"\b{name}((?:\[[^\]]+\])+)", written)}
+        only = fields.pop() if len(fields) == 1 else ""
+        if not only or guards.is_name(only) or not all(guards.are_apart(one, only) for one in looped.items):
+            return []
+        return self.stops([f"len({{each{only} for each in {chosen}}}) == len({chosen})"], "    ")
+
+    def guarded(self, lines: Sequence[str]) -> list[str]:
+        """The lines, with stops where what was looked up is in a state in which it never was."""
+        text = "\n".join(line for line in lines if not line.startswith("\3") and " assert " not in line)
+        joined = {line: line[1:].split()[0] for line in lines if line.startswith("\4")}
+        idle = {line for line, name in joined.items() if len(re.findall(rf"\b{name}\b", text)) < 2}
+        lines = [line.lstrip("\4") for line in lines if line not in idle]
+        found: list[str] = []
+        for line in lines:
+            if not line.startswith("\3"):
+                found.append(line)
+                continue
+            name, indent = line.strip("\3 "), line[1:].partition(line.strip("\3 "))[0]
+            calls = self.looks[name]
+            conditions = in_all(self.unlike(name, call, text) for call in calls)
+            met = {*re.findall(rf"\b{name}((?:\[[^\]]+\])+)", plain(text))}
+            conditions = [one for one in conditions if not any(f"{name}{field}" in one for field in met)]
+            found += self.stops([*conditions, *self.apart(name, text)], indent)
+        return found
+
+    def apart(self, name: str, text: str) -> Iterator[str]:
+        """The conditions that two looks have nothing in common, if they never had, and one has no use."""
+        for other in self.looks:
+            if other == name:
+                return
+            if (_is_used(name, text) != _is_used(other, text)) and self.changed:
+                pairs = zip(self.looks[name], self.looks[other], strict=False)
+                lists = [(one.result, two.result) for one, two in pairs]
+                if all(_are_texts(one) and _are_texts(two) and not _common(one, two) for one, two in lists):
+                    yield f"all(each not in {other} for each in {name})"
+
+    def unlike(self, name: str, call: RecordedCall, text: str) -> Iterator[str]:
+        """The conditions on a result; more of them if nothing else uses it, or it was changed."""
+        value, asked = call.result, {*texts_in(call.args)}
+        uses = _is_used(name, text)
+        if not self.changed:
+            return
+        yield from guards.same_state(name, value, flags_only=bool(uses) and not asked & self.changed)
+        for one in guards.same_state(name, value):
+            state = one.partition(' == "')[2].removesuffix('"')
+            if state and any(re.search(rf"\b{state}\b", text) for text in self.changed):
+                yield one  # what was written down says it
+        if not uses:
+            words = {*re.findall(r"\w+", text)}
+            used = {one: given for one, given in self.inputs.values.items() if one in words}
+            yield from guards.of_look(
+                name, value, {one: given for one, given in used.items() if isinstance(given, str)}
+            )
+            alike = guards.same_words(name, value)
+            yield from (
+                one for one in alike if not self.inputs.has_said(json.loads(one.rpartition(" == ")[2]))
+            )
+            yield from guards.same_order(
+                name, value, {one: given for one, given in used.items() if is_number(given)}
+            )
+
+
+def _is_used(name: str, text: str) -> bool:
+    return re.search(rf"(?<![\w\"]){name}\b(?!\s*=)(?!\))", text) is not None
+
+
+def _are_texts(value: JSON) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
+
+
+def _common(one: JSON, two: JSON) -> bool:
+    return any(item in cast("list[JSON]", two) for item in cast("list[JSON]", one))
+
+
+def _ticked(code: str) -> str:
+    return code.replace('"', "'")
+
+
+def plain(code: str) -> str:
+    """Code with one kind of quotes, as it is within f-strings and outside."""
+    return code.replace("'", '"')
