@@ -1,8 +1,8 @@
 """Finds fields that there are not in the pure Python of a COMPUTE, as in the expressions around it.
 
-In: the source and the shapes of the variables that it reads. Out: CHK120 and CHK123. Looked at are names that
-the source binds once, to an item of a known value or to a part of one, and keys that it neither sets nor
-tests; what is not known, and what the source tells apart itself, is not complained about.
+In: the source and the shapes of the variables that it reads. Out: CHK120, CHK121 and CHK123. Looked at are
+names that the source binds once, to an item of a known value or to a part of one, and keys that it neither
+sets nor tests; what is not known, and what the source tells apart itself, is not complained about.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from callsheet.ir.expression import Bound, Expression, Index, Variable
 from callsheet.ir.tree import Compute
 from callsheet.passes.structured import operations as of
 from callsheet.passes.structured.shapes import ANY, Fields, Special, families
-from callsheet.passes.structured.subexpressions import lacks, not_by_name
+from callsheet.passes.structured.subexpressions import dated, lacks, not_by_name
 from callsheet.passes.structured.typing import Typer
 
 
@@ -50,8 +50,22 @@ def look_over(typer: Typer, one: Compute) -> None:
                 path = _path(value, given, typer)
                 if path is not None:
                     _check(typer, Index(path, Literal(name)), name)
+            case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq()], comparators=[right]):
+                for side, other in ((left, right), (right, left)):
+                    path, value = _path(side, given, typer), _value(other, given, typer)
+                    if path is not None and value is not None:
+                        dated(typer, path, path, typer.quietly(value))
             case _:
                 pass
+
+
+def _value(node: ast.expr, given: frozenset[str], typer: Typer) -> Expression | None:
+    """A text, or a part of a known value."""
+    match node:
+        case ast.Constant(value=str() as text):
+            return Literal(text)
+        case _:
+            return _path(node, given, typer)
 
 
 def _check(typer: Typer, node: Index, name: str) -> None:
