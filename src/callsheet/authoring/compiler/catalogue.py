@@ -14,7 +14,6 @@ from typing import NamedTuple
 from callsheet.authoring.compiler.goal_parts import (
     Fields,
     WordIndex,
-    meant_by,
     mentions_all,
     parts_of,
     scores,
@@ -46,8 +45,8 @@ def near_parts(goal: str, documents: Sequence[Fields], is_tool: Sequence[bool]) 
     most = _CANDIDATES_OF_ALL if len(texts) == 1 and mentions_all(goal) else _CANDIDATES
     verbs = [words_of(document[0][0])[:1] if document else [] for document in documents]
     parts: list[Part] = []
-    for before, text in zip(("", *texts), texts, strict=False):
-        near, begins = _Match.to(text, before, documents), words_of(text)[:1]
+    for text in texts:
+        near, begins = _Match.to(text, documents), words_of(text)[:1]
         parts.append(Part(text, _best_first(near, is_tool, most, [verb == begins for verb in verbs])))
     return parts
 
@@ -55,24 +54,17 @@ def near_parts(goal: str, documents: Sequence[Fields], is_tool: Sequence[bool]) 
 class _Match(NamedTuple):
     """The score of each candidate for a part of a goal, and the words that matched.
 
-    Word 0 is the part's first word, which mostly says what to do; word -1 stands for anything that a pronoun
-    in the part may refer to.
+    Word 0 is the part's first word, which mostly says what to do.
     """
 
     scores: list[float]
     words: list[frozenset[int]]
 
     @classmethod
-    def to(cls, part: str, before: str, documents: Sequence[Fields]) -> _Match:
-        """`before` is the previous part, to which pronouns in this one may refer."""
+    def to(cls, part: str, documents: Sequence[Fields]) -> _Match:
         worths_by_word = worths(wanted_by(part), documents)
-        meant = scores(meant_by(part, before), documents)
-        near = [sum(each) for each in worths_by_word]
         words = [frozenset(n for n, worth in enumerate(each) if worth > 0) for each in worths_by_word]
-        return cls(
-            [score and score + more for score, more in zip(near, meant, strict=True)],
-            [each | {-1} if more else each for each, more in zip(words, meant, strict=True)],
-        )
+        return cls([sum(each) for each in worths_by_word], words)
 
 
 def _best_first(
@@ -89,7 +81,7 @@ def _best_first(
     close = [n for score, n in tools if score >= _NEAR_ENOUGH * tools[0][0]]
     operations = [n for score, n in by_score if not is_tool[n] and -score >= _NEAR_ENOUGH * best][:1]
     if any(begins_so[n] for n in close):
-        operations = [n for n in operations if near.words[n] - {-1} != frozenset({0})]
+        operations = [n for n in operations if near.words[n] != frozenset({0})]
     return tuple(sorted((*close[:most], *operations), key=lambda n: (-near.scores[n], n)))
 
 
