@@ -337,6 +337,13 @@ BAD: dict[str, tuple[str, tuple[Statement, ...]]] = {
         "CHK120",
         (Compute("c", "n = sum(x['points'] for x in all)", ("all",), ("n",)), respond("$n")),
     ),
+    "a field of what a computation takes out": (
+        "CHK120",
+        (
+            Compute("c", "t = all[0]\nseen = []\nseen.append(t)", ("all",), ("t", "seen")),
+            call("SEND", to="$t.titel"),
+        ),
+    ),
     "a time in another form": (
         "CHK121",
         (call("READ", into="r"), when("'2024-05-19 10:00' == $r.at", respond("1"))),

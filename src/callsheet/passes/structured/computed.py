@@ -9,23 +9,26 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Bound, Expression, Index, Variable
 from callsheet.ir.tree import Compute
 from callsheet.passes.structured import operations as of
-from callsheet.passes.structured.shapes import ANY, Fields, Special, families
+from callsheet.passes.structured.shapes import ANY, Fields, Shape, Special, families
 from callsheet.passes.structured.subexpressions import dated, lacks, not_by_name
 from callsheet.passes.structured.typing import Typer
 
 
-def look_over(typer: Typer, one: Compute) -> None:
-    """Report the fields that the source reads and that there are not."""
+def look_over(typer: Typer, one: Compute) -> Mapping[str, Shape]:
+    """Report the fields that the source reads and that there are not.
+
+    Gives the shapes of the records that it takes out of known values, and whose fields it leaves alone.
+    """
     try:
         nodes = list(ast.walk(ast.parse(one.source)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # compiling it says so
-        return
+        return {}
     times = Counter(name for node in nodes for name in _names_bound(node))
     given = frozenset(name for name in one.names if not times[name] and name not in one.into)
     for target, source, is_item in (each for node in nodes for each in _bindings(node)):
@@ -38,7 +41,7 @@ def look_over(typer: Typer, one: Compute) -> None:
         typer.bound[target] = shape
     own = _own_keys(nodes)
     if own is None:
-        return
+        return {}
     for name in {name for node in nodes for name in _names_told_apart(node)}:
         given -= {name}
         typer.bound.pop(name, None)
@@ -57,6 +60,13 @@ def look_over(typer: Typer, one: Compute) -> None:
                         dated(typer, path, path, typer.quietly(value))
             case _:
                 pass
+    if any(isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) for node in nodes):
+        return {}
+    return {name: shape for name, shape in typer.bound.items() if name in one.into and _is_record(shape)}
+
+
+def _is_record(shape: Shape) -> bool:
+    return len(shape.kinds) == 1 and isinstance(shape.kinds[0], Fields)
 
 
 def _value(node: ast.expr, given: frozenset[str], typer: Typer) -> Expression | None:
