@@ -54,18 +54,13 @@ def words_of(text: str) -> list[str]:
     return [stem(word) for word in words if word not in _EMPTY_WORDS]
 
 
-def scores(queries: Sequence[Wanted], documents: Sequence[Fields]) -> list[float]:
-    """The score of each document; of the words of one query the best match counts.
-
-    >>> near = scores([{"send": 1}], [[("send_mail", 3.0), ("Send a text.", 1.0)], [("ls", 3.0)]])
-    >>> near[0] > 1, near[1]
-    (True, 0.0)
-    """
-    return [sum(each) for each in worths(queries, documents)]
-
-
 def worths(queries: Sequence[Wanted], documents: Sequence[Fields]) -> list[list[float]]:
-    """The score of each query word in each document, 0 if it does not match."""
+    """The score of each query word in each document, 0 if it does not match.
+
+    >>> near = worths([{"send": 1}], [[("send_mail", 3.0), ("Send a text.", 1.0)], [("ls", 3.0)]])
+    >>> near[0][0] > 1, near[1]
+    (True, [0.0])
+    """
     return WordIndex(documents).worths(queries)
 
 
