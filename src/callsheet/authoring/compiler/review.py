@@ -193,8 +193,15 @@ def _unknown(
             shown = one_line(part)[:60]
             where = f"{name}={shown}" if name else f"{act.tool.lower()}({shown})"
             message = f"{where}: nothing that the model was told has {shown}"
-            help_ = f"check it, or say it in the goal; {_looked_up(part, known.tools)}"
-            yield Doubtful(act, name, message, help_, () if spec is None else known.origins_of(spec, name))
+            found = () if spec is None else known.origins_of(spec, name)
+            may_lack = spec is not None and not found and name not in required_of(spec.parameters)
+            is_date = _DATE.match(part) is not None
+            how = (
+                "leave it out, it need not be given"
+                if may_lack and not is_date
+                else _looked_up(part, known.tools)
+            )
+            yield Doubtful(act, name, message, f"check it, or say it in the goal; {how}", found)
 
 
 def _of_another_kind(
