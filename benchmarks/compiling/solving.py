@@ -35,7 +35,7 @@ from benchmarks.compiling.jobs import job_tasks
 from benchmarks.compiling.places import place_tasks
 from benchmarks.compiling.sandbox import run_in_sandbox, sandbox_question
 from benchmarks.compiling.servers import server_tasks
-from benchmarks.compiling.suites import rest_tasks, suite_tasks
+from benchmarks.compiling.suites import rest_tasks, suite_tasks, unseen_tasks
 from benchmarks.compiling.trades import trade_tasks
 from benchmarks.compiling.worlds import Declared, Task, World, bfcl_tasks
 
@@ -246,6 +246,7 @@ _GOALS: Mapping[str, Callable[[], Iterable[Task]]] = {
     "trades": trade_tasks,
     "servers": server_tasks,
     "suites": suite_tasks,
+    "unseen": unseen_tasks,
     "rest": rest_tasks,
 }
 

@@ -7,7 +7,7 @@ says which of them only read (`benchmarks.agentdojo.worlds`). Needs `agentdojo` 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -17,13 +17,10 @@ from benchmarks.compiling.worlds import Case, Declared, Task, World
 if TYPE_CHECKING:
     from benchmarks.agentdojo import worlds as dojo
 
-_NUMBERS = {
-    "banking": (*range(0, 16, 2), 1, 3),
-    "slack": range(0, 20, 4),
-    "workspace": range(0, 40, 4),
-    "travel": range(0, 20, 4),
-}
-"""The places of the tasks in each suite's list that are in the set; `rest_tasks` has the others."""
+_SUITES = ("banking", "slack", "travel", "workspace")
+_EVERY = 8
+_MENDED, _SEEN_ONCE = 3, 7
+"""Which of every eight tasks of a suite, in the order of its list, are in which set."""
 
 
 @dataclass(slots=True)
@@ -34,20 +31,25 @@ class SuiteWorld(World):
 
 
 def suite_tasks() -> Iterator[Task]:
-    """Thirty tasks, chosen by their numbers alone: ten of the office, ten of the bank, five of each other."""
-    yield from _chosen(is_rest=False)
+    """Every eighth task, from the fourth on: prompts and checks are mended with these 13."""
+    yield from _chosen({_MENDED})
+
+
+def unseen_tasks() -> Iterator[Task]:
+    """Every eighth task, from the eighth on: nothing is mended with these 11."""
+    yield from _chosen({_SEEN_ONCE})
 
 
 def rest_tasks() -> Iterator[Task]:
-    """The tasks that `suite_tasks` leaves out."""
-    yield from _chosen(is_rest=True)
+    """The other tasks."""
+    yield from _chosen({*range(_EVERY)} - {_MENDED, _SEEN_ONCE})
 
 
-def _chosen(*, is_rest: bool) -> Iterator[Task]:
+def _chosen(places: Collection[int]) -> Iterator[Task]:
     worlds: Any = import_module("benchmarks.agentdojo.worlds")
-    for suite, numbers in _NUMBERS.items():
+    for suite in _SUITES:
         for number, task in enumerate(worlds.tasks(suite)):
-            if (number in numbers) != is_rest:
+            if number % _EVERY in places:
                 yield _task(task)
 
 

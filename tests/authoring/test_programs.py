@@ -553,6 +553,20 @@ def test_lookup_that_decides_nothing_and_made_up_values_are_told() -> None:
         ("edit_file(path='file_name')", "Edit it", ["path='file_name': the goal does not say that"]),
         ("forecast(city='all')", "Is it dry?", ["city='all': the goal does not say that"]),
         (
+            "forecast(hotel_names=['Hotel Bergen', 'Sun'])",
+            "The hotels of Bergen, and the Sun",
+            ["hotel_names='Hotel Bergen': nothing that the model was told has that name"],
+        ),
+        (
+            "pay(recipient='Kim', at_date='now', url='https://www.b.example/x/', of='https://a.example')",
+            "Pay Kim what www.b.example/x says",
+            [
+                "recipient='Kim' is not an IBAN",
+                "at_date='now' is not a date that was told",
+                "of=a.example: nothing that the model was told has a.example",
+            ],
+        ),
+        (
             "cancel_event(event_id='Kim')",
             "cancel it",
             ["event_id='Kim' is of the example, and not of the goal"],
@@ -562,7 +576,8 @@ def test_lookup_that_decides_nothing_and_made_up_values_are_told() -> None:
 def test_values_are_compared_as_they_are_written(call: str, said: str, codes: list[str]) -> None:
     tree = read_python(f"async def main():\n    await {call}\n").require().tree
     assert tree is not None
-    tools = [replace(FORECAST, effect=Effect.READ), *TOOLS[1:]]
+    pay = spec("pay", "Pay.", recipient={**TEXT, "description": "IBAN of the recipient"}, at_date=TEXT)
+    tools = [replace(FORECAST, effect=Effect.READ), *TOOLS[1:], pay]
     assert [one.message for one in unstated(tree, [said], tools, 'call("Kim")')] == codes
 
 

@@ -173,7 +173,7 @@ def graph_planner(planner: Planner | None, model: Model | None, shared: Shared =
 def _offered_tools(goal: str, tools: Iterable[ToolSpec]) -> tuple[list[ToolSpec], tuple[Remark, ...]]:
     """The tools that the prompt for a goal contains, in their order, and remarks on those left out."""
     given = list(tools)
-    chosen = catalogue.catalogue_for(goal, given, max_tools=_MANY_TOOLS, max_tokens=_MANY_TOKENS, fills=True)
+    chosen = catalogue.catalogue_for(goal, given, max_tools=_MANY_TOOLS, max_tokens=_MANY_TOKENS)
     names = {offer.name for offer in chosen.offers}
     own = (CallKind.MODEL, CallKind.AGENT, CallKind.TRANSFORM)
     return [spec for spec in given if spec.name in names or call_kind(spec.name) in own], chosen.remarks

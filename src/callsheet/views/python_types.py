@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from callsheet import lazy
+from callsheet.passes.structured.shapes import format_of
 
 ANY = "Any"
 _SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
@@ -80,6 +81,8 @@ class Field:
     type: str
     is_required: bool
     about: str = ""
+    format: str = ""
+    """That of a text which is a date or a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +209,7 @@ class _Reader:
                 self.type_of(each, class_name(own, str(key)), depth + 1),
                 key in needed,
                 _about(each),
+                format_of(each),
             )
             for key, each in properties.items()
         )

@@ -69,11 +69,12 @@ TOOLS = {
             "properties": {
                 "name": STRING,
                 "size": INTEGER,
+                "at": {**STRING, "format": "date-time"},
                 "note": {"anyOf": [STRING, {"type": "null"}]},
                 "parts": {"type": "array", "items": {"$ref": "#/$defs/Part"}},
                 "more": {"type": "object", "additionalProperties": True, "properties": {"a": STRING}},
             },
-            "required": ["name", "note", "parts", "more"],
+            "required": ["name", "at", "note", "parts", "more"],
             "$defs": {
                 "Part": {"type": "object", "properties": {"x": NUMBER, "next": {"$ref": "#/$defs/Part"}}}
             },
@@ -244,6 +245,10 @@ GOOD: dict[str, tuple[Statement, ...]] = {
     "in an item": (each("x", "$all", when("$x.owner?", call("SEND", to="$x.owner"))),),
     "whole numbers": (call("COUNT", n="len($all)"), call("COUNT", n="$n // 2")),
     "lists": (call("MANY", "[x.title for x in $all]"), call("MANY", "[]"), call("MANY", "$t.labels ?? []")),
+    "a time in its own form": (
+        call("READ", into="r"),
+        when("$r.at == '2024-05-19T10:00:00' or $r.at != '' or $r.at[:10] == '2024-05-19'", respond("1")),
+    ),
     "a list yielded": (each("x", "$all", give("$x.title"), into="l"), call("MANY", "$l")),
     **{
         name: (Compute("c", source, names, ("v",)), respond("$v"))
@@ -331,6 +336,25 @@ BAD: dict[str, tuple[str, tuple[Statement, ...]]] = {
     "an item's field in a computation": (
         "CHK120",
         (Compute("c", "n = sum(x['points'] for x in all)", ("all",), ("n",)), respond("$n")),
+    ),
+    "a field of what a computation takes out": (
+        "CHK120",
+        (
+            Compute("c", "t = all[0]\nseen = []\nseen.append(t)", ("all",), ("t", "seen")),
+            call("SEND", to="$t.titel"),
+        ),
+    ),
+    "a time in another form": (
+        "CHK121",
+        (call("READ", into="r"), when("'2024-05-19 10:00' == $r.at", respond("1"))),
+    ),
+    "a time in another form in a computation": (
+        "CHK121",
+        (
+            call("READ", into="r"),
+            Compute("c", "n = 0\nif r['at'] == '19 May 2024':\n    n = 1", ("r",), ("n",)),
+            respond("$n"),
+        ),
     ),
     "a text's field in a computation": (
         "CHK123",

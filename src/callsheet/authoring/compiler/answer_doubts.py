@@ -16,6 +16,7 @@ from callsheet.ir.expression import Display, Expression, Index, Text, nodes, var
 from callsheet.ir.tree import (
     Act,
     Block,
+    Compute,
     Foreach,
     If,
     Invoke,
@@ -120,6 +121,8 @@ def _said_in(tree: Tree) -> Iterator[object]:
         is_answer = isinstance(one, Say) and one.word in (Word.RESPOND, Word.TERMINATE, Word.FAIL, Word.NOTE)
         if isinstance(one, Foreach):
             yield one.most
+        if isinstance(one, Compute):
+            yield one.source
         for node in (node for whole in operands(one) for node in nodes(whole)):
             match node:
                 case Literal(value=value) if not (is_answer and isinstance(value, str)):
@@ -143,6 +146,8 @@ def _ways(number: float) -> Iterator[float]:
 def _named_in(goal: str) -> Iterator[str]:
     """The names in a goal: words with a capital, except beside a number, and what has an `@` or mixed signs.
 
+    An abbreviation (`IDs`) is none.
+
     >>> list(_named_in("Tell Lena of O-7 on 4 May. Add 10 percent!"))
     ['Lena', 'O-7']
     """
@@ -160,6 +165,7 @@ def _named_in(goal: str) -> Iterator[str]:
     capitals = [
         len(word) > 1
         and word[0].isupper()
+        and not word[1].isupper()
         and not (mixed[n] or begins[n] or any(one.isdigit() for one in words[max(0, n - 1) : n + 2]))
         for n, word in enumerate(words)
     ]

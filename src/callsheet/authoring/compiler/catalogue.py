@@ -1,7 +1,7 @@
 """Selects the tools that a model is told about for a goal.
 
 Pure. In: a goal and the available tools. Out: the selection, and a remark on how many were left out.
-Deterministic: tools are found by the words of the goal's parts.
+Deterministic: tools are found by the words of the goal, operations by those of its parts.
 """
 
 from __future__ import annotations
@@ -14,10 +14,7 @@ from typing import NamedTuple
 from callsheet.authoring.compiler.goal_parts import (
     Fields,
     WordIndex,
-    meant_by,
-    mentions_all,
     parts_of,
-    scores,
     wanted_by,
     words_of,
     worths,
@@ -29,8 +26,7 @@ from callsheet.ports.tools import ToolSpec
 _NEAR_ENOUGH = 0.5
 """The share of a part's best score that makes another tool a candidate."""
 _CANDIDATES = 4
-_CANDIDATES_OF_ALL = 6
-"""The most tools for a part, and for a single part that speaks of many things and may need several."""
+"""The most tools for a part."""
 
 
 class Part(NamedTuple):
@@ -43,36 +39,28 @@ class Part(NamedTuple):
 def near_parts(goal: str, documents: Sequence[Fields], is_tool: Sequence[bool]) -> list[Part]:
     """The parts of a goal with their candidates; a document that is not a tool is an operation."""
     texts = parts_of(goal)
-    most = _CANDIDATES_OF_ALL if len(texts) == 1 and mentions_all(goal) else _CANDIDATES
     verbs = [words_of(document[0][0])[:1] if document else [] for document in documents]
     parts: list[Part] = []
-    for before, text in zip(("", *texts), texts, strict=False):
-        near, begins = _Match.to(text, before, documents), words_of(text)[:1]
-        parts.append(Part(text, _best_first(near, is_tool, most, [verb == begins for verb in verbs])))
+    for text in texts:
+        near, begins = _Match.to(text, documents), words_of(text)[:1]
+        parts.append(Part(text, _best_first(near, is_tool, _CANDIDATES, [verb == begins for verb in verbs])))
     return parts
 
 
 class _Match(NamedTuple):
     """The score of each candidate for a part of a goal, and the words that matched.
 
-    Word 0 is the part's first word, which mostly says what to do; word -1 stands for anything that a pronoun
-    in the part may refer to.
+    Word 0 is the part's first word, which mostly says what to do.
     """
 
     scores: list[float]
     words: list[frozenset[int]]
 
     @classmethod
-    def to(cls, part: str, before: str, documents: Sequence[Fields]) -> _Match:
-        """`before` is the previous part, to which pronouns in this one may refer."""
+    def to(cls, part: str, documents: Sequence[Fields]) -> _Match:
         worths_by_word = worths(wanted_by(part), documents)
-        meant = scores(meant_by(part, before), documents)
-        near = [sum(each) for each in worths_by_word]
         words = [frozenset(n for n, worth in enumerate(each) if worth > 0) for each in worths_by_word]
-        return cls(
-            [score and score + more for score, more in zip(near, meant, strict=True)],
-            [each | {-1} if more else each for each, more in zip(words, meant, strict=True)],
-        )
+        return cls([sum(each) for each in worths_by_word], words)
 
 
 def _best_first(
@@ -89,14 +77,12 @@ def _best_first(
     close = [n for score, n in tools if score >= _NEAR_ENOUGH * tools[0][0]]
     operations = [n for score, n in by_score if not is_tool[n] and -score >= _NEAR_ENOUGH * best][:1]
     if any(begins_so[n] for n in close):
-        operations = [n for n in operations if near.words[n] - {-1} != frozenset({0})]
+        operations = [n for n in operations if near.words[n] != frozenset({0})]
     return tuple(sorted((*close[:most], *operations), key=lambda n: (-near.scores[n], n)))
 
 
 FEW_TOOLS = 10
 """The most tools for a small model: it chooses worse among more."""
-_ALL_TOLD = 4
-"""Up to this many tools are listed without a selection."""
 MAX_TOKENS = 2_000
 """The most tokens of all lines together, estimated."""
 
@@ -134,30 +120,33 @@ def catalogue_for(
     *,
     max_tools: int = FEW_TOOLS,
     max_tokens: int = MAX_TOKENS,
-    fills: bool = False,
 ) -> Catalogue:
     """The tools and operations that a model is told about for a goal.
 
-    These are the tools that the goal names and those that match its parts, in the order of the parts, within
-    both limits. If few parts have a match, or with `fills`, further tools are added up to the limits. If all
-    tools are listed, they keep their own order, so that the text is the same for every goal. Tools that the
-    goal names are included whatever the limits. Operations are included if the goal mentions what they do.
+    These are the tools that the goal names, whatever the limits, and within them those that fit the goal best
+    as a whole. If all are listed, they keep their own order, so that the text is the same for every goal.
+    Operations are included if the goal mentions what they do.
 
     >>> specs = [ToolSpec("READ_FILE", "read_file", "Read a file."), ToolSpec("SEND", "send", "Mail a text.")]
     >>> chosen = catalogue_for("Read the file", specs, max_tools=1)
     >>> chosen.text, chosen.remarks
     ('@read_file () Read a file', (Cut(what='the tools in the prompt', kept=1, whole=2, unit='tools'),))
     """
-    offered = [offer for spec in tools if (offer := offer_of(spec)) is not None]
+    specs = [(spec, offer) for spec in tools if (offer := offer_of(spec)) is not None]
+    offered = [offer for _, offer in specs]
     candidates = [*offered, *OPERATIONS]
     near = near_parts(goal, [c.about for c in candidates], [c.parameters is not None for c in candidates])
-    order = _in_order_of_parts(goal, near, candidates, fills=fills)
     parts = tuple((part.text, tuple(candidates[n].name for n in part.candidates)) for part in near)
-    operations = tuple(OPERATIONS[n - len(offered)] for n in order if n >= len(offered))
-    is_small = len(offered) <= max_tools and sum(offer.tokens for offer in offered) <= max_tokens
-    if is_small and (fills or len(offered) <= _ALL_TOLD):
+    ranks = max((len(part.candidates) for part in near), default=0)
+    by_rank = dict.fromkeys(
+        p.candidates[rank] for rank in range(ranks) for p in near if rank < len(p.candidates)
+    )
+    operations = tuple(candidates[n] for n in by_rank if n >= len(offered))
+    if len(offered) <= max_tools and sum(offer.tokens for offer in offered) <= max_tokens:
         return Catalogue((*offered, *operations), parts=parts)
-    chosen = _select(goal, candidates, [n for n in order if n < len(offered)], max_tools, max_tokens)
+    places = {id(spec): n for n, (spec, _) in enumerate(specs)}
+    order = [places[id(spec)] for spec in by_fit(goal, [spec for spec, _ in specs])]
+    chosen = _select(goal, candidates, order, max_tools, max_tokens)
     if len(chosen) == len(offered):
         return Catalogue((*offered, *operations), parts=parts)
     remark = Cut("the tools in the prompt", len(chosen), len(offered), "tools")
@@ -178,7 +167,7 @@ def is_named(tool: str, goal: str) -> bool:
 def _select(
     goal: str, candidates: Sequence[Offer], order: Sequence[int], max_tools: int, max_tokens: int
 ) -> list[int]:
-    """The indexes of the selected tools, in the order of the goal's parts."""
+    """The indexes of the selected tools, in this order."""
     named = {n for n in order if is_named(candidates[n].name, goal)}
     room = max_tokens - sum(candidates[n].tokens for n in named)
     chosen = set(named)
@@ -187,22 +176,6 @@ def _select(
             chosen.add(n)
             room -= candidates[n].tokens
     return [n for n in order if n in chosen]
-
-
-def _in_order_of_parts(
-    goal: str, parts: Sequence[Part], candidates: Sequence[Offer], *, fills: bool
-) -> list[int]:
-    """The candidates' indexes: the best of each part in the order of the parts, then the next best.
-
-    After them come the candidates that match the goal as a whole and, with `fills`, all other tools.
-    """
-    most = max((len(part.candidates) for part in parts), default=0)
-    chosen = [part.candidates[rank] for rank in range(most) for part in parts if rank < len(part.candidates)]
-    if not fills and 2 * sum(bool(part.candidates) for part in parts) > len(parts):
-        return list(dict.fromkeys(chosen))
-    whole = scores(wanted_by(goal), [candidate.about for candidate in candidates])
-    rest = sorted(range(len(candidates)), key=lambda n: (-whole[n], n))
-    return list(dict.fromkeys([*chosen, *(n for n in rest if candidates[n].parameters is not None)]))
 
 
 def by_fit(goal: str, tools: Sequence[ToolSpec]) -> list[ToolSpec]:

@@ -334,7 +334,7 @@ def _most_steps(goal: str, catalogue: Catalogue) -> int:
 def _catalogue(request: Request, strength: Strength, options: Options) -> Catalogue:
     is_strong = strength is Strength.STRONG
     most = options.max_tools or (MANY_TOOLS if is_strong else FEW_TOOLS)
-    return catalogue_for(request.goal, request.tools, max_tools=most, fills=is_strong)
+    return catalogue_for(request.goal, request.tools, max_tools=most)
 
 
 def _read(text: str, held_to: Constraint | None, constrained: _Constrained, given: Iterable[str]) -> Reading:

@@ -1,6 +1,6 @@
 """Splits a goal into parts, and gives the words by which tools for them can be found.
 
-Pure. In: a goal. Out: its clauses, and for a text its words with their synonyms and the words implied by
+Pure. In: a goal. Out: its clauses, and for a text its words and those implied by
 shapes in it (a URL, a file name, a channel). This only helps to find tools: the model always gets the whole
 goal.
 """
@@ -18,7 +18,7 @@ from callsheet import lazy
 Fields: TypeAlias = "Sequence[tuple[str, float]]"
 """The texts of one document, each with the weight of its words."""
 Wanted: TypeAlias = "Mapping[str, float]"
-"""A query word and its synonyms, each with its weight."""
+"""A query word, perhaps beside others of which the best match counts, each with its weight."""
 
 _SATURATION = 1.2
 _BY_LENGTH = 0.4
@@ -54,18 +54,13 @@ def words_of(text: str) -> list[str]:
     return [stem(word) for word in words if word not in _EMPTY_WORDS]
 
 
-def scores(queries: Sequence[Wanted], documents: Sequence[Fields]) -> list[float]:
-    """The score of each document; of synonyms the best match counts.
-
-    >>> near = scores([{"send": 1}], [[("send_mail", 3.0), ("Send a text.", 1.0)], [("ls", 3.0)]])
-    >>> near[0] > 1, near[1]
-    (True, 0.0)
-    """
-    return [sum(each) for each in worths(queries, documents)]
-
-
 def worths(queries: Sequence[Wanted], documents: Sequence[Fields]) -> list[list[float]]:
-    """The score of each query word in each document, 0 if it does not match."""
+    """The score of each query word in each document, 0 if it does not match.
+
+    >>> near = worths([{"send": 1}], [[("send_mail", 3.0), ("Send a text.", 1.0)], [("ls", 3.0)]])
+    >>> near[0][0] > 1, near[1]
+    (True, [0.0])
+    """
     return WordIndex(documents).worths(queries)
 
 
@@ -130,9 +125,7 @@ _FIRST_COUNTS = 1.5
 _GENERAL = frozenset(map(stem, ("get", "give", "show", "take", "make", "do", "use", "bring", "have", "look")))
 _GENERAL_COUNTS = 0.7
 """The weight of a verb that says little about what to do."""
-_MEANT_COUNTS = 0.5
-"""The weight of a word that a pronoun refers to."""
-_KIN_COUNTS, _SHAPE_COUNTS, _QUOTED_COUNTS = 0.5, 0.6, 0.2
+_SHAPE_COUNTS, _QUOTED_COUNTS = 0.6, 0.2
 
 _JOINS = lazy.pattern(
     r"[.;:!?]+(?:\s+|$)|\n+|,\s+"
@@ -147,7 +140,6 @@ _ANSWERING = lazy.pattern(
     re.IGNORECASE,
 )
 """How a part begins that only asks for the answer, which needs no tool."""
-_POINTING = lazy.pattern(r"\b(?:it|them|they|its|their|each|every|that|those|these|this)\b", re.IGNORECASE)
 _MANNER = lazy.pattern(
     r"\b(?:at the same time|in parallel|side by side|at once|first|next|finally)\b", re.IGNORECASE
 )
@@ -160,30 +152,6 @@ _QUOTED = lazy.pattern(r"\"[^\"\n]*\"|“[^”\n]*”|(?<!\w)'[^'\n]*'(?!\w)|`[^
 _SQL = lazy.pattern(r"\bselect\s.{1,400}?\sfrom\s+\w+", re.IGNORECASE)
 _PLACES = lazy.pattern(r"(?<![\w.+-])[\w.+-]*[/@#]\S*|(?<![\w-])[\w-]+\.[A-Za-z]\w{0,4}(?!\w)")
 """Paths, files, addresses and channels, whose words are names and not actions."""
-
-_ALIKE = (
-    "save store write keep put",
-    "tell notify inform message post report send share",
-    "mail email e-mail",
-    "remove delete erase drop",
-    "create make open new add start",
-    "find search look query",
-    "get fetch load read show give take download open",
-    "last latest newest recent log history",
-    "change update edit modify set adjust",
-    "run execute start",
-    "answer reply respond",
-    "picture image photo",
-    "calculate compute",
-    "list enumerate which",
-    "check verify test status",
-    "rename move",
-    "folder directory",
-    "schedule plan event calendar appointment meeting",
-    "person contact user",
-    "close finish complete end done",
-)
-"""Lines of words that are synonyms with regard to tools."""
 
 _SUMMED_UP = lazy.pattern(
     r"\bsum(?:med|s)? ((?:it|this|that|them|these|those|(?:the|my|all) \w+) up)\b", re.IGNORECASE
@@ -224,18 +192,6 @@ _SHAPES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
     (re.compile(r"\bhow (?:big|large|old|long)\b", re.IGNORECASE), ("info details", "get")),
 )
 """Shapes in a goal that imply words for finding tools, though the goal does not use those words."""
-
-
-def _alike() -> dict[str, tuple[str, ...]]:
-    lines = [[stem(word) for word in line.split()] for line in _ALIKE]
-    words = dict.fromkeys(word for line in lines for word in line)
-    return {
-        word: tuple(dict.fromkeys(other for line in lines if word in line for other in line if other != word))
-        for word in words
-    }
-
-
-_ALIKE_OF = _alike()
 
 
 def parts_of(goal: str) -> list[str]:
@@ -290,12 +246,12 @@ def _is_the_answer(part: str) -> bool:
 
 
 def wanted_by(text: str) -> list[Wanted]:
-    """The words that a text asks for, each with its synonyms, and those implied by its shapes.
+    """The words that a text asks for, and those implied by its shapes.
 
     Words in quotes, paths and addresses count little, because they do not say what to do.
 
     >>> wanted_by("store it")
-    [{'stor': 1.5, 'sav': 0.75, 'writ': 0.75, 'keep': 0.75, 'put': 0.75}]
+    [{'stor': 1.5}]
     >>> [*wanted_by("sum it up")[0]], [*wanted_by("sum up the prices")[0]]
     (['summariz'], ['sum'])
     """
@@ -306,21 +262,6 @@ def wanted_by(text: str) -> list[Wanted]:
         first = next(iter(weights))
         weights[first] = _GENERAL_COUNTS if first in _GENERAL else _FIRST_COUNTS
     quoted = {word: _QUOTED_COUNTS for word in words_of(text) if word not in weights}
-    wanted: list[Wanted] = [
-        {word: weight, **dict.fromkeys(_ALIKE_OF.get(word, ()), weight * _KIN_COUNTS)}
-        for word, weight in {**weights, **quoted}.items()
-    ]
+    wanted: list[Wanted] = [{word: weight} for word, weight in {**weights, **quoted}.items()]
     shapes = (words for shape, all_words in _SHAPES if shape.search(text) for words in all_words)
     return [*wanted, *(dict.fromkeys(words_of(words), _SHAPE_COUNTS) for words in shapes)]
-
-
-def meant_by(part: str, before: str) -> list[Wanted]:
-    """What the pronoun in a part may refer to: the words of the previous part, without its verb.
-
-    >>> meant_by("archive each", "Search my mail"), meant_by("archive b.txt", "Search my mail")
-    ([{'mail': 0.5}], [])
-    """
-    if _POINTING.search(_QUOTED.sub(" ", part)) is None:
-        return []
-    words = words_of(_PLACES.sub(" ", _QUOTED.sub(" ", before)))
-    return [{word: _MEANT_COUNTS} for word in dict.fromkeys(words[1:])]

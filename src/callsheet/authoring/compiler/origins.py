@@ -46,11 +46,15 @@ _KINDS = (
         AddressKind("phone", "a phone number", re.compile(r"\d")),
     ),
 )
+_IBAN = AddressKind("iban", "an IBAN", re.compile(r"[A-Z]{2}\d\d"))
+_IS_IBAN = lazy.pattern(r"\bIBAN\b", re.IGNORECASE)
 _RECEIVES = frozenset(("to", "cc", "bcc", "recipient", "recipients"))
 
 
 def address_kind(spec: ToolSpec, argument: str) -> AddressKind | None:
     """What kind of address an argument takes, by its name; `to` of a tool that mails takes that of a mail.
+
+    An IBAN is also one that the argument's description calls so.
 
     >>> spec = ToolSpec("SEND_EMAIL", "send_email", "Send a mail.", {"properties": {"to": {}, "body": {}}})
     >>> address_kind(spec, "to").noun, address_kind(spec, "body")
@@ -58,6 +62,9 @@ def address_kind(spec: ToolSpec, argument: str) -> AddressKind | None:
     """
     if argument.casefold() in _RECEIVES and {"mail", "email"} & set(spec.name.lower().split("_")):
         return _MAIL
+    about = table(table(spec.parameters.get("properties")).get(argument)).get("description")
+    if _IS_IBAN.search(f"{argument.replace('_', ' ')} {about}"):
+        return _IBAN
     return next((kind for name, kind in _KINDS if name.search(argument)), None)
 
 
@@ -136,11 +143,13 @@ class Origins:
         those whose declared result or description names its kind.
         """
         kind = address_kind(called, argument)
-        if kind is not None:
-            return list(self._addresses(kind.noun))[:_MOST]
         if argument not in self._tellers:
             self._tellers[argument] = self._telling(argument)
         noun, shared, tellers = self._tellers[argument]
+        if kind is _IBAN:  # that of the user has a tool of its own, those of others are in records
+            return [origin for _, is_named, origin in tellers if is_named][:_MOST]
+        if kind is not None:
+            return list(self._addresses(kind.noun))[:_MOST]
         wanted = noun | shared | set(words_of(called.name.lower()))
         found: list[tuple[int, bool, Origin]] = []
         for words, is_named, origin in tellers:
@@ -178,7 +187,8 @@ class Origins:
         times = Counter(word for words in takers for word in words)
         tellers: list[tuple[set[str], bool, Origin]] = []
         for spec in self._reading:
-            place = None if argument in spec.parameter_names else _place(spec, argument)
+            taken = {one.removesuffix("s") for one in spec.parameter_names}
+            place = None if argument.removesuffix("s") in taken else _place(spec, argument)
             if place is not None and place.text is not None:
                 origin = Origin(function_name(spec.name), place.text, not spec.parameter_names)
                 tellers.append((self._words[spec.name], place.is_named, origin))

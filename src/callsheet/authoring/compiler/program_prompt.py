@@ -17,13 +17,14 @@ from callsheet.authoring.compiler.request import Request
 from callsheet.authoring.compiler.tool_lines import estimate_tokens
 from callsheet.ir import CallKind, call_kind
 from callsheet.machine import Cut, Remark
+from callsheet.passes.structured.shapes import FORMATS
 from callsheet.ports.models.model import Strength
 from callsheet.ports.models.prompts import one_line
 from callsheet.ports.tools import ToolSpec
 from callsheet.views.python_types import Record, Types, docstring
 from callsheet.views.stubs import OMITTED, stub_of
 
-PROGRAM_VERSION = 7
+PROGRAM_VERSION = 8
 """Incremented whenever a text of the prompt changes, so that a journal tells which prompt gave a plan."""
 
 RULES = """\
@@ -49,7 +50,8 @@ You are given a Python module of async functions. Write `async def main():` that
 and nothing else, by awaiting these functions with arguments by name. In front of each part a comment says \
 what the user asks there. An id or an address that the user gives is used as it is; one that the user does \
 not give is looked up with a function that finds it. `await llm("task", data)` writes, translates or \
-summarizes a text. End with `return` and the answer for the user. Answer with `main` alone."""
+summarizes a text, `await llm_extract("what", text)` takes something out of one. \
+End with `return` and the answer for the user. Answer with `main` alone."""
 """For small models, which follow few rules, know Python, and plan in comments."""
 
 EXAMPLES = '''\
@@ -158,6 +160,7 @@ def _record(record: Record) -> str:
     fields = (
         one_line(
             f"{one.name}: {one.type if one.is_required or not is_stated else f'NotRequired[{one.type}]'}"
+            + (f"  # {FORMATS[one.format]}" if one.format else "")
         )
         for one in record.fields
     )

@@ -10,7 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from callsheet import lazy
@@ -50,6 +50,8 @@ from callsheet.ir.tree import (
 )
 from callsheet.ports.models.prompts import one_line
 from callsheet.ports.tools import ToolSpec
+from callsheet.views.python_types import required_of
+from callsheet.views.stubs import function_name
 
 PART = lazy.pattern(r"[^\s,;()\[\]{}<>\"']+")
 _DIGITS = lazy.pattern(r"\d{1,9}", re.ASCII)
@@ -70,7 +72,8 @@ def unstated(
     So is each id that is a phrase, a word that is spelled otherwise than it was told, one that a lookup
     filters by though neither its tool nor the goal says it, a text of several things that were told, and one
     that stands in quotes in the prompt's own `example` alone, which small models repeat. What identifies a
-    thing is said by `Origins`. A variable that is set once is its value.
+    thing is said by `Origins`. A variable that is set once is its value. So is a name that was not told, for
+    an argument of a lookup that is called so or one that lookups and changes share, a URL, a date in words.
 
     >>> from callsheet.frontends.python import read_python
     >>> from callsheet.ir import Effect
@@ -114,53 +117,144 @@ def doubtful(
     own = " ".join(told)
     declared = {spec.name: (spec, _said_by(spec)) for spec in tools}
     texts = " ".join((own, *(said for _, said in declared.values())))
-    known, numbers = plain(texts), {int(one) for one in _DIGITS.findall(own)}
-    origins, set_once = Origins(tools), _set_once(tree)
     borrowed = {text for text in _QUOTED.findall(example) if text.casefold() not in texts.casefold()}
+    taken = [
+        {n for s in tools if s.effect.only_reads is reads for n in s.parameter_names}
+        for reads in (True, False)
+    ]
+    known = _Known(own, texts, plain(texts), Origins(tools), taken[0] & taken[1], tuple(tools))
+    set_once = _set_once(tree)
     for act in acts(tree):
-        if act.kind is not CallKind.TOOL:
-            continue
+        spec, said = declared.get(act.tool, (None, ""))
         for name, given in (*(("", value) for value in act.positional), *act.named):
             value = set_once.get(given.name, given) if isinstance(given, Variable) else given
             text = value.value if isinstance(value, Literal) and isinstance(value.value, str) else None
-            spec, said = declared.get(act.tool, (None, ""))
-            is_id = spec is not None and origins.identifies(name)
-            kind = None if spec is None else address_kind(spec, name)
-            found = tuple(origins.of(spec, name)) if spec is not None and (is_id or kind is not None) else ()
+            if act.kind is not CallKind.TOOL:
+                continue
+            found = () if spec is None else known.origins_of(spec, name)
             if text in borrowed:
                 message = f"{name}={text!r} is of the example, and not of the goal"
                 yield Doubtful(act, name, message, "use what the goal says", found)
                 continue
-            is_unknown = False
-            for part in _parts(value):
-                if plain(part) and plain(part) not in known and not _is_of(part, numbers):
-                    is_unknown = True
-                    shown = one_line(part)[:60]
-                    where = f"{name}={shown}" if name else f"{act.tool.lower()}({shown})"
-                    message = f"{where}: nothing that the model was told has {shown}"
-                    help_ = "check it, or say it in the goal; what is not known has to be looked up by a tool"
-                    yield Doubtful(act, name, message, help_, found)
-            if is_id and isinstance(value, Literal) and _is_no_thing(value.value, numbers):
-                message = f"{name}={value.value} is not an id that was told"
-                first = " or ".join(map(str, found)) or "call a tool that finds it"
-                yield Doubtful(act, name, message, f"find it: {first}", found)
-            if is_unknown or text is None or spec is None:
+            unknown = [*_unknown(act, name, value, spec, known)]
+            yield from unknown
+            if spec is None:
                 continue
-            wanted = ""
-            if kind is not None and text and not kind.has.search(text):
-                wanted = kind.about
-            elif is_id and (not _stands(text, texts) or (found and _is_name(text, spec, name, origins, own))):
-                wanted = "an id"
-            if wanted:
-                first = " or ".join(map(str, found)) or "call a tool that finds it"
-                message = f"{name}={one_line(text)[:60]!r} is not {wanted}"
-                named = _as_told(text, own) or ""
-                yield Doubtful(act, name, message, f"find it: {first}", found, None, text, named)
-            elif _is_several(text, own):
-                message = f"{name}={one_line(text)[:60]!r} is several things in one text"
-                yield Doubtful(act, name, message, "make a call for each, in a loop over a list of them")
-            elif _WORD.fullmatch(text) and not _begins_a_word(text, f"{own} {said}"):
-                yield from _spelled_otherwise(act, name, text, own, is_filter=spec.effect.only_reads)
+            number = value.value if isinstance(value, Literal) else None
+            if _is_no_thing(number, known.numbers) and known.origins.identifies(name):
+                message = f"{name}={number} is not an id that was told"
+                yield Doubtful(act, name, message, f"find it: {_finders(found)}", found)
+            if not unknown and text is not None:
+                yield from _of_another_kind(act, name, text, spec, said, known)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What was told, alone and with what tools say, and what the tools say of where values come from."""
+
+    own: str
+    texts: str
+    letters: str
+    origins: Origins
+    shared: frozenset[str] | set[str]
+    """The arguments that a tool takes which reads and one which does not: they say which thing is meant."""
+    tools: tuple[ToolSpec, ...]
+
+    @property
+    def numbers(self) -> set[int]:
+        """The whole numbers that were told."""
+        return {int(one) for one in _DIGITS.findall(self.own)}
+
+    def origins_of(self, spec: ToolSpec, argument: str) -> tuple[Origin, ...]:
+        """The tools that tell the id or address that an argument takes."""
+        is_sought = self.origins.identifies(argument) or address_kind(spec, argument) is not None
+        return tuple(self.origins.of(spec, argument)) if is_sought else ()
+
+
+def _finders(found: Iterable[Origin], about: str = "") -> str:
+    """How a value is found: by the tools that tell it, or else out of a text."""
+    taken = f'; or take it out of a text: await llm_extract("{about}", text)' if about else ""
+    return " or ".join(map(str, found)) or f"call a tool that finds it{taken}"
+
+
+def _unknown(
+    act: Act, name: str, value: Expression, spec: ToolSpec | None, known: _Known
+) -> Iterator[Doubtful]:
+    """What nobody said of the parts of a value that cannot be guessed, and of names."""
+    is_name = _TAKES_NAMES.search(name) is not None and spec is not None and spec.effect.only_reads
+    for part in _texts(value) if is_name or name in known.shared else ():
+        if _NAME.fullmatch(part) and plain(part) not in known.letters:
+            first = _finders(known.origins.of(spec, name) if spec is not None else ())
+            message = f"{name}={one_line(part)[:60]!r}: nothing that the model was told has that name"
+            yield Doubtful(act, name, message, f"find it: {first}")
+    numbers = known.numbers
+    for part in _parts(value):
+        if plain(part) and plain(part) not in known.letters and not _is_of(part, numbers):
+            shown = one_line(part)[:60]
+            where = f"{name}={shown}" if name else f"{act.tool.lower()}({shown})"
+            message = f"{where}: nothing that the model was told has {shown}"
+            found = () if spec is None else known.origins_of(spec, name)
+            may_lack = spec is not None and not found and name not in required_of(spec.parameters)
+            is_date = _DATE.match(part) is not None
+            how = (
+                "leave it out, it need not be given"
+                if may_lack and not is_date
+                else _looked_up(part, known.tools)
+            )
+            yield Doubtful(act, name, message, f"check it, or say it in the goal; {how}", found)
+
+
+def _of_another_kind(
+    act: Act, name: str, text: str, spec: ToolSpec, said: str, known: _Known
+) -> Iterator[Doubtful]:
+    """A text that is no id, address or date, though one is taken, several things, or spelled otherwise."""
+    own, origins, found = known.own, known.origins, known.origins_of(spec, name)
+    kind, is_id = address_kind(spec, name), origins.identifies(name)
+    wanted = about = ""
+    if kind is not None and text and not kind.has.search(text):
+        wanted = about = kind.about
+    elif is_id and (not _stands(text, known.texts) or (found and _is_name(text, spec, name, origins, own))):
+        wanted = "an id"
+    if wanted:
+        message = f"{name}={one_line(text)[:60]!r} is not {wanted}"
+        named = _as_told(text, own) or ""
+        yield Doubtful(act, name, message, f"find it: {_finders(found, about)}", found, None, text, named)
+    elif _is_several(text, own):
+        message = f"{name}={one_line(text)[:60]!r} is several things in one text"
+        yield Doubtful(act, name, message, "make a call for each, in a loop over a list of them")
+    elif _IS_DATE.search(name) and not any(map(str.isdigit, text)) and not _begins_a_word(text, own):
+        message = f"{name}={one_line(text)[:60]!r} is not a date that was told"
+        yield Doubtful(act, name, message, _looked_up("", known.tools))
+    elif _WORD.fullmatch(text) and not _begins_a_word(text, f"{own} {said}"):
+        yield from _spelled_otherwise(act, name, text, own, is_filter=spec.effect.only_reads)
+
+
+_NAME = lazy.pattern(r"[^\W\d][^\s\d,:]*(?: [^\s\d,:]+){0,3}(?<![.!?])")
+"""A text that may be a name: no sentence, nothing with digits, which are looked at for themselves."""
+_TAKES_NAMES = lazy.pattern(r"(?:^|[a-z]|_)[Nn]ames?$")
+
+
+def _texts(value: Expression) -> Iterator[str]:
+    """A literal text, or those in a list."""
+    for one in value.items if isinstance(value, Display) else (value,):
+        if isinstance(one, Literal) and isinstance(one.value, str):
+            yield one.value
+
+
+def _looked_up(part: str, tools: Iterable[ToolSpec]) -> str:
+    """How what nobody stated is found out; for a date, how today's is."""
+    if part and not _DATE.match(part):
+        return "what is not known has to be looked up by a tool"
+    telling = (one.name for one in tools if _TODAY.search(one.name) and not required_of(one.parameters))
+    tool = next(telling, None)
+    return f"that of today is {'str(today())' if tool is None else f'await {function_name(tool)}()'}"
+
+
+_DATE = lazy.pattern(r"\d{4}-\d\d-\d\d(?!\d)", re.ASCII)
+_TODAY = lazy.pattern(r"(?:^|_)(?:NOW|TODAY|CURRENT_(?:DAY|DATE|TIME|DATETIME))(?:_|$)")
+"""The names of tools that tell today's date."""
+_IS_DATE = lazy.pattern(r"(?:^|_)date$|[a-z]Date$")
+"""The names of arguments that take a date."""
 
 
 def _is_no_thing(value: object, numbers: Collection[int]) -> bool:
@@ -279,7 +373,10 @@ def _is_of(part: str, numbers: Collection[int]) -> bool:
 def _of_text(text: str) -> Iterator[str]:
     for match in PART.finditer(text):
         part = match[0].strip(".:!?")
-        if any(c.isdigit() or c == "@" for c in part) and not (part.isdigit() and int(part) < _SMALL):
+        _, is_url, rest = part.partition("://")
+        if is_url:
+            yield rest.removeprefix("www.").rstrip("/")
+        elif any(c.isdigit() or c == "@" for c in part) and not (part.isdigit() and int(part) < _SMALL):
             yield part
 
 

@@ -1,15 +1,15 @@
 """Finds fields that there are not in the Python of a COMPUTE, and names in texts that nothing replaces.
 
-In: the source and the shapes of the variables that it reads. Out: CHK120 and CHK123. Looked at are names that
-the source binds once, to an item of a known value or to a part of one, and keys that it neither sets nor
-tests; what is not known, and what the source tells apart itself, is not complained about.
+In: the source and the shapes of the variables that it reads. Out: CHK120, CHK121 and CHK123. Looked at are
+names that the source binds once, to an item of a known value or to a part of one, and keys that it neither
+sets nor tests; what is not known, and what the source tells apart itself, is not complained about.
 """
 
 from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from callsheet import lazy
 from callsheet.diagnostics import Severity, WordFix
@@ -20,18 +20,21 @@ from callsheet.passes.calls import CODE_ARGUMENTS
 from callsheet.passes.finding import Suggestion
 from callsheet.passes.structured import operations as of
 from callsheet.passes.structured.findings import Report, spelled
-from callsheet.passes.structured.shapes import ANY, Fields, Special, families
-from callsheet.passes.structured.subexpressions import lacks, not_by_name
+from callsheet.passes.structured.shapes import ANY, Fields, Shape, Special, families
+from callsheet.passes.structured.subexpressions import dated, lacks, not_by_name
 from callsheet.passes.structured.typing import Typer
 from callsheet.passes.texts import OWN_BRACES
 
 
-def look_over(typer: Typer, one: Compute) -> None:
-    """Report the fields that the source reads and that there are not."""
+def look_over(typer: Typer, one: Compute) -> Mapping[str, Shape]:
+    """Report the fields that the source reads and that there are not.
+
+    Gives the shapes of the records that it takes out of known values, and whose fields it leaves alone.
+    """
     try:
         nodes = list(ast.walk(ast.parse(one.source)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # compiling it says so
-        return
+        return {}
     times = Counter(name for node in nodes for name in _names_bound(node))
     given = frozenset(name for name in one.names if not times[name] and name not in one.into)
     for target, source, is_item in (each for node in nodes for each in _bindings(node)):
@@ -44,7 +47,7 @@ def look_over(typer: Typer, one: Compute) -> None:
         typer.bound[target] = shape
     own = _own_keys(nodes)
     if own is None:
-        return
+        return {}
     for name in {name for node in nodes for name in _names_told_apart(node)}:
         given -= {name}
         typer.bound.pop(name, None)
@@ -56,8 +59,29 @@ def look_over(typer: Typer, one: Compute) -> None:
                 path = _path(value, given, typer)
                 if path is not None:
                     _check(typer, Index(path, Literal(name)), name)
+            case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq()], comparators=[right]):
+                for side, other in ((left, right), (right, left)):
+                    path, value = _path(side, given, typer), _value(other, given, typer)
+                    if path is not None and value is not None:
+                        dated(typer, path, path, typer.quietly(value))
             case _:
                 pass
+    if any(isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) for node in nodes):
+        return {}
+    return {name: shape for name, shape in typer.bound.items() if name in one.into and _is_record(shape)}
+
+
+def _is_record(shape: Shape) -> bool:
+    return len(shape.kinds) == 1 and isinstance(shape.kinds[0], Fields)
+
+
+def _value(node: ast.expr, given: frozenset[str], typer: Typer) -> Expression | None:
+    """A text, or a part of a known value."""
+    match node:
+        case ast.Constant(value=str() as text):
+            return Literal(text)
+        case _:
+            return _path(node, given, typer)
 
 
 def _check(typer: Typer, node: Index, name: str) -> None:

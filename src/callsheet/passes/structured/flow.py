@@ -358,11 +358,11 @@ class Flow:
 
     def compute(self, one: Compute) -> None:
         """COMPUTE."""
-        computed.look_over(self.typer(one), one)
+        made = computed.look_over(self.typer(one), one)
 
         def run() -> None:
             for name in one.into:
-                self.make(name, ANY, one)
+                self.make(name, made.get(name, ANY), one)
 
         if one.recovery is None:
             run()

@@ -54,10 +54,11 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A field: its shape, and whether it may be absent."""
+    """A field: its shape, whether it may be absent, and the `format` that its JSON Schema gives a text."""
 
     shape: Shape
     may_be_absent: bool = False
+    format: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +293,11 @@ class _Schema:
         needed: Any = schema.get("required")
         required = cast("list[Any]", needed) if isinstance(needed, list) else None
         fields = {
-            name: Known(self.shape(part, depth + 1, inside), required is not None and name not in required)
+            name: Known(
+                self.shape(part, depth + 1, inside),
+                required is not None and name not in required,
+                format_of(part),
+            )
             for name, part in cast("Mapping[str, Any]", properties).items()
         }
         is_open = "patternProperties" in schema or more not in (None, False)
@@ -304,6 +309,28 @@ class _Schema:
             key = part.replace("~1", "/").replace("~0", "~")
             target = cast("Mapping[str, Any]", target).get(key) if isinstance(target, Mapping) else None
         return self.shape(target, depth + 1, inside)
+
+
+FORMATS: Mapping[str, str] = {"date-time": "2026-05-31T09:00:00", "date": "2026-05-31"}
+"""Formats of texts in JSON Schemas that plans compare, each with an example."""
+
+
+def format_of(schema: object) -> str:
+    """The one of `FORMATS` that a schema gives a text, perhaps beside null; else empty.
+
+    >>> format_of({"anyOf": [{"type": "string", "format": "date"}, {"type": "null"}]})
+    'date'
+    """
+    if not isinstance(schema, Mapping):
+        return ""
+    known = cast("Mapping[str, Any]", schema)
+    either: Any = known.get("anyOf")
+    if isinstance(either, list):
+        options = cast("list[Any]", either)[:3]
+        found = {format_of(one) for one in options if one != {"type": "null"}}
+        return found.pop() if len(found) == 1 else ""
+    given: Any = known.get("format")
+    return given if isinstance(given, str) and given in FORMATS else ""
 
 
 def _of_values(values: list[Any]) -> Shape:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from callsheet import lazy
 from callsheet.diagnostics import Severity
 from callsheet.frontends.expressions.names import METHODS, VERSION_1
 from callsheet.ir.expr import Literal
@@ -64,6 +66,8 @@ def compared(typer: Typer, node: Compared) -> Shape:
         match op:
             case Comparison.EQ | Comparison.NE:
                 _equality(typer, node, left, shape, right, other)
+                dated(typer, node, left, other)
+                dated(typer, node, right, shape)
             case Comparison.LT | Comparison.LE | Comparison.GT | Comparison.GE:
                 _order(typer, node, op, left, shape, right, other)
             case Comparison.IN | Comparison.NOT_IN:
@@ -108,6 +112,36 @@ def _options(
         help_ = typer.near(str(single[0]), [str(each) for each in many])
         message = f"{shown} is one of {listed(map(repr, many))}, never {listed(map(repr, single))}"
         typer.add("CHK121", message, node, help_, Severity.WARNING)
+
+
+_FORMS = {
+    "date": lazy.pattern(r"\d{4}-\d\d-\d\d", re.ASCII),
+    "date-time": lazy.pattern(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?", re.ASCII),
+}
+
+
+def dated(typer: Typer, node: Expression, path: Expression, other: Shape) -> None:
+    """CHK121 as a warning where a date or time is equal to none of the texts that it is compared with."""
+    match path:
+        case Field(target=target, name=name) | Index(target=target, index=Literal(value=str() as name)):
+            pass
+        case _:
+            return
+    formats = {
+        kind.fields[name].format if isinstance(kind, Fields) and name in kind.fields else ""
+        for kind in typer.quietly(target).without(Special.NULL).kinds
+    }
+    form = formats.pop() if len(formats) == 1 else ""
+    texts = [one for kind in other.kinds if isinstance(kind, Options) for one in kind.values]
+    if not form or len(other.kinds) != 1 or not texts:
+        return
+    if any(not any(c.isdigit() for c in str(one)) or _FORMS[form].fullmatch(str(one)) for one in texts):
+        return
+    shown = spelled(path)
+    example = shapes.FORMATS[form]
+    help_ = f'write it in that form, or compare the beginning: {shown}.startswith("{example[:10]}")'
+    message = f"{shown} has the form {example}, never {listed(repr(one) for one in texts)}"
+    typer.add("CHK121", message, node, help_, Severity.WARNING)
 
 
 def _order(
@@ -329,7 +363,9 @@ def index(typer: Typer, node: Index, target: Shape) -> tuple[Shape, bool]:
 def not_by_name(typer: Typer, node: Index, target: Shape, at: Shape) -> None:
     """CHK123: an index of a list or text that is no number."""
     there = spelled(node.target)
-    help_ = f"[x for x in {there} if x.name == …] finds items by a field"
+    items = of.items_of(target) or ANY
+    names = (next(iter(kind.fields)) for kind in items.kinds if isinstance(kind, Fields) and kind.fields)
+    help_ = f"[x for x in {there} if x.{next(names, 'name')} == …] finds items by a field"
     if families(target) == {of.TEXT}:
         help_ = 'a text has no fields: take it apart, or have a model read it, llm_extract("what", text)'
     typer.add(
