@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from typing import NamedTuple, cast
 
 from callsheet.ir import (
@@ -38,10 +38,10 @@ from callsheet.ir.labels import LITERAL, Label
 from callsheet.ir.plan import flat
 from callsheet.ir.tree_flow import Region
 from callsheet.passes.verify.call_views import ViewContext, call_views, literal_text, tool_of
+from callsheet.passes.verify.objections import Parameters, parameters_known
 from callsheet.passes.verify.persisted_labels import NOTHING_LEFT, PersistedLabels
 from callsheet.passes.verify.places import CODE, NOTHING, Access, access_of
 from callsheet.passes.verify.values import Kind, ValueGraph, Write, web_of
-from callsheet.policy.builtins import fold
 from callsheet.policy.calls import bare
 from callsheet.policy.judge import Judge, Prepared
 from callsheet.policy.rules.attachments import NAMES, sends_files
@@ -316,9 +316,6 @@ def _held(plan: Plan, position: RunPosition, is_reached: bytearray) -> dict[str,
     return {name: value for name, value in known.items() if value is not None}
 
 
-Parameters = Callable[[str], tuple[str, ...]]
-
-
 @dataclass(frozen=True, slots=True)
 class Subject:
     """A plan as the analysis sees it; sequences are indexed by step number."""
@@ -381,7 +378,7 @@ def subject_of(
         is_reached[number] = 0
     readings = [reading_of(step) for step in plan.steps]
     constants = constants_of(flow, readings, inputs, position, is_reached)
-    by_name = _parameters(judge, parameters)
+    by_name = parameters_known(judge, parameters)
     around = ViewContext(_unlabelled, constants, LITERAL, by_name)
     entered = _entered_groups(flow)
     prepared = [judge.prepared(tool_of(step)) for step in plan.steps]
@@ -437,17 +434,6 @@ def _with_empty_answers(flow: Flow, is_reached: bytearray | None = None) -> Flow
         successors[number] = [*successors[number], number + 1]
         predecessors[number + 1] = [*predecessors[number + 1], number]
     return replace(flow, successors=successors, predecessors=predecessors)
-
-
-def _parameters(judge: Judge, given: Mapping[str, Sequence[str]]) -> Parameters:
-    known: dict[str, tuple[str, ...]] = {fold(name): tuple(names) for name, names in given.items()}
-
-    @cache
-    def names(tool: str) -> tuple[str, ...]:
-        traits = judge.traits(tool)
-        return known.get(fold(tool), ()) or (traits.parameters if traits is not None else ())
-
-    return names
 
 
 def _access(step: Step, prepared: Prepared, judge: Judge, around: ViewContext) -> Access:
