@@ -11,18 +11,11 @@ from typing import NamedTuple, cast
 
 from callsheet.ir import (
     JSON,
-    And,
     Call,
-    Compare,
-    Condition,
     DictExpr,
-    IsEmpty,
     ListExpr,
     Literal,
-    Not,
-    NotEmpty,
     Onward,
-    Or,
     Order,
     Plan,
     Ref,
@@ -31,7 +24,7 @@ from callsheet.ir import (
     Value,
 )
 from callsheet.ir.control import Control, control_of
-from callsheet.ir.expr import refs_of
+from callsheet.ir.expr import names_in, refs_of, tests_of
 from callsheet.ir.flow import Flow, flow_of
 from callsheet.ir.graphs import NONE, Precedence
 from callsheet.ir.labels import LITERAL, Label
@@ -84,15 +77,15 @@ def reading_of(step: Step) -> Reading:
     source: tuple[str, ...] = ()
     if step.foreach is not None:
         loop, source = step.foreach.var, _names((step.foreach.source,))
-    contents: list[Value] = []
-    emptiness: list[Value] = []
-    if step.condition is not None:
-        _split(step.condition, contents, emptiness)
+    contents, emptiness = ([], []) if step.condition is None else tests_of(step.condition)
     failure: tuple[str, ...] = ()
     if step.on_fail is not None:
         own_output = step.output.var if step.output is not None else None
         failure = tuple(name for name in _names(step.failure_values()) if name != own_output)
-    tested, asked = _names(contents) if contents else (), _names(emptiness) if emptiness else ()
+    tested, asked = (
+        tuple(dict.fromkeys(names_in(contents))) if contents else (),
+        _names(emptiness) if emptiness else (),
+    )
     return bare(Reading, (arguments, tested, asked, source, failure, loop))
 
 
@@ -106,19 +99,6 @@ def _names(values: Iterable[Value]) -> tuple[str, ...]:
         elif not isinstance(value, Literal):
             names += [ref.name for ref in refs_of(value)]
     return tuple(names) if len(names) < 2 else tuple(dict.fromkeys(names))
-
-
-def _split(condition: Condition, contents: list[Value], emptiness: list[Value]) -> None:
-    match condition:
-        case Compare(left=left, right=right):
-            contents += (left, right)
-        case IsEmpty(value=value) | NotEmpty(value=value):
-            emptiness.append(value)
-        case Not(condition=inner):
-            _split(inner, contents, emptiness)
-        case And(conditions=conditions) | Or(conditions=conditions):
-            for inner in conditions:
-                _split(inner, contents, emptiness)
 
 
 @dataclass(frozen=True, slots=True)
