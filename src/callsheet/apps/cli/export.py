@@ -276,17 +276,14 @@ def _print(outcome: ExportOutcome) -> None:
         for signal, why in outcome.sent.not_taken.items():
             print_text(f"       without {signal}: not accepted by the collector ({why})")
         for signal, found in outcome.sent.rejected.items():
-            print_text(f"       {signal}: {found.items:,} rejected by the collector" + _reason(found.why))
+            why = f" ({found.why!a})" if found.why else ""
+            print_text(f"       {signal}: {found.items:,} rejected by the collector{why}")
     if outcome.file is not None:
         print_text(f"wrote  {outcome.file}")
     if outcome.prov is not None:
         print_text(f"wrote  {outcome.prov}: PROV-JSON with {outcome.relations:,} relations")
     if outcome.is_running:
         print_text("the run is still running: pending calls are not exported yet")
-
-
-def _reason(why: str) -> str:
-    return f" ({why!a})" if why else ""
 
 
 def _json(outcome: ExportOutcome) -> ExportedTrace:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -229,7 +230,7 @@ def _judge_step(
         collected.take(number, bare(_Judged, (call, notes, step.values, step.action.span)))
     leads = step.after_failure.leaves
     if leads:
-        around = subject.surroundings(_reader(labels, number))
+        around = subject.surroundings(partial(labels.label_of, number))
         message = failure_view(step, around, labels.failure_pc(number))
         notes = None if message is None else judge.notes(message)
         if message is not None and notes is not None:
@@ -265,10 +266,6 @@ def _implied(labels: Labels, number: int) -> Iterator[Objection]:
         yield objection._replace(
             message=f"{objection.message}: it is the last value, which a plan without an answer returns"
         )
-
-
-def _reader(labels: Labels, number: int) -> Callable[[str], Label]:
-    return lambda name: labels.label_of(number, name)
 
 
 def _approvals(number: int, call: CallView, notes: Notes, collected: _Collected) -> None:
