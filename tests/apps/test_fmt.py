@@ -95,7 +95,7 @@ def test_unwritable_file_stays_unchanged(machine, monkeypatch):
     def refuse(*_args, **_options):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("tempfile.mkstemp", refuse)
+    monkeypatch.setattr("os.fsync", refuse)
     result = machine("fmt", "p.ltp")
     assert result.exit_code == 2
     assert "CFG014" in result.stderr

@@ -30,7 +30,7 @@ def problems_of(
     >>> problems_of(Plan((Step("S3", Respond((Ref("foo"),))),)))
     ['[S3] Undefined variable $foo in @RESPOND args']
     """
-    targets = _jump_targets(plan)
+    targets = {jump.target for step in plan.steps for jump in step.jumps()}
     messages: list[str] = []
     for finding in findings(plan, tools=tools, inputs=inputs):
         if finding.code == "CHK040":
@@ -38,10 +38,6 @@ def problems_of(
         if finding.severity is Severity.ERROR or finding.code in _REPORTED_WARNINGS:
             messages.extend(_messages(plan, finding, targets))
     return messages
-
-
-def _jump_targets(plan: Plan) -> set[str]:
-    return {jump.target for step in plan.steps for jump in step.jumps()}
 
 
 def _messages(plan: Plan, finding: Finding, targets: set[str]) -> Iterator[str]:
@@ -111,11 +107,7 @@ def _end_before(plan: Plan, first: int) -> Step:
     if before.group is None:
         return before
     group = (step for step in plan.steps[:first] if step.group == before.group)
-    return next((step for step in group if _always_leaves(step)), before)
-
-
-def _always_leaves(step: Step) -> bool:
-    return step.condition is None and step.course.leaves
+    return next((step for step in group if step.condition is None and step.course.leaves), before)
 
 
 def mermaid_block(plan: Plan) -> str:

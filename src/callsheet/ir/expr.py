@@ -230,6 +230,31 @@ def names_in(values: Iterable[Value | Condition]) -> Iterator[str]:
             yield from (ref.name for ref in refs_of(value))
 
 
+def tests_of(condition: Condition) -> tuple[list[Condition], list[Value]]:
+    """What a condition tests: its parts that compare contents, and the values that only may be empty.
+
+    >>> tests_of(Not(IsEmpty(Ref("a"))))
+    ([], [Ref(name='a', path=())])
+    """
+    contents: list[Condition] = []
+    emptiness: list[Value] = []
+    _sort_tests(condition, contents, emptiness)
+    return contents, emptiness
+
+
+def _sort_tests(condition: Condition, contents: list[Condition], emptiness: list[Value]) -> None:
+    match condition:
+        case IsEmpty(value=value) | NotEmpty(value=value):
+            emptiness.append(value)
+        case Not(condition=inner):
+            _sort_tests(inner, contents, emptiness)
+        case And(conditions=parts) | Or(conditions=parts):
+            for part in parts:
+                _sort_tests(part, contents, emptiness)
+        case Compare():
+            contents.append(condition)
+
+
 def _refs_inside(node: Value | Condition) -> Iterator[Ref]:
     stack: list[Value | Condition] = [node]
     while stack:

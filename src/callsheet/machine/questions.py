@@ -5,7 +5,6 @@ When something is asked, and which answer counts, is decided in `asking`.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
@@ -16,6 +15,7 @@ from callsheet.diagnostics.wrong_type import wanted_names
 from callsheet.ir import JSON, canonical_tool_name, executor_name
 from callsheet.ir.operations import pattern_fault
 from callsheet.lazy import NamedTuple
+from callsheet.machine.values import to_json_text
 
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
 _DURATION = lazy.pattern(r"(?:\s*\d+(?:\.\d+)?\s*[smhdw])+\s*", re.ASCII)
@@ -128,7 +128,7 @@ def read_question(args: Mapping[str, Any]) -> Question | str:
         return "options and schema are given; an answer can follow only one of them"
     prompt = args["prompt"]
     return Question(
-        prompt if isinstance(prompt, str) else json.dumps(prompt, ensure_ascii=False),
+        to_json_text(prompt),
         () if options is None else tuple(options),
         schema,
         None if args.get("timeout") is None else read_duration(args["timeout"]),

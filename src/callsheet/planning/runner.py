@@ -28,6 +28,7 @@ from callsheet.frontends.dag.printer import plan_data
 from callsheet.ir import Order, canonical_tool_name, executor_name
 from callsheet.machine import Limits, Usage
 from callsheet.machine.keys import parse_key
+from callsheet.machine.values import to_json_text
 from callsheet.planning.context import SCHEDULE, AroundCalls, PlanningContext, plan_of
 from callsheet.planning.results import PlanExecutionResult, StateFile, StepExecutionResult, read_checkpoint
 from callsheet.ports.calls import CallContext, ToolFailed
@@ -392,13 +393,9 @@ def _step_display(ui_manager: Any) -> StepCallbacks | None:
 
     def complete(step: StepExecutionResult) -> object:
         shown = step.result if step.success else step.error
-        return ui_manager.finish_tool_execution(result=_text(shown), success=step.success)
+        return ui_manager.finish_tool_execution(result=to_json_text(shown), success=step.success)
 
     return StepCallbacks(start, complete)
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _saved(context: PlanningContext, arguments: Mapping[str, Any]) -> dict[str, Any] | None:

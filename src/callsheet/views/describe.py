@@ -12,8 +12,30 @@ from dataclasses import replace
 from math import isfinite
 from typing import assert_never
 
-from callsheet import ir
 from callsheet.frontends.values.printer import format_line, format_path, is_plain_text, spelled_parts
+from callsheet.ir import (
+    Action,
+    And,
+    Call,
+    Compare,
+    Condition,
+    Goto,
+    IsEmpty,
+    ListExpr,
+    Literal,
+    Not,
+    NotEmpty,
+    OnFail,
+    Or,
+    Plan,
+    Ref,
+    Replan,
+    Respond,
+    Step,
+    Template,
+    Terminate,
+    Value,
+)
 from callsheet.ir.expr import Scalar
 from callsheet.views.columns import CUT, cut, fitted, printable
 
@@ -28,7 +50,7 @@ _MOST_SHORT = 10**15
 """Integers below it in absolute value are short enough for `_short`."""
 
 
-def describe_value(value: ir.Value, most: int = VALUE_WIDTH) -> str:
+def describe_value(value: Value, most: int = VALUE_WIDTH) -> str:
     """Returns a value in LTP-like notation, in at most `most` columns.
 
     >>> describe_value(Ref("page", ("items", 0)))
@@ -40,44 +62,44 @@ def describe_value(value: ir.Value, most: int = VALUE_WIDTH) -> str:
     return _fitted(value, most)
 
 
-def _fitted(value: ir.Value, most: int) -> str:
+def _fitted(value: Value, most: int) -> str:
     """Returns any value, made printable and cut."""
     return fitted(_value(value, most, 0), most)
 
 
-def _short(value: ir.Value) -> str | None:
+def _short(value: Value) -> str | None:
     """Returns a simple value uncut and not made printable, or None for other values.
 
     It is a fast path: if the text is printable ASCII and short enough, it equals that of `_fitted`.
     """
-    if isinstance(value, ir.Literal):
+    if isinstance(value, Literal):
         scalar = value.value
         if type(scalar) is str:
             return f'"{scalar}"' if len(scalar) <= _LONGEST_SHORT and is_plain_text(scalar) else None
         if type(scalar) is float:
             return repr(scalar) if isfinite(scalar) else None
         return str(scalar) if type(scalar) is int and -_MOST_SHORT < scalar < _MOST_SHORT else None
-    if isinstance(value, ir.Ref):
+    if isinstance(value, Ref):
         return None if value.path else f"${value.name}"
-    if isinstance(value, ir.Template) and len(value.parts) <= _MOST_ITEMS:
+    if isinstance(value, Template) and len(value.parts) <= _MOST_ITEMS:
         if any(len(part) > _LONGEST_SHORT for part in value.parts if isinstance(part, str)):
             return None
         return f'"{"".join(spelled_parts(value.parts))}"'
     return None
 
 
-def _value(value: ir.Value, most: int, depth: int) -> str:
+def _value(value: Value, most: int, depth: int) -> str:
     if depth > _MOST_DEPTH:
         return CUT
-    if isinstance(value, ir.Ref):
+    if isinstance(value, Ref):
         return _ref(value)
-    if isinstance(value, ir.Literal):
+    if isinstance(value, Literal):
         return _scalar(value.value, most)
-    if isinstance(value, ir.Template):
+    if isinstance(value, Template):
         parts = [_head(part, most) for part in value.parts[:_MOST_ITEMS]]
         text = "".join(spelled_parts(parts))
         return f'"{cut(f"{text}{CUT}" if len(value.parts) > _MOST_ITEMS else text, most - 2)}"'
-    if isinstance(value, ir.ListExpr):
+    if isinstance(value, ListExpr):
         items = [_value(item, most, depth + 1) for item in value.items[:_MOST_ITEMS]]
         return f"[{_join(items, len(value.items))}]"
     pairs = [
@@ -101,16 +123,16 @@ def _scalar(scalar: Scalar, most: int) -> str:
     return json.dumps(scalar)
 
 
-def _head(part: str | ir.Ref, most: int) -> str | ir.Ref:
+def _head(part: str | Ref, most: int) -> str | Ref:
     """A part of a text, cut so that it is not shorter than what is shown of it."""
     return part[: most * 2] if isinstance(part, str) else replace(part, path=part.path[:_MOST_ITEMS])
 
 
-def _ref(ref: ir.Ref) -> str:
+def _ref(ref: Ref) -> str:
     return "$" + ref.name + format_path(ref.path[:_MOST_ITEMS], '"')
 
 
-def describe_condition(condition: ir.Condition) -> str:
+def describe_condition(condition: Condition) -> str:
     """Returns a condition in LTP notation, without the parentheses around it.
 
     >>> from callsheet.ir import CompareOp
@@ -120,58 +142,57 @@ def describe_condition(condition: ir.Condition) -> str:
     return _condition(condition, 0)
 
 
-def _condition(condition: ir.Condition, depth: int) -> str:
+def _condition(condition: Condition, depth: int) -> str:
     if depth > _MOST_DEPTH:
         return CUT
     match condition:
-        case ir.Compare(op=op, left=left, right=right):
+        case Compare(op=op, left=left, right=right):
             return f"{describe_value(left)} {op} {describe_value(right)}"
-        case ir.IsEmpty(value=value):
+        case IsEmpty(value=value):
             return f"IS_EMPTY({describe_value(value)})"
-        case ir.NotEmpty(value=value):
+        case NotEmpty(value=value):
             return f"NOT_EMPTY({describe_value(value)})"
-        case ir.Not(condition=inner):
+        case Not(condition=inner):
             return f"NOT ({_condition(inner, depth + 1)})"
-        case ir.And(conditions=inner):
+        case And(conditions=inner):
             return _join_conditions(" AND ", inner, depth)
-        case ir.Or(conditions=inner):
+        case Or(conditions=inner):
             return _join_conditions(" OR ", inner, depth)
     assert_never(condition)
 
 
-def _join_conditions(word: str, conditions: tuple[ir.Condition, ...], depth: int) -> str:
+def _join_conditions(word: str, conditions: tuple[Condition, ...], depth: int) -> str:
     shown = [_condition(c, depth + 1) for c in conditions[:_MOST_ITEMS]]
     grouped = [
-        f"({text})" if isinstance(c, ir.And | ir.Or) else text
-        for c, text in zip(conditions, shown, strict=False)
+        f"({text})" if isinstance(c, And | Or) else text for c, text in zip(conditions, shown, strict=False)
     ]
     return word.join([*grouped, CUT] if len(conditions) > _MOST_ITEMS else grouped)
 
 
-def describe_action(action: ir.Action) -> str:
+def describe_action(action: Action) -> str:
     """Returns an action with its arguments.
 
     >>> describe_action(Call("READ_FILE", named=(("path", Literal("a.txt")),)))
     '@READ_FILE (path="a.txt")'
     """
-    if isinstance(action, ir.Call):
+    if isinstance(action, Call):
         text = short_call(action)
         if text is not None and text.isascii() and text.isprintable():
             return text
         return _call(action)
     match action:
-        case ir.Respond(values=values):
+        case Respond(values=values):
             return _with_values("@RESPOND", values)
-        case ir.Terminate(values=values):
+        case Terminate(values=values):
             return _with_values("TERMINATE", values)
-        case ir.Replan(values=values):
+        case Replan(values=values):
             return _with_values("RE-PLAN", values)
-        case ir.Goto(target=target):
+        case Goto(target=target):
             return f"GOTO {printable(target)}"
     assert_never(action)
 
 
-def short_call(call: ir.Call) -> str | None:
+def short_call(call: Call) -> str | None:
     """Returns a call with few short arguments uncut, or None if anything has to be cut.
 
     If the result is printable ASCII, it equals that of `describe_action`.
@@ -196,7 +217,7 @@ def short_call(call: ir.Call) -> str | None:
     return f"@{call.tool} ({shown})" if shown else f"@{call.tool}"
 
 
-def _call(call: ir.Call) -> str:
+def _call(call: Call) -> str:
     """Returns any call, its arguments made printable and cut."""
     shown = [_fitted(value, VALUE_WIDTH) for value in call.positional[:_MOST_ITEMS]]
     for name, value in call.named[:_MOST_ITEMS]:
@@ -206,13 +227,13 @@ def _call(call: ir.Call) -> str:
     return f"@{printable(call.tool)} ({', '.join(shown)})" if shown else f"@{printable(call.tool)}"
 
 
-def _with_values(word: str, values: tuple[ir.Value, ...]) -> str:
+def _with_values(word: str, values: tuple[Value, ...]) -> str:
     if not values:
         return word
     return f"{word} ({_join((describe_value(value) for value in values[:_MOST_ITEMS]), len(values))})"
 
 
-def describe_guard(step: ir.Step) -> str:
+def describe_guard(step: Step) -> str:
     """Returns the guards before the step's action (FOREACH, IF); empty if it has none."""
     parts: list[str] = []
     if step.foreach is not None:
@@ -222,7 +243,7 @@ def describe_guard(step: ir.Step) -> str:
     return " ".join(parts)
 
 
-def describe_failure(on_fail: ir.OnFail) -> str:
+def describe_failure(on_fail: OnFail) -> str:
     """Returns the failure handling, without the word ON_FAIL: `retry 3, GOTO S9`."""
     parts: list[str] = []
     if on_fail.retry is not None:
@@ -232,7 +253,7 @@ def describe_failure(on_fail: ir.OnFail) -> str:
     return ", ".join(parts)
 
 
-def describe_output(step: ir.Step) -> str:
+def describe_output(step: Step) -> str:
     """Returns the output of a step, `> $var:cast`; empty if it has none."""
     if step.output is None:
         return ""
@@ -240,7 +261,7 @@ def describe_output(step: ir.Step) -> str:
     return f"> ${printable(step.output.var)}{cast}"
 
 
-def describe_step(step: ir.Step) -> str:
+def describe_step(step: Step) -> str:
     """Returns a step on one line: id, guards, action, output, failure handling.
 
     >>> from callsheet.ir import Output
@@ -262,7 +283,7 @@ class ActionTexts:
     Once a new plan is in force, its steps may have the same ids and do something else: `forget`.
     """
 
-    def __init__(self, plan: ir.Plan | None, most: int = 80) -> None:
+    def __init__(self, plan: Plan | None, most: int = 80) -> None:
         self._texts: dict[str, str] = {}
         self._is_tree = plan is not None and plan.tree is not None
         if plan is None:

@@ -27,6 +27,7 @@ from callsheet.passes.verify import (
     flow_paths,
     labels,
     outcome,
+    persisted_labels,
     places,
     scripts,
     subject,
@@ -250,12 +251,12 @@ def one_note(tool: str, _: Any) -> places.Access:
     return places.Access((), (places.ALL_NOTES,)) if tool == "SET_WM" else places.Access((places.ALL_NOTES,))
 
 
-def all_emptiness(condition: Any, _: Any, emptiness: list[Any]) -> None:
-    SPLIT(condition, emptiness, emptiness)
+def all_emptiness(condition: Any) -> tuple[list[Any], list[Any]]:
+    return [], [part for parts in TESTS(condition) for part in parts]
 
 
-def all_contents(condition: Any, contents: list[Any], _: Any) -> None:
-    SPLIT(condition, contents, contents)
+def all_contents(condition: Any) -> tuple[list[Any], list[Any]]:
+    return [part for parts in TESTS(condition) for part in parts], []
 
 
 def literals_are_trusted(self: Any, label_of: Any) -> Any:
@@ -327,7 +328,7 @@ ACCESS: Any = places._access
 OF_PROGRAM: Any = places._of_program
 EMPTY_ANSWERS: Any = subject._with_empty_answers
 OF_AGENT: Any = places._of_agent
-SPLIT: Any = subject._split
+TESTS: Any = subject.tests_of
 SURROUNDINGS: Any = Subject.surroundings
 CUT_OFF: Any = dependencies.GraphDependencies.cut_off
 
@@ -495,8 +496,8 @@ MUTANTS: dict[str, list[Patch]] = {
     "files go along as the policy says": [(places, "_of_attachments", lambda _: places.NOTHING)],
     "what is read is not sent": [(Labels, "_sent", never)],
     "agents have all that the policy gives": [(places, "_tools_of", lambda _, given: given)],
-    "host commands touch no file": [(labels, "CODE", places.CODE - {"HOST_EXEC"})],
-    "edits put nothing together": [(labels, "edited", lambda data, *_: data)],
+    "host commands touch no file": [(persisted_labels, "CODE", places.CODE - {"HOST_EXEC"})],
+    "edits put nothing together": [(persisted_labels, "edited", lambda data, *_: data)],
     "all edits put something together": [(composing, "_names_address", yes)],
     "looks at the host see no file": [(places, "_seen", lambda _: places.NOTHING)],
     "looks at the host see the workspace alone": [(places, "names_within", lambda path: (path,))],
@@ -533,8 +534,8 @@ MUTANTS: dict[str, list[Patch]] = {
     "tools of an operator keep no files": [(subject, "keeps_files", no)],
     "what such tools keep may be executed": [(files, "keeps_files", no)],
     "what such tools keep is read by no program": [(scripts, "_filing", off)],
-    "what such tools move is public": [(labels, "moved", lambda *_: LITERAL)],
-    "what such tools move is what it was": [(labels, "keeps_files", no)],
+    "what such tools move is public": [(persisted_labels, "moved", lambda *_: LITERAL)],
+    "what such tools move is what it was": [(persisted_labels, "keeps_files", no)],
     "every target is a path": [(files, "_may_be_path", yes)],
     "handles are no names": [(audiences, "_PLAIN", re.compile(r"[\w#./+-]+", re.ASCII))],
     "headers name nobody": [(receivers, "_members", lambda arguments, *_: iter(arguments))],
@@ -566,7 +567,7 @@ MUTANTS: dict[str, list[Patch]] = {
     "an error in a message is public": [(Labels, "label_of", lambda self, n, name: self.seen(n, (name,)))],
     "agents touch no file and no memory": [(places, "_of_agent", lambda _: places.NOTHING)],
     "programs of agents touch no file": [(places, "_of_agent", agents_without_processes)],
-    "programs copy nothing": [(labels, "CODE", frozenset())],
+    "programs copy nothing": [(persisted_labels, "CODE", frozenset())],
     "programs touch no file": [(places, "_OF_CODE", places.NOTHING)],
     "each answer may be empty": [(subject, "_with_empty_answers", lambda flow, *_: EMPTY_ANSWERS(flow))],
     "answers that say something end each plan": [(subject, "_with_empty_answers", without_dead_steps)],
@@ -581,8 +582,8 @@ MUTANTS: dict[str, list[Patch]] = {
     "items are what they come from and no more": [(Judge, "of_items", lambda _, source: source.label)],
     "the planner says no items": [(outcome, "written_source", nothing)],
     "items are there whatever they come from": [(Reading, "outer", lambda _, names: names)],
-    "all conditions ask for emptiness": [(subject, "_split", all_emptiness)],
-    "all conditions ask for content": [(subject, "_split", all_contents)],
+    "all conditions ask for emptiness": [(subject, "tests_of", all_emptiness)],
+    "all conditions ask for content": [(subject, "tests_of", all_contents)],
     "what the planner says is trusted": [(Subject, "surroundings", literals_are_trusted)],
     "a block is entered at its beginning": [(subject, "_entered_groups", lambda _: frozenset())],
     "a text without data is not known": [(subject, "_formats", lambda *_: {})],

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.output import print_json, print_text, to_stderr
+from callsheet.apps.cli.output import print_json, print_text, to_stderr, writing
 
 _BEGINNING = """\
 # The people of `callsheet serve --people FILE`. What a role may do: start, answer, cancel, administer.
@@ -49,7 +49,7 @@ def add(file: Path, name: str, roles: tuple[str, ...], as_json: bool) -> None:
     from callsheet.apps.http.clients import new_token  # noqa: PLC0415 - imports the server
     from callsheet.apps.http.people import PeopleFile, hash_of_token, is_person_name, read_people  # noqa: PLC0415
     from callsheet.apps.settings import read_tables  # noqa: PLC0415 - as above
-    from callsheet.diagnostics import CallsheetError, Source  # noqa: PLC0415 - as above
+    from callsheet.diagnostics import Source  # noqa: PLC0415 - as above
     from callsheet.files import replace_file  # noqa: PLC0415 - as above
 
     if not is_person_name(name):
@@ -67,12 +67,8 @@ def add(file: Path, name: str, roles: tuple[str, ...], as_json: bool) -> None:
     listed = json.dumps(list(roles), ensure_ascii=False)
     text = f'{text.rstrip()}\n\n{table}\nroles = {listed}\ntoken = "{hash_of_token(token)}"\n'
     read_tables(PeopleFile, Source(str(file), text))
-    try:
+    with writing(file, "nothing of it was changed"):
         replace_file(file, text.encode())
-    except OSError as error:
-        raise CallsheetError.single(
-            "CFG014", f"{file} cannot be written: {error.strerror}", help="nothing of it was changed"
-        ) from error
     if as_json:
         print_json({"name": name, "roles": list(roles), "token": token})
         return

@@ -12,7 +12,14 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exit_status import Exit
-from callsheet.apps.cli.output import is_terminal, print_diagnostics, print_json, print_text, to_stderr
+from callsheet.apps.cli.output import (
+    is_terminal,
+    print_diagnostics,
+    print_json,
+    print_text,
+    to_stderr,
+    writing,
+)
 from callsheet.apps.rendering.values import format_seconds, preview
 from callsheet.diagnostics import CallsheetError
 
@@ -254,14 +261,11 @@ def _write_plan(outcome: CompileOutcome, out: Path | None) -> Path | None:
 def write_plan_text(out: Path, text: str) -> Path:
     """Write a plan. Raise CallsheetError (CFG014) if that fails, after printing the plan, not to lose it."""
     try:
-        out.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        reason = error.strerror or str(error)
-        wrong = CallsheetError.single(
-            "CFG014", f"{out} cannot be written: {reason}", help="name a file that can be written"
-        )
+        with writing(out):
+            out.write_text(text, encoding="utf-8", newline="\n")
+    except CallsheetError:
         to_stderr(text.rstrip())
-        raise wrong from error
+        raise
     return out
 
 

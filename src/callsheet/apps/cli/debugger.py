@@ -19,7 +19,14 @@ from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.debugging.faces import Stops, face_of, stops
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.inspection import without_gc
-from callsheet.apps.cli.output import ignoring_broken_pipe, is_terminal, print_json, print_text, to_stderr
+from callsheet.apps.cli.output import (
+    ignoring_broken_pipe,
+    is_terminal,
+    print_json,
+    print_text,
+    to_stderr,
+    writing,
+)
 from callsheet.apps.operations.lineage import diff_lines
 from callsheet.apps.operations.runs import shown_status
 from callsheet.apps.rendering.values import format_seconds, preview
@@ -325,12 +332,8 @@ class RunView:
             raise JournalError(
                 "CFG014", f"{path} is neither .html nor .yaml", "name a file RUN.html or RUN.yaml"
             )
-        try:
+        with writing(path, None):
             path.write_text(text, encoding="utf-8", errors="backslashreplace")
-        except OSError as error:
-            raise CallsheetError.single(
-                "CFG014", f"{path} cannot be written: {error.strerror or error}"
-            ) from error
         return f"wrote {path}, {len(text):,} characters"
 
     def row_at(self, seq: int) -> int:

@@ -16,6 +16,7 @@ from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import is_terminal, print_json, print_text, to_stderr
 from callsheet.apps.rendering.values import preview
 from callsheet.diagnostics import CallsheetError
+from callsheet.machine.values import to_json_text
 
 if TYPE_CHECKING:
     from callsheet.api.distillation import Distillation
@@ -223,11 +224,8 @@ def _told(made: Distillation, output: Path | None) -> list[str]:
     lines += [f"stops unless {condition}" for condition in made.plan.stops]
     if output is not None:
         given = " ".join(
-            f"--var {shlex.quote(f'{name}={_written(value)}')}" for name, value in made.plan.inputs.items()
+            f"--var {shlex.quote(f'{name}={to_json_text(value)}')}"
+            for name, value in made.plan.inputs.items()
         )
         lines.append(f"again: callsheet run {shlex.quote(str(output))} {given}".rstrip())
     return lines
-
-
-def _written(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

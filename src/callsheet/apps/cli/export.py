@@ -13,9 +13,8 @@ import click
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.group import CommandEntry, LazyCommands
-from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text, to_stderr
+from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text, to_stderr, writing
 from callsheet.apps.cli.runs import shown_status
-from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
     from callsheet.apps.operations.printed_service_rows import ExportedTrace
@@ -71,7 +70,7 @@ def report(
       callsheet report last --redact -o public.html
     """
     from callsheet.apps.cli.engines.temporal_runs import refresh_copies  # noqa: PLC0415 - imports the store
-    from callsheet.runtime.reporting import MADE_BY, report_document, report_page  # noqa: PLC0415 - imports the runtime
+    from callsheet.runtime.reporting import MADE_BY, report_document, report_page, save_page  # noqa: PLC0415 - imports the runtime
     from callsheet.views.report.build import (  # noqa: PLC0415 - as above
         Showing,
         preview_of,
@@ -96,7 +95,8 @@ def report(
         if str(path) == "-":
             print_text(page, nl=False)
             return status
-        _save(path, page)
+        with writing(path):
+            save_page(path, page)
         if as_json:
             print_json(
                 {
@@ -118,16 +118,6 @@ def _show_preview(preview: Preview, *, as_json: bool) -> None:
         else:
             for line in preview.lines():
                 print_text(line)
-
-
-def _save(path: Path, page: str) -> None:
-    from callsheet.runtime.reporting import save_page  # noqa: PLC0415 - as above
-
-    try:
-        save_page(path, page)
-    except OSError as error:
-        why = f"{path} cannot be written: {error.strerror or error}"
-        raise CallsheetError.single("CFG014", why, help="name a file that can be written") from error
 
 
 def _size(count: int) -> str:
@@ -266,11 +256,8 @@ def _lines(telemetry: Telemetry, run_id: str) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    try:
+    with writing(path):
         path.write_text(text, encoding="utf-8", errors="backslashreplace")
-    except OSError as error:
-        why = f"{path} cannot be written: {error.strerror or error}"
-        raise CallsheetError.single("CFG014", why, help="name a file that can be written") from error
 
 
 def _describe_counts(telemetry: Telemetry) -> str:
@@ -289,17 +276,14 @@ def _print(outcome: ExportOutcome) -> None:
         for signal, why in outcome.sent.not_taken.items():
             print_text(f"       without {signal}: not accepted by the collector ({why})")
         for signal, found in outcome.sent.rejected.items():
-            print_text(f"       {signal}: {found.items:,} rejected by the collector" + _reason(found.why))
+            why = f" ({found.why!a})" if found.why else ""
+            print_text(f"       {signal}: {found.items:,} rejected by the collector{why}")
     if outcome.file is not None:
         print_text(f"wrote  {outcome.file}")
     if outcome.prov is not None:
         print_text(f"wrote  {outcome.prov}: PROV-JSON with {outcome.relations:,} relations")
     if outcome.is_running:
         print_text("the run is still running: pending calls are not exported yet")
-
-
-def _reason(why: str) -> str:
-    return f" ({why!a})" if why else ""
 
 
 def _json(outcome: ExportOutcome) -> ExportedTrace:

@@ -353,7 +353,7 @@ def diff_of_runs(
         difference = diff_runs(opened, old, new, None if compare_all or as_json else MAX_LINES)
         a, b, compared = difference.a, difference.b, difference.compared
         origins = origins_of(opened, a, b)
-        time_differences = _times_of_runs(opened, a, b, noise) if with_times else None
+        time_differences = compare_step_times(opened, a, b, noise) if with_times else None
     with ignoring_broken_pipe():
         if as_json:
             times = (
@@ -371,18 +371,8 @@ def diff_of_runs(
             for line in diff_lines(compared):
                 print_text(line)
             if time_differences is not None:
-                _print_times(time_differences, noise)
+                print_times(time_differences, noise)
     return Exit.FAILED if exit_code and not difference.is_equal else Exit.OK
-
-
-def _times_of_runs(journal: Journal, a: RunInfo, b: RunInfo, noise: float) -> list[Slower]:
-
-    return compare_step_times(journal, a, b, noise)
-
-
-def _print_times(differences: list[Slower], noise: float) -> None:
-
-    print_times(differences, noise)
 
 
 _MAX_SHOWN = 20

@@ -11,7 +11,7 @@ import click
 
 from callsheet.apps.cli import options
 from callsheet.apps.cli.exit_status import Exit
-from callsheet.apps.cli.output import is_terminal, print_json
+from callsheet.apps.cli.output import is_terminal, print_json, writing
 from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
@@ -223,15 +223,10 @@ def new(
     for path in (file, cases):
         if path.exists():
             raise CallsheetError.single("CFG014", f"{path} exists already", help="name another file")
-    try:
+    with writing(file):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(template.plan, "utf-8")
         cases.write_text(template.cases, "utf-8")
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise CallsheetError.single(
-            "CFG014", f"{file} cannot be written: {reason}", help="name a file that can be written"
-        ) from error
     if as_json:
         print_json({"version": 1, "plan": str(file), "cases": str(cases), "template": name})
     else:

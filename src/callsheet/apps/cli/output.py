@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, BinaryIO, TextIO, cast
 
 import click
@@ -147,6 +148,16 @@ def ignoring_broken_pipe() -> Generator[None]:
         yield
     except BrokenPipeError:
         discard_output()
+
+
+@contextmanager
+def writing(path: Path, way_out: str | None = "name a file that can be written") -> Generator[None]:
+    """Make of an error in writing a file, or a folder, the diagnostic CFG014 with this way out."""
+    try:
+        yield
+    except OSError as error:
+        message = f"{path} cannot be written: {error.strerror or error}"
+        raise CallsheetError.single("CFG014", message, help=way_out) from error
 
 
 def discard_output(stream: TextIO | None = None) -> None:

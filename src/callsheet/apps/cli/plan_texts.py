@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterable
 from io import StringIO
 from pathlib import Path
@@ -32,6 +30,7 @@ from callsheet.apps.cli.output import (
     print_report,
     print_text,
     to_stderr,
+    writing,
 )
 from callsheet.apps.operations.reading import PlanText
 from callsheet.apps.operations.schema import DiagnosticRow, diagnostic_rows
@@ -46,6 +45,7 @@ from callsheet.apps.operations.texts import (
 from callsheet.apps.rendering.annotations import Format, rendered, texts_checked
 from callsheet.apps.rendering.values import preview
 from callsheet.diagnostics import CallsheetError
+from callsheet.files import replace_file
 from callsheet.frontends.spelling import Syntax
 from callsheet.ir import Plan
 
@@ -230,26 +230,12 @@ def _print_summary(changed: list[str], count: int, *, writes: bool) -> None:
 
 
 def _replace_file(path: Path, text: str) -> None:
-    """Replace a file atomically, keeping its mode; a symbolic link stays a link."""
+    """Replace a file, keeping its mode; a symbolic link stays a link."""
     target = path.resolve()
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-                file.write(text)
-                file.flush()
-                os.fchmod(file.fileno(), target.stat().st_mode & 0o7777)
-                os.fsync(file.fileno())
-            Path(name).replace(target)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise CallsheetError.single(
-            "CFG014",
-            f"{path} cannot be written: {error.strerror or error}",
-            help="the file is unchanged; make its folder writable, or use `callsheet fmt - < FILE`",
-        ) from error
+    with writing(path, "the file is unchanged; make its folder writable, or use `callsheet fmt - < FILE`"):
+        mode = target.stat().st_mode & 0o7777
+        replace_file(target, text.encode(), mode)
+        target.chmod(mode)  # also what the umask takes away
 
 
 _PIPED_COLUMNS = 120

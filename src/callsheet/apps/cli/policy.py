@@ -21,6 +21,7 @@ from callsheet.apps.cli.output import (
     print_json,
     print_text,
     to_stderr,
+    writing,
 )
 from callsheet.apps.operations.schema import DiagnosticRow, diagnostic_rows
 from callsheet.apps.rendering.values import preview, without_controls
@@ -196,14 +197,11 @@ def _ask(asked: Asked) -> str | None:
 
 
 def _write(path: Path, text: str, *, force: bool) -> None:
-    try:
-        with path.open("w" if force else "x", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise CallsheetError.single(
-            "CFG014", f"{path} cannot be written: {reason}", help="name a file that can be written: -o FILE"
-        ) from None
+    with (
+        writing(path, "name a file that can be written: -o FILE"),
+        path.open("w" if force else "x", encoding="utf-8") as file,
+    ):
+        file.write(text)
 
 
 @click.command()

@@ -337,7 +337,9 @@ def execute_resume(  # noqa: PLR0913 - an argument for each option
             waits=waits,
             masker=masker,
             model=terms.model,
-            limits=changes if debugger is None else lambda given: _in_turn(changes(given)),
+            limits=changes  # under the debugger no call leaves before its turn
+            if debugger is None
+            else lambda given: replace(changes(given), schedule=SEQUENTIAL),
             policy=terms.policy,
             accepts_changed_policy=accept_changed_policy,
             engine=terms.engine,
@@ -356,11 +358,6 @@ def execute_resume(  # noqa: PLR0913 - an argument for each option
             items = "--failed-items: only the items of loops that failed"
             to_stderr(f"run it again, as a new run: {again}{hint} ({items})")
     return status
-
-
-def _in_turn(limits: Limits) -> Limits:
-    """The limits of a run under the debugger: no call leaves before its turn."""
-    return replace(limits, schedule=SEQUENTIAL)
 
 
 _MOST_RESTORED = 50_000

@@ -10,7 +10,7 @@ import click
 
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exit_status import Exit
-from callsheet.apps.cli.output import print_diagnostics, print_json, to_stderr
+from callsheet.apps.cli.output import print_diagnostics, print_json, to_stderr, writing
 from callsheet.apps.operations.tools import first_line, specs_of, tools_json
 from callsheet.apps.rendering.values import preview
 from callsheet.diagnostics import CallsheetError, to_json
@@ -234,18 +234,17 @@ def _difference(folder: Path, files: dict[str, str]) -> tuple[list[str], list[st
     return changed, [name for name in there if name not in files]
 
 
+_OTHER_FOLDER = "name another folder with -o DIR"
+
+
 def _write(folder: Path, files: dict[str, str], changed: list[str], gone: list[str]) -> None:
-    try:
+    with writing(folder, _OTHER_FOLDER):
         folder.mkdir(parents=True, exist_ok=True)
         for name in changed:
             (folder / name).write_text(files[name], encoding="utf-8")
         for name in gone:
             (folder / name).unlink()
-    except OSError as error:
-        raise _unwritable(folder, error.strerror or str(error)) from error
 
 
 def _unwritable(folder: Path, why: str) -> CallsheetError:
-    return CallsheetError.single(
-        "CFG014", f"{folder} cannot be written: {why}", help="name another folder with -o DIR"
-    )
+    return CallsheetError.single("CFG014", f"{folder} cannot be written: {why}", help=_OTHER_FOLDER)

@@ -11,7 +11,7 @@ from callsheet.apps.gate.server import Expose, Gate, make_server
 from callsheet.apps.gate.spoken_words import SpokenWords
 from callsheet.apps.hosting import Host
 from callsheet.apps.mcp.server_context import ServerContext
-from callsheet.apps.mcp.transports import HttpEndpoint, ServerConfig, serve_http, serve_stdio
+from callsheet.apps.mcp.transports import HttpEndpoint, ServerConfig, serve_clients
 from callsheet.apps.mcp.transports import serve as serve_tools
 from callsheet.apps.server_catalogue import select_servers
 from callsheet.store.library import PlanLibrary
@@ -40,15 +40,7 @@ async def serve(
         spoken = SpokenWords(Path.cwd()) if endpoint is None else None
         context = ServerContext(host=host, library=config.library, hint=config.hint)
         async with Gate(context, Expose(expose), plans, spoken, asks_unproved=asks_unproved) as gate:
-            server = make_server(gate)
-            if endpoint is None:
-                await serve_stdio(server, host.masker)
-                return
-            notify(f"callsheet gate listens at {endpoint.address.url}")
-            if endpoint.is_token_new:
-                notify(f"clients need this token (Authorization: Bearer …): {endpoint.token}")
-            with host.masker.masking_output():
-                await serve_http(server, endpoint.listener, endpoint.address, endpoint.token)
+            await serve_clients(make_server(gate), endpoint, host.masker, notify, "gate")
 
 
 def _check_plans(library: PlanLibrary, plans: Sequence[str]) -> None:

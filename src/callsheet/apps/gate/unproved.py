@@ -28,6 +28,7 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Source
 from callsheet.frontends.spelling import is_python
 from callsheet.ir import JSON, canonical_tool_name
 from callsheet.ir.labels import Label
+from callsheet.machine.values import to_json_text
 from callsheet.ports.mcp.declarations import RESOURCE
 from callsheet.ports.python_code.interpreter import Outcome, Outputs, Raised
 from callsheet.ports.python_code.programs import ANSWER, CallingProgram, ToolError
@@ -402,7 +403,7 @@ def _report(running: _Running, outcome: Outcome | None, why: str, printed: str) 
         return f"not run: {why}\nrun {run_id}"
     if isinstance(outcome, Outputs):
         answer = outcome.values[ANSWER]
-        text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+        text = to_json_text(answer)
         if len(text) > _LONGEST:
             rest = f"… {len(text) - _LONGEST:,} more characters: run (what=value, variable=result)"
             text = f"{text[:_LONGEST]}\n{rest}"

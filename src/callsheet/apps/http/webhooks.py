@@ -27,10 +27,9 @@ from callsheet.apps.http.endpoint import (
     schema_here,
 )
 from callsheet.apps.http.guard import too_many
-from callsheet.apps.http.herald import WEBHOOK
 from callsheet.apps.http.problems import Problem
 from callsheet.apps.http.reading import body_bytes
-from callsheet.apps.http.state import OpenWebhook, State
+from callsheet.apps.http.state import WEBHOOK, OpenWebhook, State
 from callsheet.apps.operations.library import text_of_stored
 from callsheet.apps.operations.printed_service_rows import LastRun, WebhookFacts, WebhookRun
 from callsheet.apps.operations.reading import PlanText, text_of

@@ -7,7 +7,6 @@ question that was shown; if the question has changed, it is refused.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
@@ -22,6 +21,7 @@ from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import JSON
 from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.machine import Decision, TookPlace
+from callsheet.machine.values import to_json_text
 from callsheet.runtime.answers import Answer, PendingAsk, read_answer
 from callsheet.runtime.doubt import DoubtfulCall, Resolution, RunOutcome
 from callsheet.runtime.inbox import answer_run
@@ -86,15 +86,11 @@ def ask_form(ask: PendingAsk, program: ProgramQuestion | None = None) -> Form:
 def _answer_field(ask: PendingAsk) -> dict[str, Any]:
     """The form field for an answer; values that forms do not support are entered as JSON."""
     if ask.options:
-        return {"type": "string", "title": "Answer", "enum": [_as_text(option) for option in ask.options]}
+        return {"type": "string", "title": "Answer", "enum": [to_json_text(option) for option in ask.options]}
     schema = dict(ask.schema or {})
     if schema.get("type") in _PLAIN and schema.keys() <= _FIELD:
         return {"title": "Answer", **schema}
     return {"type": "string", "title": "Answer" if ask.schema is None else "Answer, as JSON"}
-
-
-def _as_text(option: JSON) -> str:
-    return option if isinstance(option, str) else json.dumps(option, ensure_ascii=False)
 
 
 def _doubt_form(run_id: str, call: DoubtfulCall) -> Form:

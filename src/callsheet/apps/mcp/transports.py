@@ -434,23 +434,27 @@ async def serve(
 
         further = None if more is None else more(server_context)
         server = make_server(server_context, config.operations, further)
-        if endpoint is None:
-            await serve_stdio(server, host.masker)
-            return
-        notify(f"callsheet mcp listens at {endpoint.address.url}")
-        if endpoint.is_token_new:
-            notify(f"clients need this token (Authorization: Bearer …): {endpoint.token}")
-        with host.masker.masking_output():
-            await serve_http(server, endpoint.listener, endpoint.address, endpoint.token)
+        await serve_clients(server, endpoint, host.masker, notify, "mcp")
 
 
-async def serve_stdio(server: Server[Any], masker: Masker) -> None:
-    """Serve the client on standard input and output until it closes them."""
-    async with stdio_streams() as (incoming, outgoing):
-        with (
-            masker.masking_output()
-        ):  # after the streams are reserved, so that output of tools is not a message
-            await server.run(incoming, outgoing, server.create_initialization_options())
+async def serve_clients(
+    server: Server[Any],
+    endpoint: HttpEndpoint | None,
+    masker: Masker,
+    notify: Callable[[str], None],
+    command: str,
+) -> None:
+    """Serve one client on standard input and output, or all those of an endpoint, until they are done."""
+    if endpoint is None:
+        async with stdio_streams() as (incoming, outgoing):
+            with masker.masking_output():  # from now on, so that output of tools is not a message
+                await server.run(incoming, outgoing, server.create_initialization_options())
+        return
+    notify(f"callsheet {command} listens at {endpoint.address.url}")
+    if endpoint.is_token_new:
+        notify(f"clients need this token (Authorization: Bearer …): {endpoint.token}")
+    with masker.masking_output():
+        await serve_http(server, endpoint.listener, endpoint.address, endpoint.token)
 
 
 async def serve_http(server: Server[Any], bound: socket.socket, address: Address, token: str) -> None:

@@ -14,6 +14,7 @@ from typing import Annotated, Any, NotRequired, TypedDict
 from callsheet.apps.operations.runs import OutcomeResult
 from callsheet.apps.operations.schema import Count
 from callsheet.ir import JSON
+from callsheet.machine.values import to_json_text
 
 ALL = "all"
 """In place of a name: all variables."""
@@ -247,7 +248,7 @@ def extent_lines(
     """The variables as asked for, one a line, and what is left out."""
     variables: Mapping[str, JSON] = data["variables"] or {}
     for name, value in variables.items():
-        yield f"${name} = {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+        yield f"${name} = {to_json_text(value)}"
     yield from left_out_lines(data, run_id)
     for name in extent.unknown(whole):
         yield f"the run has no variable ${name}"

@@ -21,7 +21,7 @@ from callsheet.authoring.distillation.wording import counts
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Effect, canonical_tool_name
 from callsheet.machine.agents.actions import MAX_AT_ONCE, Finish, Unreadable, read_action
-from callsheet.machine.values import parse_json
+from callsheet.machine.values import parse_json, to_json_text
 from callsheet.ports.answers import value_of
 from callsheet.ports.calls import ToolFailed
 from callsheet.store.events import Event, EventType
@@ -296,7 +296,7 @@ def _answer(reading: _Reading, call_id: object, content: Any, *, has_failed: boo
     blocks: list[Any] = (
         cast("list[Any]", content)
         if isinstance(content, list)
-        else [{"type": "text", "text": _text(content)}]
+        else [{"type": "text", "text": to_json_text(content)}]
     )
     try:
         value = value_of({"content": blocks, "isError": has_failed})
@@ -304,10 +304,6 @@ def _answer(reading: _Reading, call_id: object, content: Any, *, has_failed: boo
         reading.results[str(call_id)] = parsed if is_json and isinstance(parsed, dict | list) else value
     except ToolFailed:
         reading.failed.add(str(call_id))
-
-
-def _text(content: Any) -> str:
-    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
 
 
 # ---------------------------------------------------------------- spans

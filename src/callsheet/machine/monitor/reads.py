@@ -11,22 +11,17 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from callsheet.ir import (
     JSON,
-    And,
     Compare,
     Condition,
     DictExpr,
-    IsEmpty,
     ListExpr,
     Literal,
-    Not,
-    NotEmpty,
-    Or,
     Ref,
     Step,
     Template,
     Value,
 )
-from callsheet.ir.expr import names_in
+from callsheet.ir.expr import names_in, tests_of
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.machine.closures import SlotOf
 from callsheet.machine.program import Program, StepCode, Written
@@ -91,10 +86,7 @@ def guards_of(step: Step, slot_of: SlotOf) -> Guards:
         left, right = condition.left, condition.right
         if type(left) is Ref and type(right) is Literal:
             return bare(Guards, ((slot_of(left.name),), (), ()))
-    tests: list[Condition] = []
-    empties: list[Value] = []
-    if condition is not None:
-        _sort(condition, tests, empties)
+    tests, empties = ([], []) if condition is None else tests_of(condition)
     source = () if step.foreach is None else slots_in((step.foreach.source,), slot_of)
     return Guards(slots_in(tests, slot_of), slots_in(empties, slot_of), source)
 
@@ -118,20 +110,6 @@ def written_of(step: Step, code: StepCode) -> Written:
     if step.call is not None:
         return code.written
     return tuple((str(number), value) for number, value in enumerate(step.values()))
-
-
-def _sort(condition: Condition, tests: list[Condition], empties: list[Value]) -> None:
-    """Sort the parts of a condition: emptiness tests into `empties`, all others into `tests`."""
-    match condition:
-        case IsEmpty(value=value) | NotEmpty(value=value):
-            empties.append(value)
-        case Not(condition=inner):
-            _sort(inner, tests, empties)
-        case And(conditions=inner) | Or(conditions=inner):
-            for part in inner:
-                _sort(part, tests, empties)
-        case _:
-            tests.append(condition)
 
 
 class _ArgumentCompiler:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -16,9 +17,9 @@ from callsheet.ir import Order, Plan, Value
 from callsheet.ir.expr import names_in
 from callsheet.ir.gc_pause import gc_paused
 from callsheet.ir.labels import Label
+from callsheet.passes.verify import objections
 from callsheet.passes.verify.call_views import failure_view, values_of
 from callsheet.passes.verify.flow_paths import (
-    MOST_BITS,
     FlowPaths,
     image_objections,
     last_values,
@@ -37,20 +38,11 @@ from callsheet.passes.verify.subject import (
     subject_of,
 )
 from callsheet.passes.verify.verdict import Verdict, Violation, explained, structural
-from callsheet.policy.calls import Argument, CallView, Duty, Hole, Objection, Obligation, Rule, bare
+from callsheet.policy.calls import Argument, CallView, Hole, Objection, Obligation, bare
 from callsheet.policy.judge import Judge, judge_of
 from callsheet.policy.limits import PlannedCalls
 from callsheet.policy.model import Policy
 from callsheet.policy.rules.base import Notes
-from callsheet.policy.rules.opened_files import DECLARE, seen_by
-
-_LARGE = 1_000
-_MOST_PATHS = 50
-_AT_ONCE = 256
-"""Steps judged in one batch, so that their texts are searched for forbidden patterns in a single pass."""
-_UNTRUSTED_RULES = frozenset({Rule.CONTROL, Rule.EXECUTABLE, Rule.REPLAN})
-_CONTROL_RULES = frozenset({Rule.IMPLICIT, Rule.CONSEQUENTIAL})
-_FLOW_RULES = _UNTRUSTED_RULES | {Rule.FLOW, Rule.ANSWER}
 
 
 class _Found(NamedTuple):
@@ -143,11 +135,11 @@ def verify(
         )
     at_step = position if isinstance(position, RunPosition) else AT_THE_START
     judge = policy if isinstance(policy, Judge) else judge_of(policy)
-    with gc_paused(len(plan.steps) >= _LARGE):
+    with gc_paused(len(plan.steps) >= objections.LARGE):
         subject = subject_of(plan, judge, inputs or {}, parameters or {}, at_step, left)
         labels = labels_of(subject)
         bits = leaked_bits(labels)
-        if bits > MOST_BITS:
+        if bits > objections.MOST_BITS:
             labels = labels_of(subject, every_bit=True)
         violations = list(structural(subject))
         looped = (
@@ -161,7 +153,7 @@ def verify(
                 if step.call is not None:
                     collected.planned.saw(step.call.tool)
         numbers = _left(subject)
-        while some := tuple(islice(numbers, _AT_ONCE)):
+        while some := tuple(islice(numbers, objections.AT_ONCE)):
             _judge(labels, some, collected)
         findings, last = collected.found, last_values(subject)
         findings += [
@@ -170,7 +162,7 @@ def verify(
         findings += [_Found(n, objection) for n, objection in image_objections(labels, _left(subject), last)]
         findings += [_Found(n, objection) for n in last for objection in _implied(labels, n)]
         violations += _violations(
-            labels, findings if bits <= MOST_BITS else [_of_bits(one, bits) for one in findings]
+            labels, [_of_bits(one, bits) for one in findings] if bits > objections.MOST_BITS else findings
         )
         questions = dict.fromkeys(_questions(labels, collected.asked))
         obligations = tuple(questions | collected.obligations)
@@ -202,17 +194,8 @@ def _made(labels: Labels) -> MadeCalls:
 
 
 def _of_bits(finding: _Found, bits: int) -> _Found:
-    """The finding; if it is an implicit flow, its help explains the limit on single bits that the plan
-    exceeds.
-    """
-    if finding.objection.rule is not Rule.IMPLICIT:
-        return finding
-    hint = (
-        f"{bits} steps depend on whether private data is empty or an error, and the plan may reveal "
-        f"{MOST_BITS} such "
-        "bits: use fewer, or do this earlier"
-    )
-    return finding._replace(objection=finding.objection._replace(help=hint))
+    objection = finding.objection
+    return finding._replace(objection=objection._replace(help=objections.help_of(objection, bits, "steps")))
 
 
 def _left(subject: Subject) -> Iterator[int]:
@@ -242,19 +225,12 @@ def _judge_step(
     is_limited = collected.planned.is_needed and step.call is not None
     again = bool(subject.control.in_cycle[number]) or step.foreach is not None
     is_sure = not again and step.condition is None
-    for call in calls:
-        notes = judge.notes(call, is_clear=call.tool in clear)
-        if is_limited:
-            notes = Notes() if notes is None else notes
-            collected.planned.note(call, notes, is_sure=is_sure, again=again)
-            notes = None if notes.is_empty else notes
-        if notes is not None:
-            collected.take(number, bare(_Judged, (call, notes, step.values, step.action.span)))
-    if is_limited and calls:
-        collected.planned.add(calls, is_sure=is_sure)
+    planned = collected.planned if is_limited else None
+    for call, notes in objections.notes_of(judge, calls, clear, planned, is_sure=is_sure, again=again):
+        collected.take(number, bare(_Judged, (call, notes, step.values, step.action.span)))
     leads = step.after_failure.leaves
     if leads:
-        around = subject.surroundings(_reader(labels, number))
+        around = subject.surroundings(partial(labels.label_of, number))
         message = failure_view(step, around, labels.failure_pc(number))
         notes = None if message is None else judge.notes(message)
         if message is not None and notes is not None:
@@ -275,10 +251,7 @@ def _withheld(labels: Labels, number: int) -> Iterator[Obligation]:
     pc = labels.failure_pc(number)
     if label.is_public and pc.is_public:
         return
-    error = Argument("0", ("failed: ", Hole("error", label)), label)
-    for objection in subject.judge.judge(CallView(step.id, "TERMINATE", (error,), pc)).objections:
-        why = f"its error is withheld where it fails: {objection.message}"
-        yield Obligation(Duty.VERIFY_AGAIN, step.id, why, step.call.tool)
+    yield from objections.withheld(subject.judge, step.id, step.call.tool, label, pc)
 
 
 def _implied(labels: Labels, number: int) -> Iterator[Objection]:
@@ -295,17 +268,12 @@ def _implied(labels: Labels, number: int) -> Iterator[Objection]:
         )
 
 
-def _reader(labels: Labels, number: int) -> Callable[[str], Label]:
-    return lambda name: labels.label_of(number, name)
-
-
 def _approvals(number: int, call: CallView, notes: Notes, collected: _Collected) -> None:
     for question in notes.questions:
         if collected.can_ask:
             collected.asked.append((number, question, call.tool))
         else:
-            message = f"{question.message}, and is not approved"
-            refusal = Objection(Rule.CONSEQUENTIAL, message, question.argument, "approve the step")
+            refusal = objections.unapproved(question, question.argument)
             collected.found.append(_Found(number, refusal, question=question))
 
 
@@ -313,13 +281,12 @@ def _questions(labels: Labels, asked: Iterable[tuple[int, Objection, str]]) -> I
     """The approvals that a plan needs, each once and with the path of the data that it is about."""
     paths = FlowPaths(labels)
     for count, (number, question, tool) in enumerate(dict.fromkeys(asked)):
-        flow = _flow(labels, paths, number, question) if count < _MOST_PATHS else ()
-        detail = f"{question.message} ({' → '.join(flow)})" if flow else question.message
-        yield Obligation(Duty.APPROVE, labels.subject.plan.steps[number].id, detail, tool)
+        flow = _flow(labels, paths, number, question) if count < objections.MOST_PATHS else ()
+        yield objections.approval(labels.subject.plan.steps[number].id, question.message, tool, flow)
 
 
 def _violations(labels: Labels, findings: list[_Found]) -> Iterator[Violation]:
-    """The violations without duplicates, the first `_MOST_PATHS` of them with their data flow."""
+    """The violations without duplicates, the first `objections.MOST_PATHS` of them with their data flow."""
     paths = FlowPaths(labels)
     known: set[tuple[int, Objection]] = set()
     for number, objection, span, question in findings:
@@ -327,7 +294,9 @@ def _violations(labels: Labels, findings: list[_Found]) -> Iterator[Violation]:
             continue
         known.add((number, objection))
         step = labels.subject.plan.steps[number]
-        flow = _flow(labels, paths, number, question or objection) if len(known) <= _MOST_PATHS else ()
+        flow = (
+            _flow(labels, paths, number, question or objection) if len(known) <= objections.MOST_PATHS else ()
+        )
         yield Violation(
             step.id,
             objection.rule,
@@ -346,33 +315,24 @@ def _hint(labels: Labels, objection: Objection, flow: tuple[str, ...]) -> str | 
     if came_in is None:
         return objection.help
     step, prepared = subject.plan.steps[came_in].id, subject.prepared[came_in]
-    if prepared.traits is not None and prepared.traits.runs_code and _sees_everything(labels, came_in):
-        message = f"the program of {step} may read the whole workspace: {DECLARE}"
-    elif came_in in labels.from_before:
-        message = f"{step} reads data that an earlier run has left: `callsheet labels list` shows it"
-    else:
-        return objection.help
-    return message if objection.help is None else f"{objection.help}; {message}"
-
-
-def _sees_everything(labels: Labels, number: int) -> bool:
-    """Whether a program of a step has not declared what it reads."""
-    setting, tool = labels.subject.judge.setting, labels.subject.prepared[number].tool
-    return any(seen_by(setting, tool, call).is_whole for call in labels.calls(number))
+    runs_code = prepared.traits is not None and prepared.traits.runs_code
+    sees_all = runs_code and objections.sees_everything(subject.judge, prepared.tool, labels.calls(came_in))
+    return objections.hint_about(
+        step, objection.help, sees_everything=sees_all, reads_left=came_in in labels.from_before
+    )
 
 
 def _flow(labels: Labels, paths: FlowPaths, number: int, objection: Objection) -> tuple[str, ...]:
     """The path of the offending data, from where it enters to the sink."""
     step = labels.subject.plan.steps[number]
-    if objection.rule in _CONTROL_RULES:
-        guilty = _is_untrusted if objection.rule is Rule.CONSEQUENTIAL else _is_private
-        return _decided(labels, paths, number, guilty)
-    if objection.rule not in _FLOW_RULES:
+    was_guilty = objections.guilty_of(objection.rule)
+    if objection.rule in objections.CONTROL_RULES:
+        return _decided(labels, paths, number, was_guilty)
+    if objection.rule not in objections.FLOW_RULES:
         return ()
     argument, parameters = objection.argument, labels.subject.parameters
     own = [] if argument is None else list(names_in(values_of(step, argument, parameters)))
     end = () if objection.reaches is None else (objection.reaches,)
-    was_guilty = _is_untrusted if objection.rule in _UNTRUSTED_RULES else _is_private
     for is_guilty in _guilty_of(objection):
         path = paths.path_to(number, own, is_guilty, was_guilty)
         place = argument
@@ -387,13 +347,13 @@ def _flow(labels: Labels, paths: FlowPaths, number: int, objection: Objection) -
 
 def _guilty_of(objection: Objection) -> Iterator[Callable[[Label], bool]]:
     """Which data an objection is about: what the receiver may not read, or if together only, all private."""
-    if objection.rule in _UNTRUSTED_RULES:
-        yield _is_untrusted
+    if objection.rule in objections.UNTRUSTED_RULES:
+        yield objections.is_untrusted
         return
     audiences = objection.audiences
     if audiences is not None:
         yield lambda label: not label.may_reach(audiences)
-    yield _is_private
+    yield objections.is_private
 
 
 def _carrier(labels: Labels, paths: FlowPaths, number: int, is_guilty: Callable[[Label], bool]) -> str | None:
@@ -425,11 +385,3 @@ def _decided(
     path = paths.path_to(other, (*reading.contents, *reading.source, *reading.emptiness), is_guilty)
     path = path or paths.path_to(other, reading.arguments, is_guilty)
     return (*path, subject.plan.steps[other].id, f"{step.id} whether it is called")
-
-
-def _is_private(label: Label) -> bool:
-    return not label.is_public
-
-
-def _is_untrusted(label: Label) -> bool:
-    return label.untrusted

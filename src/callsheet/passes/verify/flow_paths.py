@@ -252,10 +252,6 @@ def _names_image(labels: Labels, number: int, revealed: Label) -> bool:
     )
 
 
-MOST_BITS = 16
-"""The number of bits that may leak to an observer of the plan's actions."""
-
-
 def leaked_bits(labels: Labels) -> int:
     """The number of steps that leak a bit of private data which their own label does not cover."""
     subject = labels.subject

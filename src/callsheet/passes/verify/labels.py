@@ -24,18 +24,14 @@ from callsheet.passes.verify.dependencies import (
     waiting_of,
 )
 from callsheet.passes.verify.outcome import Labels, reads_its_own
-from callsheet.passes.verify.persisted_labels import NOTHING_LEFT
-from callsheet.passes.verify.places import CODE
+from callsheet.passes.verify.persisted_labels import NOTHING_LEFT, Storing
 from callsheet.passes.verify.subject import Subject
 from callsheet.policy.builtins import PUBLIC_WORLD
 from callsheet.policy.calls import CallView
-from callsheet.policy.composing import edited, retells
+from callsheet.policy.composing import retells
 from callsheet.policy.judge import offered
 from callsheet.policy.model import Implicit
 from callsheet.policy.prepared import Prepared
-from callsheet.policy.rules.base import own_texts
-from callsheet.policy.rules.files import keeps_files, moved
-from callsheet.policy.rules.opened_files import seen_by
 
 
 def labels_of(subject: Subject, *, every_bit: bool = False) -> Labels:
@@ -298,12 +294,8 @@ class _Propagation:
     def _left(self, number: int) -> Label:
         """The label of what runs have left in the places that the step reads."""
         subject = self.labels.subject
-        prepared, left = subject.prepared[number], subject.left
-        seen = partial(seen_by, subject.judge.setting, prepared.tool)
-        label = left.read_by(prepared.tool, self._sourced(number), seen)
-        if keeps_files(prepared.tool, prepared.traits):
-            label = label.join(left.of_places(subject.accesses[number].reads))
-        return label
+        calls, reads = self._sourced(number), subject.accesses[number].reads
+        return subject.left.read_by(subject.judge.setting, subject.prepared[number], calls, reads)
 
     def _sourced(self, number: int) -> list[CallView]:
         """The step's calls for determining their source label, independent of the labels of their data."""
@@ -316,33 +308,16 @@ class _Propagation:
     def _stored(self, number: int, pc: Label) -> Label:
         """The label of what the step writes to a place."""
         labels, subject = self.labels, self.labels.subject
-        if subject.prepared[number].tool == "AGENT_SOLVE":
-            return labels.results[number]
+        reads = subject.accesses[number].reads
         data = labels.planner.join(labels.seen(number, subject.readings[number].arguments))
-        if subject.prepared[number].tool in CODE:  # code may copy anything that it reads
-            data = data.join(self._source(number)).join(labels.seen(number, subject.accesses[number].reads))
-        elif keeps_files(subject.prepared[number].tool, subject.prepared[number].traits):
-            read = subject.accesses[number].reads
-            data = data.join(labels.seen(number, read)).join(subject.left.of_places(read))
-            data = data.join(join(moved(subject.judge.setting, call) for call in labels.calls(number)))
-        label = data.join(pc)
-        if subject.prepared[number].tool == "EDIT_FILE":
-            label = self._edited(number, label)
-        if label.is_public:
-            return label
-        if subject.says_its_texts_alone and stands_apart(subject.plan.steps[number]):
-            return label
-        links_data = any(subject.judge.links_data(call) for call in labels.calls(number))
-        return subject.judge.unshown(label) if links_data else label
-
-    def _edited(self, number: int, data: Label) -> Label:
-        """The label of a file after an edit with data of this label."""
-        judge = self.labels.subject.judge
-        calls = self.labels.calls(number)
-        around = self.labels.seen(number, self.labels.subject.accesses[number].reads)
-        around = around.join(join(judge.source(call._replace(tool="READ_FILE")) for call in calls))
-        own = [text for call in calls for argument in call.arguments for text in own_texts(argument)]
-        return edited(data, around, own)
+        read, result = labels.seen(number, reads), labels.results[number]
+        return Storing(data, read, self._source(number), pc, result).stored(
+            subject.judge,
+            subject.prepared[number],
+            partial(labels.calls, number),
+            subject.left.of_places(reads),
+            stands_apart=subject.says_its_texts_alone and stands_apart(subject.plan.steps[number]),
+        )
 
     def _join_control(self, nodes: Iterable[int], decision: Label) -> None:
         """Join a decision into the control-flow labels of these nodes."""

@@ -1,19 +1,27 @@
 """The labels that runs have left on files, facts and notes, as known when verification starts.
 
 In: the stored labels of places, and calls. Out: the label of what a call may read there, in addition to the
-one the policy gives the place.
+one the policy gives the place; that of what a call stores.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
 
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.passes.verify.places import ALL_FILES, ALL_NOTES, BELOW, CODE, MEMORY
 from callsheet.policy.calls import CallView
+from callsheet.policy.composing import edited
+from callsheet.policy.judge import Judge
 from callsheet.policy.paths import PathRefused, file_key, note_key, with_folders, workspace_path
+from callsheet.policy.prepared import Prepared
 from callsheet.policy.programs import WHOLE, View, fixed_folder
+from callsheet.policy.rules.base import Setting, own_texts
+from callsheet.policy.rules.files import keeps_files, moved
+from callsheet.policy.rules.opened_files import seen_by
 from callsheet.policy.tool_facts import path_among
 
 _FILES = CODE | {"READ_FILE", "EDIT_FILE", "SEARCH_FILES"}
@@ -36,11 +44,16 @@ class PersistedLabels:
     )
     """The joins of the labels of the files in each folder; computed when the first is needed."""
 
-    def read_by(self, tool: str, calls: Iterable[CallView], seen: Callable[[CallView], View]) -> Label:
-        """The label of what the calls of a step may read; `tool` is its folded name.
+    def read_by(
+        self, setting: Setting, prepared: Prepared, calls: Iterable[CallView], places: Iterable[str]
+    ) -> Label:
+        """The label of what the calls of a step may read; `places` are those that it is known to read."""
+        label = self._read(prepared.tool, calls, partial(seen_by, setting, prepared.tool))
+        if keeps_files(prepared.tool, prepared.traits):
+            label = label.join(self.of_places(places))
+        return label
 
-        `seen` says what the program of a call sees, for tools that run code.
-        """
+    def _read(self, tool: str, calls: Iterable[CallView], seen: Callable[[CallView], View]) -> Label:
         if tool in ("QUERY_MEMORY", "MEMORY_STATS"):
             return self.facts
         if tool == "GET_WM" and self.notes:
@@ -104,6 +117,48 @@ class PersistedLabels:
 
 
 NOTHING_LEFT = PersistedLabels()
+
+
+class Storing(NamedTuple):
+    """A call that writes to a place: the labels of its arguments with that of the planner, of what it reads
+    in places, of what its tool adds from outside, of what decides whether it is made, and of its result.
+    """
+
+    data: Label
+    read: Label
+    source: Label
+    pc: Label
+    result: Label
+
+    def stored(
+        self,
+        judge: Judge,
+        prepared: Prepared,
+        calls: Callable[[], Sequence[CallView]],
+        left: Label,
+        *,
+        stands_apart: bool = False,
+    ) -> Label:
+        """The label of what it writes; the calls that it may be are made only where their texts decide.
+
+        `left` is what runs have left where it reads; `stands_apart`: no text that it writes adjoins data.
+        """
+        if prepared.tool == "AGENT_SOLVE":
+            return self.result
+        data = self.data
+        if prepared.tool in CODE:  # code may copy anything that it reads
+            data = data.join(self.source).join(self.read)
+        elif keeps_files(prepared.tool, prepared.traits):
+            data = data.join(self.read).join(left)
+            data = data.join(join(moved(judge.setting, call) for call in calls()))
+        label = data.join(self.pc)
+        if prepared.tool == "EDIT_FILE":
+            opened = (judge.source(call._replace(tool="READ_FILE")) for call in calls())
+            own = [text for call in calls() for argument in call.arguments for text in own_texts(argument)]
+            label = edited(label, self.read.join(join(opened)), own)
+        if label.is_public or stands_apart:
+            return label
+        return judge.unshown(label) if any(map(judge.links_data, calls())) else label
 
 
 def _path(call: CallView, *, is_folder: bool) -> str | None:

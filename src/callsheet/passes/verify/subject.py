@@ -6,23 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from typing import NamedTuple, cast
 
 from callsheet.ir import (
     JSON,
-    And,
     Call,
-    Compare,
-    Condition,
     DictExpr,
-    IsEmpty,
     ListExpr,
     Literal,
-    Not,
-    NotEmpty,
     Onward,
-    Or,
     Order,
     Plan,
     Ref,
@@ -31,17 +24,17 @@ from callsheet.ir import (
     Value,
 )
 from callsheet.ir.control import Control, control_of
-from callsheet.ir.expr import refs_of
+from callsheet.ir.expr import names_in, refs_of, tests_of
 from callsheet.ir.flow import Flow, flow_of
 from callsheet.ir.graphs import NONE, Precedence
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.ir.plan import flat
 from callsheet.ir.tree_flow import Region
 from callsheet.passes.verify.call_views import ViewContext, call_views, literal_text, tool_of
+from callsheet.passes.verify.objections import Parameters, parameters_known
 from callsheet.passes.verify.persisted_labels import NOTHING_LEFT, PersistedLabels
 from callsheet.passes.verify.places import CODE, NOTHING, Access, access_of
 from callsheet.passes.verify.values import Kind, ValueGraph, Write, web_of
-from callsheet.policy.builtins import fold
 from callsheet.policy.calls import bare
 from callsheet.policy.judge import Judge, Prepared
 from callsheet.policy.rules.attachments import NAMES, sends_files
@@ -84,15 +77,15 @@ def reading_of(step: Step) -> Reading:
     source: tuple[str, ...] = ()
     if step.foreach is not None:
         loop, source = step.foreach.var, _names((step.foreach.source,))
-    contents: list[Value] = []
-    emptiness: list[Value] = []
-    if step.condition is not None:
-        _split(step.condition, contents, emptiness)
+    contents, emptiness = ([], []) if step.condition is None else tests_of(step.condition)
     failure: tuple[str, ...] = ()
     if step.on_fail is not None:
         own_output = step.output.var if step.output is not None else None
         failure = tuple(name for name in _names(step.failure_values()) if name != own_output)
-    tested, asked = _names(contents) if contents else (), _names(emptiness) if emptiness else ()
+    tested, asked = (
+        tuple(dict.fromkeys(names_in(contents))) if contents else (),
+        _names(emptiness) if emptiness else (),
+    )
     return bare(Reading, (arguments, tested, asked, source, failure, loop))
 
 
@@ -106,19 +99,6 @@ def _names(values: Iterable[Value]) -> tuple[str, ...]:
         elif not isinstance(value, Literal):
             names += [ref.name for ref in refs_of(value)]
     return tuple(names) if len(names) < 2 else tuple(dict.fromkeys(names))
-
-
-def _split(condition: Condition, contents: list[Value], emptiness: list[Value]) -> None:
-    match condition:
-        case Compare(left=left, right=right):
-            contents += (left, right)
-        case IsEmpty(value=value) | NotEmpty(value=value):
-            emptiness.append(value)
-        case Not(condition=inner):
-            _split(inner, contents, emptiness)
-        case And(conditions=conditions) | Or(conditions=conditions):
-            for inner in conditions:
-                _split(inner, contents, emptiness)
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,9 +296,6 @@ def _held(plan: Plan, position: RunPosition, is_reached: bytearray) -> dict[str,
     return {name: value for name, value in known.items() if value is not None}
 
 
-Parameters = Callable[[str], tuple[str, ...]]
-
-
 @dataclass(frozen=True, slots=True)
 class Subject:
     """A plan as the analysis sees it; sequences are indexed by step number."""
@@ -381,7 +358,7 @@ def subject_of(
         is_reached[number] = 0
     readings = [reading_of(step) for step in plan.steps]
     constants = constants_of(flow, readings, inputs, position, is_reached)
-    by_name = _parameters(judge, parameters)
+    by_name = parameters_known(judge, parameters)
     around = ViewContext(_unlabelled, constants, LITERAL, by_name)
     entered = _entered_groups(flow)
     prepared = [judge.prepared(tool_of(step)) for step in plan.steps]
@@ -437,17 +414,6 @@ def _with_empty_answers(flow: Flow, is_reached: bytearray | None = None) -> Flow
         successors[number] = [*successors[number], number + 1]
         predecessors[number + 1] = [*predecessors[number + 1], number]
     return replace(flow, successors=successors, predecessors=predecessors)
-
-
-def _parameters(judge: Judge, given: Mapping[str, Sequence[str]]) -> Parameters:
-    known: dict[str, tuple[str, ...]] = {fold(name): tuple(names) for name, names in given.items()}
-
-    @cache
-    def names(tool: str) -> tuple[str, ...]:
-        traits = judge.traits(tool)
-        return known.get(fold(tool), ()) or (traits.parameters if traits is not None else ())
-
-    return names
 
 
 def _access(step: Step, prepared: Prepared, judge: Judge, around: ViewContext) -> Access:

@@ -11,6 +11,7 @@ from callsheet.diagnostics import Span
 from callsheet.ir import Order
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.passes.pipeline import errors
+from callsheet.passes.verify.objections import given_twice
 from callsheet.passes.verify.outcome import Labels
 from callsheet.passes.verify.subject import Subject
 from callsheet.policy.calls import CallView, Obligation, Rule
@@ -189,10 +190,5 @@ def _blocks(subject: Subject) -> Iterator[Violation]:
 def _twice(subject: Subject) -> Iterator[Violation]:
     """Arguments that are given twice if case is ignored."""
     for step in subject.plan.steps:
-        if step.call is None or len(step.call.named) < 2:
-            continue
-        names = [name.casefold() for name, _ in step.call.named]
-        if len(set(names)) == len(names):
-            continue
-        for name in sorted({name for name in names if names.count(name) > 1}):
+        for name in () if step.call is None else given_twice(step.call.named):
             yield Violation(step.id, Rule.STRUCTURE, f"the argument {name} is given twice", name)

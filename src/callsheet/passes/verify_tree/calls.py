@@ -8,11 +8,10 @@ from functools import partial, reduce
 
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.ir.tree import Act, Statement
-from callsheet.passes.verify.persisted_labels import NOTHING_LEFT, PersistedLabels
+from callsheet.passes.verify.persisted_labels import NOTHING_LEFT, PersistedLabels, Storing
 from callsheet.passes.verify.places import (
     ALL_FILES,
     BELOW,
-    CODE,
     FOLDER,
     NOTHING,
     SOME_FILE,
@@ -23,14 +22,13 @@ from callsheet.passes.verify.subject import PLACES
 from callsheet.passes.verify_tree.state import Site
 from callsheet.policy.builtins import fold
 from callsheet.policy.calls import Argument, CallView
-from callsheet.policy.composing import edited, retells
+from callsheet.policy.composing import retells
 from callsheet.policy.field_labels import FieldLabels, either
 from callsheet.policy.judge import Judge
 from callsheet.policy.labelled import Labelled, Says, said_by
 from callsheet.policy.prepared import Prepared
 from callsheet.policy.rules.attachments import sends_files
-from callsheet.policy.rules.base import own_texts
-from callsheet.policy.rules.files import keeps_files, moved, names_files
+from callsheet.policy.rules.files import keeps_files, names_files
 from callsheet.policy.rules.opened_files import seen_by
 
 _SENT = "what it reads"
@@ -108,11 +106,7 @@ class CallLabels:
         """The label of what earlier runs have left in the places that a call reads."""
         if self.left is NOTHING_LEFT:
             return LITERAL
-        seen = partial(seen_by, self.judge.setting, prepared.tool)
-        label = self.left.read_by(prepared.tool, calls, seen)
-        if keeps_files(prepared.tool, prepared.traits):
-            label = label.join(self.left.of_places(access.reads))
-        return label
+        return self.left.read_by(self.judge.setting, prepared, calls, access.reads)
 
     def result(
         self, act: Act, prepared: Prepared, calls: Sequence[CallView], read: Label, values: Iterable[Labelled]
@@ -166,23 +160,9 @@ class CallLabels:
         pc: Label,
     ) -> Label:
         """The label of what a call writes to a place."""
-        judge, tool = self.judge, prepared.tool
-        if tool == "AGENT_SOLVE":
-            return result
-        data = judge.policy.planner.join(join(a.label for call in calls for a in call.arguments))
-        if tool in CODE:  # code may copy anything that it reads
-            data = data.join(join(judge.source(call) for call in calls)).join(read)
-        elif keeps_files(tool, prepared.traits):
-            data = data.join(read).join(self.left.of_places(access.reads))
-            data = data.join(join(moved(judge.setting, call) for call in calls))
-        label = data.join(pc)
-        if tool == "EDIT_FILE":
-            around = read.join(join(judge.source(call._replace(tool="READ_FILE")) for call in calls))
-            own = [text for call in calls for argument in call.arguments for text in own_texts(argument)]
-            label = edited(label, around, own)
-        if not label.is_public and any(judge.links_data(call) for call in calls):
-            label = judge.unshown(label)
-        return label
+        data = self.judge.policy.planner.join(join(a.label for call in calls for a in call.arguments))
+        storing = Storing(data, read, join(map(self.judge.source, calls)), pc, result)
+        return storing.stored(self.judge, prepared, lambda: calls, self.left.of_places(access.reads))
 
 
 def only_file(access: Access) -> str | None:

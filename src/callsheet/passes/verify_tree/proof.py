@@ -36,14 +36,15 @@ from callsheet.ir.tree import (
     statements,
 )
 from callsheet.passes.structured.placement import MOST_STEPS
+from callsheet.passes.verify import objections
 from callsheet.passes.verify.persisted_labels import NOTHING_LEFT, PersistedLabels
 from callsheet.passes.verify.scripts import MadeCalls, untrusted_scripts
 from callsheet.passes.verify.subject import TREE_START, TreePosition
 from callsheet.passes.verify.verdict import Explained, StepLabels, Verdict, Violation
 from callsheet.passes.verify_tree.calls import REMARK, Record
 from callsheet.passes.verify_tree.interpreter import Interpreter
-from callsheet.policy.builtins import ANSWERS, fold
-from callsheet.policy.calls import Argument, CallView, Duty, Hole, Objection, Obligation, Rule
+from callsheet.policy.builtins import ANSWERS
+from callsheet.policy.calls import CallView, Duty, Objection, Obligation, Rule
 from callsheet.policy.judge import Judge, judge_of
 from callsheet.policy.labelled import Says, presence_of
 from callsheet.policy.limits import PlannedCalls
@@ -51,18 +52,9 @@ from callsheet.policy.links import images
 from callsheet.policy.model import Implicit, Policy
 from callsheet.policy.rules import answers
 from callsheet.policy.rules.base import Notes
-from callsheet.policy.rules.opened_files import DECLARE, seen_by
 
-MOST_BITS = 16
-"""The number of bits that may leak to an observer of the plan's actions."""
 MOST_DEPTH = 50
 """How deep blocks may nest, sub-plans written in place."""
-_LARGE = 1_000
-_MOST_PATHS = 50
-_AT_ONCE = 256
-_UNTRUSTED_RULES = frozenset({Rule.CONTROL, Rule.EXECUTABLE, Rule.REPLAN})
-_CONTROL_RULES = frozenset({Rule.IMPLICIT, Rule.CONSEQUENTIAL})
-_FLOW_RULES = _UNTRUSTED_RULES | {Rule.FLOW, Rule.ANSWER}
 _IMAGE_HINT = "show it unconditionally, or answer with text"
 _BEGINNINGS = ("!", "![x]", "<img ")
 """Prefixes that turn a following link or address into an image."""
@@ -94,7 +86,7 @@ def verify_tree(
     tree = plan.tree
     assert tree is not None
     judge = policy if isinstance(policy, Judge) else judge_of(policy)
-    with gc_paused(len(plan.steps) >= _LARGE):
+    with gc_paused(len(plan.steps) >= objections.LARGE):
         every = tuple(all_statements(tree))
         violations = list(_structural(tree, every, judge))
         if any(violation.rule is Rule.STRUCTURE and violation.step is None for violation in violations):
@@ -102,14 +94,14 @@ def verify_tree(
         known = inputs or {}, parameters or {}
         made = _interpreted(tree, judge, *known, left, position, every_bit=False)
         bits = 0 if judge.policy.implicit is Implicit.STRICT else made.bits.total()
-        if bits > MOST_BITS:
+        if bits > objections.MOST_BITS:
             made = _interpreted(tree, judge, *known, left, position, every_bit=True)
         collected = _Collected(judge, can_ask, tree, every)
         for record in made.records.values() if collected.planned.is_needed else ():
             if _is_done(record, position):
                 collected.planned.saw(record.tool)
         records = (record for record in made.records.values() if not _is_done(record, position))
-        while some := tuple(islice(records, _AT_ONCE)):
+        while some := tuple(islice(records, objections.AT_ONCE)):
             collected.take(some)
         scripts = _scripts(made, judge, left)
         collected.found += [found for found in scripts if not _is_done(found.record, position)]
@@ -129,13 +121,7 @@ def _interpreted(
     *,
     every_bit: bool,
 ) -> Interpreter:
-    known = {fold(name): tuple(names) for name, names in parameters.items()}
-
-    @cache
-    def names(tool: str) -> tuple[str, ...]:
-        traits = judge.traits(tool)
-        return known.get(fold(tool), ()) or (traits.parameters if traits is not None else ())
-
+    names = objections.parameters_known(judge, parameters)
     made = Interpreter(tree, judge, inputs, names, left, every_bit=every_bit, position=position)
     made.run()
     return made
@@ -186,20 +172,17 @@ class _Collected:
             is_limited = self.planned.is_needed and isinstance(record.statement, Act)
             again = record.again or not self._looped.isdisjoint((*record.site[0], record.statement.id))
             is_sure = not again and not record.site[0] and record.statement.id in self._sure
-            for call in record.calls:
-                notes = self.judge.notes(call, is_clear=call.tool in clear)
-                if is_limited:
-                    notes = Notes() if notes is None else notes
-                    self.planned.note(call, notes, is_sure=is_sure, again=again)
-                    notes = None if notes.is_empty else notes
-                if notes is not None:
-                    self._take(record, call, notes)
-            if is_limited and record.calls:
-                self.planned.add(record.calls, is_sure=is_sure)
+            planned = self.planned if is_limited else None
+            for call, notes in objections.notes_of(
+                self.judge, record.calls, clear, planned, is_sure=is_sure, again=again
+            ):
+                self._take(record, call, notes)
             if record.prepared.tool in ANSWERS:
                 self.found += (_Found(record, one) for one in _images(self.judge, record))
-            if record.failure is not None:
-                self._withhold(record, record.failure)
+            if record.failure is not None and not record.failure.is_public:
+                id_, tool = record.statement.id, record.tool
+                kept = objections.withheld(self.judge, id_, tool, record.failure, record.pc)
+                self.obligations.update(dict.fromkeys(kept))
 
     def _take(self, record: Record, call: CallView, notes: Notes) -> None:
         for objection in notes.objections:
@@ -211,9 +194,7 @@ class _Collected:
                 asked = id(record.statement), question.message, call.tool
                 self.questions.setdefault(asked, (record, question))
             else:
-                message = f"{question.message}, and is not approved"
-                objection = Objection(Rule.CONSEQUENTIAL, message, None, "approve the step")
-                self.found.append(_Found(record, objection))
+                self.found.append(_Found(record, objections.unapproved(question, None)))
         self.obligations.update(dict.fromkeys(notes.obligations))
 
     def _note(self, record: Record) -> None:
@@ -227,16 +208,6 @@ class _Collected:
                     continue
                 why = f"its message is withheld: {objection.message}"
                 self.obligations[Obligation(Duty.VERIFY_AGAIN, call.step, why)] = None
-
-    def _withhold(self, record: Record, label: Label) -> None:
-        """An obligation to withhold the words of a failure that ends the run, if they may be too private."""
-        if label.is_public:
-            return
-        error = Argument("0", ("failed: ", Hole("error", label)), label)
-        id_ = record.statement.id
-        for objection in self.judge.judge(CallView(id_, "TERMINATE", (error,), record.pc)).objections:
-            why = f"its error is withheld where it fails: {objection.message}"
-            self.obligations[Obligation(Duty.VERIFY_AGAIN, id_, why, record.tool)] = None
 
 
 def _images(judge: Judge, record: Record) -> Iterator[Objection]:
@@ -306,20 +277,15 @@ def _scripts(made: Interpreter, judge: Judge, left: PersistedLabels) -> list[_Fo
 def _violations(
     made: Interpreter, judge: Judge, findings: Iterable[_Found], bits: int
 ) -> Iterator[Violation]:
-    """The violations without duplicates, the first `_MOST_PATHS` of them with their data flow."""
+    """The violations without duplicates, the first `objections.MOST_PATHS` of them with their data flow."""
     known: set[tuple[str, Objection]] = set()
     for record, objection, span in findings:
         id_ = record.statement.id
         if (id_, objection) in known:
             continue
         known.add((id_, objection))
-        flow = _flow(made, record, objection) if len(known) <= _MOST_PATHS else ()
-        help_ = objection.help
-        if bits > MOST_BITS and objection.rule is Rule.IMPLICIT:
-            help_ = (
-                f"{bits} statements depend on whether private data is empty or an error, and the plan may "
-                f"reveal {MOST_BITS} such bits: use fewer, or do this earlier"
-            )
+        flow = _flow(made, record, objection) if len(known) <= objections.MOST_PATHS else ()
+        help_ = objections.help_of(objection, bits, "statements")
         yield Violation(
             id_,
             objection.rule,
@@ -334,21 +300,19 @@ def _violations(
 def _approvals(made: Interpreter, collected: _Collected) -> Iterator[Obligation]:
     """The approvals that a plan needs, each once and with the path of the data that it is about."""
     for count, ((_, why, tool), (record, question)) in enumerate(collected.questions.items()):
-        flow = _flow(made, record, question) if count < _MOST_PATHS else ()
-        detail = f"{why} ({' → '.join(flow)})" if flow else why
-        yield Obligation(Duty.APPROVE, record.statement.id, detail, tool)
+        flow = _flow(made, record, question) if count < objections.MOST_PATHS else ()
+        yield objections.approval(record.statement.id, why, tool, flow)
 
 
 def _flow(made: Interpreter, record: Record, objection: Objection) -> tuple[str, ...]:
     """The path of the offending data, from where it enters to the sink."""
     id_ = record.statement.id
-    if objection.rule in _CONTROL_RULES:
-        is_guilty = _is_untrusted if objection.rule is Rule.CONSEQUENTIAL else _is_private
+    is_guilty = objections.guilty_of(objection.rule)
+    if objection.rule in objections.CONTROL_RULES:
         path = made.origins.path(record.why, is_guilty)
         return (*path, f"{id_} whether it is called") if path else ()
-    if objection.rule not in _FLOW_RULES:
+    if objection.rule not in objections.FLOW_RULES:
         return ()
-    is_guilty = _is_untrusted if objection.rule in _UNTRUSTED_RULES else _is_private
     argument = objection.argument
     own = [origin for name, value in record.values if name == argument for origin in value.origins]
     every = [origin for _, value in record.values for origin in value.origins]
@@ -368,22 +332,11 @@ def _hint(made: Interpreter, judge: Judge, flow: tuple[str, ...], help_: str | N
     if record is None:
         return help_
     traits, tool = record.prepared.traits, record.prepared.tool
-    reads_all = traits is not None and traits.runs_code
-    if reads_all and any(seen_by(judge.setting, tool, call).is_whole for call in record.calls):
-        message = f"the program of {came_in} may read the whole workspace: {DECLARE}"
-    elif record.reads_left:
-        message = f"{came_in} reads data that an earlier run has left: `callsheet labels list` shows it"
-    else:
-        return help_
-    return message if help_ is None else f"{help_}; {message}"
-
-
-def _is_private(label: Label) -> bool:
-    return not label.is_public
-
-
-def _is_untrusted(label: Label) -> bool:
-    return label.untrusted
+    runs_code = traits is not None and traits.runs_code
+    sees_all = runs_code and objections.sees_everything(judge, tool, record.calls)
+    return objections.hint_about(
+        record.statement.id, help_, sees_everything=sees_all, reads_left=record.reads_left
+    )
 
 
 def _span(record: Record, objection: Objection) -> Span | None:
@@ -418,11 +371,9 @@ def _structural(tree: Tree, every: Sequence[Statement], judge: Judge) -> Iterato
         hint = "split it into two plans, or raise the limit: [budgets] max_steps"
         yield Violation(counted[most].id, Rule.LIMIT, message, help=hint, span=counted[most].span)
     for statement in every:
-        if isinstance(statement, Act) and len(statement.named) > 1:
-            names = [name.casefold() for name, _ in statement.named]
-            for name in sorted({name for name in names if names.count(name) > 1}):
-                message = f"the argument {name} is given twice"
-                yield Violation(statement.id, Rule.STRUCTURE, message, name, span=statement.span)
+        for name in objections.given_twice(statement.named) if isinstance(statement, Act) else ():
+            message = f"the argument {name} is given twice"
+            yield Violation(statement.id, Rule.STRUCTURE, message, name, span=statement.span)
 
 
 def _ends(statement: Statement) -> bool:

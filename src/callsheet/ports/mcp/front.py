@@ -8,7 +8,6 @@ of the run that made the call, or of the client in front of a gate; an error of 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from callsheet.ir import JSON
+from callsheet.machine.values import to_json_text
 
 if TYPE_CHECKING:
     from mcp.shared.dispatcher import ProgressFnT
@@ -232,8 +232,7 @@ class OpenCalls:
         if not heard and self.front.logged is not None:
             self.front.logged(self._server, params)
         elif not heard and len(self._open) == 1 and (tell := self._open[0].logs) is not None:
-            said = params.get("data")
-            tell(said if isinstance(said, str) else json.dumps(said, ensure_ascii=False))
+            tell(to_json_text(params.get("data")))
 
     def changed(self, what: Changed, uri: str = "") -> None:
         """Tell the client in front of a changed list or resource."""

@@ -12,7 +12,7 @@ from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.lctl.reading import STDIN, read_block
 from callsheet.apps.cli.options import grouped
-from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text, to_stderr
+from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text, to_stderr, writing
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.trace.lctl.emit import Work, new_ids, rename_facts
 from callsheet.trace.lctl.findings import LctlError
@@ -25,11 +25,8 @@ from callsheet.trace.lctl.write import to_data, write
 
 def save(path: Path, text: str) -> None:
     """Write a text to a file. Raises CallsheetError (CFG014)."""
-    try:
+    with writing(path):
         path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        why = f"{path} cannot be written: {error.strerror or error}"
-        raise CallsheetError.single("CFG014", why, help="name a file that can be written") from error
 
 
 def _parse_position(at: str | None, step: str | None) -> str | int | None:

@@ -20,11 +20,11 @@ from callsheet.apps.cli.output import (
     print_json,
     print_text,
     to_stderr,
+    writing,
 )
 from callsheet.apps.operations.library import listed_json, stored_json, text_of_stored
 from callsheet.apps.operations.reading import PlanText
 from callsheet.apps.rendering.values import escape_terminal_text, preview, utc
-from callsheet.diagnostics import CallsheetError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -382,11 +382,8 @@ def export(plan_ids: tuple[str, ...], output: Path | None, plans_folder: Path | 
     if output is None:
         click.echo(escape_terminal_text(text).encode("utf-8"), nl=False)
         return Exit.OK
-    try:
+    with writing(output, "name another file"):
         output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        message = f"{output} cannot be written: {error.strerror or error}"
-        raise CallsheetError.single("CFG014", message, help="name another file") from error
     to_stderr(f"{len(names)} plan{'s' if len(names) != 1 else ''} in {output}")
     return Exit.OK
 
