@@ -247,7 +247,7 @@ def format_as(syntax: Syntax, plan: Plan) -> str:
 
             return format_dag(plan)
         case Syntax.PYTHON:
-            from callsheet.frontends.python.printer import print_python  # noqa: PLC0415 - as above
+            from callsheet.frontends.python.printing.printer import print_python  # noqa: PLC0415 - as above
 
             return print_python(plan)[0]
 
@@ -266,7 +266,7 @@ def convert_to(
     argument. Also returns remarks on the conversion. Raises CallsheetError as `format_as` does.
     """
     if syntax is Syntax.PYTHON:
-        from callsheet.frontends.python.printer import print_python  # noqa: PLC0415 - only to convert
+        from callsheet.frontends.python.printing.printer import print_python  # noqa: PLC0415 - only to convert
 
         return print_python(plan)
     if plan.tree is not None:

@@ -16,7 +16,7 @@ from tests.structured_plans import programs, trees
 
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.frontends.python import read_python
-from callsheet.frontends.python.printer import print_python
+from callsheet.frontends.python.printing.printer import print_python
 from callsheet.frontends.structured import format_structured, read_structured
 from callsheet.ir import Plan
 

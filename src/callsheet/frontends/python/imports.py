@@ -11,8 +11,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from callsheet.frontends.python.inlining import placed
-from callsheet.frontends.python.kinds import OF_LTP
+from callsheet.frontends.python.analysis.kinds import OF_LTP
+from callsheet.frontends.python.rewrites.inlining import placed
 from callsheet.frontends.python.source import Refused, dotted, walk
 
 PURE_MODULES: Final = frozenset(

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from callsheet.diagnostics import did_you_mean
-from callsheet.frontends.python.changed_constants import ConstantChanged
-from callsheet.frontends.python.definitions import name_factories
 from callsheet.frontends.python.error_values import (
     GROUP,
     check_causes,
@@ -23,6 +21,8 @@ from callsheet.frontends.python.error_values import (
 )
 from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR, Exceptions, kind_of
 from callsheet.frontends.python.imports import Imports
+from callsheet.frontends.python.rewrites.changed_constants import ConstantChanged
+from callsheet.frontends.python.rewrites.definitions import name_factories
 from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read, said, waits, walk
 
 FORBIDDEN: Final[Mapping[str, str]] = {

@@ -15,10 +15,13 @@ from typing import Any, Final, cast
 from callsheet.diagnostics import Severity, Span
 from callsheet.frontends.pure_code.refusals import judged
 from callsheet.frontends.python import core
+from callsheet.frontends.python.analysis.kinds import ltp_function, objects_given
+from callsheet.frontends.python.analysis.unordered import orders_seen
 from callsheet.frontends.python.annotations import Annotations, is_moment, moment
-from callsheet.frontends.python.blocks import Blocks
-from callsheet.frontends.python.changed_constants import ConstantChanged, moved_into_main
-from callsheet.frontends.python.changes import (
+from callsheet.frontends.python.error_values import classes_as_types
+from callsheet.frontends.python.exceptions import denials_apart, error_tuples_in_place, suppress_as_try
+from callsheet.frontends.python.lowering.blocks import Blocks
+from callsheet.frontends.python.lowering.changes import (
     Taking,
     changes_of,
     effects_in,
@@ -26,48 +29,45 @@ from callsheet.frontends.python.changes import (
     guarded_names,
     keep_failure,
 )
-from callsheet.frontends.python.closures import box_nonlocals
-from callsheet.frontends.python.contexts import contexts_as_statements, returns_after_finally
-from callsheet.frontends.python.decorators import (
+from callsheet.frontends.python.lowering.failures import InFunctions
+from callsheet.frontends.python.lowering.first_done import firsts_as_one
+from callsheet.frontends.python.lowering.function_facts import Ids, Result
+from callsheet.frontends.python.lowering.links import Linking
+from callsheet.frontends.python.lowering.products import guard_functions
+from callsheet.frontends.python.lowering.scope import Names, Scope
+from callsheet.frontends.python.lowering.statements import Translator
+from callsheet.frontends.python.module import Within, hoist_imports, needed_part, plans_of
+from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signature, read_program
+from callsheet.frontends.python.rewrites.changed_constants import ConstantChanged, moved_into_main
+from callsheet.frontends.python.rewrites.closures import box_nonlocals
+from callsheet.frontends.python.rewrites.contexts import contexts_as_statements, returns_after_finally
+from callsheet.frontends.python.rewrites.decorators import (
     decorated_as_calls,
     names_of_functions,
     registries_as_tables,
 )
-from callsheet.frontends.python.definitions import (
+from callsheet.frontends.python.rewrites.definitions import (
     lookups_as_lambdas,
     partials_as_calls,
     unawaiting_as_pure,
     with_constants,
 )
-from callsheet.frontends.python.error_values import classes_as_types
-from callsheet.frontends.python.exceptions import denials_apart, error_tuples_in_place, suppress_as_try
-from callsheet.frontends.python.factories import factories_as_classes
-from callsheet.frontends.python.failures import InFunctions
-from callsheet.frontends.python.first_done import firsts_as_one
-from callsheet.frontends.python.flows import flows_as_loops
-from callsheet.frontends.python.function_facts import Ids, Result
-from callsheet.frontends.python.function_tables import tables_by_place
-from callsheet.frontends.python.group_handlers import group_handlers_as_plain
-from callsheet.frontends.python.inherited import inherited_methods_as_own
-from callsheet.frontends.python.iterator_steps import iterators_as_steps
-from callsheet.frontends.python.kinds import ltp_function, objects_given
-from callsheet.frontends.python.links import Linking
-from callsheet.frontends.python.logs import logs_as_prints
-from callsheet.frontends.python.made_once import check_made_once
-from callsheet.frontends.python.methods import declare_fields, methods_as_functions
-from callsheet.frontends.python.mixed_calls import mixed_calls_as_one, spread_calls_as_functions
-from callsheet.frontends.python.module import Within, hoist_imports, needed_part, plans_of
-from callsheet.frontends.python.parameters import semaphores_of_objects, settle_parameters
-from callsheet.frontends.python.products import guard_functions
-from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signature, read_program
-from callsheet.frontends.python.recursion import Copies, depth_of
-from callsheet.frontends.python.scope import Names, Scope
-from callsheet.frontends.python.setters import setters_as_methods
+from callsheet.frontends.python.rewrites.factories import factories_as_classes
+from callsheet.frontends.python.rewrites.flows import flows_as_loops
+from callsheet.frontends.python.rewrites.function_tables import tables_by_place
+from callsheet.frontends.python.rewrites.group_handlers import group_handlers_as_plain
+from callsheet.frontends.python.rewrites.inherited import inherited_methods_as_own
+from callsheet.frontends.python.rewrites.iterator_steps import iterators_as_steps
+from callsheet.frontends.python.rewrites.logs import logs_as_prints
+from callsheet.frontends.python.rewrites.made_once import check_made_once
+from callsheet.frontends.python.rewrites.methods import declare_fields, methods_as_functions
+from callsheet.frontends.python.rewrites.mixed_calls import mixed_calls_as_one, spread_calls_as_functions
+from callsheet.frontends.python.rewrites.parameters import semaphores_of_objects, settle_parameters
+from callsheet.frontends.python.rewrites.recursion import Copies, depth_of
+from callsheet.frontends.python.rewrites.setters import setters_as_methods
+from callsheet.frontends.python.rewrites.started_in_loops import collect_tasks
+from callsheet.frontends.python.rewrites.timeouts import loop_times_as_moments
 from callsheet.frontends.python.source import Refused, Text, names_bound, walk
-from callsheet.frontends.python.started_in_loops import collect_tasks
-from callsheet.frontends.python.statements import Translator
-from callsheet.frontends.python.timeouts import loop_times_as_moments
-from callsheet.frontends.python.unordered import orders_seen
 from callsheet.frontends.unseen import hidden_characters
 from callsheet.frontends.values.reader import ParseResult
 from callsheet.ir import tree, types

@@ -1,0 +1,359 @@
+"""Whether what an async function returns is a tree: surely no object stands in two of its places.
+
+In: a function of `core` statements. A value that a plan hands on is a copy, in which what was one object is
+several; of a tree that makes no difference. Here a value is a tree if each variable that is put into it is
+put there once, under one path, in each round of the loops around that place.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple, TypeAlias
+
+from callsheet.frontends.python import core
+from callsheet.frontends.python.analysis.kinds import FLAT, Kinds
+from callsheet.frontends.python.source import dotted, parameters_of, walk
+
+_COPIES: Final = frozenset({"list", "tuple", "sorted", "reversed", "dict", "set", "enumerate"})
+_STORES: Final = frozenset({"append", "add", "insert", "appendleft", "extend", "update", "setdefault"})
+_TAKES: Final = frozenset({"get", "values", "items", "copy", "pop", "popleft", "setdefault"})
+
+Where: TypeAlias = "tuple[tuple[int, int], ...]"
+"""The loops and branches around a statement: the id of each, and which of its branches; -1 for a loop."""
+
+
+class _NotTree(Exception):
+    """The value may hold an object twice."""
+
+
+class _Put(NamedTuple):
+    """A variable's value, or its part under a path, is put somewhere; None in a path is any key."""
+
+    name: str
+    path: tuple[object, ...]
+    where: Where
+
+
+class _Made(NamedTuple):
+    """An expression that a variable is set to, or that is put into it; a call where there is none."""
+
+    value: ast.expr | core.Call | None
+    where: Where
+    is_binding: bool
+    evaluated: Where
+    """Where the expression is evaluated: that of a loop's item before the loop."""
+
+
+def is_tree(function: core.Function, kinds: Kinds, is_tree_call: Callable[[core.Call], bool]) -> bool:
+    """Whether the function surely returns a tree; `is_tree_call` says so of the calls in it."""
+    try:
+        _Reader(function, kinds, is_tree_call).check()
+    except _NotTree:
+        return False
+    return True
+
+
+class _Reader:
+    def __init__(
+        self, function: core.Function, kinds: Kinds, is_tree_call: Callable[[core.Call], bool]
+    ) -> None:
+        self.function, self.kinds, self.is_tree_call = function, kinds, is_tree_call
+        self.made: dict[str, list[_Made]] = {}
+        self.returned: list[tuple[ast.expr, Where]] = []
+        self.counted: dict[str, tuple[str, Where]] = {}
+        """Variables that count through a list: that list, and what is around the loop."""
+        self.skips = False
+        """Whether a round of a loop may end early."""
+
+    def check(self) -> None:
+        """Raises _NotTree."""
+        self._block(self.function.body, ())
+        puts: list[_Put] = []
+        todo = [put for value, where in self.returned for put in self._puts(value, where)]
+        seen: set[str] = set()
+        while todo:
+            put = todo.pop()
+            puts.append(put)
+            if put.name in seen:
+                continue
+            seen.add(put.name)
+            for one in self.made.get(put.name, []):
+                if isinstance(one.value, core.Call):
+                    if one.value.helper is not None and not self.is_tree_call(one.value):
+                        raise _NotTree
+                elif one.value is not None:
+                    todo += self._puts(one.value, one.evaluated)
+        for number, put in enumerate(puts):
+            self._check_rounds(put)
+            if any(_meet(put, other) for other in puts[:number]):
+                raise _NotTree
+
+    def _check_rounds(self, put: _Put) -> None:
+        """Raises _NotTree for what may be put in its place in two rounds of a loop."""
+        loops = [number for number, (_, branch) in enumerate(put.where) if branch < 0]
+        if not loops:
+            return
+        around = put.where[: loops[-1] + 1]
+        bindings = [one.where for one in self.made.get(put.name, []) if one.is_binding]
+        if all(where[: len(around)] == around for where in bindings) and bindings:
+            return
+        if around not in bindings or self.skips:
+            raise _NotTree
+
+    # ------------------------------------------------------------ what is put where
+
+    def _puts(self, node: ast.expr, where: Where) -> list[_Put]:  # noqa: PLR0911, PLR0912 - cases
+        """What is in the value of an expression. Raises _NotTree."""
+        if self.kinds.of(node) in FLAT or isinstance(node, (ast.Constant, ast.JoinedStr, ast.Compare)):
+            return []
+        match node:
+            case ast.Name(id=name):
+                return [] if self.kinds.is_flat(name) else [_Put(name, (), where)]
+            case ast.Subscript(value=value, slice=ast.Name(id=number)) if (
+                counted := self.counted.get(number)
+            ) is not None and self._is_counted(counted[0], value):
+                return self._puts(_any_item(ast.Name(counted[0], ast.Load())), counted[1])
+            case ast.Subscript(value=value, slice=index):
+                key = index.value if isinstance(index, ast.Constant) else None
+                return [put._replace(path=(*put.path, key)) for put in self._puts(value, where)]
+            case ast.Attribute(value=value, attr=attr):
+                return [put._replace(path=(*put.path, attr)) for put in self._puts(value, where)]
+            case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
+                return [put for one in parts for put in self._puts(one, where)]
+            case ast.Dict(values=parts):
+                return [put for one in parts for put in self._puts(one, where)]
+            case ast.Starred(value=value) | ast.NamedExpr(value=value):
+                return self._puts(value, where)
+            case ast.IfExp(body=first, orelse=second):
+                return [
+                    *self._puts(first, (*where, (id(node), 0))),
+                    *self._puts(second, (*where, (id(node), 1))),
+                ]
+            case ast.BoolOp(values=parts):
+                made = [self._puts(one, (*where, (id(node), at))) for at, one in enumerate(parts)]
+                return [put for one in made for put in one]
+            case ast.BinOp(left=left, op=ast.Add() | ast.BitOr(), right=right):
+                return [*self._puts(left, where), *self._puts(right, where)]
+            case (
+                ast.ListComp(elt=element, generators=[only])
+                | ast.GeneratorExp(elt=element, generators=[only])
+                | ast.DictComp(value=element, generators=[only])
+            ):
+                return self._of_comprehension(element, only, where)
+            case ast.Call(func=ast.Name(id=name), args=args) if name in _COPIES:
+                return [put for one in args for put in self._puts(one, where)]
+            case ast.Call(func=ast.Attribute(attr=method, value=holder), args=args) if method in _TAKES:
+                held = [put._replace(path=(*put.path, None)) for put in self._puts(holder, where)]
+                given = _stored(method, args)
+                return [*held, *(put for one in given for put in self._puts(one, where))]
+            case ast.Call(func=ast.Name(id=name), args=args, keywords=words) if _keeps_each_once(
+                self.kinds.definitions.get(name)
+            ):
+                parts = [*args, *(word.value for word in words)]
+                return [put for one in parts for put in self._puts(one, where)]
+            case ast.Call(func=func) if dotted(func) in {"json.loads", "copy.deepcopy", "defaultdict"}:
+                return []
+            case _:
+                raise _NotTree
+
+    def _is_counted(self, name: str, value: ast.expr) -> bool:
+        """Whether a value is a list that nothing is put into, so that each number has its own item."""
+        return _first_root(value) == name and all(one.is_binding for one in self.made.get(name, []))
+
+    def _of_comprehension(self, element: ast.expr, only: ast.comprehension, where: Where) -> list[_Put]:
+        names = {one.id for one in walk(only.target) if isinstance(one, ast.Name)}
+        inner = self._puts(element, where)
+        for number, put in enumerate(inner):
+            if put.name not in names or any(_meet(put, other) for other in inner[:number]):
+                raise _NotTree
+        if not inner:
+            return []
+        return [put._replace(path=(*put.path, None)) for put in self._puts(only.iter, where)]
+
+    # ------------------------------------------------------------ what variables are made of
+
+    def _note(
+        self,
+        name: str,
+        value: ast.expr | core.Call | None,
+        where: Where,
+        *,
+        is_binding: bool = True,
+        evaluated: Where | None = None,
+    ) -> None:
+        made = _Made(value, where, is_binding, where if evaluated is None else evaluated)
+        self.made.setdefault(name, []).append(made)
+
+    def _block(self, block: core.Block, where: Where) -> None:
+        for one in block:
+            match one:
+                case core.Pure(stmt=stmt):
+                    self._statement(stmt, where)
+                case core.Call(into=str() as into):
+                    self._note(into, one, where)
+                case core.Loop(target=target, source=source, body=body, into=into):
+                    inner = (*where, (id(one), -1))
+                    self._note(target, _any_item(source), inner, evaluated=where)
+                    listed = _counts_through(source)
+                    if listed is not None:
+                        self.counted[target] = listed, where
+                    if into is not None:
+                        self._note(into, None, where)
+                        for each in core.all_of(body):
+                            if isinstance(each, core.Give):
+                                self._note(into, each.value, inner, is_binding=False)
+                    self._block(body, inner)
+                case core.While(body=body):
+                    self._block(body, (*where, (id(one), -1)))
+                case core.Choice(then=then, otherwise=otherwise):
+                    self._block(then, (*where, (id(one), 0)))
+                    self._block(otherwise, (*where, (id(one), 1)))
+                case core.Return(value=ast.expr() as value):
+                    changes = self.function.changes
+                    is_pair = bool(changes) and isinstance(value, ast.Tuple)
+                    self.returned.append((value.elts[0] if is_pair else value, where))  # type: ignore[attr-defined]
+                case core.Continue():
+                    self.skips = True
+                case _:
+                    for inner in core.blocks_of(one):
+                        self._block(inner, where)
+
+    def _statement(self, node: ast.stmt, where: Where) -> None:  # noqa: PLR0912 - a case for each
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                for target in targets:
+                    self._target(target, value, where)
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                self._target(target, value, where)
+            case ast.AugAssign(target=target, value=value):
+                name = _root(target)
+                if name is not None:
+                    self._note(name, value, where, is_binding=False)
+            case ast.Expr(
+                value=ast.Call(func=ast.Attribute(attr=method, value=ast.IfExp() as either), args=args)
+            ) if method in _STORES:
+                for branch, holder in enumerate((either.body, either.orelse)):
+                    func = ast.Attribute(holder, method, ast.Load())
+                    stored = ast.Expr(ast.Call(func, args, []))
+                    self._statement(stored, (*where, (id(either), branch)))
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr=method, value=holder), args=args)) if (
+                method in _STORES and (name := _root(holder)) is not None
+            ):
+                for one in (*_stored(method, args), *_given_inside(holder)):
+                    self._note(name, one, where, is_binding=False)
+            case ast.For(target=target, iter=source, body=body, orelse=orelse):
+                inner = (*where, (id(node), -1))
+                self._target(target, _any_item(source), inner, where)
+                for one in (*body, *orelse):
+                    self._statement(one, inner)
+            case ast.While(body=body):
+                for one in body:
+                    self._statement(one, (*where, (id(node), -1)))
+            case ast.If(body=body, orelse=orelse):
+                for branch, part in enumerate((body, orelse)):
+                    for one in part:
+                        self._statement(one, (*where, (id(node), branch)))
+            case ast.Continue():
+                self.skips = True
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="sort" | "reverse" | "clear" | "discard"))):
+                pass
+            case ast.Delete() | ast.Pass() | ast.Break() | ast.AnnAssign():
+                pass
+            case _:
+                for one in walk(node):
+                    if isinstance(one, ast.Name):
+                        self._note(one.id, ast.Yield(), where)
+
+    def _target(
+        self, target: ast.expr, value: ast.expr, where: Where, evaluated: Where | None = None
+    ) -> None:
+        match target:
+            case ast.Name(id=name):
+                self._note(name, value, where, evaluated=evaluated)
+            case ast.Tuple(elts=parts) | ast.List(elts=parts):
+                for number, one in enumerate(parts):
+                    inner = one.value if isinstance(one, ast.Starred) else one
+                    key = ast.Constant(None if isinstance(one, ast.Starred) else number)
+                    if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(parts):
+                        self._target(inner, value.elts[number], where, evaluated)
+                    else:
+                        self._target(inner, ast.Subscript(value, key, ast.Load()), where, evaluated)
+            case _:
+                name = _root(target)
+                if name is not None:
+                    self._note(name, value, where, is_binding=False)
+
+
+def _keeps_each_once(made: ast.stmt | None) -> bool:
+    """Whether an object of a class holds each argument that makes it in one place at most."""
+    if not isinstance(made, ast.ClassDef) or made.bases or made.keywords:
+        return False
+    methods = {one.name: one for one in made.body if isinstance(one, ast.FunctionDef)}
+    init = methods.get("__init__")
+    if init is None:
+        return "__post_init__" not in methods and "__new__" not in methods
+    itself, *given = [one.arg for one in parameters_of(init.args)] or [""]
+    read = [one.id for one in walk(init) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
+    fields = [one for one in walk(init) if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store)]
+    is_plain = all(
+        isinstance(one, (ast.Assign, ast.AnnAssign)) or isinstance(getattr(one, "value", None), ast.Constant)
+        for one in init.body
+    )
+    only_stores = read.count(itself) == len(fields)
+    return is_plain and only_stores and all(read.count(name) < 2 for name in given)
+
+
+def _any_item(source: ast.expr) -> ast.expr:
+    """What stands for any item of a source."""
+    return ast.Subscript(source, ast.Constant(None), ast.Load())
+
+
+def _counts_through(source: ast.expr) -> str | None:
+    """The list of which a loop over `range(len(…))` has the numbers."""
+    match source:
+        case ast.Call(
+            func=ast.Name(id="range"),
+            args=[ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)])],
+        ):
+            return name
+        case _:
+            return None
+
+
+def _first_root(node: ast.expr) -> str | None:
+    """The variable of `x`, or of `x if … else list(x)`."""
+    return _root(node.body if isinstance(node, ast.IfExp) else node)
+
+
+def _root(node: ast.expr) -> str | None:
+    """The variable that an expression is a part of."""
+    while isinstance(node, (ast.Subscript, ast.Attribute, ast.Call)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def _given_inside(node: ast.expr) -> Iterator[ast.expr]:
+    """The arguments of calls on the way to a variable, as in x.setdefault(k, []).append(v)."""
+    while isinstance(node, (ast.Subscript, ast.Attribute, ast.Call)):
+        if isinstance(node, ast.Call):
+            method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+            yield from _stored(method, node.args)
+        node = node.func if isinstance(node, ast.Call) else node.value
+
+
+def _stored(method: str, args: list[ast.expr]) -> list[ast.expr]:
+    """The arguments of a method that it may put into its object: no keys and indices."""
+    return args[1:] if method in {"setdefault", "insert", "get", "pop"} else args
+
+
+def _meet(one: _Put, other: _Put) -> bool:
+    """Whether two places may hold one object."""
+    if one.name != other.name:
+        return False
+    for (first, branch), (second, taken) in zip(one.where, other.where, strict=False):
+        if first != second:
+            break
+        if branch != taken:
+            return False
+    return all(a is None or b is None or a == b for a, b in zip(one.path, other.path, strict=False))

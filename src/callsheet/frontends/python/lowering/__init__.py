@@ -1,0 +1,1 @@
+"""Functions in the core form as the blocks, calls and computations of a plan."""

@@ -1,0 +1,163 @@
+"""Calls whose arguments stand behind stars: one call for each number, or set, of them that there may be."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from abc import ABC, abstractmethod
+from typing import Final, cast
+
+from callsheet.frontends.python import core
+from callsheet.frontends.python.analysis.container_words import given_by_default
+from callsheet.frontends.python.lowering.scope import Scope
+from callsheet.frontends.python.program import Signature
+from callsheet.frontends.python.source import Refused
+from callsheet.frontends.python.syntax import keys_of, parsed
+
+_MOST_OPTIONAL: Final = 4
+"""Of how many optional parameters the sets are told apart where arguments are spread."""
+
+
+class SpreadCalls(Scope, ABC):
+    """The part of a translator that takes `f(*given)` and `f(**given)` apart."""
+
+    @abstractmethod
+    def spilled(self, node: ast.expr, out: core.Block) -> ast.expr:
+        """The value of an expression as a name or a constant."""
+
+    @abstractmethod
+    def member(self, call: ast.expr, out: core.Block, into: str | None) -> core.Core:
+        """What awaiting this does, its arguments evaluated; nothing is appended for the call itself."""
+
+    def spread_call(self, call: ast.Call, out: core.Block, into: str | None) -> bool:
+        """`tool(…, **given)` as one call for each set of optional arguments that there may be.
+
+        Whether the call is one: the parameters of what it calls have to be known, and few of them optional.
+        """
+        if self._starred_call(call, out, into):
+            return True
+        spread = [one for one in call.keywords if one.arg is None and not _is_literal_dict(one.value)]
+        callee, known = self._called(call)
+        if len(spread) != 1 or known is None or known.is_open:
+            return False
+        shape = copy.copy(call)
+        shape.args = [self.kept_plain(one, out) for one in call.args]
+        shape.keywords = self._kept_words(call, out)
+        place = call.keywords.index(spread[0])
+        given = shape.keywords.pop(place).value
+        named = {*known.parameters[: len(call.args)], *(one.arg for one in shape.keywords)}
+        free = [one for one in known.parameters if one not in named]
+        optional = [one for one in free if one not in known.required]
+        keys = keys_of(spread[0].value, self.function)
+        if keys is not None and keys <= set(free):
+            optional = [one for one in optional if one in keys]
+            free = [one for one in free if one in known.required or one in keys]
+        if len(optional) > _MOST_OPTIONAL:
+            return False
+        required = [one for one in free if one in known.required]
+
+        def calls(left: list[str], chosen: list[str]) -> core.Block:
+            if left:
+                test = parsed(f"{left[0]!r} in x", call)
+                cast("ast.Compare", test).comparators = [given]
+                first, *rest = left
+                return [core.Choice(test, calls(rest, [*chosen, first]), calls(rest, chosen), call)]
+            made = copy.copy(shape)
+            made.keywords = list(shape.keywords)
+            for one in free:
+                if one in chosen or one in required:
+                    value = ast.Subscript(given, ast.Constant(one), ast.Load())
+                    word = ast.keyword(one, ast.fix_missing_locations(ast.copy_location(value, call)))
+                    made.keywords.append(ast.copy_location(word, call))
+            inner: core.Block = []
+            inner.append(self.member(made, inner, into))
+            return inner
+
+        check = parsed(f"set({required!r}) <= set(x) <= set({free!r})", call)
+        for one in ast.walk(check):
+            if isinstance(one, ast.Call) and isinstance(one.args[0], ast.Name):
+                one.args = [given]
+        message = ast.copy_location(ast.Constant(f"{callee} takes other arguments"), call)
+        wrong: core.Block = [core.Fail(message, "TYPE", call)]
+        out.append(core.Choice(check, calls(optional, []), wrong, call))
+        return True
+
+    def _called(self, call: ast.Call) -> tuple[str, Signature | None]:
+        """The name of what a call is of, and its parameters; None if they are not known."""
+        callee = call.func.id if isinstance(call.func, ast.Name) else ""
+        helper = self.helper(callee)
+        known = (self.program.tools or {}).get(callee) if helper is None else _signature(helper)
+        return callee, None if self.is_variable(callee) else known
+
+    def _starred_call(self, call: ast.Call, out: core.Block, into: str | None) -> bool:
+        """`f(a, *given)` as one call for each number of arguments that there may be; whether it is one."""
+        *first, last = call.args or [ast.Constant(None)]
+        callee, known = self._called(call)
+        if not isinstance(last, ast.Starred) or known is None:
+            return False
+        if any(isinstance(one, ast.Starred) for one in first) or any(not one.arg for one in call.keywords):
+            return False
+        helper = self.helper(callee)
+        words = [one.arg or "" for one in call.keywords]
+        by_position = known.parameters
+        if helper is not None:
+            by_position = by_position[: len(helper.args.args)]
+        free = [one for one in by_position[len(first) :] if one not in words]
+        least = sum(one in known.required for one in free)
+        if len(free) - least > _MOST_OPTIONAL or any(one in known.required for one in free[least:]):
+            return False
+        shape = copy.copy(call)
+        shape.args = [self.kept_plain(one, out) for one in first]
+        items = ast.Call(ast.Name("list", ast.Load()), [last.value], [])
+        given = self.spilled(ast.fix_missing_locations(ast.copy_location(items, last)), out)
+        shape.keywords = self._kept_words(call, out)
+        message = ast.copy_location(ast.Constant(f"{callee} takes other arguments"), call)
+        rest: core.Block = [core.Fail(message, "TYPE", call)]
+        for count in range(least, len(free) + 1):
+            made = copy.copy(shape)
+            items = [ast.Subscript(given, ast.Constant(number), ast.Load()) for number in range(count)]
+            made.args = [
+                *shape.args,
+                *(ast.fix_missing_locations(ast.copy_location(one, last)) for one in items),
+            ]
+            inner: core.Block = []
+            inner.append(self.member(made, inner, into))
+            test = parsed(f"len(x) == {count}", call)
+            cast("ast.Call", cast("ast.Compare", test).left).args = [given]
+            rest = [core.Choice(test, inner, rest, call)]
+        out += rest
+        return True
+
+    def _kept_words(self, call: ast.Call, out: core.Block) -> list[ast.keyword]:
+        return [
+            ast.copy_location(ast.keyword(one.arg, self.spilled(one.value, out)), one)
+            for one in call.keywords
+        ]
+
+    def kept_plain(self, value: ast.expr, out: core.Block) -> ast.expr:
+        """The value of an argument. Raises Refused (PYT009) for one behind a star."""
+        if isinstance(value, ast.Starred):
+            raise Refused(
+                "PYT009",
+                value,
+                "which arguments are given is not known before the run",
+                "write each argument",
+            )
+        return self.spilled(value, out)
+
+
+def _is_literal_dict(node: ast.expr) -> bool:
+    """Whether a node is a dict whose keys are literal texts."""
+    return isinstance(node, ast.Dict) and all(
+        isinstance(one, ast.Constant) and isinstance(one.value, str) for one in node.keys
+    )
+
+
+def _signature(helper: ast.AsyncFunctionDef) -> Signature | None:
+    """The parameters of an async function of the program; None where it takes any number of arguments."""
+    of = helper.args
+    if of.vararg or of.kwarg or of.posonlyargs:
+        return None
+    optional = {name for name, _ in given_by_default(helper)}
+    names = tuple(one.arg for one in (*of.args, *of.kwonlyargs))
+    return Signature(names, frozenset(names) - optional)

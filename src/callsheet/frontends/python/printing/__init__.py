@@ -1,0 +1,1 @@
+"""Plans of version 2 as Python programs."""

@@ -1,0 +1,232 @@
+"""Tasks that a TaskGroup is given in loops and under conditions: what they are given is collected first.
+
+In: the tree of a file, which is changed in place. A group's tasks begin when its block first waits, so that
+`for x in xs: y = f(x); group.create_task(call(y))` is a loop that collects each `y`, and one that starts the
+calls, which `groups` lets run side by side. Where the block itself waits, it stays as it is.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import cast
+
+from callsheet.frontends.python.rewrites.inlining import Fresh, Replacing, blocks_in, placed
+from callsheet.frontends.python.source import dotted, own_nodes, waits
+
+_STATES = frozenset({"cancelled", "exception", "done", "cancel", "add_done_callback"})
+
+
+def collect_tasks(nodes: Sequence[ast.AST]) -> bool:
+    """Let the groups of a file collect what their tasks are called with; whether any does.
+
+    >>> module = ast.parse('''async def main():
+    ...     async with TaskGroup() as group:
+    ...         for x in xs:
+    ...             y = x + 1
+    ...             group.create_task(post(y))''')
+    >>> collect_tasks(list(ast.walk(module)))
+    True
+    >>> print(ast.unparse(module))
+    async def main():
+        async with TaskGroup() as group:
+            given_at_1 = []
+            for x in xs:
+                y = x + 1
+                given_at_1.append((y,))
+            done_at_1 = [group.create_task(post(one_at_1[0])) for one_at_1 in given_at_1]
+    """
+    groups = [one for one in nodes if isinstance(one, ast.AsyncWith) and _group_of(one) is not None]
+    if not groups or any(isinstance(one, ast.Attribute) and one.attr in _STATES for one in nodes):
+        return False
+    fresh = Fresh(nodes)
+    parents = [block for one in nodes if isinstance(one, ast.stmt) for block in blocks_in(one)]
+    changed = False
+    for one in groups:
+        after = _collected(one, fresh)
+        if after is None:
+            continue
+        changed = True
+        for block in parents:
+            for number, each in enumerate(block):
+                if each is one:
+                    block[number + 1 : number + 1] = after
+                    break
+    return changed
+
+
+def _group_of(node: ast.AsyncWith) -> str | None:
+    """The name of the group that a statement opens."""
+    match node.items:
+        case [ast.withitem(context_expr=ast.Call(func=func), optional_vars=ast.Name(id=name))]:
+            return name if (dotted(func) or "").rpartition(".")[2] == "TaskGroup" else None
+        case _:
+            return None
+
+
+def _started(node: ast.AST, group: str) -> ast.Call | None:
+    """The call that an expression starts as a task of a group."""
+    match node:
+        case ast.Call(
+            func=ast.Attribute(value=ast.Name(id=name), attr="create_task"), args=[ast.Call() as call, *_]
+        ):
+            return call if name == group and isinstance(call.func, ast.Name) else None
+        case _:
+            return None
+
+
+def _collected(node: ast.AsyncWith, fresh: Fresh) -> list[ast.stmt] | None:
+    """Collect in the block of a group; what is to be done with the results. None where nothing is."""
+    group = cast("str", _group_of(node))
+    made: list[ast.stmt] = []
+    after: list[ast.stmt] = []
+    found = has_begun = False
+    for one in node.body:
+        if isinstance(one, ast.For) and waits(one.iter) and not has_begun:
+            held = fresh("items")
+            made.append(placed(ast.Assign([ast.Name(held, ast.Store())], one.iter), one.iter))
+            one.iter = ast.copy_location(ast.Name(held, ast.Load()), one.iter)
+        starts_any = any(_started(each, group) is not None for each in own_nodes(one))
+        if waits(one) and (has_begun or starts_any):
+            return None
+        has_begun = has_begun or starts_any
+        if isinstance(one, (ast.For, ast.If, ast.While)) and not _is_plain(one, group):
+            starts = [
+                each
+                for each in own_nodes(one)
+                if isinstance(each, ast.stmt) and _own_start(each, group) is not None
+            ]
+            total = sum(_started(each, group) is not None for each in own_nodes(one))
+            if not starts or total != len(starts):
+                if total:
+                    return None
+                made.append(one)
+                continue
+            found = True
+            begins, ends, places = _gathered(starts, group, fresh, one)
+            made += begins
+            made += Replacing(places).block([one])
+            done, rest = ends
+            made += done
+            after += rest
+        elif isinstance(one, ast.Assign) and isinstance(one.value, ast.DictComp):
+            call = _started(one.value.value, group)
+            if call is None:
+                made.append(one)
+                continue
+            found = True
+            comp = one.value
+            given, each, done_name = fresh("given"), fresh("one"), fresh("done")
+            parts = [*call.args, *(word.value for word in call.keywords), comp.key]
+            rows = ast.ListComp(ast.Tuple(parts, ast.Load()), comp.generators)
+            made.append(placed(ast.Assign([ast.Name(given, ast.Store())], rows), one))
+            made.append(_start_all(call, given, each, done_name, group, one))
+            result = fresh("result")
+            key = _part(each, len(parts) - 1)
+            pair = ast.Tuple([ast.Name(each, ast.Store()), ast.Name(result, ast.Store())], ast.Store())
+            both = ast.Call(
+                ast.Name("zip", ast.Load()),
+                [ast.Name(given, ast.Load()), ast.Name(done_name, ast.Load())],
+                [],
+            )
+            value = ast.DictComp(key, ast.Name(result, ast.Load()), [ast.comprehension(pair, both, [], 0)])
+            after.append(placed(ast.Assign(one.targets, value), one))
+        else:
+            made.append(one)
+    if not found:
+        return None
+    node.body = made
+    return after
+
+
+def _is_plain(one: ast.stmt, group: str) -> bool:
+    """Whether a statement is the loop that starts one task for each item, which is understood as it is."""
+    match one:
+        case ast.For(body=[ast.Expr(value=value)], orelse=[]):
+            return _started(value, group) is not None
+        case _:
+            return False
+
+
+def _own_start(one: ast.stmt, group: str) -> ast.Call | None:
+    """The call that a statement starts: by itself, or to keep the task in a list or dict."""
+    match one:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr="append", value=ast.Name()), args=[value])):
+            if isinstance(value, ast.Tuple):
+                found = [call for each in value.elts if (call := _started(each, group)) is not None]
+                return found[0] if len(found) == 1 else None
+            return _started(value, group)
+        case ast.Expr(value=value):
+            return _started(value, group)
+        case ast.Assign(targets=[ast.Subscript(value=ast.Name())], value=value):
+            return _started(value, group)
+        case _:
+            return None
+
+
+def _gathered(
+    starts: Sequence[ast.stmt], group: str, fresh: Fresh, place: ast.stmt
+) -> tuple[list[ast.stmt], tuple[list[ast.stmt], list[ast.stmt]], dict[int, list[ast.stmt]]]:
+    begins: list[ast.stmt] = []
+    done: list[ast.stmt] = []
+    after: list[ast.stmt] = []
+    places: dict[int, list[ast.stmt]] = {}
+    for one in starts:
+        call = cast("ast.Call", _own_start(one, group))
+        given, each, done_name = fresh("given"), fresh("one"), fresh("done")
+        parts = [*call.args, *(word.value for word in call.keywords)]
+        begins.append(placed(ast.Assign([ast.Name(given, ast.Store())], ast.List([], ast.Load())), place))
+        kept, rest = _kept(one, group, len(parts), given, each, done_name, fresh)
+        row = ast.Tuple([*parts, *kept], ast.Load())
+        append = ast.Call(ast.Attribute(ast.Name(given, ast.Load()), "append", ast.Load()), [row], [])
+        places[id(one)] = [placed(ast.Expr(append), one)]
+        done.append(_start_all(call, given, each, done_name, group, one))
+        after += rest
+    return begins, (done, after), places
+
+
+def _part(each: str, number: int) -> ast.expr:
+    return ast.Subscript(ast.Name(each, ast.Load()), ast.Constant(number), ast.Load())
+
+
+def _start_all(call: ast.Call, given: str, each: str, done: str, group: str, place: ast.AST) -> ast.stmt:
+    """`done = [group.create_task(call(one[0], …)) for one in given]`."""
+    args: list[ast.expr] = [_part(each, number) for number in range(len(call.args))]
+    words = [
+        ast.keyword(word.arg, _part(each, len(args) + number)) for number, word in enumerate(call.keywords)
+    ]
+    again = ast.Call(call.func, args, words)
+    start = ast.Call(ast.Attribute(ast.Name(group, ast.Load()), "create_task", ast.Load()), [again], [])
+    clause = ast.comprehension(ast.Name(each, ast.Store()), ast.Name(given, ast.Load()), [], 0)
+    return placed(ast.Assign([ast.Name(done, ast.Store())], ast.ListComp(start, [clause])), place)
+
+
+def _kept(
+    one: ast.stmt, group: str, count: int, given: str, each: str, done: str, fresh: Fresh
+) -> tuple[list[ast.expr], list[ast.stmt]]:
+    """What is kept beside the arguments, and the loop that puts the results where the tasks would be."""
+    result = fresh("result")
+    value: ast.expr = ast.Name(result, ast.Load())
+    kept: list[ast.expr] = []
+    again: ast.stmt
+    match one:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr="append") as func, args=[held])):
+            if isinstance(held, ast.Tuple):
+                parts: list[ast.expr] = []
+                for part in held.elts:
+                    if _started(part, group) is not None:
+                        parts.append(value)
+                    else:
+                        parts.append(_part(each, count + len(kept)))
+                        kept.append(part)
+                value = ast.Tuple(parts, ast.Load())
+            again = ast.Expr(ast.Call(func, [value], []))
+        case ast.Assign(targets=[ast.Subscript(value=holder, slice=key)]):
+            kept.append(key)
+            again = ast.Assign([ast.Subscript(holder, _part(each, count), ast.Store())], value)
+        case _:
+            return [], []
+    pair = ast.Tuple([ast.Name(each, ast.Store()), ast.Name(result, ast.Store())], ast.Store())
+    names: list[ast.expr] = [ast.Name(given, ast.Load()), ast.Name(done, ast.Load())]
+    loop = ast.For(pair, ast.Call(ast.Name("zip", ast.Load()), names, []), [again], [])
+    return kept, [placed(loop, one)]
