@@ -6,6 +6,7 @@ import copy
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,13 @@ class User:
     def json(self, *line: str) -> Any:
         """Run a command line with --json and return its parsed output."""
         return json.loads(self(*line, "--json").stdout)
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A folder on the disk: policies refuse all that is in /dev, where other tests have theirs."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder).resolve()
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -162,7 +163,7 @@ def test_lock_of_another_author_does_not_count_for_servers_of_the_user(
     own = tmp_path_factory.mktemp("config") / "callsheet"
     own.mkdir()
     monkeypatch.setenv("XDG_CONFIG_HOME", str(own.parent))
-    (user.folder / "mcp.json").rename(own / "mcp.json")
+    shutil.move(user.folder / "mcp.json", own / "mcp.json")
     assert said("trust", "project").exit_code == 0
     assert "TOL028" not in said("check", user.plan(READS)).output
     locked.write_text(locked.read_text() + "\n")
@@ -178,7 +179,7 @@ def test_lock_of_another_author_is_not_trusted_by_writing_it(user, locked, tmp_p
     own = tmp_path_factory.mktemp("config") / "callsheet"
     own.mkdir()
     monkeypatch.setenv("XDG_CONFIG_HOME", str(own.parent))
-    (user.folder / "mcp.json").rename(own / "mcp.json")
+    shutil.move(user.folder / "mcp.json", own / "mcp.json")
     assert said("lock", "--accept", "hall").exit_code == 0
     assert said("trust", "project", "--revoke").exit_code == 0
     for line in (("lock",), ("lock", "--reject", "hall"), ("lock", "--accept", "hall")):

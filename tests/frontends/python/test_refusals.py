@@ -41,7 +41,7 @@ def test_bad_example_gives_code_and_good_example_nothing(code: str) -> None:
 
 def test_codes_of_front_end_and_pages_correspond() -> None:
     folder = Path(callsheet.frontends.python.__file__).parent
-    modules = [*folder.glob("*.py"), folder.parent / "spelling.py"]
+    modules = [*folder.rglob("*.py"), folder.parent / "spelling.py"]
     text = "".join(path.read_text(encoding="utf-8") for path in modules)
     assert set(re.findall(r'"(PYT\d{3})"', text)) == set(PYT_CODES)
 
