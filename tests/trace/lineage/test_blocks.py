@@ -337,3 +337,20 @@ def test_search_finds_what_statements_have_computed() -> None:
     assert ("value", "S2[1]/S3.let1", "$made.text") in [(one.what, one.key, one.place) for one in found]
     found = list(search(run.plan, iter(run.rows()), run.plans.__getitem__, finder("READ")))
     assert ("result", "S2[0]/S3/S1.1", "$text") in [(one.what, one.key, one.place) for one in found]
+
+
+def test_time_limit_is_what_has_failed_and_reads_its_seconds() -> None:
+    text = """# ltp: 2
+INPUT $limit: float
+TRY WITHIN ($limit) {
+  WAIT (9)
+} ON_FAIL TIMEOUT AS $error {
+  LET $late = $error.message
+}
+@RESPOND ("x")
+"""
+    lineage = lineage_of_text(text, lambda _: 1, {"limit": 0.5})
+    (error,) = (one for one in lineage.writes if one.name == "error")
+    visit = lineage.visits[error.visit]
+    assert (visit.path, [lineage.writes[one].name for one in visit.versions]) == ("try1", ["limit"])
+    assert lineage.value_at(Node(error.id, ("error",))) == "its time is over"

@@ -45,6 +45,7 @@ from callsheet.machine.tree.program import (
     EnterOp,
     InvokeOp,
     LetOp,
+    LimitOp,
     LoopOp,
     Operation,
     ParallelOp,
@@ -106,6 +107,11 @@ class Sites:
                     self._add(operation, code.id, _made(self._statements[code.id]))
                 case LetOp(id=own) | RequireOp(id=own) | YieldOp(id=own) | SayOp(id=own):
                     self._add(operation, own, _made(self._statements[own]))
+                case LimitOp(id=own):
+                    statement = self._statements[own]
+                    assert isinstance(statement, Try)
+                    assert statement.within is not None
+                    self._add(operation, own, _Made(tuple(_read(Role.SOURCE, "", (statement.within,)))))
                 case LoopOp(id=own, body=inner) | InvokeOp(id=own, body=inner):
                     self._add(operation, own, _made(self._statements[own]))
                     self._body(inner)
