@@ -365,17 +365,28 @@ def test_functions_that_begin_together_share_a_hop_until_one_is_slow(monkeypatch
         used.append(threading.get_ident())
         return n if n < 4 else all_slow.wait(20) and n
 
-    async def main():
-        ended = []
-        waiting = threads.begin_together([tool_of(work).handler({"n": n}, CONTEXT) for n in range(7)], ended)
-        assert (ended, len(set(used[:5]))) == ([0, 1, 2, 3], 1)
+    @tool
+    async def around(n: int):
+        return await tool_of(work).handler({"n": n}, CONTEXT)
+
+    async def end(waiting):
         for call_, awaited in waiting:
             await asyncio.wait({awaited}, timeout=20)
             with pytest.raises(StopIteration):
                 call_.send(None)
 
+    async def main():
+        ended = []
+        waiting = threads.begin_together([tool_of(work).handler({"n": n}, CONTEXT) for n in range(7)], ended)
+        assert (ended, len(set(used[:5]))) == ([0, 1, 2, 3], 1)
+        await end(waiting)
+        assert len(set(used)) == 3
+        others = (tool_of(around).handler({"n": n}, CONTEXT) for n in range(4, 7))
+        waiting = [threads.begin_together(others, []) for _ in range(3)]
+        assert [*map(len, waiting)] == [1, 1, 1]  # what is awaited in a function stays in its task
+        await end(one for (one,) in waiting)
+
     asyncio.run(main())
-    assert len(set(used)) == 3
 
 
 def test_quick_function_ends_before_event_loop_turns():

@@ -13,6 +13,7 @@ from typing import Any, cast
 import pytest
 from tests.runtime.tools import FACTS, QUICK, plan_of, ports_for, route_to
 
+from callsheet.api.plan import Plan
 from callsheet.machine import Machine, Started, Status, compile_plan
 from callsheet.runtime import local, recording
 from callsheet.runtime.gateway import Gateway, Ports
@@ -159,16 +160,39 @@ async def test_burst_of_commits_is_visible_during_call(
     assert outcome.result.variables["b"] == "seen"
 
 
-async def test_quick_reads_are_committed_together_but_before_anything_waits_or_leaves(
+QUICK_READS = """# ltp: 2
+INPUT $xs: list[int]
+S1: ?FOREACH ($x IN $xs) TOGETHER MAX 4 {
+  S2: @READ ($x) > $a
+  S3: ?IF ($a == 350) {
+    S4: ?FOREACH ($n IN range(5000)) {
+      LET $b = $n
+    }
+  }
+  YIELD ($a)
+} > $all
+S5: @WRITE (1) > $writes
+"""
+
+
+async def test_quick_reads_are_committed_together_but_before_anything_waits_works_or_leaves(
     journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(local, "_SECONDS_UNCOMMITTED", 60.0)
-    disk, seen = Disk(monkeypatch, set()), list[int]()
+    disk, made, seen, meanwhile = Disk(monkeypatch, set()), list[int](), list[int](), list[int]()
 
     def recorded() -> int:
         return sum(event.type == EventType.OK for event in journal.events("run"))
 
+    async def look() -> None:
+        while True:
+            before = len(made)
+            await asyncio.sleep(0)
+            if before == len(made) > 340:
+                meanwhile.append(recorded())
+
     async def read(args: dict[str, Any]) -> int:
+        made.append(args["x"])
         async with asyncio.timeout(60):
             while args["x"] == 250 and recorded() < 230:  # noqa: ASYNC110 - it happens in a file
                 await asyncio.sleep(0.001)
@@ -178,11 +202,14 @@ async def test_quick_reads_are_committed_together_but_before_anything_waits_or_l
         seen.append(recorded())
         return disk.writes
 
-    plan = plan_of("S1: ?FOREACH ($x IN $xs) THEN @READ ($x) > $a\nS2: @WRITE (1) > $writes")
+    plan = Plan.parse(QUICK_READS, inputs=["xs"]).ir
     launch = Launch(facts=FACTS, inputs={"xs": [*range(400)]})
+    looking = asyncio.create_task(look())
     outcome = await start_run(plan, Ports(route_to({"READ": read, "WRITE": write})), launch, journal, "run")
+    looking.cancel()
     assert outcome.result is not None
-    assert (outcome.result.variables["a"], seen) == ([*range(400)], [400])
+    assert (outcome.result.variables["all"], seen) == ([*range(400)], [400])
+    assert min(meanwhile) >= 350
     assert 0 < cast("int", outcome.result.variables["writes"]) < 400 / 16
 
 

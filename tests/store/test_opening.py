@@ -33,10 +33,12 @@ def test_journal_is_readable_by_owner_only(journal: Journal) -> None:
     assert stat.S_IMODE(journal.path.parent.stat().st_mode) == 0o700
 
 
-def test_empty_file_becomes_journal(tmp_path: Path) -> None:
-    (tmp_path / "j.db").touch()
+def test_empty_file_becomes_journal_and_a_link_to_it_stays_one(tmp_path: Path) -> None:
+    (tmp_path / "real.db").touch()
+    (tmp_path / "j.db").symlink_to("real.db")
     with Journal.open(tmp_path / "j.db") as journal:
         assert journal.runs() == []
+    assert (tmp_path / "j.db").is_symlink()
 
 
 def test_leftovers_of_crashed_creation_are_replaced(tmp_path: Path) -> None:

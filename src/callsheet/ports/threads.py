@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from callsheet.ir import JSON
 from callsheet.lazy import NamedTuple
-from callsheet.ports.calls import CallContext, ToolFailed
+from callsheet.ports.calls import CallContext, ToolFailed, ToolRaised
 
 if TYPE_CHECKING:
     import asyncio
@@ -60,6 +60,9 @@ class _Job:
         assert call is not None
         try:
             self.value = call()
+        except GeneratorExit as error:  # raised in the loop, it would say that the call itself is closed
+            self.error = ToolRaised("GeneratorExit")
+            self.error.__cause__ = error
         except BaseException as error:
             self.error = error
 
@@ -206,7 +209,7 @@ class Waiting(NamedTuple):
 
 
 def begin_together(calls: Iterable[Coroutine[Any, Any, _T]], ended: list[_T]) -> list[Waiting]:
-    """Begin calls in the current task until one waits; plain functions that they call share one hop.
+    """Begin calls in the current task until one waits or stops sharing; their plain functions share one hop.
 
     Adds the outcomes of those that have ended to `ended`, and returns the others. Raises what a call raises,
     after it has gone on with all that have begun.
@@ -222,11 +225,13 @@ def begin_together(calls: Iterable[Coroutine[Any, Any, _T]], ended: list[_T]) ->
                 awaited = call.send(None)
             except StopIteration as end:
                 ended.append(end.value)
-                continue
-            if type(awaited) is not _Job:
-                waiting.append(Waiting(call, awaited))
+            else:
+                if type(awaited) is not _Job:
+                    waiting.append(Waiting(call, awaited))
+                    break
+                parked.append(call)
+            if _assistants.shared is not shared:
                 break
-            parked.append(call)
     finally:
         _assistants.shared = outer
         if parked:
@@ -259,7 +264,10 @@ def hops_made() -> int:
 
 
 def stop_sharing() -> None:
-    """Let a call, and those that begin after it, have hops of their own: it has something others wait for."""
+    """Let the call that begins have hops of its own.
+
+    It has something others wait for, or may rely on staying in its task, as an `asyncio.timeout` does.
+    """
     _assistants.shared = None
 
 

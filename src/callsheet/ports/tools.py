@@ -171,10 +171,11 @@ def _by_name(function: Callable[..., Any], spec: ToolSpec) -> Handler:
             described_result,
             value_returned,
         )
-        from callsheet.ports.threads import Threaded  # noqa: PLC0415 - as above
+        from callsheet.ports.threads import Threaded, stop_sharing  # noqa: PLC0415 - as above
 
         returned = described_result(spec.name, spec.result, has_effect=not spec.effect.only_reads)
         if inspect.iscoroutinefunction(function):
+            stop_sharing()
             return value_returned(await function(**args), returned)
         return await Threaded(lambda bound: value_returned(function(**bound), returned))(args, context)
 

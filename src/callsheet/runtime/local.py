@@ -29,6 +29,7 @@ from callsheet.machine import (
     TimeUp,
 )
 from callsheet.ports.calls import CallListener, ServerQuestion
+from callsheet.ports.threads import stop_sharing
 from callsheet.ports.timeouts import give_up
 from callsheet.runtime.asking import OpenQuestions, People
 from callsheet.runtime.concurrent_calls import ConcurrentCalls
@@ -294,6 +295,7 @@ class LocalDriver:
         Raises what the recorder's commit raises; then nothing more was launched, and calls under way have
         been cancelled.
         """
+        stop_sharing()  # where a tool runs a plan: `_driving` has to remain its task
         self._driving = asyncio.current_task()
         self._gateway.on_late, self._gateway.on_server = self._note_late, self._answer_server
         self._gateway.on_task, self._gateway.is_left = self._became_task, self._is_left
@@ -458,6 +460,8 @@ class LocalDriver:
         """The remaining commands of a paused machine, obtained slice by slice."""
         commands: list[Command] = []
         pace = self._pace
+        if self._uncommitted and self._machine.is_paused:
+            await self._settled(())  # others on the loop may take long
         while self._machine.is_paused:
             if pace is None:
                 await asyncio.sleep(0)

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from callsheet.store.errors import JournalError, damaged
-from callsheet.store.journal_paths import JournalPaths, refuse_network_file_system, refuse_special
+from callsheet.store.journal_paths import JournalPaths, place_of, refuse_network_file_system, refuse_special
 from callsheet.store.lock import WriteLock, is_alive, is_removed
 
 FileId = tuple[int, int]
@@ -352,6 +352,7 @@ def _is_full(folder: Path, error: Exception) -> bool:
 
 def _create(place: JournalPaths) -> None:
     """Create the file with another name and rename it, so that a crash leaves no incomplete journal."""
+    place = place_of(Path(os.path.realpath(place.database)))  # a link stays one
     lock = WriteLock(place.write_lock)
     unfinished = place.database.with_name(f"{place.database.name}.new")
     try:

@@ -22,7 +22,7 @@ from callsheet.ports.answers import Probed, Prober, probed
 from callsheet.ports.calls import CallContext, ToolFailed, ToolRaised
 from callsheet.ports.python_tools.results import annotated_result, value_returned
 from callsheet.ports.python_tools.signature import Signature, cannot, read_signature
-from callsheet.ports.threads import Threaded
+from callsheet.ports.threads import Threaded, stop_sharing
 from callsheet.ports.tools import Handler, Tool, ToolSpec
 
 if TYPE_CHECKING:
@@ -343,6 +343,7 @@ def _handler(name: str, function: Callable[..., Any], signature: Signature, decl
 
     async def run_async(args: dict[str, Any], context: CallContext) -> JSON:
         bound = arguments(args, context)
+        stop_sharing()
         try:
             return value_returned(await function(**bound), returned)
         except ToolFailed:
