@@ -23,6 +23,8 @@ from callsheet.ir import JSON, Effect
 from callsheet.store import Journal
 from callsheet.store.start import Start
 
+_MOST_CALLS = 2_000
+
 
 @dataclass(frozen=True, slots=True)
 class Distillation:
@@ -72,7 +74,8 @@ async def distil_all(
 
     What the first leaves open the others decide, and then `answer`, if there is one: it is asked which
     reading is meant. `listener` is told what is looked for. Raises CallsheetError: RUN092 if nothing repeats
-    all runs, or two are the same, RUN091 if the plan does not repeat the only one.
+    all runs, or two are the same, RUN091 if the plan does not repeat the only one; for a run that is too long
+    or too deep, either.
     """
     about = f"What {' and '.join(names)} did, as a plan."
     for number, work in enumerate(works):
@@ -83,11 +86,18 @@ async def distil_all(
                 f"{names[number]} is the same as {again}: it decides nothing",
                 help="name runs of the job with other data",
             )
+    code = "RUN091" if len(works) == 1 else "RUN092"
+    for work, name in zip(works, names, strict=True):
+        if len(work.calls) > _MOST_CALLS:
+            what = (
+                f"{name} has {len(work.calls):,} calls, of which {_MOST_CALLS:,} at most are looked through"
+            )
+            raise CallsheetError.single(code, what, help="record the job with less data")
     try:
         found = await Evidence(works, effects, about, listener).plan(answer)
     except RecursionError:
         raise CallsheetError.single(
-            "RUN091" if len(works) == 1 else "RUN092",
+            code,
             "a value of the recorded calls is nested too deep to be looked through",
             help="record the job with results that are less deep",
         ) from None

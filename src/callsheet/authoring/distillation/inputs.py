@@ -157,7 +157,9 @@ class Inputs:
         if value is None or isinstance(value, dict | list | bool):
             return False
         text = str(value)
-        return bool(text.strip()) and re.search(rf"(?<!\w){re.escape(text)}(?!\w)", self.said) is not None
+        if not text.strip() or text not in self.said:
+            return False
+        return re.search(rf"(?<!\w){re.escape(text)}(?!\w)", self.said) is not None
 
     def means_all(self) -> bool:
         """Whether the user has asked for all of something."""
