@@ -151,6 +151,7 @@ class PlanWriter(Stops):
         scope.made, scope.derived, scope.is_look = [], {}, tool in self.reads
         self.picks = frozenset()
         goals = {name: [call.args[name] for call in calls] for name in calls[0].args}
+        names: dict[str, str] = {}
         found = {name: solve(scope, name, goal) for name, goal in goals.items()}
         if scope.derived:  # a part of a list that one argument shows may be what another counts
             scope.forget()
@@ -158,7 +159,6 @@ class PlanWriter(Stops):
         for name, goal in goals.items():
             options = found[name] if scope.made == [] else solve(scope, name, goal)
             one, more = self.argument(scope, tool, name, goal, options)
-            names: dict[str, str] = {}
             known = {source.code for source in scope.sources}
             for code, items in one.picked:
                 self.picks |= known & {*re.findall(r"\w+", code)}
