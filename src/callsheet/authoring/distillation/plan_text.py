@@ -14,7 +14,6 @@ from typing import NamedTuple
 from callsheet.authoring.distillation.inputs import SAID, Inputs
 from callsheet.ir import JSON
 from callsheet.views.python_types import docstring, is_name
-from callsheet.views.stubs import function_name
 
 STOP = "the recorded run does not show what to do without this"
 """What a plan says where it stops, and the condition, if that is not long."""
@@ -140,7 +139,7 @@ def call_code(tool: str, arguments: Mapping[str, str]) -> str:
     given = [f"{name}={code}" for name, code in arguments.items() if is_name(name)]
     others = [f"{json.dumps(name)}: {code}" for name, code in arguments.items() if not is_name(name)]
     given += [f"**{{{', '.join(others)}}}"] if others else []
-    return f"await {function_name(tool)}({', '.join(given)})"
+    return f"await {tool.lower()}({', '.join(given)})"
 
 
 def noun_of(tool: str) -> str:

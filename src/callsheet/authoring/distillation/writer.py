@@ -35,7 +35,6 @@ from callsheet.authoring.distillation.solving import solve, unlike_before
 from callsheet.authoring.distillation.stops import Missed, Stops, plain
 from callsheet.ir import JSON
 from callsheet.views.python_types import is_name
-from callsheet.views.stubs import function_name
 
 _ONCE = re.compile(r"\[\*dict\.fromkeys\(.* for each in (.*)\)\]")
 _MOST_LISTS, _MOST_TESTS, _FEW = 4, 3, 4
@@ -145,7 +144,7 @@ class PlanWriter(Stops):
     def write_call(self, calls: Sequence[RecordedCall], scope: Scope, indent: str) -> tuple[list[str], str]:
         """The lines of a call with its values in all examples, and the name of its result."""
         tool, written = calls[0].tool, dict[str, str]()
-        if not is_name(function_name(tool)):
+        if not is_name(tool.lower()):
             raise Missed(f"the call of {tool}, whose name Python cannot write,")
         lines: list[str] = []
         scope.made, scope.derived, scope.is_look = [], {}, tool in self.reads
