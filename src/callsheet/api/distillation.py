@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from callsheet.api.evidence import Answer, Evidence, Listener
+from callsheet.authoring.distillation.patterns import MOST_STEPS
 from callsheet.authoring.distillation.plan_text import DistilledPlan
 from callsheet.authoring.distillation.recorded_calls import (
     RecordedCall,
@@ -21,6 +22,8 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Effect
 from callsheet.store import Journal
 from callsheet.store.start import Start
+
+_MOST_CALLS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,8 @@ async def distil_all(
 
     What the first leaves open the others decide, and then `answer`, if there is one: it is asked which
     reading is meant. `listener` is told what is looked for. Raises CallsheetError: RUN092 if nothing repeats
-    all runs, or two are the same, RUN091 if the plan does not repeat the only one.
+    all runs, or two are the same, RUN091 if the plan does not repeat the only one; for a run that is too long
+    or too deep, either.
     """
     about = f"What {' and '.join(names)} did, as a plan."
     for number, work in enumerate(works):
@@ -82,28 +86,51 @@ async def distil_all(
                 f"{names[number]} is the same as {again}: it decides nothing",
                 help="name runs of the job with other data",
             )
-    found = await Evidence(works, effects, about, listener).plan(answer)
+    code = "RUN091" if len(works) == 1 else "RUN092"
+    for work, name in zip(works, names, strict=True):
+        if len(work.calls) > _MOST_CALLS:
+            what = (
+                f"{name} has {len(work.calls):,} calls, of which {_MOST_CALLS:,} at most are looked through"
+            )
+            raise CallsheetError.single(code, what, help="record the job with less data")
+    try:
+        found = await Evidence(works, effects, about, listener).plan(answer)
+    except RecursionError:
+        raise CallsheetError.single(
+            code,
+            "a value of the recorded calls is nested too deep to be looked through",
+            help="record the job with results that are less deep",
+        ) from None
     if isinstance(found, list) and len(works) == 1:
-        missed = next((" ".join(one) for one in found if any(one)), "the order of its calls")
+        missed = next((" ".join(one) for one in found if any(one)), "")
         raise CallsheetError.single(
             "RUN091",
-            f"no plan repeats the run: {missed} is not explained",
-            help="record the job once more, with other data, and distil both runs",
+            f"no plan repeats the run: {missed or 'the order of its calls'} is not explained",
+            help=_too_long(works, names, is_ordered=bool(missed))
+            or "record the job once more, with other data, and distil both runs",
         )
     if isinstance(found, list):
         missed = next((f": {' '.join(one)} is not explained" for one in found if any(one)), "")
         raise CallsheetError.single(
             "RUN092",
             f"no reading of one run makes the calls of the others{missed}",
-            help=_too_long(works, names) or await _way_out(works, effects, names),
+            help=_too_long(works, names, is_ordered=bool(missed)) or await _way_out(works, effects, names),
         )
     made, first = found
     return Distillation(made.plan, (*made.calls,), first, len(works))
 
 
-def _too_long(works: Sequence[RecordedWork], names: Sequence[str]) -> str:
-    """What to do about the first list in which nothing is looked for; "" if there is none."""
+def _too_long(works: Sequence[RecordedWork], names: Sequence[str], *, is_ordered: bool) -> str:
+    """What to do about the first list in which nothing is looked for, or too many calls; "" if all is short.
+
+    `is_ordered` is whether calls and loops were found, so that their number is not at fault.
+    """
     for work, name in zip(works, names, strict=True):
+        if not is_ordered and len(work.calls) > MOST_STEPS:
+            return (
+                f"{name} has {len(work.calls):,} calls; of more than {MOST_STEPS} that no loop makes "
+                "there is no plan: record a shorter job"
+            )
         for call in work.calls:
             waiting: list[tuple[str, JSON]] = [("", call.result)]
             while waiting:

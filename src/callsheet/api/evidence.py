@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from callsheet.api.oneshot import arun
 from callsheet.api.plan import Plan
-from callsheet.authoring.distillation.joint_plans import JointPlan, joint_plans
+from callsheet.authoring.distillation.candidates import Candidate, candidates
 from callsheet.authoring.distillation.patterns import paged_first
 from callsheet.authoring.distillation.plan_text import DistilledPlan
 from callsheet.authoring.distillation.recorded_calls import (
@@ -128,7 +128,7 @@ class Evidence(NamedTuple):
 
     async def plan(
         self, answer: Answer | None = None
-    ) -> tuple[JointPlan, RecordedWork] | list[tuple[str, ...]]:
+    ) -> tuple[Candidate, RecordedWork] | list[tuple[str, ...]]:
         """The plan that all runs confirm, and the run whose words its inputs are; or what is not explained.
 
         What nothing explains in a single run is an input, of which the plan has as few as possible. `answer`
@@ -148,26 +148,27 @@ class Evidence(NamedTuple):
                     return await self.answered(made, runs, works, answer), works[0]
         if len(self.runs) > 1:
             return missed
-        found: list[tuple[JointPlan, list[Sequence[RecordedCall]]]] = []
+        found: list[tuple[Candidate, list[Sequence[RecordedCall]]]] = []
+        still: list[tuple[str, ...]] = []
         for runs in self.calls_of(self.runs):
             made = await self.confirmed(
-                runs, self.runs, {}, missed, may_ask=True, is_answered=answer is not None
+                runs, self.runs, {}, still, may_ask=True, is_answered=answer is not None
             )
             found += [(made, runs)] if made is not None else []
         if not found:
-            return missed
+            return still or missed
         made, runs = min(found, key=lambda one: one[0].plan.cost)
         return await self.answered(made, runs, self.runs, answer, may_ask=True), self.runs[0]
 
     async def answered(
         self,
-        made: JointPlan,
+        made: Candidate,
         runs: Sequence[Sequence[RecordedCall]],
         works: Sequence[RecordedWork],
         answer: Answer | None,
         *,
         may_ask: bool = False,
-    ) -> JointPlan:
+    ) -> Candidate:
         """The plan with the readings that are chosen of what it leaves open. Raises CallsheetError."""
         choices: dict[str, str] = {}
         while answer is not None and (place := next((one for one in made.open if one not in choices), None)):
@@ -193,9 +194,9 @@ class Evidence(NamedTuple):
         *,
         may_ask: bool = False,
         is_answered: bool = False,
-    ) -> JointPlan | None:
+    ) -> Candidate | None:
         """The likeliest plan that makes these calls of each run; `missed` gets what is not explained."""
-        for made in joint_plans(
+        for made in candidates(
             runs, works, self.title, self.effects, choices, may_ask=may_ask, is_answered=is_answered
         ):
             if isinstance(made, Missed):

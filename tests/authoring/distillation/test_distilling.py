@@ -615,6 +615,23 @@ async def test_runs_of_other_jobs_are_no_evidence() -> None:
     )
 
 
+async def test_what_python_cannot_name_is_given_otherwise() -> None:
+    calls = [
+        RecordedCall(0, "GET_MAIL", {"mail-id": 3}, {"text": "hi {x}"}),
+        RecordedCall(1, "MOVE_MAIL", {"from": "inbox", "to": "done", "text": "hi {x}"}, "ok"),
+    ]
+    work = RecordedWork(calls, said="move mail 3 from inbox to done, add \u00b2")
+    made = await distil_all([work], {}, ['the agent in """\\u.jsonl'])
+    assert '**{"from": the_from}' in made.plan.text
+    assert '**{"mail-id": number}' in made.plan.text or '**{"mail-id": mail_id}' in made.plan.text
+
+
+async def test_run_that_is_too_long_to_look_through_is_named() -> None:
+    calls = [RecordedCall(n, "SEND", {"n": n}, "ok") for n in range(2_001)]
+    with pytest.raises(CallsheetError, match="monday has 2,001 calls, of which 2,000 at most"):
+        await distil_all([RecordedWork(calls, said="send all")], {}, ["monday"])
+
+
 async def test_list_that_is_too_long_to_look_in_is_named() -> None:
     one, two = (
         RecordedWork(

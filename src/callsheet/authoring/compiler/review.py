@@ -122,7 +122,8 @@ def doubtful(
         {n for s in tools if s.effect.only_reads is reads for n in s.parameter_names}
         for reads in (True, False)
     ]
-    known = _Known(own, texts, plain(texts), Origins(tools), taken[0] & taken[1], tuple(tools))
+    shared, numbers = taken[0] & taken[1], frozenset(int(one) for one in _DIGITS.findall(own))
+    known = _Known(own, texts, plain(texts), Origins(tools), shared, tuple(tools), numbers)
     set_once = _set_once(tree)
     for act in acts(tree):
         spec, said = declared.get(act.tool, (None, ""))
@@ -156,14 +157,11 @@ class _Known:
     texts: str
     letters: str
     origins: Origins
-    shared: frozenset[str] | set[str]
+    shared: set[str]
     """The arguments that a tool takes which reads and one which does not: they say which thing is meant."""
     tools: tuple[ToolSpec, ...]
-
-    @property
-    def numbers(self) -> set[int]:
-        """The whole numbers that were told."""
-        return {int(one) for one in _DIGITS.findall(self.own)}
+    numbers: frozenset[int]
+    """The whole numbers that were told."""
 
     def origins_of(self, spec: ToolSpec, argument: str) -> tuple[Origin, ...]:
         """The tools that tell the id or address that an argument takes."""

@@ -1,39 +1,33 @@
-"""Numbers that follow from others: sums of columns, figures that the user asks for, and simple calculations.
+"""Numbers that follow from others: sums of columns, and simple calculations.
 
-In: numbers in each round, and leaves. Out: an expression that gives all of them, if it is no coincidence.
+In: numbers in each round, and leaves. Out: a leaf that gives all of them, if it is no coincidence.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import permutations
 from typing import cast
 
-from callsheet.authoring.distillation.leaves import (
-    LEAST_SUM,
-    Explained,
-    Leaf,
-    Source,
-    columns_of,
-    is_number,
-    leaves_of,
-)
+from callsheet.authoring.distillation.leaves import Leaf, Source, is_number, leaves_of
 from callsheet.ir import JSON
 
-_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?!\w|\.\d)")
-_LEAST_WRITTEN = 2
-"""The digits of a number in a text that is looked for in calculations."""
-_COUNT = re.compile(r"count|total|number_of|size", re.IGNORECASE)
+_LEAST_SUM = 10
 
 
 def column_sums(value: JSON) -> Iterator[float]:
     """The sums of the columns of numbers in a value, except small ones."""
-    for _, _, columns in columns_of([*leaves_of(Source("", (value,), 0))]):
-        if all(map(is_number, columns[0])):
-            total = sum(cast("list[float]", columns[0]))
-            if abs(total) >= LEAST_SUM:
-                yield total
+    for leaf in leaves_of(Source("", (value,))):
+        table = leaf.values[0]
+        if not isinstance(table, list) or len(table) < 2:
+            continue
+        rows = [row for row in table if isinstance(row, dict)]
+        names = rows[0] if len(rows) == len(table) else ()
+        for column in (table, *([row.get(name) for row in rows] for name in names)):
+            if all(map(is_number, column)):
+                total = sum(cast("list[float]", column))
+                if abs(total) >= _LEAST_SUM:
+                    yield total
 
 
 _CALCULATIONS: tuple[tuple[str, Callable[[float, float], float]], ...] = (
@@ -50,7 +44,7 @@ _LIKELY, _LIKELY_WITH_SAID, _LIKELY_WITH_WORD = 50, 8, 2
 """How many numbers of as many digits there have to be for each calculation that gives one of them."""
 
 
-def calculated(values: tuple[JSON, ...], leaves: Sequence[Leaf], asked: frozenset[str]) -> Explained | None:
+def calculated(values: tuple[JSON, ...], leaves: Sequence[Leaf], asked: frozenset[str]) -> Leaf | None:
     """Numbers that follow from two others in each round; None if in several ways, or perhaps by chance.
 
     It is no chance if the numbers have more digits than calculations could hit. A number that the user has
@@ -59,7 +53,7 @@ def calculated(values: tuple[JSON, ...], leaves: Sequence[Leaf], asked: frozense
     if not all(map(is_number, values)):
         return None
     numbers = [leaf for leaf in leaves if all(map(is_number, leaf.values))][:_MOST_NUMBERS]
-    found: dict[str, Explained] = {}
+    found: dict[str, Leaf] = {}
     hits: set[float] = set()
     digits = _digits(values[0])
     first = cast("float", values[0])
@@ -75,13 +69,13 @@ def calculated(values: tuple[JSON, ...], leaves: Sequence[Leaf], asked: frozense
                 for (one, other), value in zip(pairs, values, strict=True)
             ):
                 code = form.format(left.code, right.code)
-                conditions = (*left.conditions, *right.conditions)
-                found[code] = Explained(code, (left.source, right.source), conditions)
+                is_given = left.is_given or right.is_given
+                found[code] = Leaf(code, values, is_given, (*left.conditions, *right.conditions))
                 break
     if len({*map(_either_way, found)}) != 1:
         return None
     best = next(iter(found.values()))
-    factor = _LIKELY_WITH_SAID if any(source.is_given for source in best.used) else _LIKELY
+    factor = _LIKELY_WITH_SAID if best.is_given else _LIKELY
     if any(f" {sign} " in best.code and word in asked for word, sign in _SIGNS):
         factor = _LIKELY_WITH_WORD
     digits = sum(_digits(value) for value in {*map(str, values)})

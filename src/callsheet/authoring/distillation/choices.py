@@ -29,6 +29,7 @@ from callsheet.authoring.distillation.item_tests import (
     words_in,
     words_of_field,
 )
+from callsheet.authoring.distillation.leaves import number_of
 from callsheet.authoring.distillation.wording import SMALL_WORDS, word_set
 from callsheet.ir import JSON
 
@@ -260,6 +261,7 @@ def _topmost(
 
 
 def _count_in(word: str) -> int | None:
-    if word.isdigit():
-        return int(word) or None
+    number = number_of(word)
+    if isinstance(number, int):
+        return number or None
     return _NUMBERS.index(word) + 1 if word in _NUMBERS[1:] else None

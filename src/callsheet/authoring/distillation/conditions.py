@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 
 from callsheet.authoring.distillation.choices import Part, part_named
 from callsheet.authoring.distillation.item_tests import BOUND, COMPARED, UNITS
-from callsheet.authoring.distillation.leaves import is_number
+from callsheet.authoring.distillation.leaves import is_number, number_of
 from callsheet.authoring.distillation.lists import own_lists, tables_in
 from callsheet.ir import JSON
 
@@ -115,7 +115,8 @@ def _of_table(
         return
     word, digits, unit = bounds[0]
     sign, compare = COMPARED[word]
-    limit = float(digits) if "." in digits else int(digits)
+    if (limit := number_of(digits)) is None:
+        return
     name = input_for(word.replace(" ", "_"), limit)
     if unit in nouns:
         if compare(len(rows), limit):

@@ -9,21 +9,17 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from callsheet.authoring.distillation.leaves import Source, is_number
+from callsheet.authoring.distillation.leaves import number_of
 from callsheet.authoring.distillation.wording import SMALL_WORDS, said_data, says_the_same
 from callsheet.ir import JSON
 
 SAID = "the user said it"
 """Why something is an input that needs no further explanation."""
-_DIGIT = re.compile(r"\d")
 _PLAIN_NUMBER = re.compile(r"[1-9]\d*")
 _SENTENCE = 3
 """From more words on, what the user has said is a text of theirs."""
-GIVEN = 10_000
-"""The rank of inputs as sources: they are the farthest."""
 _ALL = frozenset(("all", "each", "every", "everybody", "everyone", "everything", "both", "any", "whole"))
 
 
@@ -80,11 +76,10 @@ class Inputs:
             self.words_kept.append(words.strip())
         return is_said
 
-    def words_in(self, name: str, values: Sequence[JSON]) -> list[Source]:
-        """What the user has said exactly as in these texts, as inputs: another time it may differ."""
-        value = values[0]
+    def words_in(self, name: str, value: JSON) -> None:
+        """Take what the user has said exactly as in a text as inputs: another time it may differ."""
         if not isinstance(value, str):
-            return []
+            return
         said = [
             (name, text) for text in said_data(self.said)
             if not _PLAIN_NUMBER.fullmatch(text)
@@ -108,16 +103,14 @@ class Inputs:
                 place += size
             else:
                 place += 1
-        is_long = len(values) == 1 and value.count("\n") > 1
+        is_long = value.count("\n") > 1
         said += [(word, word) for word in self.words_of_data() if is_long]  # what stood there before
-        return [
-            Source(self.said_input(called, text), (text,) * len(values), GIVEN, is_given=True)
-            for called, text in said
-            if is_long or all(isinstance(one, str) and text in one for one in values)
-        ]
+        for called, text in said:
+            if is_long or text in value:
+                self.said_input(called, text)
 
-    def words_said(self, count: int, *, is_one: bool = False) -> list[Source]:
-        """All that the user has said which may be data, as inputs: words, numbers, and what is quoted.
+    def words_said(self, *, is_one: bool) -> None:
+        """Take all that the user has said which may be data as inputs: words, numbers, and what is quoted.
 
         Of `is_one` run the words of the tools are none.
         """
@@ -132,15 +125,10 @@ class Inputs:
             for one in dict.fromkeys(words)
             if (one.lower() not in SMALL_WORDS and not (is_one and one in self.vocabulary)) or one.isupper()
         ]
-        known = [(name, value) for name, value in self.values.items() if self.reasons[name] == SAID]
-        named = [(self.said_input(text, text), text) for text in texts if not _PLAIN_NUMBER.fullmatch(text)]
-        return [
-            *(
-                Source(name, (value,) * count, GIVEN, is_given=True)
-                for name, value in dict([*known, *named]).items()
-            ),
-            *self.numbers_said(["0"] * count),
-        ]
+        for text in texts:
+            if not _PLAIN_NUMBER.fullmatch(text):
+                self.said_input(text, text)
+        self.numbers_said()
 
     def is_of_this_time(self, text: str) -> bool:
         """Whether a text has a word besides those of the tools and those that say nothing."""
@@ -156,30 +144,22 @@ class Inputs:
         """The texts of inputs, which are found in others."""
         return [text for text in self.values.values() if isinstance(text, str) and len(text) > _SENTENCE]
 
-    def numbers_said(self, values: Sequence[JSON]) -> list[Source]:
-        """The numbers that the user has said, as inputs, where something with a number is to be explained."""
-        if not all(is_number(value) or (isinstance(value, str) and _DIGIT.search(value)) for value in values):
-            return []
+    def numbers_said(self) -> None:
+        """Take the numbers that the user has said as inputs."""
         found = re.findall(r"(?<![\w.#-])(\d+(?:\.\d+)?)(?![\w-]|\.\d)\s*([A-Za-z]*)", self.request)
-        return [
-            Source(
-                self.said_input(unit or "number", number),
-                (number,) * len(values),
-                GIVEN,
-                is_given=True,
-                is_sure=isinstance(values[0], str),
-            )
-            for digits, unit in found
-            for number in [float(digits) if "." in digits else int(digits)]
-            if str(number) == digits
-        ]
+        for digits, unit in found:
+            number = number_of(digits)
+            if number is not None and str(number) == digits:
+                self.said_input(unit or "number", number)
 
     def has_said(self, value: JSON) -> bool:
         """Whether a text or a number is in the user's words."""
         if value is None or isinstance(value, dict | list | bool):
             return False
         text = str(value)
-        return bool(text.strip()) and re.search(rf"(?<!\w){re.escape(text)}(?!\w)", self.said) is not None
+        if not text.strip() or text not in self.said:
+            return False
+        return re.search(rf"(?<!\w){re.escape(text)}(?!\w)", self.said) is not None
 
     def means_all(self) -> bool:
         """Whether the user has asked for all of something."""

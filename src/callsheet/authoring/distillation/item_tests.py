@@ -14,7 +14,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
-from callsheet.authoring.distillation.leaves import NAMES_OF_IDS, is_number
+from callsheet.authoring.distillation.leaves import NAMES_OF_IDS, is_number, number_of
 from callsheet.authoring.distillation.wording import is_kin, word_set
 from callsheet.ir import JSON
 
@@ -237,12 +237,12 @@ def _number_tests(asking: Asking, rows: Sequence[dict[str, JSON]]) -> Iterator[I
     word, digits, unit = bounds[0]
     field = number_field([unit, *asking.words] if unit else asking.words, rows)
     is_other_unit = unit in UNITS and unit not in words_of_field(field or "")
-    if field is None or len(bounds) > 1 or is_other_unit or asking.denies:
+    number = number_of(digits)
+    if field is None or number is None or len(bounds) > 1 or is_other_unit or asking.denies:
         yield None
         return
     if digits in asking.asked:
         return
-    number = float(digits) if "." in digits else int(digits)
     sign, compare = COMPARED[word]
     name = asking.input_for(f"{word.replace(' ', '_')}", number)
     code = f"{field_code('each', field)} {sign} {name}"

@@ -51,14 +51,23 @@ def pages_at(calls: Sequence[RecordedCall], place: int, only_reads: bool) -> Pag
         same.append(call)
     if len(same) < 2 or not only_reads:
         return None
+    shown = first.result.values() if isinstance(first.result, dict) else ()
     for argument in same[1].args:
+        asked = [one.args.get(argument) for one in same[:2]]
+        if asked[1] not in shown and not _counts_up(asked):
+            continue
         rest = [{name: value for name, value in call.args.items() if name != argument} for call in same]
         count = next((n for n, one in enumerate(rest) if one != rest[0]), len(rest))
         for end in range(count, 1, -1):
-            found = _pages(same[:end], argument)
+            found = _pages(same[:end], argument) if _may_be_last(same[end - 1].result) else None
             if found is not None:
                 return found
     return None
+
+
+def _may_be_last(result: JSON) -> bool:
+    """Whether a page may be the last one: it is empty, or has an empty field."""
+    return not result if isinstance(result, list) else isinstance(result, dict) and not all(result.values())
 
 
 def _pages(calls: Sequence[RecordedCall], argument: str) -> Pages | None:

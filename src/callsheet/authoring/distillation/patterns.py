@@ -12,7 +12,9 @@ from callsheet.authoring.distillation.pages import Pages, pages_at
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, only_reads
 from callsheet.ir import Effect
 
-_MOST_IN_ROUND, _MOST_PATTERNS, _MOST_STEPS = 4, 4, 300
+_MOST_IN_ROUND, _MOST_PATTERNS = 4, 4
+MOST_STEPS = 300
+"""How many calls and loops in a row are looked through."""
 
 
 Shape = tuple[str, tuple[str, ...]]
@@ -42,7 +44,7 @@ def patterns(runs: Sequence[Sequence[RecordedCall]]) -> list[tuple[list[Node], l
     """How all runs may be read as the same nodes, with what each did there: the fewest first."""
     found: list[tuple[list[Node], list[list[Found]]]] = []
     shapes = [shape_of(calls) for calls in runs]
-    left = _MOST_STEPS
+    left = MOST_STEPS
 
     def search(places: tuple[int, ...], nodes: list[Node], done: list[list[Found]]) -> None:
         nonlocal left
@@ -66,13 +68,13 @@ def shape_of(calls: Sequence[RecordedCall]) -> list[Shape]:
 
 def paged_first(calls: Sequence[RecordedCall], effects: Mapping[str, Effect]) -> list[RecordedCall]:
     """The calls with all pages of a listing before what was done with the items of each."""
-    for call in calls:
-        same = [one for one in calls if one.tool == call.tool]
-        if len(same) > 1 and only_reads(call.tool, effects):
+    for tool in dict.fromkeys(call.tool for call in calls):
+        same = [one for one in calls if one.tool == tool]
+        if len(same) > 1 and only_reads(tool, effects):
             pages = pages_at(same, 0, True)
             if pages is not None and len(pages.calls) == len(same):
                 at = calls.index(same[0])
-                return [*calls[:at], *same, *(one for one in calls[at:] if one.tool != call.tool)]
+                return [*calls[:at], *same, *(one for one in calls[at:] if one.tool != tool)]
     return [*calls]
 
 

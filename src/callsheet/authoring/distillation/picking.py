@@ -55,7 +55,11 @@ def _alike(one: str, two: str) -> int:
     if one == two:
         return 3
     short, long = (one, two) if len(one) < len(two) else (two, one)
-    if len(short) >= _LEAST and re.search(rf"(?<![^\W_]){re.escape(short)}(?![^\W_])", long):
+    if (
+        len(short) >= _LEAST
+        and short in long
+        and re.search(rf"(?<![^\W_]){re.escape(short)}(?![^\W_])", long)
+    ):
         return 2
     return (
         1
@@ -120,10 +124,10 @@ def picks(
 
 
 def _cells(item: JSON) -> Iterator[Any]:
-    source = Source("", (item,), 0)
+    source = Source("", (item,))
     yield from leaves_of(source)
     for cell in item if isinstance(item, list) else ():
-        yield from leaves_of(Source("", (cell,), 0))
+        yield from leaves_of(Source("", (cell,)))
 
 
 def _extremes(
@@ -186,29 +190,26 @@ def _places(
     tables: Sequence[Sequence[JSON]], groups: Sequence[Sequence[dict[str, JSON]]]
 ) -> list[list[int]] | None:
     """The items that the rounds are about, by their places; None if that is not clear."""
-    every = [rows_of(table) for table in tables]
+    once = {id(table): rows_of(table) for table in tables}
+    every = [once[id(table)] for table in tables]
     rounds = [(number, args) for number, group in enumerate(groups) for args in group]
     if not rounds:
         return None
     possible = [{*range(len(tables[number]))} for number, _ in rounds]
-    fields = {name for rows in every for row in rows for name in row}
+    fields = {name for rows in once.values() for row in rows for name in row}
     is_related = False
     for least in (3, 2, 1):
         for arg in rounds[0][1]:
             for name in fields:
-                each = [
-                    {
-                        n
-                        for n, row in enumerate(every[number])
-                        if related(args.get(arg), row.get(name)) >= least
-                    }
-                    for number, args in rounds
-                ]
-                narrower = [one & known for one, known in zip(each, possible, strict=True)]
-                if all(narrower) and narrower != possible:
+                narrower: list[set[int]] = []
+                for (number, args), known in zip(rounds, possible, strict=True):
+                    value, rows = args.get(arg), every[number]
+                    kept = {n for n in known if related(value, rows[n].get(name)) >= least}
+                    if not kept:  # of one round it says nothing, and so of none
+                        break
+                    narrower.append(kept)
+                else:
                     possible, is_related = narrower, True
-                elif all(each) and all(narrower):
-                    is_related = True
     if not is_related:
         return None
     places: list[list[int]] = [[] for _ in groups]

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from callsheet.authoring.distillation.inputs import SAID, Inputs
 from callsheet.ir import JSON
+from callsheet.views.python_types import docstring, is_name
 
 STOP = "the recorded run does not show what to do without this"
 """What a plan says where it stops, and the condition, if that is not long."""
@@ -63,11 +64,11 @@ def assembled(
     lines = _without_idle_lists(lines, answer)
     inputs.forget_all_but(_names_in(lines))
     given = ", ".join(f"{name}: {_type_of(value)}" for name, value in inputs.values.items())
-    why = "".join(f"    {name}: {reason}\n" for name, reason in inputs.reasons.items())
-    about = f'    """{title}\n\n{why}    """\n' if why else f'    """{title}"""\n'
+    why = "\n".join(f"{name}: {reason}" for name, reason in inputs.reasons.items())
+    about = docstring("\n\n".join((title.replace("\n", " "), why)))
     body = "\n".join([*lines, f"    return {answer}", ""])
     imports = "".join(line for word, line in _IMPORTS if word in body)
-    text = f"{imports}async def main({given}):\n{about}{body}"
+    text = f"{imports}async def main({given}):\n    {about}\n{body}"
     found = (line.strip()[len("assert ") :].partition(f', "{STOP}')[0] for line in lines if STOP in line)
     stops = tuple(dict.fromkeys(found))
     return DistilledPlan(text, inputs.values, inputs.reasons, (), stops, (*calls,))
@@ -127,6 +128,18 @@ def renamed(code: str, names: Mapping[str, str]) -> str:
         for form in (part, part.replace('"', "'")):
             code = re.sub(rf"(?<!\w){re.escape(form)}(?!\w)", name, code)
     return code
+
+
+def call_code(tool: str, arguments: Mapping[str, str]) -> str:
+    """A call as code; what Python cannot write by name is given as `**{…}`.
+
+    >>> call_code("MOVE_MAIL", {"from": "old", "to": "new"})
+    'await move_mail(to=new, **{"from": old})'
+    """
+    given = [f"{name}={code}" for name, code in arguments.items() if is_name(name)]
+    others = [f"{json.dumps(name)}: {code}" for name, code in arguments.items() if not is_name(name)]
+    given += [f"**{{{', '.join(others)}}}"] if others else []
+    return f"await {tool.lower()}({', '.join(given)})"
 
 
 def noun_of(tool: str) -> str:

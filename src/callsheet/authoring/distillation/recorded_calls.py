@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
 from callsheet.authoring.distillation.calculations import column_sums
+from callsheet.authoring.distillation.leaves import number_of
 from callsheet.authoring.distillation.lists import tables_in
 from callsheet.authoring.distillation.wording import counts
 from callsheet.diagnostics import CallsheetError
@@ -91,6 +92,9 @@ def slice_of(
     unknown effect whose name begins like one that reads counts as reading here.
     """
     needed: set[int] = set()
+    is_counting = counts(said)
+    sums = {call.place: [*map(str, column_sums(call.result))] for call in calls}
+    told = {call.place: [text.lower() for text in texts_in(call.result)] for call in calls}
     waiting = [call for call in calls if not only_reads(call.tool, effects)][::-1]
     waiting += [*calls[-1:]]
     while waiting:
@@ -100,12 +104,14 @@ def slice_of(
         needed.add(call.place)
         wanted = {*texts_in(call.args)}
         for before in calls[: call.place]:
-            is_counted = counts(said) and any(
-                text.isdigit() and int(text) <= len(rows)
+            if before.place in needed:
+                continue
+            is_counted = is_counting and any(
+                isinstance(number, int) and number <= len(rows)
+                for number in map(number_of, wanted)
                 for _, rows in tables_in("", before.result)
-                for text in wanted
             )
-            if before.place not in needed and (is_counted or _gives(before, wanted)):
+            if is_counted or not wanted.isdisjoint(sums[before.place]) or _gives(told[before.place], wanted):
                 waiting.append(before)
     return [call for call in calls if call.place in needed]
 
@@ -117,12 +123,10 @@ def only_reads(tool: str, effects: Mapping[str, Effect]) -> bool:
     return effect.only_reads or (effect is Effect.UNSAFE and verb in _READING)
 
 
-def _gives(call: RecordedCall, wanted: set[str]) -> bool:
-    """Whether a text of a call's result is one of the wanted texts, or a part of one, or the reverse."""
-    if any(str(total) in wanted for total in column_sums(call.result)):
-        return True
+def _gives(texts: Iterable[str], wanted: Iterable[str]) -> bool:
+    """Whether a text of a result is one of the wanted texts, or a part of one, or the reverse."""
     wanted = {text.lower() for text in wanted}
-    for text in map(str.lower, texts_in(call.result)):
+    for text in texts:
         if text in wanted:
             return True
         if len(text) >= _LEAST and any(text in whole for whole in wanted):
@@ -176,7 +180,7 @@ def work_in_transcript(text: str, name: str) -> RecordedWork:
     """
     try:
         reading = _read_all(text, name)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise _no_transcript(name, f"it cannot be read: {error!r}") from error
     work = RecordedWork(said="\n".join(reading.said))
     for call_id, (tool, args) in reading.asked.items():

@@ -50,6 +50,13 @@ class Looped(NamedTuple):
     is_prefix: bool = False
 
 
+class _Parted(NamedTuple):
+    """Lists, and their items that pass each rule that the words of the user name."""
+
+    tables: tuple[list[JSON], ...]
+    kept: list[tuple[Rule, tuple[list[JSON], ...]]]
+
+
 @dataclass
 class Scope:
     """What is known at a place: sources with a value in each example, and what was written there already."""
@@ -78,6 +85,8 @@ class Scope:
     """Whether the user asks for all of something, in whatever state it is."""
     readings: Readings | None = None
     """What the words name of lists, where no second run decides that."""
+    parted: dict[tuple[object, ...], _Parted] = field(default_factory=dict[tuple[object, ...], "_Parted"])
+    """What words of the user say of lists, by their code and values: the same from call to call."""
     receipts: frozenset[str] = frozenset()
     """The results of calls that changed something, with which nothing is compared."""
 
@@ -94,7 +103,7 @@ class Scope:
 
     def forget(self) -> None:
         """Look anew at what can be reached."""
-        for name in ("plain", "every_list", "lists", "likely"):
+        for name in ("plain", "every_list", "lists", "likely", "comparable"):
             vars(self).pop(name, None)
 
     def repeated(self, counts: Sequence[int], more: Sequence[Source]) -> Scope:
@@ -105,7 +114,9 @@ class Scope:
             )
             for one in self.sources
         ]
-        return replace(self, sources=[*more, *sources], size=sum(counts), made=[], derived={}, is_round=True)
+        return replace(
+            self, sources=[*more, *sources], size=sum(counts), made=[], derived={}, parted={}, is_round=True
+        )
 
     @cached_property
     def plain(self) -> list[Term]:
@@ -115,11 +126,7 @@ class Scope:
             for leaf in leaves_of(source):
                 depth = leaf.code.count("[") - source.code.count("[")
                 cost = 0.8 if source.is_given else 1 + 0.05 * depth + 0.01 * age
-                found.append(
-                    Term(
-                        leaf.code, leaf.values, cost, (*source.conditions, *leaf.conditions), source.is_given
-                    )
-                )
+                found.append(Term(leaf.code, leaf.values, cost, leaf.conditions, source.is_given))
         for term in [*found]:
             found += _cells_of(term) if self.readings is None or self.size > 1 else ()
             if isinstance(term.values[0], dict) and not term.is_given:
@@ -131,7 +138,7 @@ class Scope:
                 if part.picked or is_only:
                     alone = (f"len({part.code}) == 1",) if not part.picked else ()
                     items = tuple(one.items[0] for one in parts)
-                    picked = Source(part.picked or f"{part.code}[0]", items, 0)
+                    picked = Source(part.picked or f"{part.code}[0]", items)
                     found += (
                         Term(
                             leaf.code,
@@ -185,13 +192,13 @@ class Scope:
                     found.setdefault(one.code, one)
         return [*found.values()]
 
-    def at_hand(self, counts: Sequence[int], without: str = "") -> list[AtHand]:
-        """The plain values with which items may be compared, each as often as its example has items."""
-        found: dict[str, AtHand] = {}
+    @cached_property
+    def comparable(self) -> list[tuple[str, Term]]:
+        """What items may be compared with, the likeliest first, each with a key for its values."""
+        found: list[tuple[str, Term]] = []
         for term in sorted(self.plain, key=lambda one: one.cost):
             if (
                 any(" == 1" not in one for one in term.conditions)
-                or term.code == without
                 or re.split(r"\W", term.code, maxsplit=1)[0] in self.receipts
             ):
                 continue
@@ -203,9 +210,24 @@ class Scope:
                 isinstance(v, list) and all(isinstance(x, str | int) for x in v) for v in term.values
             ) and any(term.values)
             if is_plain or is_list:
-                values = [v for v, n in zip(term.values, counts, strict=True) for _ in range(n)]
-                found.setdefault(json.dumps(term.values), AtHand(term.code, values, term.is_given))
-        return [*found.values()]
+                found.append((json.dumps(term.values), term))
+        return found
+
+    def at_hand(self, counts: Sequence[int], without: str = "", *, only_given: bool = False) -> list[AtHand]:
+        """What items may be compared with, each as often as its example has items."""
+        once: dict[str, Term] = {}
+        for key, term in self.comparable:
+            if term.code != without:
+                once.setdefault(key, term)
+        return [
+            AtHand(
+                term.code,
+                [v for v, n in zip(term.values, counts, strict=True) for _ in range(n)],
+                term.is_given,
+            )
+            for term in once.values()
+            if term.is_given or not only_given
+        ]
 
     @cached_property
     def likely(self) -> list[Term]:
@@ -213,34 +235,44 @@ class Scope:
         found: list[Term] = []
         for term in self.lists:
             tables = cast("tuple[list[JSON], ...]", term.values)
-            rows = rows_of([*chain.from_iterable(tables)])
-            if " if " in term.code or not 1 < len(rows) <= MOST_ROWS:
+            if " if " in term.code or not 1 < sum(map(len, tables)) <= MOST_ROWS:
                 continue
-            at_hand = [one for one in self.at_hand([*map(len, tables)], term.code) if one.is_given]
-            every = (1 << len(rows)) - 1
-            all_tests = tests_of(rows, [True] * len(rows), at_hand, self.words, only_said=False)
-            telling = (one for one in all_tests if one.cost < LIKELY and one.passes not in (0, every))
-            tests = sorted(telling, key=lambda one: one.cost)[:_MOST_LIKELY]
-            both = [
-                Rule(f"{a.code} and {b.code}", a.passes & b.passes, a.cost + b.cost)
-                for a, b in combinations(tests, 2)
-            ]
-            for rule in (*tests, *both):
-                if rule.passes not in (0, every):
-                    kept = tuple(kept_by(tables, rule))
-                    found.append(
-                        Term(
-                            f"[each for each in {term.code} if {rule.code}]",
-                            cast("Any", kept),
-                            term.cost + rule.cost + 0.3,
-                        )
-                    )
+            at_hand = self.at_hand([*map(len, tables)], term.code, only_given=True)
+            key = (term.code, *map(id, tables), *(one.code for one in at_hand))
+            if key not in self.parted:
+                self.parted[key] = _Parted(tables, [*_parted(tables, at_hand, self.words)])
+            found += (
+                Term(
+                    f"[each for each in {term.code} if {rule.code}]",
+                    cast("Any", kept),
+                    term.cost + rule.cost + 0.3,
+                )
+                for rule, kept in self.parted[key].kept
+            )
         return found
 
     def conditions_in(self, code: str) -> tuple[str, ...]:
         """What has to hold for the values that code compares with."""
         found = (term.conditions for term in self.plain if term.conditions and term.code in code)
         return (*dict.fromkeys(chain.from_iterable(found)),)
+
+
+def _parted(
+    tables: tuple[list[JSON], ...], at_hand: Sequence[AtHand], words: frozenset[str]
+) -> Iterator[tuple[Rule, tuple[list[JSON], ...]]]:
+    """What words say of the items of lists, and those that pass."""
+    rows = rows_of([*chain.from_iterable(tables)])
+    every = (1 << len(rows)) - 1
+    all_tests = tests_of(rows, [True] * len(rows), at_hand, words, only_said=False)
+    telling = (one for one in all_tests if one.cost < LIKELY and one.passes not in (0, every))
+    tests = sorted(telling, key=lambda one: one.cost)[:_MOST_LIKELY]
+    both = [
+        Rule(f"{a.code} and {b.code}", a.passes & b.passes, a.cost + b.cost)
+        for a, b in combinations(tests, 2)
+    ]
+    for rule in (*tests, *both):
+        if rule.passes not in (0, every):
+            yield rule, tuple(kept_by(tables, rule))
 
 
 def _cells_of(term: Term) -> Iterator[Term]:

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from callsheet.authoring.distillation import guards
 from callsheet.authoring.distillation.calculations import calculated
-from callsheet.authoring.distillation.leaves import Source, is_number, leaves_of
+from callsheet.authoring.distillation.leaves import Source, is_number, leaves_of, number_of
 from callsheet.authoring.distillation.picking import loops, picks
 from callsheet.authoring.distillation.rules import common_start, said_in
 from callsheet.authoring.distillation.scopes import (
@@ -128,7 +128,7 @@ def _columns(
     ]
     for looped in loops(scope, groups)[:3]:
         inner = scope.repeated(
-            [*map(len, looped.items)], [Source("row", (*chain.from_iterable(looped.items),), 0)]
+            [*map(len, looped.items)], [Source("row", (*chain.from_iterable(looped.items),))]
         )
         inner.is_row = True
         flat = [*chain.from_iterable(goal)]
@@ -180,7 +180,8 @@ def _numbers(scope: Scope, goal: Sequence[float]) -> Iterator[Term]:
     known += [
         term._replace(code=f"int({term.code})", values=tuple(map(int, cast("Any", term.values))))
         for term in scope.plain
-        if all(isinstance(v, str) and v.isdigit() and len(v) < 9 for v in term.values) and not term.conditions
+        if all(isinstance(v, str) and re.fullmatch(r"\d{1,8}", v) for v in term.values)
+        and not term.conditions
     ]
     known = known[:30]
     for one, two in permutations(known, 2):
@@ -206,7 +207,7 @@ def _picked(scope: Scope, goal: Sequence[JSON]) -> Iterator[Term]:
         if not all(tables) or max(map(len, tables)) < 2:
             continue
         for code, items, cost, conditions in picks(scope, term, goal):
-            for leaf in leaves_of(Source(code, items, 0)):
+            for leaf in leaves_of(Source(code, items)):
                 if are_same(leaf.values, goal):
                     yield Term(
                         leaf.code, leaf.values, cost, (*conditions, *leaf.conditions), picked=((code, items),)
@@ -280,7 +281,10 @@ def _numbers_in(
         if column in pool or (len({*column}) == 1 and scope.readings is None):
             continue
         decimal = all(re.fullmatch(r"\d+\.\d\d", one) for one in column)
-        values = [float(one) if any("." in each for each in column) else int(one) for one in column]
+        read = [one for one in map(number_of, column) if one is not None]
+        if len(read) < len(column):
+            continue
+        values = [float(one) for one in read] if any("." in each for each in column) else read
         for term in _numbers(scope, values):
             exact = term.code.removeprefix("round(").removesuffix(", 2)")
             if decimal and scope.readings is not None:  # as people write sums, until another run shows it

@@ -16,7 +16,6 @@ from callsheet.authoring.distillation import guards
 from callsheet.authoring.distillation.conditions import Condition, Result, condition_of
 from callsheet.authoring.distillation.inputs import Inputs
 from callsheet.authoring.distillation.leaves import Source, is_number
-from callsheet.authoring.distillation.patterns import Round
 from callsheet.authoring.distillation.plan_text import STOP
 from callsheet.authoring.distillation.readings import nouns_of
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, texts_in
@@ -62,7 +61,7 @@ class Stops:
         self.open_condition = ""
         figures = [found[code] for found in each]
         if not others and figures[0].figure:
-            scope.know(Source(figures[0].figure, tuple(one.value for one in figures), 0))
+            scope.know(Source(figures[0].figure, tuple(one.value for one in figures)))
         return [
             *self.stops([f"({code}) == ({other})" for other in others], "    "),
             f"    if not ({code}):",
@@ -96,9 +95,7 @@ class Stops:
             for one in dict.fromkeys(conditions)
         ]
 
-    def unlike_items(
-        self, chosen: str, name: str, looped: Looped, found: Sequence[list[Round]], body: Sequence[str]
-    ) -> list[str]:
+    def unlike_items(self, chosen: str, name: str, looped: Looped, body: Sequence[str]) -> list[str]:
         """The stop where two items would lead to the same call, if they never did, and it names no item."""
         written = " ".join(line for line in body if "await" in line)
         fields = {*re.findall(rf"\b{name}((?:\[[^\]]+\])+)", written)}
@@ -116,7 +113,7 @@ class Stops:
         found: list[str] = []
         for line in lines:
             if not line.startswith("\3"):
-                found.append(line)
+                found += [line] if " assert " not in line or found[-1:] != [line] else []
                 continue
             name, indent = line.strip("\3 "), line[1:].partition(line.strip("\3 "))[0]
             calls = self.looks[name]

@@ -74,7 +74,7 @@ def parts(scope: Scope, goal: Sequence[str]) -> Iterator[Term]:
         tables = cast("tuple[list[JSON], ...]", term.values)
         if all(tables) and max(map(len, tables)) > 1:
             for code, items, cost, conditions in [*picks(scope, term, goal)][:4]:
-                for leaf in leaves_of(Source(code, items, 0)):
+                for leaf in leaves_of(Source(code, items)):
                     one = Term(
                         leaf.code, leaf.values, cost, (*conditions, *leaf.conditions), picked=((code, items),)
                     )

@@ -2,7 +2,8 @@
 
 In: the source and the shapes of the variables that it reads. Out: CHK120, CHK121 and CHK123. Looked at are
 names that the source binds once, to an item of a known value or to a part of one, and keys that it neither
-sets nor tests; what is not known, and what the source tells apart itself, is not complained about.
+sets nor tests; what is not known, and what the source tells apart itself, is not complained about. CHK034:
+names in the texts of a statement that look like references.
 """
 
 from __future__ import annotations

@@ -19,7 +19,14 @@ from callsheet.authoring.distillation.leaves import Source
 from callsheet.authoring.distillation.pages import Pages
 from callsheet.authoring.distillation.patterns import Found, Node, Round
 from callsheet.authoring.distillation.picking import loops, related
-from callsheet.authoring.distillation.plan_text import STOP, WrittenCall, noun_of, renamed, singular
+from callsheet.authoring.distillation.plan_text import (
+    STOP,
+    WrittenCall,
+    call_code,
+    noun_of,
+    renamed,
+    singular,
+)
 from callsheet.authoring.distillation.readings import joined
 from callsheet.authoring.distillation.recorded_calls import RecordedCall
 from callsheet.authoring.distillation.rules import in_all, rows_of, rules_for, said_in
@@ -27,6 +34,7 @@ from callsheet.authoring.distillation.scopes import Looped, Scope, Term, agreein
 from callsheet.authoring.distillation.solving import solve, unlike_before
 from callsheet.authoring.distillation.stops import Missed, Stops, plain
 from callsheet.ir import JSON
+from callsheet.views.python_types import is_name
 
 _ONCE = re.compile(r"\[\*dict\.fromkeys\(.* for each in (.*)\)\]")
 _MOST_LISTS, _MOST_TESTS, _FEW = 4, 3, 4
@@ -48,7 +56,7 @@ _UNEXPLAINED, _CHOSEN = "nothing before it explains it", "a model chose them"
 
 
 @dataclass(kw_only=True)
-class JointWriter(Stops):
+class PlanWriter(Stops):
     """What is written so far of a plan."""
 
     reads: frozenset[str]
@@ -109,8 +117,9 @@ class JointWriter(Stops):
         """
         calls = [one[0] for one in found]
         tool = calls[0].tool
-        options = loops(scope, [[_args([call])] for call in calls]) if tool not in self.reads else []
         several = frozenset(word for word in scope.words if word.endswith("s"))
+        may_be_more = bool(several) and tool not in self.reads
+        options = loops(scope, [[_args([call])] for call in calls]) if may_be_more else []
         listing = options[0].code.partition(" if ")[0].rpartition(" in ")[2] if options else ""
         if " if " in (options[0].code if options else "") and said_in(f"{noun_of(tool)} {listing}", several):
             least = 2 if said_in(noun_of(tool), several) else 3
@@ -135,10 +144,13 @@ class JointWriter(Stops):
     def write_call(self, calls: Sequence[RecordedCall], scope: Scope, indent: str) -> tuple[list[str], str]:
         """The lines of a call with its values in all examples, and the name of its result."""
         tool, written = calls[0].tool, dict[str, str]()
+        if not is_name(tool.lower()):
+            raise Missed(f"the call of {tool}, whose name Python cannot write,")
         lines: list[str] = []
         scope.made, scope.derived, scope.is_look = [], {}, tool in self.reads
         self.picks = frozenset()
         goals = {name: [call.args[name] for call in calls] for name in calls[0].args}
+        names: dict[str, str] = {}
         found = {name: solve(scope, name, goal) for name, goal in goals.items()}
         if scope.derived:  # a part of a list that one argument shows may be what another counts
             scope.forget()
@@ -146,14 +158,13 @@ class JointWriter(Stops):
         for name, goal in goals.items():
             options = found[name] if scope.made == [] else solve(scope, name, goal)
             one, more = self.argument(scope, tool, name, goal, options)
-            names: dict[str, str] = {}
             known = {source.code for source in scope.sources}
             for code, items in one.picked:
                 self.picks |= known & {*re.findall(r"\w+", code)}
                 if code not in names and not re.fullmatch(r"\w+(\[[^\]]*\])*", code):
                     names[code] = self.inputs.new_name(singular(code.replace("max(", "").replace("min(", "")))
                     lines.append(f"{indent}{names[code]} = {code}")
-                    scope.know(Source(names[code], items, 0))
+                    scope.know(Source(names[code], items))
             written[name] = renamed(one.code, names)
             lines += self.stops(more, indent)
             scope.made.append(Term(written[name], tuple(goal), 2.0))
@@ -163,14 +174,13 @@ class JointWriter(Stops):
                 short = self.inputs.new_name(f"{singular(code)}s")
                 written = {name: renamed(one, {code: short}) for name, one in written.items()}
                 lines = [f"{indent}{short} = {code}", *(renamed(line, {code: short}) for line in lines)]
-                scope.know(Source(short, cast("tuple[JSON, ...]", looped.items), 0))
+                scope.know(Source(short, cast("tuple[JSON, ...]", looped.items)))
         scope.made, scope.derived = [], {}
         result = self.inputs.new_name(noun_of(tool))
         self.calls.append(WrittenCall(tool, written))
-        given = ", ".join(f"{name}={code}" for name, code in written.items())
-        lines.append(f"{indent}{result} = await {tool.lower()}({given})")
+        lines.append(f"{indent}{result} = {call_code(tool, written)}")
         values = tuple(call.result for call in calls)
-        scope.know(Source(result, _without_echo(values, calls), 0), is_receipt=tool not in self.reads)
+        scope.know(Source(result, _without_echo(values, calls)), is_receipt=tool not in self.reads)
         if tool in self.reads:
             whole = in_all(guards.is_whole(result, call.args, call.result) for call in calls)
             lines += self.stops(whole, indent)
@@ -236,15 +246,14 @@ class JointWriter(Stops):
             following = self.inputs.new_name(one.argument)
             lines.append(f"    {following} = {written[one.argument]}")
             step = [f"        {following} += 1"]
-        given = ", ".join(f"{name}={code}" for name, code in {**written, one.argument: following}.items())
         lines += [
             f"    while {more}:",
             *step,
-            f"        {answer} = await {one.calls[0].tool.lower()}({given})",
+            f"        {answer} = {call_code(one.calls[0].tool, {**written, one.argument: following})}",
         ]
         lines.append(f"        {every} += {listing}")
         del scope.sources[0]
-        scope.know(Source(every, tuple([*each.items] for each in pages), 0))
+        scope.know(Source(every, tuple([*each.items] for each in pages)))
         if scope.readings is not None:
             scope.readings.know(every, one.calls)
         return lines
@@ -353,7 +362,7 @@ class JointWriter(Stops):
         lines += [f"    {chosen} = {looped.code}"] if chosen != looped.code else []
         lines += self.stops([f"{chosen} == {other}" for other in _others(looped, options)], "    ")
         name = self.inputs.new_name(singular(chosen))
-        inner = scope.repeated(counts, [Source(name, items, 0)])
+        inner = scope.repeated(counts, [Source(name, items)])
         body: list[str] = []
         names: list[str] = []
         for place in range(len(node.head)):
@@ -379,7 +388,7 @@ class JointWriter(Stops):
             body += self.stops([one for one in alike if not any(code in one for code in met)], " " * 8)
         if not looped.is_prefix:
             lines += self.stops(unlike_before(scope, chosen, items, asked), "    ")
-        lines += self.unlike_items(chosen, name, looped, found, body + tail)
+        lines += self.unlike_items(chosen, name, looped, body + tail)
         if looped.is_prefix:
             return lines + self.write_search(node, found, scope, (name, chosen, looped), body, names)
         for result, place in zip(names, range(len(node.head)), strict=True):
@@ -391,11 +400,11 @@ class JointWriter(Stops):
         lines += [f"    {one} = []" for one in lists]
         lines += [f"    for {name} in {chosen}:", *body, *tail]
         for one, each in lists.items():
-            scope.know(Source(one, cast("tuple[JSON, ...]", each), 0))
+            scope.know(Source(one, cast("tuple[JSON, ...]", each)))
         if names and not node.tail and names[-1] in self.looks:
             lines += self.know_joined(chosen, looped, rounds, scope)
         if chosen != looped.code:
-            scope.know(Source(chosen, cast("tuple[JSON, ...]", looped.items), 0))
+            scope.know(Source(chosen, cast("tuple[JSON, ...]", looped.items)))
         return lines
 
     def know_joined(self, listing: str, looked: Looped, rounds: Sequence[Round], scope: Scope) -> list[str]:
@@ -410,7 +419,7 @@ class JointWriter(Stops):
         scope.readings.know(short, [one.head[-1] for one in rounds])
         if not scope.readings.parts(short, [rows]):
             return []
-        scope.know(Source(short, (rows,), 0))
+        scope.know(Source(short, (rows,)))
         return [f"\4    {short} = {code}"]
 
     def write_search(
@@ -441,8 +450,8 @@ class JointWriter(Stops):
         lines += [f"        if {test}:", "            break", "    else:"]
         lines.append(f'        assert False, "nothing fits, and {STOP}"')
         for place, result in enumerate(names):
-            scope.know(Source(result, tuple(each[-1].head[place].result for each in found), 0))
-        scope.know(Source(name, tuple(each[-1] for each in looped.items), 0))
+            scope.know(Source(result, tuple(each[-1].head[place].result for each in found)))
+        scope.know(Source(name, tuple(each[-1] for each in looped.items)))
         return lines
 
     def test(
@@ -514,7 +523,7 @@ class JointWriter(Stops):
             )
             part = self.inputs.new_name(singular(listing))
             lines.append(f"        for {part} in {listing}:")
-            inner = scope.repeated(times, [Source(part, tuple(chain.from_iterable(one.items)), 0)])
+            inner = scope.repeated(times, [Source(part, tuple(chain.from_iterable(one.items)))])
         tails = [tail for one in rounds for tail in one.tails]
         for place in range(len(node.tail)):
             more, result = self.write_call([tail[place] for tail in tails], inner, indent)

@@ -12,7 +12,6 @@ from itertools import chain
 from typing import NamedTuple
 
 from callsheet.authoring.distillation.inputs import SAID, Inputs
-from callsheet.authoring.distillation.joint import JointWriter, Open
 from callsheet.authoring.distillation.leaves import Source
 from callsheet.authoring.distillation.patterns import patterns
 from callsheet.authoring.distillation.plan_text import DistilledPlan, assembled, fields_of
@@ -23,6 +22,7 @@ from callsheet.authoring.distillation.scopes import Scope
 from callsheet.authoring.distillation.stops import Missed
 from callsheet.authoring.distillation.texts import LONE
 from callsheet.authoring.distillation.wording import condition_in, said_data, unquoted
+from callsheet.authoring.distillation.writer import Open, PlanWriter
 from callsheet.ir import JSON, Effect
 
 _TAKEN = ("main", "row", "each", "one", "item", "line", "date", "datetime", "timedelta", "re")
@@ -31,7 +31,7 @@ _ORDER = re.compile(r"sort|order_?by|direction|rank", re.IGNORECASE)
 _WORD = re.compile(r"[a-z][\w-]+")
 
 
-class JointPlan(NamedTuple):
+class Candidate(NamedTuple):
     """A plan of the runs, its inputs in each, its calls in the first, and what is open: by place, the
     recorded value and the readings that are about as likely as each other."""
 
@@ -41,7 +41,7 @@ class JointPlan(NamedTuple):
     open: Mapping[str, Open]
 
 
-def joint_plans(
+def candidates(
     runs: Sequence[Sequence[RecordedCall]],
     works: Sequence[RecordedWork],
     title: str,
@@ -50,7 +50,7 @@ def joint_plans(
     *,
     may_ask: bool = False,
     is_answered: bool = False,
-) -> Iterator[JointPlan | Missed]:
+) -> Iterator[Candidate | Missed]:
     """The plans of the calls of all runs, the likeliest first; or what was not explained.
 
     With `may_ask` that is an input. `is_answered` is whether somebody chooses readings.
@@ -68,10 +68,10 @@ def joint_plans(
             words = chain(words, *(fields_of(call.result) for call in runs[0]))
         inputs = Inputs(first, unquoted(first), frozenset(words), names)
         given = _given(inputs, works, runs[0])
-        sources = [Source(name, tuple(values), 0, is_given=True) for name, values in given.items()]
+        sources = [Source(name, tuple(values), is_given=True) for name, values in given.items()]
         said = frozenset(_WORD.findall(inputs.request.lower()))
         changing = [call.args for calls in runs for call in calls if call.tool not in reads]
-        writer = JointWriter(
+        writer = PlanWriter(
             inputs=inputs, reads=reads, means_all=inputs.means_all(), may_ask=may_ask, choices=choices
         )
         writer.open_condition, writer.given = open_word, given
@@ -91,7 +91,11 @@ def joint_plans(
             yield missed
             continue
         answer = re.findall(r"^    (\w+) = await", "\n".join(lines), re.MULTILINE)
-        plan = assembled(lines, inputs, title, answer[-1] if answer else "None", writer.calls)
+        try:
+            plan = assembled(lines, inputs, title, answer[-1] if answer else "None", writer.calls)
+        except UnicodeEncodeError:
+            yield Missed("a text that is no Unicode")
+            continue
         is_asked = {*plan.reasons.values()} - {SAID}  # what a model decided may be what it was said for
         if not is_asked and (changing or len(runs) > 1) and (unused := _unused(inputs, works, plan.text)):
             yield Missed(unused)
@@ -102,7 +106,7 @@ def joint_plans(
             {name: given[name][number] if name in given else value for name, value in plan.inputs.items()}
             for number in range(len(runs))
         ]
-        yield JointPlan(plan, each, runs[0], writer.open)
+        yield Candidate(plan, each, runs[0], writer.open)
 
 
 def _given(
@@ -113,7 +117,7 @@ def _given(
     for one in told:
         for span in one.spans():
             if span.isdigit():
-                inputs.numbers_said(["0"])
+                inputs.numbers_said()
             else:
                 inputs.said_input(_called(span, calls), span)
     is_one = len(works) == 1
@@ -122,8 +126,8 @@ def _given(
             inputs.said_input(name, value)
     for call in calls:
         for name, value in call.args.items():
-            inputs.words_in(name, [value])
-    inputs.words_said(1, is_one=is_one)
+            inputs.words_in(name, value)
+    inputs.words_said(is_one=is_one)
     return _retold(inputs, works)
 
 
