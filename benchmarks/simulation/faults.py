@@ -135,7 +135,7 @@ class Faults:
             last = max((one.seq for one in journal.events(RUN)), default=0) if journal.runs() else 0
         course.has_lost |= any(seq > last for seq in recorded.durable)
         recorded.only(last)
-        course.world.forgive()
+        course.world.forgive(last)
 
     def _fail_disk(self, seconds: float) -> None:
         self._course.say(f"writes fail for {seconds:g} s")

@@ -60,8 +60,8 @@ class Recorded:
     """The same by writer, of what is not durable yet."""
     outcomes: dict[str, int] = field(default_factory=dict[str, int])
     """The sequence number of each call's durable outcome."""
-    intents: dict[str, set[int]] = field(default_factory=dict[str, set[int]])
-    """The epochs in which each call's intent became durable."""
+    intents: dict[str, dict[int, int]] = field(default_factory=dict[str, dict[int, int]])
+    """The durable intents of each call, and their epochs."""
     failed: set[str] = field(default_factory=set[str])
     """The calls whose failure is durable."""
     may_have_failed: set[str] = field(default_factory=set[str])
@@ -102,7 +102,7 @@ class Recorded:
         elif kind == "signal":
             self.answered.add(key)
         elif kind == "intent":
-            self.intents.setdefault(key, set()).add(epoch)
+            self.intents.setdefault(key, {})[seq] = epoch
 
     def only(self, upto: int) -> None:
         """The power has taken what came after an event."""
@@ -122,8 +122,8 @@ class World:
         self.kernel = kernel
         self.recorded = Recorded()
         self.problems: list[str] = []
-        self.effects: Counter[str] = Counter()
-        """How often each call had its effect, by its idempotency key."""
+        self.effects: dict[str, list[int]] = {}
+        """The intents with which each call had its effect, by its idempotency key."""
         self.done: dict[str, Counter[str]] = {}
         """How often, by tool and arguments."""
         self.keys: dict[str, str] = {}
@@ -194,21 +194,20 @@ class World:
         ]
         return calls[0] if count == 1 else {"calls": calls}
 
-    def forgive(self) -> None:
-        """Calls of which the journal knows nothing any more may take place again."""
-        for key, delivery in self.keys.items():
-            if key not in self.recorded.intents:
-                self.effects[delivery] = 0
+    def forgive(self, upto: int) -> None:
+        """The power has taken what came after an event: calls with a lost intent may take place again."""
+        for effects in self.effects.values():
+            effects[:] = [intent for intent in effects if intent <= upto]
 
     def took_place(self, key: str) -> TookPlace | None:
         """What a person finds who looks whether a call took place."""
         delivery = self.keys.get(key, "")
-        return TookPlace(self.values[delivery]) if self.effects[delivery] else None
+        return TookPlace(self.values[delivery]) if self.effects.get(delivery) else None
 
     async def _probe(self, args: dict[str, JSON], context: CallContext) -> Any:
         await asyncio.sleep(self.kernel.chance.choice((0, 0.01)))
         delivery = context.idempotency_key
-        return TookPlace(self.values[delivery]) if self.effects[delivery] else False
+        return TookPlace(self.values[delivery]) if self.effects.get(delivery) else False
 
     def _tool(self, name: str) -> Callable[[dict[str, JSON], CallContext], Awaitable[JSON]]:
         async def call(args: dict[str, JSON], context: CallContext) -> JSON:
@@ -280,7 +279,8 @@ class World:
     def _take_place(
         self, name: str, args: dict[str, JSON], delivery: str, value: JSON, process: Process
     ) -> None:
-        again = self.effects[delivery] > 0
+        effects = self.effects.setdefault(delivery, [])
+        again = bool(effects)
         if process.is_stale:
             self.stray.add(delivery)
         if again and name in ("KEYED", "ERASE"):
@@ -289,11 +289,17 @@ class World:
             self.written[repr(args["x"])] += 1 if name == "WRITE" else -1
         if again and (name == "WRITE" or (name == "PROBED" and delivery not in self.stray)):
             self.wrong(f"@{name} took place twice under the key {delivery[:8]}")
-        self.effects[delivery] += 1
+        effects.append(self._intent_of(delivery, process))
         self.values[delivery] = value
         counts = self.done.setdefault(name, Counter())
         if not again:
             counts[str(sorted(args.items()))] += 1
+
+    def _intent_of(self, delivery: str, process: Process) -> int:
+        """The last durable intent of a call, of this owner's or an earlier one's; 0 if there is none."""
+        keys = [key for key, known in self.keys.items() if known == delivery]
+        intents = [one for key in keys for one in self.recorded.intents.get(key, {}).items()]
+        return max((seq for seq, epoch in intents if epoch <= process.epoch), default=0)
 
     def _check(self, name: str, key: str, delivery: str, process: Process) -> None:
         known = self.keys.setdefault(key, delivery)
@@ -306,7 +312,7 @@ class World:
             self.approved.add(key)
         elif key in self.need_yes:
             self.wrong(f"@{name} {key} was made, and nobody has said yes to it")
-        epochs = self.recorded.intents.get(key, set())
+        epochs = self.recorded.intents.get(key, {}).values()
         if not epochs and not FACTS[name].effect.only_reads:
             self.wrong(f"@{name} {key} was sent before its intent was durable")
         if process.is_stale:

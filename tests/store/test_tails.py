@@ -277,7 +277,8 @@ def test_tail_is_readable_without_write_permission(
     assert len(_tails(path)) == 1
 
 
-def test_run_with_unimportable_tail_stays_owned(journal: Journal, plan: Plan) -> None:
+@pytest.mark.parametrize("then", ["writer closed again", "run taken over", "journal closed"])
+def test_run_with_unimportable_tail_stays_owned(journal: Journal, path: Path, plan: Plan, then: str) -> None:
     writer = journal.create_run("r", plan, "", {})
     writer.commit()
     for n in range(20):
@@ -291,9 +292,16 @@ def test_run_with_unimportable_tail_stays_owned(journal: Journal, plan: Plan) ->
     assert writer.has_tail
     with pytest.raises(JournalError, match="JRN004"):
         journal.claim("r")
+    if then == "journal closed":
+        journal.close()
+        with Journal.open(path) as other, other.claim("r") as again:
+            assert again.last_seq == 21
+        assert not list(place_of(path).run_locks.iterdir())
+        return
     cursor.execute("PRAGMA max_page_count = 100000").fetchone()
-    writer.close()
-    assert not writer.has_tail
+    if then == "writer closed again":
+        writer.close()
+        assert not writer.has_tail
     with journal.claim("r") as again:
         assert again.last_seq == 21
 

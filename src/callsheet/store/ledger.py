@@ -95,6 +95,8 @@ class Ledger:
         """The copy of the journal that was made because its file lost its place."""
         self._tailed: dict[Pending, None] = {}
         """The runs with entries in the tail, in order of arrival."""
+        self._left: dict[Pending, RunLock] = {}
+        """The locks of those that have no writer any more."""
 
     def check_process(self) -> None:
         """Raise WrongProcess in a forked child: its copy of the connection must not be touched."""
@@ -187,11 +189,14 @@ class Ledger:
             with suppress(*FAILURES):
                 self._bring_in_left()
 
-    def release(self, pending: Pending) -> bool:
-        """Move a run's entries out of the tail; whether none is left, so that another process may own it."""
-        if pending.tailed:
-            self.write([(pending, pending.durable_seq)])
-        return not pending.tailed
+    def release(self, pending: Pending, lock: RunLock) -> None:
+        """Free a run once the open tail has no entry of it: now, after a later write, or by `close`."""
+        with self._mutex:
+            if pending.tailed and self._tail is not None:
+                self._left[pending] = lock
+                self.write([(pending, pending.durable_seq)])
+            else:
+                lock.close()
 
     def _put_into_tail(self, pending: Pending) -> bool:
         """Append the pending entries to the tail; False if they must go into the database."""
@@ -218,7 +223,10 @@ class Ledger:
         self.write([(pending, pending.durable_seq) for pending in self._tailed])
 
     def _note(self, pending: Pending, error: JournalError | None) -> None:
-        """Record that a run has been written, or why not; clear the tail once nothing is left in it."""
+        """Record that a run has been written, or why not; clear the tail once nothing is left in it.
+
+        A run that has no writer any more is free once none of its entries is left there.
+        """
         if error is not None:
             pending.blocked = error
         if not self._tailed:
@@ -229,6 +237,8 @@ class Ledger:
             self._tailed.pop(pending, None)
         if not self._tailed and self._tail is not None and not self._tail.is_empty:
             self._tail.clear()
+        if not pending.tailed and (lock := self._left.pop(pending, None)) is not None:
+            lock.close()
 
     def _bring_in_left(self) -> None:
         """Move the tails of dead processes into the database; may raise any of FAILURES."""
@@ -359,13 +369,19 @@ class Ledger:
                 raise JournalWriteFailed(run_id, reason_of(error)) from error
 
     def close(self) -> None:
-        """Close the connection; SQLite checkpoints with it if it is the database's last."""
+        """Close the connection; SQLite checkpoints with it if it is the database's last.
+
+        Entries that cannot be moved stay in the tail, where any process finds them from then on.
+        """
         with self._mutex:
             if self._tailed:
                 self._fold()
             if self._tail is not None:
                 self._tail.close()
                 self._tail = None
+            for lock in self._left.values():
+                lock.close()
+            self._left.clear()
             self._connection.close()
 
     def _write(self, dues: list[_Due]) -> list[JournalError | None]:

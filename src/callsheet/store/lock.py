@@ -64,6 +64,7 @@ class Spares:
         self._folder = folder
         self._free: list[_Spare] = []
         self._has_tidied = False
+        self._is_closed = False
         let_go_in_child(self)
 
     def lend(self, path: str) -> _Spare | None:
@@ -86,14 +87,15 @@ class Spares:
         return spare
 
     def take_back(self, spare: _Spare) -> None:
-        """Return a file, whose second name is gone, to the pool."""
-        if len(self._free) < _MOST_SPARES:
+        """Return a file, whose second name is gone, to the pool; it is removed if that is full or closed."""
+        if len(self._free) < _MOST_SPARES and not self._is_closed:
             self._free.append(spare)
         else:
             _remove(spare)
 
     def close(self) -> None:
         """Remove the files."""
+        self._is_closed = True
         free, self._free = self._free, []
         for spare in free:
             _remove(spare)

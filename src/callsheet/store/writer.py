@@ -219,12 +219,12 @@ class RunWriter:
     def close(self) -> None:
         """Free the run for other owners; what was not committed is dropped.
 
-        If committed events could not be moved from the tail to the database, this process keeps the run: a
-        process that takes it over after this one's death finds them.
+        If committed events cannot be moved from the tail to the database, this process keeps the run until it
+        has moved them, closes the journal or ends: whoever takes the run over then finds them.
         """
-        if self._lock.is_held and self._ledger.release(self._pending):
+        if self._lock.is_held:
             self._owned.discard(self.run_id)
-            self._lock.close()
+            self._ledger.release(self._pending, self._lock)
 
     @property
     def has_sealed(self) -> bool:
