@@ -78,6 +78,7 @@ def test_several_values_are_answered_as_text() -> None:
 def test_plan_without_respond_answers_null() -> None:
     result = bench("LET $a = 1").result
     assert (result.answer, result.response, result.variables) == (None, "", {"a": 1})
+    assert done("@PARALLEL {\n}") is None
 
 
 def test_return_in_an_item_of_the_main_plan_is_its_answer() -> None:
@@ -504,13 +505,59 @@ LET $n = 0
 
 
 @pytest.mark.parametrize(
-    ("limit", "kind"), [("null", ""), ("-3", "TIMEOUT"), ('"2 moons"', "TYPE"), ("duration('1m')", "")]
+    ("limit", "kind"),
+    [
+        ("null", ""),
+        ("-3", "TIMEOUT"),
+        ('"2 moons"', "TYPE"),
+        ("duration('1m')", ""),
+        ('"2h"', ""),
+        ("int('9' * 400)", "TYPE"),
+    ],
 )
 def test_a_time_limit_is_seconds_a_duration_or_null(limit: str, kind: str) -> None:
     one = bench(f"TRY WITHIN ({limit.replace('null', 'None')}) {{\n  S1: @READ (x=1)\n}}\n@RESPOND (1)")
     if "S1.1" in one.waiting:
         one.ok("S1.1")
     assert (one.result.error or "").partition(":")[0] == kind
+
+
+@pytest.mark.parametrize("group", ["TRY WITHIN (50) {", "?FOREACH ($i IN [1]) TOGETHER {"])
+def test_a_group_in_a_finally_block_runs_to_its_end(group: str) -> None:
+    one = bench(f"""
+@PARALLEL STOP {{
+  S1: @READ (x=1)
+  TRY {{
+    S2: @READ (x=2)
+  }} FINALLY {{
+    {group}
+      WAIT (20)
+      S3: @WRITE (x="end")
+    }}
+  }}
+}} ON_FAIL {{
+  @RESPOND ("stopped")
+}}
+""")
+    one.ok("S2.1")
+    one.fail("S1.1", "no")
+    one.fire(next(c.key for c in one.waiting.values() if isinstance(c, Sleep) and c.seconds == 20))
+    one.ok(next(key for key in one.waiting if key.endswith("S3.1")))
+    assert one.result.answer == "stopped"
+
+
+def test_what_is_not_undone_in_time_is_not_tried_again() -> None:
+    one = bench("""
+TRY WITHIN (10) {
+  TRY {
+    WAIT (100)
+  } ON_FAIL CANCELLED {
+    FAIL ("left", kind="NOT_UNDONE")
+  }
+} ON_FAIL @RETRY (3)
+""")
+    one.fire(next(c.key for c in one.waiting.values() if isinstance(c, Sleep) and c.seconds == 10))
+    assert one.result.error == "NOT_UNDONE: left"
 
 
 @pytest.mark.parametrize("skips", [False, True])

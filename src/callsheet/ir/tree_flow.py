@@ -243,20 +243,20 @@ class _Maker:
 
     def _place(self, statement: Statement, chain: list[_Frame], beyond: _Beyond) -> None:
         blocks = self._blocks[statement.id]
-        decides = [Region(first, last) for first, last in blocks.bodies if first <= last]
-        if isinstance(statement, Try | Parallel):
-            decides = []
-        if isinstance(statement, Try) and statement.within is not None:
-            decides = [Region(first, last) for first, last in blocks.bodies if first <= last]
-        ends = dict.fromkeys(decides)
+        is_limited = isinstance(statement, Try) and statement.within is not None
+        ends: dict[Region, None] = {}
+        if is_limited or not isinstance(statement, Try | Parallel):
+            ends.update(dict.fromkeys(self._body(statement)))
         inside = self._exits[statement.id]
-        if isinstance(statement, If | Foreach | Repeat | Require | Say):
+        stops, is_caught, ends_item, escapes = self._failing(statement, chain, beyond)
+        if is_limited:  # an early end that its time limit prevents; what is behind a failure, `stops` says
+            inside = inside - {_Exit.FAIL} if is_caught else _NONE
+        if is_limited or isinstance(statement, If | Foreach | Repeat | Require | Say):
             for one in sorted(inside, key=lambda kind: kind.value):
                 if one is _Exit.FAIL:
-                    ends.update(dict.fromkeys(self._failing(statement, chain, beyond)[0]))
+                    ends.update(dict.fromkeys(stops))
                 else:
                     ends.update(dict.fromkeys(self._leaving(statement, chain, one)))
-        stops, is_caught, ends_item, escapes = self._failing(statement, chain, beyond)
         self.made[statement.id] = Governed(
             blocks.own,
             blocks.last,

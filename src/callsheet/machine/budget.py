@@ -229,9 +229,13 @@ class Budget:
         waited, most = self.waited + seconds, self.limits.max_waiting
         if most is not None and waited > most:
             return Refusal("max_waiting", most, self.waited)
-        self.waited = waited
-        self.waits += seconds > 0
+        self.count_wait(seconds)
         return None
+
+    def count_wait(self, seconds: float) -> None:
+        """Count a wait that no limit is about, such as a time limit that is over."""
+        self.waited += seconds
+        self.waits += seconds > 0
 
     def give_back_wait(self, seconds: float) -> None:
         """Undo the reservation of a wait that is withdrawn before its end."""

@@ -167,6 +167,13 @@ class ExpressionLabels(EvaluationFailures):
             self.fails(value)
         return value
 
+    def time(self, node: Expression) -> Labelled:
+        """What is known of seconds or a duration, which may be none unless the plan's text has it."""
+        value = self.value(node)
+        if not isinstance(node, Literal):
+            self.fails(value)
+        return value
+
     def arguments(
         self, named: Iterable[tuple[str, Expression]]
     ) -> list[tuple[tuple[Argument, ...], tuple[Labelled, ...]]]:

@@ -83,6 +83,7 @@ def test_what_a_sure_failure_stops_is_not_certain() -> None:
   S2: @WRITE (x=2)
 }"""
     assert [(s.when, s.times) for s in told(items).values()] == [(When.ALWAYS, (2, 2)), (When.MAYBE, (0, 1))]
+    assert told(items.replace("[1, 2]", "[]"))["S1"].when is When.NEVER
 
 
 def test_known_items_and_rounds_are_walked_with_their_arguments() -> None:

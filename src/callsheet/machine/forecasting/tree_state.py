@@ -235,7 +235,7 @@ class Stopped:
         if not stops:
             return
         failed = [number for number, (_, out) in enumerate(tasks) if out.failed is True]
-        ends = [*(begin for begin, _ in tasks[1:]), self.here]
+        ends = [*(begin for begin, _ in tasks), self.here][1:]
         for number, ((begin, _), end) in enumerate(zip(tasks, ends, strict=True)):
             if failed and failed != [number]:
                 self._take_back(begin, end, at.times.least)

@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Expression
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.ir.tree import (
@@ -35,7 +34,6 @@ from callsheet.ir.tree import (
     Repeat,
     Require,
     Say,
-    Try,
     Word,
     operands,
     variables_set,
@@ -187,30 +185,27 @@ class TreeLabels(LabelReading):
         label = presence.join(self.clock) if loop.as_done else presence
         self._put(scope, id_, loop.into.name, Labelled(label, presence, (), listed.item.origins))
 
-    def limited(self, scope: Scope, id_: str, values: Values) -> Label:
-        """How long a block may take is about to be computed; gives its label."""
-        statement = self._statements[id_]
-        assert isinstance(statement, Try)
-        assert statement.within is not None
+    def waited(self, scope: Scope, id_: str, time: Expression, values: Values) -> Label:
+        """How long a block may take, or a REPEAT waits, is about to be computed; gives its label."""
+        if self._is_plain(scope, time):
+            return LITERAL
         evaluator = self._evaluator(scope, id_, values, has_call=False)
-        known = evaluator.value(statement.within)
-        self.takes_time(known.label)
-        evaluator.fails(known)
-        self._may_fail(scope, statement, evaluator)
-        return known.label
+        label = evaluator.time(time).label
+        by = self._untrusted_in(scope, time)
+        self._note(scope, self._governed(scope, id_).decides, label, by)
+        self._may_fail(scope, self._statements[id_], evaluator)
+        return label
 
     def left(self, scope: Scope, id_: str, values: Values) -> None:
         """YIELD, RETURN, BREAK, CONTINUE, FAIL, an answer: what it says, and what is not executed then."""
         statement = self._statements[id_]
         assert isinstance(statement, Say)
         evaluator = self._evaluator(scope, id_, values, has_call=False)
-        said = [evaluator.value(value) for value in statement.values]
+        is_wait = statement.word is Word.WAIT
+        said = [evaluator.time(one) if is_wait else evaluator.value(one) for one in statement.values]
         pc = self.counter(scope, id_)
-        if statement.word is Word.WAIT:
-            for value, known in zip(statement.values, said, strict=True):
-                self.takes_time(known.label)
-                if not isinstance(value, Literal):  # less than no time is a failure
-                    evaluator.fails(known)
+        if is_wait:
+            self.takes_time(join(known.label for known in said))
         if said and statement.word in (Word.YIELD, Word.RETURN):
             home = scope if statement.word is Word.YIELD else scope.root
             result = raised(stored(said[0], evaluator, self._judge), pc)
@@ -418,6 +413,7 @@ class TreeLabels(LabelReading):
         every = join(value.label for value in given.values())
         time = self.clock.join(self.counter(scope, id_)) if flow.reads_clock else LITERAL
         every = every.join(time)
+        self.takes_time(every)
         results = {name: evaluator.result_of(flow, name, given, time) for name in program.into}
         scope.computed[id_] = results
         evaluator.reads, evaluator.can_fail = every, True

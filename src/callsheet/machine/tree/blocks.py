@@ -68,6 +68,10 @@ if TYPE_CHECKING:
     from callsheet.machine.run import Run
 
 
+_OUTLASTING = frozenset({Failing.DENIED.value, Failing.NOT_UNDONE.value})
+"""The failures of a block that count although its time is over: nothing is to be tried again after them."""
+
+
 class Blocks(Statements):
     """Executes what has statements inside; each method takes an operation and says what it leads to."""
 
@@ -413,13 +417,12 @@ class Blocks(Statements):
     def _started(self, run: Run, members: Members, out: list[Command]) -> int:
         if members.is_paused:
             return WAITING
-        act = members.act
+        act, timer = members.act, members.op.timer
         if not members.is_started:
             members.is_started = True
-            members.is_paused = members.op.stops or members.op.is_limited
+            members.is_paused = members.op.stops or timer is not None
             for index, body in enumerate(members.op.members):
-                timer = body.operations[-1] if body.operations else None
-                if isinstance(timer, TimerOp) and act.slots[timer.slot] is None:
+                if timer is not None and index == TIMER and act.slots[timer.slot] is None:
                     continue
                 members.open += 1
                 member = Activation(body, act.slots, act.path, act, members, index, act.is_inner)
@@ -430,8 +433,8 @@ class Blocks(Statements):
             ends, members.is_paused = members.is_paused, False
             if ends and self._is_interrupted(run, members):
                 return WAITING
-        if members.op.is_limited:
-            return self._limited(run, act, members, out)
+        if timer is not None:
+            return self._limited(run, members, act.slots[timer.slot], out)
         if members.op.stops and (members.failures or members.cause):
             self._stop(run, members, members.cause or cause_of(members.failures), out)
         if members.open:
@@ -448,16 +451,23 @@ class Blocks(Statements):
         return NEXT
 
     def _limit(self, run: Run, act: Activation, op: LimitOp, out: list[Command]) -> int:
+        self._heed(act, act.path + op.id)
         act.slots[op.slot] = seconds_of_limit(self.value(act, op.limit), act.path + op.id)
         return NEXT
 
     def _timer(self, run: Run, act: Activation, op: TimerOp, out: list[Command]) -> int:
-        return self._wait(run, act, act.path + op.id, act.slots[op.slot], out)
+        """Start a timer; it counts as a wait of the run only once it is over."""
+        seconds: float = act.slots[op.slot]
+        if seconds == 0:
+            return self._after_wait(act)
+        return self._sleep(run, act, act.path + op.id, seconds, out)
 
-    def _limited(self, run: Run, act: Activation, members: Members, out: list[Command]) -> int:
+    def _limited(self, run: Run, members: Members, seconds: float, out: list[Command]) -> int:
         """What a block with a time limit leads to once its timer is over or the block has ended."""
+        act = members.act
         over = members.failures.get(TIMER)
         if over is not None and not members.has_stopped:
+            run.budget.count_wait(seconds)
             self._stop(run, members, Cause(over.step, over.label, "has come to its time limit"), out)
         elif members.open == 1 and members.has_ended:
             timer = next((one for one in run.asleep.values() if is_timer_of(one, members)), None)
@@ -469,7 +479,7 @@ class Blocks(Statements):
         self.time_over(act, members.op)
         act.done += in_order(members.done)
         failure = members.failures.get(TIMER + 1)
-        if failure is None or failure.kind != Failing.DENIED:
+        if failure is None or failure.kind not in _OUTLASTING:
             is_over = over is not None and over.kind != Failing.CANCELLED
             failure = over if is_over else failure
         if failure is not None:
@@ -487,7 +497,7 @@ class Blocks(Statements):
         if member.done:
             members.done[member.index] = member.done
         by = ended.by
-        if members.op.is_limited and member.index != TIMER:
+        if members.op.timer is not None and member.index != TIMER:
             members.has_ended, members.act.yielded = True, member.yielded
             if isinstance(by, Leaving):
                 members.leaving, by = by, None

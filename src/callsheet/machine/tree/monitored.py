@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from callsheet.ir import JSON
 from callsheet.ir.expression import Expression
 from callsheet.ir.labels import LITERAL
-from callsheet.ir.tree import Ends, Foreach, If, Leave, Repeat, Require, Say, Word, recovery_of
+from callsheet.ir.tree import Ends, Foreach, If, Leave, Repeat, Require, Say, Try, Word, recovery_of
 from callsheet.machine.commands import Command
 from callsheet.machine.frames import Attempt
 from callsheet.machine.monitor.tree_labels import ABSENT, Scope, Values
@@ -249,7 +249,10 @@ class MonitoredTreeRun(TreeRun):
         return super()._round(run, act, op, out)
 
     def _until(self, run: Run, act: Activation, op: UntilOp, out: list[Command]) -> int:
-        self._tested(act, op.id, self._repeat_of(op.id).until)
+        loop = self._repeat_of(op.id)
+        self._tested(act, op.id, loop.until)
+        if loop.every is not None:
+            self.labels.waited(_scope(act), op.id, loop.every, self._values(act))
         return super()._until(run, act, op, out)
 
     def _loop(self, run: Run, act: Activation, op: LoopOp, out: list[Command]) -> int:
@@ -282,7 +285,9 @@ class MonitoredTreeRun(TreeRun):
     # -------------------------------------------------------------- time limits
 
     def _limit(self, run: Run, act: Activation, op: LimitOp, out: list[Command]) -> int:
-        label = self.labels.limited(_scope(act), op.id, self._values(act))
+        within = cast("Try", self.labels.statement(op.id)).within
+        assert within is not None
+        label = self.labels.waited(_scope(act), op.id, within, self._values(act))
         signal = super()._limit(run, act, op, out)
         self.labels.against_time(label)
         return signal

@@ -232,9 +232,10 @@ class ParallelOp:
     """Of a block with a time limit, as `BreakOp.repeat` and `head`."""
 
     @property
-    def is_limited(self) -> bool:
-        """Whether it is a block with a time limit: its timer, and what that stops."""
-        return isinstance(self.members[0].operations[-1], TimerOp)
+    def timer(self) -> TimerOp | None:
+        """The timer that is the first member of a block with a time limit; None for any other group."""
+        last = next(reversed(self.members[0].operations), None) if self.members else None
+        return last if isinstance(last, TimerOp) else None
 
     def joins(self, index: int) -> bool:
         """Whether a member is a loop that stops, whose failures are those of the group."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
@@ -328,6 +329,10 @@ class Statements(Execution):
             raise self._refused(refusal, place)
         if seconds == 0:
             return NEXT if isinstance(act.body.operations[act.pc], SayOp) else self._after_wait(act)
+        return self._sleep(run, act, place, seconds, out)
+
+    @staticmethod
+    def _sleep(run: Run, act: Activation, place: str, seconds: float, out: list[Command]) -> int:
         code = StepCode(NOWHERE, Step(place.rpartition("/")[2], Call("")))
         wait = Wait().of(TreeFrame().of(code, act, place), seconds)
         run.asleep[wait.key] = wait
@@ -383,6 +388,6 @@ def seconds_of(given: Any) -> float | None:
             return None
     if isinstance(given, timedelta):
         given = given.total_seconds()
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < float("inf"):
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= sys.float_info.max:
         return None
     return float(given)

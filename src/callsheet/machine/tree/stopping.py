@@ -23,6 +23,7 @@ from callsheet.machine.questions import Approval
 from callsheet.machine.tree.activations import WAITING, Activation, Cause, Loop, Members
 from callsheet.machine.tree.blocks import Blocks
 from callsheet.machine.tree.failures import Failure
+from callsheet.machine.tree.program import TimerOp
 
 if TYPE_CHECKING:
     from callsheet.machine.run import Run
@@ -64,10 +65,12 @@ class Stopping(Blocks):
         why = Failure(Failing.CANCELLED.value, f"{said} beside it", "", label=cause.label)
         waiting = {id(act): (act, attempt) for act, attempt in self._under_way(run) if _is_inside(act, group)}
         ordered = sorted(waiting.values(), key=lambda one: _place(one[0]))
-        for act, _ in ordered:
-            self._tell(act, group, why)
-        for act, attempt in ordered:
-            if not act.is_in_final and self._ends_at_once(run, attempt):
+        finals = [_final_around(act, group) for act, _ in ordered]
+        for (act, _), final in zip(ordered, finals, strict=True):
+            self._tell(final or act, group, why)
+            self.led_to_stop(act)
+        for (act, attempt), final in zip(ordered, finals, strict=True):
+            if final is None and self._ends_at_once(run, attempt):
                 run.notify(NoteKind.FACT, attempt.frame.name, f"it ends, as {said}")
                 self._break_off(run, act, ends, out)
             else:
@@ -105,7 +108,6 @@ class Stopping(Blocks):
             if task.role is group:
                 break
             one = task.parent
-        self.led_to_stop(act)
 
     def _ends_at_once(self, run: Run, attempt: Attempt) -> bool:
         """Drop what an activation waits for, if nothing can come of it but the wait; whether that was so."""
@@ -126,7 +128,9 @@ class Stopping(Blocks):
     def _withdraw(self, run: Run, attempt: Attempt) -> None:
         """Drop a timer, or the pause before another attempt, that a run waits for."""
         del run.asleep[attempt.key]
-        run.budget.give_back_wait(pause_of(run, attempt).seconds)
+        act = cast("TreeFrame", attempt.frame).act
+        if not isinstance(act.body.operations[act.pc], TimerOp):
+            run.budget.give_back_wait(pause_of(run, attempt).seconds)
         if not isinstance(attempt, Wait):
             give_back(run, attempt)
             run.budget.retries -= 1
@@ -173,6 +177,18 @@ def _is_inside(act: Activation, group: Loop | Members) -> bool:
             return True
         one = one.parent
     return False
+
+
+def _final_around(act: Activation, group: Loop | Members) -> Activation | None:
+    """The outermost activation inside a group whose FINALLY block an activation is in, if it is in one."""
+    one: Activation | None = act
+    found = None
+    while one is not None:
+        found = one if one.pending else found
+        if one.role is group:
+            break
+        one = one.parent
+    return found
 
 
 def _place(act: Activation) -> tuple[int, ...]:

@@ -307,7 +307,7 @@ class Flow:
     def tried(self, one: Try) -> None:
         """The block of a TRY, which begins once its time limit is known."""
         if one.within is not None:
-            self.typer(one).data(one.within)
+            waited(self.typer(one), one.within, "WITHIN")
         self.block(one.body)
 
     def stored(self, one: Statement, value: Expression) -> Shape:

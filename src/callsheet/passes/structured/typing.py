@@ -463,9 +463,10 @@ class Typer:
 
 
 def waited(typer: Typer, value: Expression, word: str) -> None:
-    """Finds what is no time to wait, behind WAIT and `every=`."""
-    shape = typer.no_null(value, typer.data(value), "be waited for")
-    help_ = f'write {word} ("10s") or {word} (30)' if word == "WAIT" else 'write every="10s" or every=30'
+    """Finds what is no time, behind WAIT, `every=` and WITHIN, where null is no limit."""
+    shape = typer.data(value)
+    shape = shape.without(Special.NULL) if word == "WITHIN" else typer.no_null(value, shape, "be waited for")
+    help_ = 'write every="10s" or every=30' if word == "every" else f'write {word} ("10s") or {word} (30)'
     if families(shape) and not families(shape) & {of.NUM, of.SPAN, of.TEXT, of.UNKNOWN}:
         message = f"{word} takes seconds or a duration, not {shapes.text(shapes.widened(shape))}"
         typer.add("CHK123", message, value, help_)

@@ -215,9 +215,9 @@ class Blocks(Walk, ABC):
                 self.block(statement.body)
                 return
             evaluator = self._evaluator(statement)
-            limit = evaluator.value(within)
-            evaluator.can_fail = True  # what is no time fails
-            self._takes_time(limit.label)
+            limit = evaluator.time(within)
+            evaluator.can_fail = True  # its time may be over
+            self._decide(statement, limit.label, limit.origins)
             ways: Ways = []
             with self._against_time(), self._branch(ways, self._pc(statement)):
                 self._takes_time(limit.label)
@@ -399,9 +399,8 @@ class Blocks(Walk, ABC):
 
     def _repeat(self, loop: Repeat) -> None:
         evaluator = self._evaluator(loop)
-        for one in (loop.most, loop.every):
-            if one is not None:
-                self._takes_time(evaluator.value(one).label)
+        if loop.most is not None:
+            self._takes_time(evaluator.value(loop.most).label)
         self._may_fail(loop, evaluator, ())
         self._decide(loop, evaluator.reads.join(self._pc(loop)), ())
         walked = Loop(is_items=False)
@@ -421,6 +420,11 @@ class Blocks(Walk, ABC):
             self._round(loop, walked, lambda: self.block(loop.body))
             self._again -= 1
             decide(loop.until)
+            if loop.every is not None:
+                tests = self._evaluator(loop)
+                pause = tests.time(loop.every)
+                self._decide(loop, pause.label, pause.origins)
+                self._may_fail(loop, tests, pause.origins)
 
         self._recovering(loop, loop.recovery, lambda: self._rounds(loop, body, lambda _: True))
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
-from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Expression
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.ir.plan import filled_parameters
@@ -309,6 +308,7 @@ class Interpreter(Blocks):
         every = join(value.label for value in values)
         time = self._clock.join(self._pc(program)) if flow.reads_clock else LITERAL
         every = every.join(time)
+        self._takes_time(every)
         evaluator.reads = every
         evaluator.can_fail = True
         evaluator.fails_by_content = flow.tests_content
@@ -406,10 +406,7 @@ class Interpreter(Blocks):
                 self._decide(statement, LITERAL, (), pc=True)
             case Word.WAIT:
                 for value in statement.values:
-                    known = evaluator.value(value)
-                    self._takes_time(known.label)
-                    if not isinstance(value, Literal):  # less than no time is a failure
-                        evaluator.fails(known)
+                    self._takes_time(evaluator.time(value).label)
                 self._may_fail(statement, evaluator, ())
             case _:
                 raise AssertionError(statement.word)
