@@ -41,10 +41,16 @@ def test_bad_example_gives_code_and_good_example_nothing(code: str) -> None:
 
 def test_codes_of_front_end_and_pages_correspond() -> None:
     folder = Path(callsheet.frontends.python.__file__).parent
-    modules = [*folder.glob("*.py"), folder.parent / "spelling.py"]
+    modules = [*folder.rglob("*.py"), folder.parent / "spelling.py"]
     text = "".join(path.read_text(encoding="utf-8") for path in modules)
     assert set(re.findall(r'"(PYT\d{3})"', text)) == set(PYT_CODES)
 
+
+FIRST = (
+    "import asyncio\nasync def main(n):\n    a = asyncio.create_task(score(n))\n"
+    "    b = asyncio.create_task(score(n))\n"
+    "    done, pending = await asyncio.wait([a, b], return_when=asyncio.FIRST_COMPLETED)\n"
+)
 
 REFUSED = {
     "from datetime import datetime\nBEGUN = datetime.now()\nasync def main():\n    return str(BEGUN)": (
@@ -102,6 +108,18 @@ REFUSED = {
         "PYT025",
         4,
     ),
+    "async def main(x):\n    a = ('{0' if x else '}') + '.__class__}'\n    return a.format(x)": ("PYT025", 3),
+    "async def main(x):\n    a = x\n    t = a\n    def f():\n        a = 'b'\n        return a, t.format(x)\n"
+    "    return f()": ("PYT025", 6),
+    "async def main(x):\n    return '{xx.x_x_xa}'[::2].format(x)": ("PYT025", 2),
+    f"{FIRST}    await get('b')\n    for t in pending:\n        t.cancel()": (
+        "PYT026",
+        5,
+    ),
+    f"{FIRST}    if a in done:\n        b.cancel()\n    await get('b')\n    return a in done": ("PYT026", 5),
+    FIRST.replace("    b =", "    n = 2\n    b =") + "    b.cancel()\n    a.cancel()": ("PYT026", 6),
+    "import asyncio\nasync def main():\n    a = asyncio.create_task(score(1))\n    await get('b')\n"
+    "    a.cancel()": ("PYT026", 5),
     "async def main(x):\n    x and (q := 1)\n    await get('b')\n    return q": ("PYT016", 4),
     "async def main():\n    fs = []\n    def f():\n        return 1\n    fs.append(f)\n"
     "    await get('b')\n    return fs[0]()": ("PYT019", 5),

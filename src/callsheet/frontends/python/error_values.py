@@ -11,7 +11,7 @@ from typing import Final
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.exceptions import Exceptions, kind_of
-from callsheet.frontends.python.lowering.first_done import IS_FIRST
+from callsheet.frontends.python.rewrites.first_done import IS_FIRST
 from callsheet.frontends.python.source import Refused, children, dotted, own_nodes, walk
 from callsheet.frontends.python.syntax import MARK, assigned, marked_failure, name_of, parsed
 

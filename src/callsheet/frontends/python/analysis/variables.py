@@ -403,6 +403,8 @@ class Variables:
             if state is None:
                 return None
             self._check(one, state)
+            for name in core.bound_by(one) if isinstance(one, core.Pure) else ():
+                self.tests.pop(name, None)
             match one:
                 case core.Pure(stmt=ast.Assign(targets=[ast.Name(id=name)], value=value)):
                     self.tests[name] = names_given(value)
@@ -423,6 +425,7 @@ class Variables:
         if not isinstance(one, (core.Loop, core.While)):
             return self._after(one, state)
         self.loops.append(one)
+        self.tests.clear()  # which a turn may set anew
         made = self._after(one, state)
         self.loops.pop()
         return made
@@ -448,7 +451,7 @@ class Variables:
                 self.ends[id(one)] = whole, left
                 return _meet((whole, left))
             case core.While(test=test, body=body):
-                true, false = names_given(test, self.tests)
+                true, false = names_given(test)
                 self.endless.append([])
                 self._assigned(body, state | true)
                 state |= false
