@@ -63,7 +63,7 @@ def tools_declared(module: ast.Module) -> frozenset[str]:
 def functions_marked(text: str) -> tuple[str, ...]:
     """The names of a module's functions with `@plan`; none of one that cannot be parsed."""
     try:
-        return tuple(one.function for one in plans_of(ast.parse(text)))
+        return tuple(dict.fromkeys(one.function for one in plans_of(ast.parse(text))))
     except (SyntaxError, ValueError, RecursionError):
         return ()
 
