@@ -120,6 +120,8 @@ REFUSED = {
     FIRST.replace("    b =", "    n = 2\n    b =") + "    b.cancel()\n    a.cancel()": ("PYT026", 6),
     "import asyncio\nasync def main():\n    a = asyncio.create_task(score(1))\n    await get('b')\n"
     "    a.cancel()": ("PYT026", 5),
+    "async def f():\n    await score(1)\n    raise ValueError('a', 1)\nasync def main():\n    try:\n"
+    "        await f()\n    except ValueError as e:\n        return e.args[0]": ("PYT021", 8),
     "async def main(x):\n    x and (q := 1)\n    await get('b')\n    return q": ("PYT016", 4),
     "async def main():\n    fs = []\n    def f():\n        return 1\n    fs.append(f)\n"
     "    await get('b')\n    return fs[0]()": ("PYT019", 5),

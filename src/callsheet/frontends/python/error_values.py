@@ -142,6 +142,26 @@ def error_fields(nodes: Iterable[ast.AST], exceptions: Exceptions) -> tuple[str,
     return tuple(found)
 
 
+def makes_of_several(nodes: Iterable[ast.AST], exceptions: Exceptions) -> bool:
+    """Whether an error is made of several values, of which a plan keeps the text alone."""
+    every = list(nodes)
+    classes = [one for one in every if isinstance(one, ast.ClassDef)]
+    with_init = {
+        one.name for one in classes for each in one.body if getattr(each, "name", None) == "__init__"
+    }
+    for one in every:
+        match one:
+            case ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr="__init__")):
+                several = len(one.args) > 1
+            case ast.Call(args=[_, _, *_]):
+                several = made_error(one, exceptions) not in (None, *with_init)
+            case _:
+                several = False
+        if several:
+            return True
+    return False
+
+
 def has_cause(node: ast.Raise) -> bool:
     """Whether an error is raised from another one."""
     return node.cause is not None and not (isinstance(node.cause, ast.Constant) and node.cause.value is None)
