@@ -48,7 +48,7 @@ _FUNCTION = lazy.pattern(
 
 _MAIN = lazy.pattern(r"^async[ \t]+def[ \t]+main\b", re.MULTILINE)
 _MARKED = lazy.pattern(
-    r"^[ \t]*@(?:\w+\.)?plan\b[^\n]*\n(?:[ \t]*@[^\n]*\n)*[ \t]*async[ \t]+def\b", re.MULTILINE
+    r"^[ \t]*@(?:\w+\.)?plan\b[^\n]*\n(?:[ \t]*(?:[@#][^\n]*)?\n){0,99}[ \t]*async[ \t]+def\b", re.MULTILINE
 )
 
 

@@ -46,6 +46,12 @@ def test_codes_of_front_end_and_pages_correspond() -> None:
     assert set(re.findall(r'"(PYT\d{3})"', text)) == set(PYT_CODES)
 
 
+FIRST = (
+    "import asyncio\nasync def main(n):\n    a = asyncio.create_task(score(n))\n"
+    "    b = asyncio.create_task(score(n))\n"
+    "    done, pending = await asyncio.wait([a, b], return_when=asyncio.FIRST_COMPLETED)\n"
+)
+
 REFUSED = {
     "from datetime import datetime\nBEGUN = datetime.now()\nasync def main():\n    return str(BEGUN)": (
         "PYT015",
@@ -102,6 +108,20 @@ REFUSED = {
         "PYT025",
         4,
     ),
+    "async def main(x):\n    a = ('{0' if x else '}') + '.__class__}'\n    return a.format(x)": ("PYT025", 3),
+    "async def main(x):\n    a = x\n    t = a\n    def f():\n        a = 'b'\n        return a, t.format(x)\n"
+    "    return f()": ("PYT025", 6),
+    "async def main(x):\n    return '{xx.x_x_xa}'[::2].format(x)": ("PYT025", 2),
+    f"{FIRST}    await get('b')\n    for t in pending:\n        t.cancel()": (
+        "PYT026",
+        5,
+    ),
+    f"{FIRST}    if a in done:\n        b.cancel()\n    await get('b')\n    return a in done": ("PYT026", 5),
+    FIRST.replace("    b =", "    n = 2\n    b =") + "    b.cancel()\n    a.cancel()": ("PYT026", 6),
+    "import asyncio\nasync def main():\n    a = asyncio.create_task(score(1))\n    await get('b')\n"
+    "    a.cancel()": ("PYT026", 5),
+    "async def f():\n    await score(1)\n    raise ValueError('a', 1)\nasync def main():\n    try:\n"
+    "        await f()\n    except ValueError as e:\n        return e.args[0]": ("PYT021", 8),
     "async def main(x):\n    x and (q := 1)\n    await get('b')\n    return q": ("PYT016", 4),
     "async def main():\n    fs = []\n    def f():\n        return 1\n    fs.append(f)\n"
     "    await get('b')\n    return fs[0]()": ("PYT019", 5),

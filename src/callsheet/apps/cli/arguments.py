@@ -34,7 +34,7 @@ else:
 
 _ID = lazy.pattern(r"(?!.*\.(?:ltp|micro|json|ya?ml)\Z)[a-z0-9][a-z0-9._-]*(?:@.*)?\Z", re.ASCII)
 """The syntax of a plan id: no slash, and no suffix of a plan file."""
-_FUNCTION = lazy.pattern(r"(.+\.py):([A-Za-z_]\w*)")
+_FUNCTION = lazy.pattern(r"(.+\.py):([^\W\d]\w*)")
 _ASYNC = lazy.pattern(r"^async def ", re.MULTILINE)
 _TOOL = lazy.pattern(r"^@(?:\w+\.)?tool\b", re.MULTILINE)
 STDIN = "-"
@@ -114,7 +114,10 @@ def _plans_in(file: str) -> Iterable[str]:
         return (file,)
     from callsheet.frontends.python import functions_marked  # noqa: PLC0415 - only where there is Python
 
-    names = functions_marked(Path(file).read_text("utf-8", "replace"))
+    try:
+        names = functions_marked(Path(file).read_text("utf-8-sig", "replace"))
+    except OSError:  # reading it as a plan tells why
+        names = ()
     return [f"{file}:{name}" for name in names] if len(names) > 1 else (file,)
 
 
@@ -126,7 +129,7 @@ def is_plan_file(name: str, read: Callable[[], bytes]) -> bool:
     if name.endswith(_PYTHON):
         from callsheet.frontends.spelling import is_python_plan  # noqa: PLC0415 - only where there is Python
 
-        return is_python_plan(read().decode("utf-8", "replace"))
+        return is_python_plan(read().decode("utf-8-sig", "replace"))
     return name.endswith(_PLAN_SUFFIXES)
 
 
@@ -134,11 +137,14 @@ def _plans_at(name: str, tell: Callable[[str], None]) -> list[str]:
     found: list[str] = []
     if os.path.isdir(name):
         for path in sorted(each for each in Path(name).rglob("*") if each.is_file()):
-            if is_plan_file(path.name, path.read_bytes):
+            try:
+                if is_plan_file(path.name, path.read_bytes):
+                    found.append(str(path))
+                elif path.name.endswith(_PYTHON) and _may_be_meant(path.read_text("utf-8", "replace")):
+                    said = "in a folder, a plan in Python has async def main, or @plan; name it to take it"
+                    tell(f"{path} is left out: {said}")
+            except OSError:  # reading it as a plan tells why
                 found.append(str(path))
-            elif path.name.endswith(_PYTHON) and _may_be_meant(path.read_text("utf-8", "replace")):
-                said = "in a folder, a plan in Python has async def main, or @plan; name it to take it"
-                tell(f"{path} is left out: {said}")
     elif any(char in name for char in "*?[") and not os.path.isfile(name):
         import glob  # noqa: PLC0415 - only for patterns that the shell has left
 

@@ -13,6 +13,7 @@ from callsheet.apps.cli import options
 from callsheet.apps.cli.arguments import (
     NamedPlan,
     each_plan,
+    function_of,
     parse_variables,
     plan_files,
     read_plan,
@@ -382,7 +383,12 @@ def check(
         raise click.UsageError("--watch prints text, and cannot watch standard input")
 
     tools = (*setup.tools_files, *(() if setup.lock is None else (setup.lock,)))
-    _watch(check_all, lambda: [*map(Path, plan_files(plans, setup.plans, tell=lambda _: None))], tools)
+
+    def watched() -> list[Path]:
+        names = plan_files(plans, setup.plans, tell=lambda _: None)
+        return [Path(function_of(each)[0]) for each in names]
+
+    _watch(check_all, watched, tools)
     return Exit.OK
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.exceptions import Exceptions, kind_of
-from callsheet.frontends.python.lowering.first_done import IS_FIRST
+from callsheet.frontends.python.rewrites.first_done import IS_FIRST
 from callsheet.frontends.python.source import Refused, children, dotted, own_nodes, walk
 from callsheet.frontends.python.syntax import MARK, assigned, marked_failure, name_of, parsed
 
@@ -140,6 +140,26 @@ def error_fields(nodes: Iterable[ast.AST], exceptions: Exceptions) -> tuple[str,
     if any(isinstance(one, ast.Attribute) and one.attr == CAUSE for one in nodes):
         found[CAUSE] = None
     return tuple(found)
+
+
+def makes_of_several(nodes: Iterable[ast.AST], exceptions: Exceptions) -> bool:
+    """Whether an error is made of several values, of which a plan keeps the text alone."""
+    every = list(nodes)
+    classes = [one for one in every if isinstance(one, ast.ClassDef)]
+    with_init = {
+        one.name for one in classes for each in one.body if getattr(each, "name", None) == "__init__"
+    }
+    for one in every:
+        match one:
+            case ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr="__init__")):
+                several = len(one.args) > 1
+            case ast.Call(args=[_, _, *_]):
+                several = made_error(one, exceptions) not in (None, *with_init)
+            case _:
+                several = False
+        if several:
+            return True
+    return False
 
 
 def has_cause(node: ast.Raise) -> bool:

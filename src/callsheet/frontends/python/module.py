@@ -23,7 +23,7 @@ from callsheet.frontends.python.source import (
     walk,
 )
 
-MARK: Final = "plan"
+_MARK: Final = "plan"
 """The decorator of functions that are plans."""
 _NO_VALUE: Final = object()
 _IMPORTS: Final = (ast.Import, ast.ImportFrom)
@@ -48,7 +48,7 @@ def plans_of(module: ast.Module, function: str | None = None) -> tuple[Within, .
     """The async functions of the top level with `@plan`; with `function` the one so called, marked or not."""
     tools = tools_declared(module)
     return tuple(
-        Within(one.name, min(one.lineno, *(mark.lineno for mark in (one, *one.decorator_list))), {}, tools)
+        Within(one.name, _first_line(one), {}, tools)
         for one in _top_level(module)
         if isinstance(one, ast.AsyncFunctionDef)
         and (_is_marked(one) if function is None else one.name == function)
@@ -63,7 +63,7 @@ def tools_declared(module: ast.Module) -> frozenset[str]:
 def functions_marked(text: str) -> tuple[str, ...]:
     """The names of a module's functions with `@plan`; none of one that cannot be parsed."""
     try:
-        return tuple(one.function for one in plans_of(ast.parse(text)))
+        return tuple(dict.fromkeys(one.function for one in plans_of(ast.parse(text))))
     except (SyntaxError, ValueError, RecursionError):
         return ()
 
@@ -173,10 +173,12 @@ def _bound_by(one: ast.alias) -> str:
 
 def _function_at(module: ast.Module, within: Within) -> ast.AsyncFunctionDef:
     for one in ast.walk(module):
-        if isinstance(one, ast.AsyncFunctionDef) and one.name == within.function:
-            first = min([one.lineno, *(mark.lineno for mark in one.decorator_list)])
-            if first == within.line:
-                return one
+        if (
+            isinstance(one, ast.AsyncFunctionDef)
+            and one.name == within.function
+            and _first_line(one) == within.line
+        ):
+            return one
     raise Refused(
         "PYT027",
         None,
@@ -186,12 +188,15 @@ def _function_at(module: ast.Module, within: Within) -> ast.AsyncFunctionDef:
     )
 
 
+def _first_line(one: ast.AsyncFunctionDef) -> int:
+    return min(each.lineno for each in (one, *one.decorator_list))
+
+
 def _declares_tool(one: ast.stmt) -> bool:
     """Whether a function has `@tool`: the plan calls it, and does not contain it."""
-    if not isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        return False
-    marks = (mark.func if isinstance(mark, ast.Call) else mark for mark in one.decorator_list)
-    return any((dotted(mark) or "").split(".")[-1] == "tool" for mark in marks)
+    return isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) and any(
+        decorator_name(mark) == "tool" for mark in one.decorator_list
+    )
 
 
 def _top_level(module: ast.Module) -> Iterator[ast.stmt]:
@@ -229,18 +234,18 @@ def _without_annotations(node: ast.stmt) -> ast.stmt:
 
 
 def _is_marked(node: ast.AsyncFunctionDef) -> bool:
-    return any(decorator_name(mark) == MARK for mark in node.decorator_list)
+    return any(decorator_name(mark) == _MARK for mark in node.decorator_list)
 
 
 def _as_main(node: ast.AsyncFunctionDef) -> ast.AsyncFunctionDef:
     made = _without_mark(node)
-    made.decorator_list.append(ast.copy_location(ast.Name(MARK, ast.Load()), node))
+    made.decorator_list.append(ast.copy_location(ast.Name(_MARK, ast.Load()), node))
     return made
 
 
 def _without_mark(node: ast.AsyncFunctionDef) -> ast.AsyncFunctionDef:
     """The function without `@plan`."""
-    marks = [one for one in node.decorator_list if decorator_name(one) != MARK]
+    marks = [one for one in node.decorator_list if decorator_name(one) != _MARK]
     made = ast.AsyncFunctionDef(node.name, node.args, node.body, marks, node.returns, node.type_comment)
     return ast.copy_location(made, node)
 

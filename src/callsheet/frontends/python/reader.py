@@ -30,7 +30,6 @@ from callsheet.frontends.python.lowering.changes import (
     keep_failure,
 )
 from callsheet.frontends.python.lowering.failures import InFunctions
-from callsheet.frontends.python.lowering.first_done import firsts_as_one
 from callsheet.frontends.python.lowering.function_facts import Ids, Result
 from callsheet.frontends.python.lowering.links import Linking
 from callsheet.frontends.python.lowering.products import guard_functions
@@ -53,6 +52,7 @@ from callsheet.frontends.python.rewrites.definitions import (
     with_constants,
 )
 from callsheet.frontends.python.rewrites.factories import factories_as_classes
+from callsheet.frontends.python.rewrites.first_done import firsts_as_one
 from callsheet.frontends.python.rewrites.flows import flows_as_loops
 from callsheet.frontends.python.rewrites.function_tables import tables_by_place
 from callsheet.frontends.python.rewrites.group_handlers import group_handlers_as_plain

@@ -18,6 +18,8 @@ from callsheet.ir.failing import IS_FAILURE
 
 MARK: Final = IS_FAILURE
 """The field of an error that stands among results."""
+SHARED_LOCK: Final = "is_shared_lock"
+"""The mark of a statement that makes, in a function, the one lock that all its calls share."""
 
 
 _EXPRESSION_LISTS: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)

@@ -10,8 +10,8 @@ import ast
 from collections.abc import Iterable
 
 from callsheet.frontends.python import core
-from callsheet.frontends.python.rewrites.parameters import SHARED_LOCK
 from callsheet.frontends.python.source import names_bound, own_nodes, walk
+from callsheet.frontends.python.syntax import SHARED_LOCK
 
 
 def runs_in_turn(function: core.Function) -> bool:

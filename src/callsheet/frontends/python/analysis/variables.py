@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias, assert_never
 
 from callsheet.frontends.python import core
-from callsheet.frontends.python.source import children, names_bound, names_read, waits, walk
+from callsheet.frontends.python.source import children, names_bound, names_read, walk
 from callsheet.frontends.python.syntax import Given, named_surely, names_given, surely_runs
 
 Set: TypeAlias = "frozenset[str]"
@@ -272,9 +272,6 @@ class Variables:
         needed = self._live(function.body, _EMPTY) - {*function.parameters, *function.captured}
         self.at_start = needed & _named(walk(function.node))
         """Variables that `:=` sets on some ways alone, and those among them that read them."""
-        tests = [one.test for one in walk(function.node) if isinstance(one, (ast.If, ast.While, ast.IfExp))]
-        self.apart = _named(each for one in tests if waits(one) for each in walk(one))
-        """Those that a test with an await sets, which is taken apart: they count as set after it."""
         self.unbound: set[str] = set()
         """Names of errors, which have no value after their handlers."""
         self.ends: dict[int, tuple[Set | None, Set | None]] = {}
@@ -403,6 +400,8 @@ class Variables:
             if state is None:
                 return None
             self._check(one, state)
+            for name in core.bound_by(one) if isinstance(one, core.Pure) else ():
+                self.tests.pop(name, None)
             match one:
                 case core.Pure(stmt=ast.Assign(targets=[ast.Name(id=name)], value=value)):
                     self.tests[name] = names_given(value)
@@ -411,8 +410,6 @@ class Variables:
             state = self._then(one, state | self.effect(one).sets)
             if not isinstance(one, core.Pure):
                 self.tests.clear()
-            if isinstance(one, core.Choice) and self.apart and state is not None:
-                state |= self.apart & {name for each in core.all_of([one]) for name in core.bound_by(each)}
         return state
 
     def _check(self, one: core.Core, state: Set) -> None:
@@ -423,6 +420,7 @@ class Variables:
         if not isinstance(one, (core.Loop, core.While)):
             return self._after(one, state)
         self.loops.append(one)
+        self.tests.clear()  # which a turn may set anew
         made = self._after(one, state)
         self.loops.pop()
         return made
@@ -448,7 +446,7 @@ class Variables:
                 self.ends[id(one)] = whole, left
                 return _meet((whole, left))
             case core.While(test=test, body=body):
-                true, false = names_given(test, self.tests)
+                true, false = names_given(test)
                 self.endless.append([])
                 self._assigned(body, state | true)
                 state |= false

@@ -201,13 +201,13 @@ class Calls(SpreadCalls, ABC):
             return block[0]
         return core.Attempt(block, [], None, node, within=seconds)
 
-    def warn_of_timeout(self, node: ast.AST, what: str = "a call of a tool") -> None:
+    def warn_of_timeout(self, node: ast.AST) -> None:
         """Note that a time-out of the program is one of its tool's settings in a plan."""
         self.program.warnings.append(
             Refused(
                 "PYT101",
                 node,
-                f"{what} is not broken off: how long it may take is set for the tool",
+                "a call of a tool is not broken off: how long it may take is set for the tool",
                 "set the tool's time-out in callsheet.toml; `except TimeoutError` catches it",
             )
         )

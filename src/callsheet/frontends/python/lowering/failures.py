@@ -234,6 +234,7 @@ class Failures(ast.NodeTransformer):
 
     def _given_to(self, held: ast.expr, node: ast.AST) -> ast.expr:
         """What an error was made of: its words, or the key that was missing."""
+        self._check_given(node)
         message, key = _field(held, "message", node), kind_of("KeyError")
         kinds = self._kinds(held)
         if kinds == ("CycleError",):
@@ -260,7 +261,18 @@ class Failures(ast.NodeTransformer):
             )
         return json_field(_field(held, "message", node), node.attr, node)
 
+    def _check_given(self, node: ast.AST) -> None:
+        """Raises Refused (PYT021) where what an error was given is asked for, and may be several values."""
+        if self.of.program.makes_of_several:
+            raise Refused(
+                "PYT021",
+                node,
+                "an error that is made of several values keeps their text alone",
+                "ask for str(error), or make each error of one text: f'…'",
+            )
+
     def _repr(self, held: ast.expr, node: ast.AST) -> ast.expr:
+        self._check_given(node)
         message, key = _field(held, "message", node), kind_of("KeyError")
         kinds = self._kinds(held)
         given: ast.expr = ast.Call(ast.Name("repr", ast.Load()), [message], [])

@@ -144,15 +144,15 @@ class Started(Groups):
 
     def _waits_for_first(self, waited: ast.Call, when: str) -> None:
         """Warn of a wait for the first that waits for all; Raises Refused if it has to stop the others."""
-        nodes = [one for part in self.function.body for one in walk(part)]
-        is_first = when.endswith("FIRST_COMPLETED")
-        if is_first and any(isinstance(one, ast.Attribute) and one.attr == "cancel" for one in nodes):
+        nodes = (one for part in self.function.body for one in walk(part))
+        self.cancels |= any(isinstance(one, ast.Attribute) and one.attr == "cancel" for one in nodes)
+        if self.cancels and when.endswith("FIRST_COMPLETED"):
             raise Refused(
                 "PYT026",
                 waited,
-                "the first of these tasks stops the others, but which calls they are is not known here",
+                "the first of these tasks stops the others, but not all at once, or it is not known which",
                 "start the tasks in the block of the wait: tasks = [asyncio.create_task(f(x)) for x in xs];"
-                " behind it write for task in pending: task.cancel(), and ask done.pop().result()",
+                " right behind it write for task in pending: task.cancel(), then ask done.pop().result()",
             )
         self.program.warnings.append(
             Refused(
@@ -234,6 +234,16 @@ class _Starts(ast.NodeTransformer):
         """What a task that has run tells: its result, that it is done, and cannot be cancelled any more."""
         if what == "result":
             return ast.Await(task)
+        if what == "cancel":
+            self.of.cancels = True
+            if isinstance(task, ast.Name) and task.id in self.of.task_names:
+                raise Refused(
+                    "PYT026",
+                    task,
+                    f"{task.id} is cancelled, and a plan runs a task to its end where it is started",
+                    "put asyncio.timeout(…) around the calls, or wait for the first of several tasks with"
+                    " asyncio.wait(…, return_when=asyncio.FIRST_COMPLETED) and cancel the others",
+                )
         return ast.Constant(what == "done")
 
     def visit_Await(self, node: ast.Await) -> ast.AST:

@@ -10,8 +10,8 @@ from typing import Final, cast
 from callsheet.frontends.python import core
 from callsheet.frontends.python.error_values import is_marked
 from callsheet.frontends.python.lowering.calls import FORMS
-from callsheet.frontends.python.lowering.first_done import IS_FIRST, IS_TAKEN
 from callsheet.frontends.python.lowering.held_calls import Held, HeldCalls
+from callsheet.frontends.python.rewrites.first_done import IS_FIRST, IS_TAKEN
 from callsheet.frontends.python.source import (
     Refused,
     dotted,

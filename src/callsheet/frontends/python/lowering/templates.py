@@ -24,6 +24,10 @@ _COPIES: Final = frozenset(
     {"len", "sorted", "list", "tuple", "set", "dict", "dict.fromkeys", "enumerate", "zip", "any", "all"}
 )
 """Functions that look at a container, and keep its items alone."""
+_MOST: Final = 1_000
+"""Texts that a template may be."""
+_LONGEST: Final = 1_000_000
+"""Characters of all of them."""
 _CONTAINERS: Final = (ast.Dict, ast.List, ast.Tuple)
 
 
@@ -32,21 +36,23 @@ class Templates:
 
     def __init__(self, of: Scope) -> None:
         self.of = of
+        self.known: dict[str, tuple[str, ...] | None] = {}
+        """The texts that variables and constants may be."""
 
     def check(self, node: ast.Attribute) -> None:
         """Raises Refused (PYT025) for a template that could read any attribute of what it is given."""
         template = node.value
         if isinstance(template, ast.Name) and template.id == "str":
             template = ast.Name("")  # `str.format`, whose template is an argument
-        text = self._text(template, frozenset())
-        if text is None:
+        texts = self._texts(template)
+        if texts is None:
             raise Refused(
                 "PYT025",
                 node,
                 "a template that is not written here can read any attribute of what it is given",
                 'write an f-string, or replace the parts: text.replace("{name}", name)',
             )
-        if re.search(r"\{[^{}]*(?:\.|\[)_", text):
+        if any(re.search(r"\{[^{}]*(?:\.|\[)_", text) for text in texts):
             raise Refused(
                 "PYT025",
                 node,
@@ -54,31 +60,39 @@ class Templates:
                 "write an f-string of fields that the records have",
             )
 
-    def _text(self, node: ast.expr, seen: frozenset[str]) -> str | None:
-        """The text of a template that stands in the file: of a literal, a constant, or a table of them."""
+    def _texts(self, node: ast.expr) -> tuple[str, ...] | None:
+        """The texts that a template in the file may be: of a literal, a constant, or a table of them."""
         match node:
             case ast.Constant(value=value):
-                return str(value)
+                return (str(value),)
             case ast.BinOp(op=ast.Add(), left=left, right=right):
-                return self._joined("", [left, right], seen)
+                first, second = self._texts(left), self._texts(right)
+                if first is None or second is None or len(first) * len(second) > _MOST:
+                    return None
+                return _unless_too_much([one + other for one in first for other in second])
             case ast.Name(id=name):
-                found = None if name in seen else self._value(name)
-                return None if found is None else self._text(found, seen | {name})
+                if (around := self._around(name)) is not None:
+                    return around._texts(node)
+                if name not in self.known:
+                    self.known[name] = None  # as long as its value is looked at
+                    found = self._value(name)
+                    self.known[name] = None if found is None else self._texts(found)
+                return self.known[name]
             case ast.Dict(values=parts) | ast.List(elts=parts) | ast.Tuple(elts=parts):
-                return self._joined("\n", parts, seen)
+                return self._all_texts(parts)
             case ast.IfExp(body=first, orelse=second):
-                return self._joined("\n", [first, second], seen)
+                return self._all_texts([first, second])
             case ast.Call(func=ast.Attribute(value=inner, attr="get"), args=[_, *others]):
-                return self._joined("\n", [inner, *others], seen)
+                return self._all_texts([inner, *others])
             case _:
                 part = self._of(node)
-                return None if part is None else self._text(part, seen)
+                return None if part is None else self._texts(part)
 
     def _of(self, node: ast.expr) -> ast.expr | None:
         """What an expression takes its template from, whose places it leaves as they are."""
         match node:
-            case ast.Subscript(value=inner):
-                return inner
+            case ast.Subscript(value=inner, slice=part):  # with a step it would leave letters out
+                return None if isinstance(part, ast.Slice) and part.step is not None else inner
             case ast.Call(func=ast.Attribute(value=inner, attr="items" | "values"), args=[]):
                 return inner
             case ast.Call(func=ast.Attribute(value=inner, attr=attr)) if attr in _KEEP:
@@ -90,9 +104,14 @@ class Templates:
             case _:
                 return None
 
-    def _joined(self, between: str, parts: list[ast.expr], seen: frozenset[str]) -> str | None:
-        texts = [self._text(one, seen) for one in parts]
-        return None if None in texts else between.join(map(str, texts))
+    def _all_texts(self, parts: list[ast.expr]) -> tuple[str, ...] | None:
+        found: list[str] = []
+        for one in parts:
+            texts = self._texts(one)
+            if texts is None:
+                return None
+            found += texts
+        return _unless_too_much(found)
 
     def _value(self, name: str) -> ast.expr | None:
         """The value of a constant of the file, or of a variable that is set in one place."""
@@ -101,12 +120,14 @@ class Templates:
         if name in self._set_once:
             value = self._set_once[name]
             return None if isinstance(value, _CONTAINERS) and self._may_change(name) else value
-        if not self.of.is_variable(name):
-            found = self.of.program.definitions.get(name)
-            return found.value if isinstance(found, (ast.Assign, ast.AnnAssign)) else None
-        if name in self.of.bound or self.of.outer is None:
-            return None
-        return self.of.outer.templates._value(name)
+        found = None if self.of.is_variable(name) else self.of.program.definitions.get(name)
+        return found.value if isinstance(found, (ast.Assign, ast.AnnAssign)) else None
+
+    def _around(self, name: str) -> Templates | None:
+        """The templates of the function around this one, if a variable is of that."""
+        of = self.of
+        is_own = name in of.parameters or name in self._set_once or name in of.bound
+        return None if is_own or of.outer is None or not of.is_variable(name) else of.outer.templates
 
     @cached_property
     def _nodes(self) -> list[ast.AST]:
@@ -153,6 +174,10 @@ class Templates:
             and id(one) not in looks
             for one in self._nodes
         )
+
+
+def _unless_too_much(texts: list[str]) -> tuple[str, ...] | None:
+    return tuple(texts) if len(texts) <= _MOST and sum(map(len, texts)) <= _LONGEST else None
 
 
 def _names_set(one: ast.AST) -> list[str]:

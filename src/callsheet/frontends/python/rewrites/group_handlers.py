@@ -13,7 +13,7 @@ from typing import Final, cast
 
 from callsheet.frontends.python.error_values import marked_group
 from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in
-from callsheet.frontends.python.source import walk
+from callsheet.frontends.python.source import dotted, walk
 
 _NESTED: Final = "except* looks into groups inside of a group, and no deeper: "
 _HINT: Final = "write except ExceptionGroup as group, and go through group.exceptions"
@@ -53,9 +53,8 @@ def group_handlers_as_plain(nodes: Sequence[ast.AST]) -> bool:
     if not found:
         return False
     fresh = Fresh(nodes)
-    is_nested = sum(isinstance(one, ast.Attribute) and one.attr == "TaskGroup" for one in nodes) > 1 or any(
-        isinstance(one, ast.Name) and one.id == "ExceptionGroup" for one in nodes
-    )
+    groups = [(dotted(one) or "").rpartition(".")[2] for one in nodes if isinstance(one, ast.expr)]
+    is_nested = groups.count("TaskGroup") > 1 or "ExceptionGroup" in groups
     for one in found:
         made = _plain(one, fresh, is_nested=is_nested)
         for block in [*blocks, *(each for other in found for each in blocks_in(other))]:

@@ -15,9 +15,8 @@ from typing import Final, cast
 from callsheet.frontends.python.analysis.container_words import given_by_default
 from callsheet.frontends.python.rewrites.inlining import Fresh, placed
 from callsheet.frontends.python.source import dotted, own_nodes, parameters_of, walk
+from callsheet.frontends.python.syntax import SHARED_LOCK
 
-SHARED_LOCK: Final = "is_shared_lock"
-"""The mark of a statement that makes, in a function, the one lock that all its calls share."""
 _SEMAPHORES: Final = frozenset({"Semaphore", "BoundedSemaphore", "Lock"})
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, placed
-from callsheet.frontends.python.source import dotted, own_nodes, waits, walk
+from callsheet.frontends.python.source import dotted, leaves, names_bound, names_read, own_nodes, waits, walk
 
 IS_FIRST = "is_first"
 """Marks the await of the first of several calls, which gives a list of one pair: its number, what it gave."""
@@ -41,13 +41,14 @@ def firsts_as_one(nodes: Sequence[ast.AST]) -> bool:
         return (first_at_1[0] == 0, await first_at_1[1])
     """
     fresh, found = Fresh(nodes), False
+    catches = any(isinstance(one, (ast.Try, ast.TryStar)) for one in nodes)
     for one in nodes:
         if not isinstance(one, ast.AsyncFunctionDef):
             continue
         blocks = [one.body]
         while blocks:
             block = blocks.pop()
-            while (made := _rewritten(block, one, fresh)) is not None:
+            while (made := _rewritten(block, one, fresh, catches=catches)) is not None:
                 block[:], found = made, True
             blocks += [inner for each in block if not _is_scope(each) for inner in blocks_in(each)]
     return found
@@ -94,7 +95,9 @@ def _wait_in(node: ast.stmt) -> tuple[str, str, ast.expr] | None:
             return None
 
 
-def _rewritten(block: list[ast.stmt], function: ast.AsyncFunctionDef, fresh: Fresh) -> list[ast.stmt] | None:
+def _rewritten(
+    block: list[ast.stmt], function: ast.AsyncFunctionDef, fresh: Fresh, *, catches: bool
+) -> list[ast.stmt] | None:
     for number, one in reversed([*enumerate(block)]):  # the names of one wait may be those of a later one
         found = _wait_in(one)
         if found is None:
@@ -106,7 +109,7 @@ def _rewritten(block: list[ast.stmt], function: ast.AsyncFunctionDef, fresh: Fre
         first = fresh("first")
         rest = _Rest(group, done, pending, first)
         after = rest.block(copy.deepcopy(block[number + 1 :]))
-        if not rest.is_cancelled or rest.leaves_names(after):
+        if rest.leaves_names(after) or not rest.stops_others(block[number + 1 :], catches=catches):
             continue
         call = ast.Call(ast.parse("asyncio.wait", mode="eval").body, [group.calls], [])
         vars(call)[IS_FIRST] = True
@@ -195,8 +198,9 @@ def _stand_alone(
     `number` is the place of the wait, `others` are the names that it sets.
     """
     names, before = {*group.names, *group.whole, *group.keys}, block[:number]
-    begun = min(group.made, default=number)
-    if any(waits(one) for place, one in enumerate(before) if place >= begun and place not in group.made):
+    begun, read = min(group.made, default=number), names_read(group.calls)
+    between = [one for place, one in enumerate(before) if place >= begun and place not in group.made]
+    if _starts_late(group) or any(_may_tell(one, read) for one in between):
         return False
     every = [one for one in walk(function) if isinstance(one, ast.Name)]
     stored = [one.id for one in every if isinstance(one.ctx, ast.Store)]
@@ -213,11 +217,39 @@ def _stand_alone(
     return all(id(one) in here or one.id not in names | others for one in every)
 
 
+def _starts_late(group: _Group) -> bool:
+    """Whether something is awaited behind the start of a task, or twice, to tell what the tasks are given."""
+    if not isinstance(group.calls, ast.ListComp):
+        return waits(group.calls) or any(one is not None and waits(one) for one in group.made.values())
+    first = group.calls.generators[0].iter
+    once = {id(one) for one in walk(first)} if not group.keys else set[int]()
+    return any(isinstance(one, ast.Await) and id(one) not in once for one in walk(group.calls))
+
+
+def _may_tell(one: ast.stmt, read: set[str]) -> bool:
+    """Whether a statement behind the start of a task may change what tasks are given, or lets them begin."""
+    match one:
+        case ast.Expr(value=ast.Call(func=ast.Name(id="print"))):
+            return waits(one)
+        case _:
+            changes = any(isinstance(each, ast.Call) or _is_part_set(each) for each in walk(one))
+            return changes or waits(one) or not names_bound(one).isdisjoint(read)
+
+
+def _is_part_set(node: ast.AST) -> bool:
+    return isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load)
+
+
 class _Rest(ast.NodeTransformer):
     """Writes what follows the wait: questions to the tasks are asked of the first."""
 
     def __init__(self, group: _Group, done: str, pending: str, first: str) -> None:
         self.group, self.done, self.pending, self.first = group, done, pending, first
+        count = len(group.calls.elts) if isinstance(group.calls, ast.List) else 1
+        self.every = frozenset(range(count))
+        """The numbers of the tasks; one for all that a comprehension starts."""
+        self.by_number: set[int] = set()
+        """Where a dict that has a value for each task is asked for that of a number."""
         self.is_cancelled = False
         self.handles: set[str] = set()
         """The names of the one task that is done."""
@@ -228,7 +260,7 @@ class _Rest(ast.NodeTransformer):
         """The statements of a block."""
         made: list[ast.stmt] = []
         for one in body:
-            if self._cancels(one):
+            if self._cancelled(one):
                 self.is_cancelled = True
             elif not self._awaits_others(one):
                 made.append(self.visit(one))
@@ -236,44 +268,96 @@ class _Rest(ast.NodeTransformer):
 
     def leaves_names(self, after: Sequence[ast.stmt]) -> bool:
         """Whether something still asks for the tasks themselves."""
-        names = {self.done, self.pending, *self.group.names, *self.group.whole}
-        return any(isinstance(one, ast.Name) and one.id in names for each in after for one in walk(each))
+        names = {self.done, self.pending, *self.group.names, *self.group.whole, *self.group.keys}
+        asked = (one for each in after for one in walk(each) if isinstance(one, ast.Name))
+        return any(one.id in names and id(one) not in self.by_number for one in asked)
 
-    def _cancels(self, one: ast.stmt) -> bool:
-        """Whether a statement cancels the other tasks, and does nothing else."""
+    def stops_others(self, body: Sequence[ast.stmt], *, catches: bool) -> bool:
+        """Whether what follows the wait cancels the others before it waits, leaves or fails."""
+        gone = self._gone(body, frozenset(), catches=catches)
+        return gone is not None and gone >= self.every
+
+    def _gone(
+        self, body: Sequence[ast.stmt], gone: frozenset[int], *, catches: bool
+    ) -> frozenset[int] | None:
+        """Which tasks are done or cancelled behind a block; None if others may go on in it."""
+        for one in body:
+            if gone >= self.every:
+                return gone
+            cancelled = self._cancelled(one)
+            if cancelled:
+                gone |= cancelled
+            elif isinstance(one, ast.If) and not (waits(one.test) or (catches and _asks_result(one.test))):
+                known, other = self._known(one.test)
+                first = self._gone(one.body, gone | known, catches=catches)
+                second = self._gone(one.orelse, gone | other, catches=catches)
+                if first is None or second is None:
+                    return None
+                gone = first & second
+            elif waits(one) or leaves(one) or _raises(one) or (catches and _asks_result(one)):
+                return None
+        return gone
+
+    def _known(self, test: ast.expr) -> tuple[frozenset[int], frozenset[int]]:
+        """The task that is surely done where a test is true, and where it is false."""
+        number = self._is_done(test)
+        if number is None:
+            return frozenset(), frozenset()
+        return frozenset({number}), frozenset({1 - number} if len(self.every) == 2 else ())
+
+    def _cancelled(self, one: ast.stmt) -> frozenset[int]:
+        """The tasks that a statement cancels, if it does nothing else."""
         match one:
-            case ast.For(iter=ast.Name(id=name), body=[inner], orelse=[]) if self._is_many(name):
-                if isinstance(inner, ast.If) and len(inner.body) == 1 and not inner.orelse:
-                    inner = inner.body[0]
+            case ast.For(target=ast.Name(id=task), iter=ast.Name(id=many), body=[inner], orelse=[]):
+                if isinstance(inner, ast.If) and not inner.orelse and self._is_going(inner.test, task):
+                    inner = inner.body[0] if len(inner.body) == 1 else inner
+                return self.every if self._is_many(many) and _task_cancelled(inner) == task else frozenset()
             case ast.Expr(
-                value=ast.ListComp(elt=elt, generators=[ast.comprehension(iter=ast.Name(id=name))])
-            ):
-                if not self._is_many(name):
-                    return False
-                inner = ast.Expr(elt)
-            case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name)))) if (
-                name in self.group.names
-            ):
-                inner = one
+                value=ast.ListComp(
+                    elt=elt,
+                    generators=[
+                        ast.comprehension(target=ast.Name(id=task), iter=ast.Name(id=many), ifs=tests)
+                    ],
+                )
+            ) if self._is_many(many) and all(self._is_going(test, task) for test in tests):
+                return self.every if _task_cancelled(ast.Expr(elt)) == task else frozenset()
+            case ast.If(test=test, body=[inner], orelse=[]):
+                name = _task_cancelled(inner)
+                is_asked = name is not None and self._is_going(test, name)
+                return self._number(name) if is_asked else frozenset()
             case _:
-                return False
-        match inner:
-            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="cancel"), args=[])):
-                return True
+                return self._number(_task_cancelled(one))
+
+    def _number(self, name: str | None) -> frozenset[int]:
+        return frozenset({self.group.names[name]}) if name in self.group.names else frozenset()
+
+    def _is_going(self, test: ast.expr, task: str) -> bool:
+        """Whether a test asks whether a task is not done yet."""
+        match test:
+            case ast.UnaryOp(
+                op=ast.Not(),
+                operand=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="done"), args=[]),
+            ):
+                return name == task
+            case ast.Compare(
+                left=ast.Name(id=name), ops=[ast.In() | ast.NotIn() as how], comparators=[ast.Name(id=many)]
+            ):
+                return name == task and many == (self.pending if isinstance(how, ast.In) else self.done)
             case _:
                 return False
 
     def _is_many(self, name: str) -> bool:
-        return name == self.pending or name in self.group.whole
+        return name == self.pending or name in self.group.whole or name in self.group.keys
 
     def _awaits_others(self, one: ast.stmt) -> bool:
         """Whether a statement waits until the cancelled tasks have ended, as a plan always does."""
         match one:
-            case ast.Expr(value=ast.Await(value=ast.Call(func=func, args=[given]))):
+            case ast.Expr(value=ast.Await(value=ast.Call(func=func, args=[given], keywords=words))):
                 many = given.value if isinstance(given, ast.Starred) else given
-                name = (dotted(func) or "").rpartition(".")[2]
                 is_pending = isinstance(many, ast.Name) and self._is_many(many.id)
-                return self.is_cancelled and name in {"gather", "wait"} and is_pending
+                keeps = any(each.arg == "return_exceptions" and _is_true(each.value) for each in words)
+                name = (dotted(func) or "").rpartition(".")[2]
+                return self.is_cancelled and is_pending and (name == "wait" or (name == "gather" and keeps))
             case _:
                 return False
 
@@ -357,6 +441,7 @@ class _Rest(ast.NodeTransformer):
         if self._takes(node):
             return self._part(1, node)
         if isinstance(node.value, ast.Name) and node.value.id in self.group.keys and self._takes(node.slice):
+            self.by_number.add(id(node.value))
             return ast.copy_location(ast.Subscript(node.value, self._part(0, node), node.ctx), node)
         return self.generic_visit(node)
 
@@ -437,3 +522,24 @@ class _Rest(ast.NodeTransformer):
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
         """An async function of its own."""
         return node
+
+
+def _is_true(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is True
+
+
+def _task_cancelled(one: ast.stmt) -> str | None:
+    """The name of what a statement cancels."""
+    match one:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="cancel"), args=[])):
+            return name
+        case _:
+            return None
+
+
+def _raises(one: ast.stmt) -> bool:
+    return any(isinstance(each, ast.Raise) for each in own_nodes(one))
+
+
+def _asks_result(node: ast.AST) -> bool:
+    return any(isinstance(one, ast.Attribute) and one.attr == "result" for one in own_nodes(node))
