@@ -1,6 +1,7 @@
 """Renders the lineage of a value as a small text tree, and that of all values of a run as PROV-JSON.
 
-In: a lineage and a slice of it. Out: lines. A node with children is expanded once.
+In: a lineage, and a slice of it or the times of events. Out: lines, or JSON data. In the tree a node with
+children is expanded once.
 """
 
 from __future__ import annotations

@@ -124,8 +124,6 @@ class AgentSession:
         `effects` are those of its tools by name; others are `unsafe`. Raises CallsheetError (CFG233) without
         pydantic-ai.
         """
-        from callsheet.api.bridges.agent_session import guarded_toolset  # noqa: PLC0415 - imported when used
-
         return guarded_toolset(self, toolset, effects or {})
 
     def middleware(
@@ -137,8 +135,6 @@ class AgentSession:
         tools are refused. The agent has to be called with `ainvoke` or `astream`. Raises CallsheetError
         (CFG233) without langchain.
         """
-        from callsheet.api.bridges.agent_session import guarding_middleware  # noqa: PLC0415 - as above
-
         for each in tools:
             self.offer(each.name, from_langchain(each, effect=(effects or {}).get(each.name, Effect.UNSAFE)))
         return guarding_middleware(self)

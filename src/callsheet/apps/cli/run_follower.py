@@ -180,8 +180,6 @@ def top(run: str, is_all: bool, journal: Path | None, is_strict: bool, as_json: 
 
 
 def _watch_all(run: str, journal: Path | None, *, as_json: bool) -> int:
-    from callsheet.apps.cli.run_follower import OpenRuns, left_out, line_of, watch  # noqa: PLC0415 - not for --help
-
     if run != "last":
         raise click.UsageError("--all watches all runs: leave out RUN")
     with journals.open_to_read(journal) as opened, ignoring_broken_pipe():
