@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from callsheet.apps.cli.main import LCTL_COMMANDS as COMMANDS
+from callsheet.apps.cli.main import LCTL_COMMANDS
 from callsheet.lctl import Fact, Work, begin, receive, write
 from lctl_blocks import ack, branch, changed, failed, hop, joined, minimal, text
 
@@ -18,7 +18,7 @@ def chain(machine):
     return machine
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", LCTL_COMMANDS)
 def test_every_command_has_help_that_agrees_with_list(machine, name):
     result = machine("lctl", name, "--help")
     assert result.exit_code == 0

@@ -74,8 +74,12 @@ def test_comment_tells_proof_differences_and_picture(folder: Path) -> None:
     assert "notes.md" not in text
     (folder / "job.py").write_text('async def main() -> str:\n    return "x"\n')
     (folder / "script.py").write_text("import this\n")
+    marked = "@plan\nasync def {}() -> str:\n    return 'x'\n"
+    (folder / "jobs.py").write_text("".join(map(marked.format, ("one", "two"))))
     git(folder, "add", ".")
-    assert set(re.findall(r"`(\w+\.py)`", run("review", "HEAD").stdout)) == {"job.py"}
+    told = run("review", "HEAD").stdout
+    assert set(re.findall(r"`(\w+\.py[:\w]*)`", told)) == {"job.py", "jobs.py:one", "jobs.py:two"}
+    assert "PYT003" not in told
     only = run("review", "HEAD", "flows").stdout
     assert ("flows/a.ltp" in only, "new.ltp" in only) == (True, False)
     assert "proved" not in only

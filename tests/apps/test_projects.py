@@ -126,6 +126,8 @@ def test_python_file_in_a_folder_is_a_plan_if_it_says_so(project):
         "unsaid.py": 'async def report() -> str:\n    return "x"\n',
         "tools.py": "from callsheet import tool\n\n\n@tool\nasync def f() -> int:\n    return 1\n",
         "helpers.py": "def f():\n    return 1\n",
+        ".venv/hidden.py": 'async def main() -> str:\n    return "x"\n',
+        "lib/site-packages/installed.py": 'async def main() -> str:\n    return "x"\n',
     }.items():
         project.write(f"jobs/{name}", text)
     done = project("check", "jobs")
@@ -175,6 +177,7 @@ def test_functions_with_plan_in_any_module_are_plans_of_their_own(project):
     assert re.findall(r"^(\S+): proved", proved, re.MULTILINE) == ["jobs.py:one", "jobs.py:two"]
     run = ["run", "--tools", "jobs.py", "--var", "word=a"]
     assert project(*run, "jobs.py:two").stdout == "ab\n"
+    assert project("fmt", "--check", "jobs.py").exit_code == 0
     several = project(*run, "jobs.py")
     assert (several.exit_code, "FILE.py:one" in several.stderr) == (2, True)
     wrong = project(*run, "jobs.py:three")

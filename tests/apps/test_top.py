@@ -16,7 +16,7 @@ import termios
 import time
 from collections.abc import Iterator
 
-from callsheet.apps.cli import run_follower as all_runs
+from callsheet.apps.cli import run_follower
 from callsheet.store import Journal
 
 PLAN = (
@@ -120,9 +120,9 @@ def test_waiting_run_is_reported(machine, monkeypatch):
     assert re.match(r"r1 +waiting +\S+ m?s +1  plan.ltp  an answer at S1", machine("top", "--all").stdout)
     assert "leave out RUN" in machine("top", "r1", "--all").stderr
     machine("run", plan, "--tools", machine.tools, "--run-id", "r2")
-    monkeypatch.setattr(all_runs, "_MOST", 1)
+    monkeypatch.setattr(run_follower, "_MOST", 1)
     with Journal.open_to_read(machine.journal) as journal:
-        runs = all_runs.OpenRuns(journal)
+        runs = run_follower.OpenRuns(journal)
         assert ([row["run_id"] for row in runs.look()], runs.cut) == (["r2"], ("waiting",))
 
 

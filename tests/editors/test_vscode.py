@@ -11,7 +11,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from callsheet.apps.lsp import server as features
+from callsheet.apps.lsp import server
 from callsheet.apps.lsp.documents import LANGUAGES, syntax_of
 
 FOLDER = Path(__file__).parents[2] / "editors" / "vscode"
@@ -71,7 +71,7 @@ def test_contributed_commands_are_those_of_client_and_lenses() -> None:
     contributes = PACKAGE["contributes"]
     commands = {one["command"] for one in contributes["commands"]}
     assert commands == {*re.findall(r'(?:registerCommand|command)\("(callsheet\.\w+)"', sources)}
-    assert commands >= {features.RUN, features.DRY_RUN, features.DEBUG, features.TEST}
+    assert commands >= {server.RUN, server.DRY_RUN, server.DEBUG, server.TEST}
     menus = [row["command"] for rows in contributes["menus"].values() for row in rows]
     assert commands >= {*menus}
     (view,) = contributes["views"]["callsheet"]

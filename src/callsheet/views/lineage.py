@@ -1,6 +1,7 @@
 """Renders the lineage of a value as a small text tree, and that of all values of a run as PROV-JSON.
 
-In: a lineage and a slice of it. Out: lines. A node with children is expanded once.
+In: a lineage, and a slice of it or the times of events. Out: lines, or JSON data. In the tree a node with
+children is expanded once.
 """
 
 from __future__ import annotations
@@ -223,8 +224,16 @@ def reached_line(lineage: Lineage, reached: Reached) -> str:
     outcome = lineage.outcomes.get(reached.key)
     left = lineage.left.get(reached.key)
     result = "no outcome" if outcome is None else f"{outcome.type} at event {outcome.seq}"
-    into = f"its argument {reached.argument}" if reached.argument else str(reached.role)
+    into = use_of(reached.role, reached.argument)
     return f"{reached.key} @{reached.tool} ({reached.effect})  left at event {left}, {result}; as {into}"
+
+
+def use_of(role: Role, argument: str) -> str:
+    """Returns what a value was used as: which argument or condition, or else its role."""
+    if not argument:
+        return str(role)
+    word = role if role is Role.CONDITION else Role.ARGUMENT
+    return f"its {word} {argument}"
 
 
 _SAFE = "/@+~*!"

@@ -6,6 +6,7 @@ import json
 from typing import Any
 from zlib import crc32
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.machine.test_tree_laws import LIMITS
@@ -212,6 +213,25 @@ def test_an_attempt_is_there_because_the_one_before_has_failed() -> None:
     again = lineage.visit_named("repeat1[#2]/S2[0]/S3")
     assert again is not None
     assert not any("attempt" in one for one in shown(lineage, Node(lineage.result_of(again), ())))
+
+
+@pytest.mark.parametrize(("ends", "made"), [("FIRST", [2]), ("AS DONE", [2, 3, 1])])
+def test_a_list_is_made_of_the_items_that_are_in_it(ends: str, made: list[int]) -> None:
+    """Each at its place; two are done at once, before the first one of the loop."""
+    text = f"""# ltp: 2
+?FOREACH ($i IN [1, 2, 3]) TOGETHER {ends} {{
+  ?IF ($i == 1) {{
+    S1: @READ (x=$i)
+  }}
+  YIELD ($i)
+}} > $all
+@RESPOND ($all)
+"""
+    lineage = lineage_of_text(text, lambda _: 1)
+    write = lineage.current["all"]
+    assert lineage.writes[write].value == made
+    parts = [part for part in lineage.parts_of(write) if part.flow.name == "YIELD"]
+    assert [lineage.writes[part.flow.node.write].value for part in parts] == made
 
 
 RETRIED = """# ltp: 2

@@ -41,6 +41,8 @@ STDIN = "-"
 _PYTHON = ".py"
 _PLAN_SUFFIXES = (".ltp", ".micro", ".dag.json", ".dag.yaml", ".dag.yml")
 """How the names of files end that are plans wherever they are."""
+_INSTALLED = frozenset({"site-packages", "node_modules"})
+"""The folders of installed packages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,23 +91,20 @@ def function_of(argument: str) -> tuple[str, str | None]:
     return found[1], found[2]
 
 
-def plan_files(
+def named_plans(
     names: Iterable[str], project: Iterable[str] = (), tell: Callable[[str], None] = to_stderr
 ) -> tuple[str, ...]:
-    """The files of plans that arguments name: a folder stands for all plans in it, a pattern for its matches.
+    """The plans that arguments name: a folder stands for all plans in it, a pattern for its matches.
 
-    Without arguments these are the plans of the `project`. A folder or pattern without plans stands for
-    itself, which cannot be read. Python files in a folder that may be meant as plans and are none are
-    named by `tell`. Raises click.UsageError if there is nothing to take.
+    A Python file with several functions with `@plan` stands for each of them. Without arguments these are
+    the plans of the `project`. A folder or pattern without plans stands for itself, which cannot be read.
+    Python files in a folder that may be meant as plans and are none are named by `tell`. Raises
+    click.UsageError if there is nothing to take.
     """
     given = tuple(names) or tuple(project)
     if not given:
         raise click.UsageError('missing argument PLAN; a project names its plans: plans = ["plans"]')
-    return tuple(dict.fromkeys(file for name in given for file in _plans_at(name, tell)))
-
-
-def each_plan(files: Iterable[str]) -> tuple[str, ...]:
-    """The plans in files: a Python file with several functions with `@plan` has one for each of them."""
+    files = dict.fromkeys(file for name in given for file in _plans_at(name, tell))
     return tuple(plan for file in files for plan in _plans_in(file))
 
 
@@ -116,8 +115,8 @@ def _plans_in(file: str) -> Iterable[str]:
 
     try:
         names = functions_marked(Path(file).read_text("utf-8-sig", "replace"))
-    except OSError:  # reading it as a plan tells why
-        names = ()
+    except OSError:  # whoever reads the plan says why
+        return (file,)
     return [f"{file}:{name}" for name in names] if len(names) > 1 else (file,)
 
 
@@ -136,20 +135,36 @@ def is_plan_file(name: str, read: Callable[[], bytes]) -> bool:
 def _plans_at(name: str, tell: Callable[[str], None]) -> list[str]:
     found: list[str] = []
     if os.path.isdir(name):
-        for path in sorted(each for each in Path(name).rglob("*") if each.is_file()):
-            try:
-                if is_plan_file(path.name, path.read_bytes):
-                    found.append(str(path))
-                elif path.name.endswith(_PYTHON) and _may_be_meant(path.read_text("utf-8", "replace")):
-                    said = "in a folder, a plan in Python has async def main, or @plan; name it to take it"
-                    tell(f"{path} is left out: {said}")
-            except OSError:  # reading it as a plan tells why
-                found.append(str(path))
+        named = (each for each in Path(name).rglob("*") if each.name.endswith((*_PLAN_SUFFIXES, _PYTHON)))
+        files = sorted(each for each in named if each.is_file())
+        found = [str(file) for file in files if _is_taken(file, file.relative_to(name).parts, tell)]
     elif any(char in name for char in "*?[") and not os.path.isfile(name):
         import glob  # noqa: PLC0415 - only for patterns that the shell has left
 
         found = sorted(path for path in glob.glob(name, recursive=True) if os.path.isfile(path))
     return found or [name]
+
+
+def _is_taken(file: Path, parts: tuple[str, ...], tell: Callable[[str], None]) -> bool:
+    """Whether a file of a folder, with its path in that as `parts`, is a plan.
+
+    No Python file is one that is hidden or belongs to an installed package. One that cannot be read is
+    taken: whoever reads it says why.
+    """
+    if not file.name.endswith(_PYTHON):
+        return True
+    if any(part.startswith(".") or part in _INSTALLED for part in parts):
+        return False
+    try:
+        content = file.read_bytes()
+    except OSError:
+        return True
+    if is_plan_file(file.name, lambda: content):
+        return True
+    if _may_be_meant(content.decode("utf-8", "replace")):
+        said = "in a folder, a plan in Python has async def main, or @plan; name it to take it"
+        tell(f"{file} is left out: {said}")
+    return False
 
 
 def _may_be_meant(text: str) -> bool:

@@ -214,7 +214,7 @@ def _print(report: FailureReport) -> None:
 def _print_suspect(lineage: Lineage, blamed: Blame, suspect: Suspect, label: str) -> None:
     from callsheet.api.explaining import traceback_of  # noqa: PLC0415 - as above
     from callsheet.trace.lineage.lineage import NONE  # noqa: PLC0415 - as above
-    from callsheet.views.lineage import node_line, place  # noqa: PLC0415 - as above
+    from callsheet.views.lineage import node_line, place, use_of  # noqa: PLC0415 - as above
 
     node = suspect.node
     is_set = node.write != NONE
@@ -229,7 +229,7 @@ def _print_suspect(lineage: Lineage, blamed: Blame, suspect: Suspect, label: str
     _print_traceback(traceback_of(lineage, suspect.key))
     path = [place(flow.name, flow.node.path) for flow in suspect.path]
     last = suspect.path[-1]
-    into = f"its argument {last.argument}" if last.argument else str(last.role)
+    into = use_of(last.role, last.argument)
     step = lineage.label(lineage.visits[blamed.visit])
     print_text(f"              {' → '.join(path)} → {step}, {into}")
 

@@ -12,10 +12,9 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.arguments import (
     NamedPlan,
-    each_plan,
     function_of,
+    named_plans,
     parse_variables,
-    plan_files,
     read_plan,
     try_read_plan,
 )
@@ -105,7 +104,7 @@ def fmt(
         if others or not writes or not argument:
             raise click.UsageError("--to prints one plan: give one PLAN, without --check and --diff")
         return _convert(argument, syntax, Syntax(target), tools_files, as_json=as_json)
-    plans = plan_files(plans, () if plans else options.setup_from().plans)
+    plans = named_plans(plans, () if plans else options.setup_from().plans)
     results = (_format(argument, syntax) for argument in plans)
     status, changed = _rewrite(results, writes=writes, show_diff=show_diff, as_json=as_json)
     if not as_json:
@@ -159,7 +158,7 @@ def upgrade(plans: tuple[str, ...], syntax: Syntax | None, show_diff: bool, as_j
       callsheet upgrade --diff plan.ltp
       callsheet upgrade - < plan.ltp
     """
-    results = (upgrade_text(read_plan(argument, syntax=syntax)) for argument in plan_files(plans, ()))
+    results = (upgrade_text(read_plan(argument, syntax=syntax)) for argument in named_plans(plans, ()))
     status, changed = _rewrite(results, writes=not show_diff, show_diff=show_diff, as_json=as_json)
     for name in () if as_json else changed:
         if name != "<stdin>":
@@ -370,7 +369,7 @@ def check(
         from callsheet.apps.operations.checking import check_text  # noqa: PLC0415 - not for --help
         from callsheet.apps.toolbox import DeclaredTools  # noqa: PLC0415 - as above
 
-        files = each_plan(plan_files(plans, setup.plans))
+        files = named_plans(plans, setup.plans)
         texts = [try_read_plan(name, syntax=syntax, strict=strict, variables=inputs) for name in files]
         declared, asks_servers = None if no_tools else DeclaredTools(setup), bool(setup.mcp_configs)
         results = [check_text(text, declared, inputs, asks_servers=asks_servers) for text in texts]
@@ -385,8 +384,7 @@ def check(
     tools = (*setup.tools_files, *(() if setup.lock is None else (setup.lock,)))
 
     def watched() -> list[Path]:
-        names = plan_files(plans, setup.plans, tell=lambda _: None)
-        return [Path(function_of(each)[0]) for each in names]
+        return [Path(function_of(name)[0]) for name in named_plans(plans, setup.plans, tell=lambda _: None)]
 
     _watch(check_all, watched, tools)
     return Exit.OK

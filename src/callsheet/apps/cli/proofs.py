@@ -14,10 +14,9 @@ import click
 from callsheet.apps.cli import options
 from callsheet.apps.cli.arguments import (
     NamedPlan,
-    each_plan,
+    named_plans,
     parse_value,
     parse_variables,
-    plan_files,
     try_read_plan,
 )
 from callsheet.apps.cli.exit_status import Exit, exit_for_diagnostics
@@ -88,7 +87,7 @@ def verify(
       callsheet verify plan.ltp --policy workspace --tools tools.py
     """
     inputs = parse_variables(variables)
-    policy, files = options.required_policy(policy, setup), each_plan(plan_files(plans, setup.plans))
+    policy, files = options.required_policy(policy, setup), named_plans(plans, setup.plans)
     proved = [_prove(plan, policy, approved, unattended, setup, inputs, syntax) for plan in files]
     if shape is Format.JSON:
         print_json(_json(proved))

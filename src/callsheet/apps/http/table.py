@@ -1,4 +1,4 @@
-"""The table of all endpoints, and the OpenAPI 3.1 document in its order.
+"""The table of all endpoints, with an example of each body, and the OpenAPI 3.1 document in its order.
 
 In: endpoints. Out: JSON data. The models of an endpoint describe its parameters, its schemas the responses.
 """

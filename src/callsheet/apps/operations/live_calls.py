@@ -1,7 +1,8 @@
-"""What the tools of a run report about their open calls, here and in other processes. Nothing is recorded.
+"""What is told of a run while it goes: rows of its events and notes, reports of its tools on open calls.
 
-In: news of calls, from any thread. Out: the latest reports by call, a number that changes with them, and a
-file with them beside the lock of the run, which goes when the process has done with the run.
+In: events; news of calls, from any thread. Out: rows; the latest reports by call, a number that changes with
+them, and a file with them beside the lock of the run, which goes when the process has done with the run.
+Reports are not recorded.
 """
 
 from __future__ import annotations

@@ -44,8 +44,8 @@ _QUEUED, *STATUSES = cast("tuple[Status, ...]", get_args(Status))
 """The statuses of the runs of a journal; only a host has a queue."""
 INTERRUPTED = "interrupted"
 """The status shown for a run that has not ended and that no process is running."""
-_ENDINGS = ("failed", "refused", "cancelled")
 _DONE = "done"
+_ENDINGS = ("failed", "refused", "cancelled")
 """The statuses with which a run may end while calls are in progress."""
 
 StatusWord = Annotated[

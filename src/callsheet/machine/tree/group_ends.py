@@ -6,7 +6,7 @@ others are stopped, None while there is none; at the end the failure of the whol
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, Final, assert_never
 
 from callsheet.ir.failing import Failing
@@ -53,12 +53,18 @@ def _first_of(loop: Loop) -> int | None:
     return next((one for one in loop.places if not (loop.op.skips and one in loop.failures)), None)
 
 
-def results_of(loop: Loop) -> list[Any]:
-    """The results of items that make the list of a loop, in its order."""
+def items_of(loop: Loop) -> Sequence[int]:
+    """The items whose results make the list of a loop that has ended, in its order."""
     if loop.op.ends is Ends.FIRST:
         first = _first_of(loop)
-        return [] if first is None else [loop.results[first]]
-    return [loop.results[place] for place in loop.places] if loop.op.as_done else loop.results
+        return () if first is None else (first,)
+    return loop.places if loop.op.as_done else range(len(loop.results))
+
+
+def results_of(loop: Loop) -> list[Any]:
+    """The results of items that make the list of a loop, in its order."""
+    items = items_of(loop)
+    return loop.results if isinstance(items, range) else [loop.results[item] for item in items]
 
 
 def failure_of_first(loop: Loop) -> Failure | None:

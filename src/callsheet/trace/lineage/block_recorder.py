@@ -24,6 +24,7 @@ from callsheet.machine.tree.activations import MISSING, STAY, Activation, Guard,
 from callsheet.machine.tree.execution import CarryOut
 from callsheet.machine.tree.failures import Failure as Fault
 from callsheet.machine.tree.failures import StatementFailed, record_of
+from callsheet.machine.tree.group_ends import items_of
 from callsheet.machine.tree.interpreter import TreeRun
 from callsheet.machine.tree.program import (
     NONE,
@@ -519,8 +520,8 @@ class BlockRecorder(Recorder):
         write = self._set(frame, operation.into.slot, note.var, note.value, ValueSource.STEP, visit)
         if isinstance(operation, LoopOp):
             loop, yields = self._loops.get(visit), self._yields.get(visit, {})
-            results = () if loop is None else loop.results
-            done = [index for index, value in enumerate(results) if value is not MISSING]
+            items = () if loop is None else items_of(loop)
+            done = [item for item in items if loop is not None and loop.results[item] is not MISSING]
             lineage.parts[write] = tuple(lineage.result_parts(lineage.visits[visit], done, yields))
         elif isinstance(operation, InvokeOp):
             inner = self._returned.get(visit, NONE)

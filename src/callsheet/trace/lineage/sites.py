@@ -1,6 +1,7 @@
 """The places of a plan tree that read or set variables, and the activations that do in a run.
 
-In: a program. Out: for each operation that reads or sets something its site.
+In: a program, and what its activations reach. Out: for each operation that reads or sets something its
+site, and why it was reached.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from callsheet.apps.cli import options
-from callsheet.apps.cli.arguments import STDIN, NamedPlan, is_plan_file, plan_files
+from callsheet.apps.cli.arguments import STDIN, NamedPlan, function_of, is_plan_file, named_plans
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import columns, is_coloured, print_json, print_report
 from callsheet.apps.operations.reading import PlanText, text_of
@@ -173,20 +173,18 @@ def review(base: str, plans: tuple[str, ...], policy: str, setup: Setup) -> int:
     Example:
       callsheet plan review origin/main --policy house.toml > comment.md
     """
-    from callsheet.views.plan_review import review as section  # noqa: PLC0415 - not for --help
-
     if base.startswith("-"):
         raise click.UsageError(f"{base!r} is no revision, such as origin/main")
     chosen = options.resolve_policy(policy, setup)
     given = plans or setup.plans
-    wanted = set(map(_plain, plan_files(given))) if given else None
+    wanted = {_plain(function_of(each)[0]) for each in named_plans(given)} if given else None
     sections: list[str] = []
     for state, name in _changed(base):
         if not _is_wanted(name, base if state == "D" else None, wanted):
             continue
-        old = None if state == "A" else _standing(name, _git("show", f"{base}:./{name}"), chosen, setup)
-        new = None if state == "D" else _standing(name, _now(name), chosen, setup)
-        sections.append(section(name, old, new))
+        old = None if state == "A" else _git("show", f"{base}:./{name}")
+        new = None if state == "D" else _now(name)
+        sections += _sections(name, old, new, chosen, setup)
     if sections:
         click.echo(_comment(sections).encode("utf-8", "backslashreplace"))
     return Exit.OK
@@ -213,7 +211,35 @@ def _comment(sections: list[str]) -> str:
     return "\n\n".join(shown)
 
 
-def _standing(name: str, content: bytes, policy: Policy | None, setup: Setup) -> Standing:
+def _sections(
+    name: str, old: bytes | None, new: bytes | None, policy: Policy | None, setup: Setup
+) -> Iterator[str]:
+    """The section of a file, or where a version has several functions with `@plan`, of each function."""
+    from callsheet.views.plan_review import review as section  # noqa: PLC0415 - not for --help
+
+    before, after = _functions(name, old), _functions(name, new)
+    if max(len(before), len(after)) == 1:
+        before, after = before and (None,), after and (None,)
+    for one in dict.fromkeys((*before, *after)):
+        was = None if old is None or one not in before else _standing(name, old, one, policy, setup)
+        now = None if new is None or one not in after else _standing(name, new, one, policy, setup)
+        yield section(name if one is None else f"{name}:{one}", was, now)
+
+
+def _functions(name: str, content: bytes | None) -> tuple[str | None, ...]:
+    """The functions of a version of a file that are plans; None stands for the file as a whole."""
+    if content is None:
+        return ()
+    if not name.endswith(".py"):
+        return (None,)
+    from callsheet.frontends.python import functions_marked  # noqa: PLC0415 - only where there is Python
+
+    return functions_marked(content.decode("utf-8", "replace")) or (None,)
+
+
+def _standing(
+    name: str, content: bytes, function: str | None, policy: Policy | None, setup: Setup
+) -> Standing:
     """A version of a plan, with what is wrong with it and, under a policy, its proof."""
     from callsheet.apps.operations.checking import check_with  # noqa: PLC0415 - not for --help
     from callsheet.apps.operations.proofs import prove_text  # noqa: PLC0415 - as above
@@ -221,7 +247,7 @@ def _standing(name: str, content: bytes, policy: Policy | None, setup: Setup) ->
     from callsheet.views.plan_review import Standing  # noqa: PLC0415 - as above
 
     try:
-        text: PlanText = text_of(Path(name), Source(name, content.decode("utf-8-sig")))
+        text: PlanText = text_of(Path(name), Source(name, content.decode("utf-8-sig")), function=function)
     except UnicodeDecodeError:
         return Standing(None, ("it is not UTF-8 text",))
     declared = DeclaredTools(setup)
