@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING, NamedTuple, assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import (
@@ -53,11 +53,13 @@ from callsheet.policy.function_traits import (
     SAME_BITS,
     SAME_ITEMS,
     STRIPPING,
+    Decision,
     EvaluationFailures,
     is_fixed,
     may_overflow,
     parts_by_operator,
     parts_by_slice,
+    split_tests,
 )
 from callsheet.policy.judge import Judge
 from callsheet.policy.labelled import (
@@ -97,14 +99,6 @@ from callsheet.policy.rules.base import pairs
 
 if TYPE_CHECKING:
     from callsheet.policy.program_flow import ProgramFlow
-
-
-class Decision(NamedTuple):
-    """What a condition reveals: its label, and whether it lets a single bit of private data through."""
-
-    label: Label
-    reveals_bit: bool
-    origins: tuple[int, ...] = ()
 
 
 _ONE_WAY: Mapping[str, Labelled] = {}
@@ -271,7 +265,7 @@ class ExpressionLabels(EvaluationFailures):
         """What a condition reveals; with `counts_bits` a test of presence counts like one of content."""
         contents: list[Expression] = []
         presence: list[tuple[Variable, bool]] = []
-        _split(condition, contents, presence)
+        split_tests(condition, contents, presence)
         values = [self.value(one) for one in contents]
         tested = [(self._variable(one.name), by_length) for one, by_length in presence]
         label = join(value.label for value in values)
@@ -614,21 +608,3 @@ class ExpressionLabels(EvaluationFailures):
         if name in CHOOSING:
             value = value._replace(says=value.says | Says.CHOSEN)
         return with_fields(value, values) if name in SAME_ITEMS and not node.named else value
-
-
-def _split(condition: Expression, contents: list[Expression], presence: list[tuple[Variable, bool]]) -> None:
-    """Take a condition apart into tests of content and of presence, those of emptiness marked."""
-    match condition:
-        case Unary(op=UnaryOp.NOT, operand=operand):
-            _split(operand, contents, presence)
-        case Logic(operands=operands):
-            for operand in operands:
-                _split(operand, contents, presence)
-        case Compared(
-            first=Variable() as tested, rest=((Comparison.IS | Comparison.IS_NOT, Literal(value=None)),)
-        ):
-            presence.append((tested, False))
-        case Function(function=function, arguments=(Variable() as tested,)) if function.lower() in SAME_BITS:
-            presence.append((tested, function.lower() != "failed"))
-        case _:
-            contents.append(condition)

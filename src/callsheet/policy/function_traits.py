@@ -1,4 +1,4 @@
-"""What functions, methods, operators and slices do to labels, and what the failure of an evaluation tells.
+"""What functions, methods, operators and slices do to labels, what conditions test, what failures tell.
 
 In: the name of a function, an operator or a slice. A function in no table may do anything with what it is
 given.
@@ -8,9 +8,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from callsheet.ir.expr import Literal
-from callsheet.ir.expression import Binary, BinaryOp, Comprehension, Display, Expression, Slice, Text, Unary
+from callsheet.ir.expression import (
+    Binary,
+    BinaryOp,
+    Compared,
+    Comparison,
+    Comprehension,
+    Display,
+    Expression,
+    Logic,
+    Slice,
+    Text,
+    Unary,
+    UnaryOp,
+    Variable,
+)
+from callsheet.ir.expression import Call as Function
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.ir.types import Basic, Record, Type, names_values
 from callsheet.policy.labelled import Labelled, Says, has_data
@@ -103,6 +119,34 @@ def _is_sequence(node: Expression, value: Labelled) -> bool:
     if isinstance(node, Text | Display | Comprehension):
         return True
     return any(shape.items or not _NUMBER.fullmatch(shape.text or "0") for shape in value.shapes)
+
+
+def split_tests(
+    condition: Expression, contents: list[Expression], presence: list[tuple[Variable, bool]]
+) -> None:
+    """Take a condition apart into tests of content and of presence, those of emptiness marked."""
+    match condition:
+        case Unary(op=UnaryOp.NOT, operand=operand):
+            split_tests(operand, contents, presence)
+        case Logic(operands=operands):
+            for operand in operands:
+                split_tests(operand, contents, presence)
+        case Compared(
+            first=Variable() as tested, rest=((Comparison.IS | Comparison.IS_NOT, Literal(value=None)),)
+        ):
+            presence.append((tested, False))
+        case Function(function=function, arguments=(Variable() as tested,)) if function.lower() in SAME_BITS:
+            presence.append((tested, function.lower() != "failed"))
+        case _:
+            contents.append(condition)
+
+
+class Decision(NamedTuple):
+    """What a condition reveals: its label, and whether it lets a single bit of private data through."""
+
+    label: Label
+    reveals_bit: bool
+    origins: tuple[int, ...] = ()
 
 
 class EvaluationFailures:
