@@ -218,9 +218,10 @@ async def test_wait_blocks_no_other_step(clock: Clock) -> None:
         order.append("fail")
         raise RuntimeError("no")
 
-    def write(args: dict[str, Any]) -> JSON:
+    async def write(args: dict[str, Any], context: CallContext) -> JSON:
         order.append("write")
         if order.count("write") == 3:
+            await asyncio.sleep(0.02)  # the wait of S1 has begun by then
             clock.go_on(50)
         return None
 
