@@ -280,7 +280,7 @@ def _() -> Any:
     return [(Ledger, "_write", write)]
 
 
-@_plant("a group commit answers before it has written", 18)
+@_plant("a group commit answers before it has written", 13)
 def _() -> Any:
     def _write(self: Any, turns: Any) -> None:
         for turn in turns:

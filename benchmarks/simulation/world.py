@@ -313,7 +313,7 @@ class World:
         elif key in self.need_yes:
             self.wrong(f"@{name} {key} was made, and nobody has said yes to it")
         epochs = self.recorded.intents.get(key, {}).values()
-        if not epochs and not FACTS[name].effect.only_reads:
+        if not epochs:
             self.wrong(f"@{name} {key} was sent before its intent was durable")
         if process.is_stale:
             if min(epochs, default=0) > process.epoch:

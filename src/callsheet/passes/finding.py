@@ -234,10 +234,9 @@ class Subject:
             self._calls = [(number, step, call) for number, step in steps if (call := step.call) is not None]
         return self._calls
 
-    @property
-    def suggest(self) -> Suggest:
-        """Makes a "did you mean" about a word (`Advisor.suggest`)."""
-        return self._advisor.suggest
+    def suggest(self, word: str, known: Iterable[str], mark: str = "") -> Suggestion | None:
+        """A "did you mean" about a word (`Advisor.suggest`)."""
+        return self._advisor.suggest(word, known, mark)
 
 
 PLACES = {

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Source
-from callsheet.ir import JSON, Effect, Plan
+from callsheet.ir import JSON, Plan
 from callsheet.ir.labels import Label
 from callsheet.ir.operations import CLOCK, COMPUTE
 from callsheet.lazy import dataclass
@@ -233,11 +233,6 @@ class Gateway:
         """Whether a tool is one of callsheet's own."""
         route = self._ports.route(tool)
         return route is not None and route.is_builtin
-
-    def only_reads(self, tool: str) -> bool:
-        """Whether calls of a tool change nothing and cost nothing; False where that is unknown."""
-        fact = None if self._facts is None else self._facts.get(tool)
-        return fact is not None and fact.effect.only_reads and fact.effect is not Effect.LLM
 
     async def keep_again(self, command: CallTool) -> None:
         """Repeat a call that was made for the run from which this one branched off."""

@@ -75,16 +75,10 @@ _PATIENCE = 5.0
 """Seconds that commits have to end when the driver does."""
 SLICE = 500
 """How many steps and items a machine processes before others on the loop get a turn."""
-_SECONDS_UNCOMMITTED = 0.02
-_MOST_UNCOMMITTED = 256
-"""How long, and how many of, the outcomes of reads that ended at once may wait to be committed together."""
-_QUICK_BATCHES = 4
-"""After how many batches in a row for which nothing had to be awaited."""
 
 
 _NOT_CARRIED_OUT = frozenset({Ask, Finish})
 _ONLY_CALLS = frozenset({CallTool})
-_OF_CALLS = frozenset({Succeeded, Failed})
 
 
 class Recorder(Protocol):
@@ -168,12 +162,6 @@ class LocalDriver:
         self._seconds = seconds
         self._since: float | None = None
         self._timer: asyncio.Handle | None = None
-        self._only_reads = False
-        """Whether all calls that are under way side by side are reads."""
-        self._quick_batches = 0
-        self._uncommitted = 0
-        """How many outcomes are recorded and not committed; only of reads, while nothing is awaited."""
-        self._uncommitted_since = 0.0
         self._beside: set[asyncio.Future[None]] = set()
         """Commits that the driver does not wait for."""
 
@@ -369,12 +357,7 @@ class LocalDriver:
     async def _side_by_side(self, commands: Sequence[Command]) -> list[Command] | None:
         """Start calls and return the commands that follow from the next events; None if none can arrive."""
         concurrent = self._concurrent
-        self._only_reads = (concurrent.is_idle or self._only_reads) and self._are_reads(commands)
         concurrent.start(self._without_questions(commands))
-        if not concurrent.arrived:
-            self._quick_batches = 0
-            if self._uncommitted:
-                await self._settled(())
         if concurrent.is_idle and (self._questions is None or not self._questions.is_awaited()):
             return None
         if not concurrent.arrived:
@@ -383,40 +366,9 @@ class LocalDriver:
             raise asyncio.CancelledError
         batch = concurrent.collect()
         following = await self._take(batch)
-        if self._is_watched and not self._leave_uncommitted(batch, following):
+        if self._is_watched:
             await self._settled(following)
         return following
-
-    def _leave_uncommitted(self, batch: Sequence[Event], commands: Sequence[Command]) -> bool:
-        """Whether what was recorded may be committed later, with what the next calls give.
-
-        It may if all of it comes from reads and leads to reads, which can be made again, and if the last ones
-        never had to be awaited. Before anything else leaves, before the driver waits, and soon anyway, all is
-        committed.
-        """
-        recorder = self._recorder
-        self._quick_batches += 1
-        if recorder is None or self._quick_batches <= _QUICK_BATCHES or self._pace is not None:
-            return False
-        if not self._only_reads or not _OF_CALLS.issuperset(map(type, batch)):
-            return False
-        if len(commands) < 2 or not self._are_reads(commands):
-            return False
-        now = time.monotonic()
-        if not self._uncommitted:
-            self._uncommitted_since = now
-        self._uncommitted += len(batch)
-        if self._uncommitted >= _MOST_UNCOMMITTED or now > self._uncommitted_since + _SECONDS_UNCOMMITTED:
-            return False
-        for call in cast("Sequence[CallTool]", commands):
-            recorder.intent(call)
-        return True
-
-    def _are_reads(self, commands: Sequence[Command]) -> bool:
-        if not _ONLY_CALLS.issuperset(map(type, commands)):
-            return False
-        tools = {call.tool for call in cast("Sequence[CallTool]", commands)}
-        return all(map(self._gateway.only_reads, tools))
 
     def _without_questions(self, commands: Sequence[Command]) -> Sequence[Carried]:
         """The commands to carry out as calls; questions are passed to the open questions."""
@@ -460,8 +412,6 @@ class LocalDriver:
         """The remaining commands of a paused machine, obtained slice by slice."""
         commands: list[Command] = []
         pace = self._pace
-        if self._uncommitted and self._machine.is_paused:
-            await self._settled(())  # others on the loop may take long
         while self._machine.is_paused:
             if pace is None:
                 await asyncio.sleep(0)
@@ -499,7 +449,6 @@ class LocalDriver:
             for command in commands:
                 if not isinstance(command, Finish):
                     recorder.intent(command)
-        self._uncommitted = 0
         return recorder.commit(self._concurrent.is_idle)
 
     async def _settled(self, commands: Sequence[Command]) -> None:
