@@ -232,10 +232,10 @@ def _judge_step(
     if leads:
         around = subject.surroundings(partial(labels.label_of, number))
         message = failure_view(step, around, labels.failure_pc(number))
-        notes = None if message is None else judge.notes(message)
-        if message is not None and notes is not None:
+        of_failure = None if message is None else judge.notes(message)
+        if message is not None and of_failure is not None:
             span = None if step.handling is None else step.handling.span
-            collected.take(number, _Judged(message, notes, step.failure_values, span))
+            collected.take(number, _Judged(message, of_failure, step.failure_values, span))
     if leads or subject.plan.order is Order.DAG:
         collected.obligations.update(dict.fromkeys(_withheld(labels, number)))
 
