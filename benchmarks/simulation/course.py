@@ -282,6 +282,7 @@ class Course:
             self.world.wrong(
                 f"the run has ended as {result.status}, though a person was told {self.told_end}"
             )
+        self.world.has_given_up |= bool(outcome.in_doubt)
         self.end = End(str(result.status), result.answer, result.error, str(result.outcome), once)
 
     # ------------------------------------------------------------ at the end

@@ -63,11 +63,11 @@ class Recorded:
     intents: dict[str, dict[int, int]] = field(default_factory=dict[str, dict[int, int]])
     """The durable intents of each call, and their epochs."""
     failed: set[str] = field(default_factory=set[str])
-    """The calls whose failure is durable."""
-    may_have_failed: set[str] = field(default_factory=set[str])
-    """Those of which it may be."""
-    lost: set[str] = field(default_factory=set[str])
-    """The calls that have failed, and may have taken place nevertheless."""
+    """The calls whose failure is durable, and which have not taken place."""
+    failures: dict[str, dict[int, bool]] = field(default_factory=dict[str, dict[int, bool]])
+    """The failures of each call that owners have appended, by their epochs: whether the call has not taken
+    place for certain. A call that was made again may fail otherwise than before.
+    """
     answered: set[str] = field(default_factory=set[str])
     """The questions whose answer is durable."""
     takes: list[tuple[object, int, str]] = field(default_factory=list[tuple[object, int, str]])
@@ -78,8 +78,13 @@ class Recorded:
     def append(self, writer: object, seq: int, event: _Event, *, is_lost: bool = False) -> None:
         """A writer has an event to commit; with `is_lost` that a call may have taken place nevertheless."""
         self.appended.setdefault(writer, {})[seq] = event
-        if event[0] == "err" and event[1] is not None:
-            (self.lost if is_lost else self.may_have_failed).add(event[1])
+        kind, key, _, epoch = event
+        if kind == "err" and key is not None:
+            self.failures.setdefault(key, {})[epoch] = not is_lost
+
+    def has_failed(self, key: str, epoch: int) -> bool:
+        """Whether an owner knows that a call has not taken place: from itself, or from what is durable."""
+        return self.failures.get(key, {}).get(epoch, key in self.failed)
 
     def commit(self, writer: object, upto: int) -> int:
         """A writer was told that its events up to a number are durable; gives the last new one, else 0."""
@@ -97,7 +102,7 @@ class Recorded:
             return
         if kind in ("ok", "err"):
             self.outcomes[key] = seq
-            if kind == "err" and key not in self.lost:
+            if kind == "err" and self.failures[key][epoch]:
                 self.failed.add(key)
         elif kind == "signal":
             self.answered.add(key)
@@ -146,7 +151,7 @@ class World:
         self.has_failed = False
         """Whether a call may have failed for a lost answer, which it does not without faults."""
         self.has_given_up = False
-        """Whether a run has given up a call under way, whose effect is then a matter of time."""
+        """Whether a call under way or in doubt was given up, whose effect is then a matter of time."""
         self._servers: dict[tuple[Process, tuple[str, ...]], Servers] = {}
         self._deliveries: Counter[str] = Counter()
 
@@ -307,7 +312,7 @@ class World:
             self.wrong(f"the call {key} has another idempotency key when it is made again")
         if name == "ERASE":
             return  # of a run that undoes this one
-        self._check_attempt(name, key, delivery)
+        self._check_attempt(name, key, delivery, process.epoch)
         if key in self.recorded.answered:
             self.approved.add(key)
         elif key in self.need_yes:
@@ -321,15 +326,18 @@ class World:
         elif key in self.recorded.outcomes:
             self.wrong(f"@{name} {key} was made again after its outcome was durable")
 
-    def _check_attempt(self, name: str, key: str, delivery: str) -> None:
-        """An attempt has the key of the one before, unless that one has failed for certain."""
+    def _check_attempt(self, name: str, key: str, delivery: str, epoch: int) -> None:
+        """An attempt has the key of the one before, unless that one has not taken place.
+
+        A failure under a repeated key says so of each time that the call was made.
+        """
         place, _, attempt = key.rpartition(".")
         if not attempt.isdecimal():
             return  # a turn of an agent, or a call of one
         before = f"{place}.{int(attempt) - 1}"
         is_same = self.keys.get(before) == delivery
-        told = before in self.recorded.may_have_failed and before not in self.recorded.lost
-        if before in self.keys and not is_same and not told:
+        has_failed = self.recorded.has_failed(before, epoch)
+        if before in self.keys and not is_same and not has_failed:
             self.wrong(f"@{name} {key} has another idempotency key than {before}, which may have taken place")
-        if is_same and before in self.recorded.failed:
+        if is_same and has_failed:
             self.wrong(f"@{name} {key} has the idempotency key of {before}, which has failed")
