@@ -420,6 +420,12 @@ def runs_one_by_one(loop: Foreach) -> bool:
     return loop.in_order or bool(assigned_outside(loop)) or ends_early(loop.body)
 
 
+def skips_failures(statement: Statement) -> bool:
+    """Whether a statement is a loop that leaves out the items that have failed."""
+    recovery = statement.recovery if isinstance(statement, Foreach) else None
+    return recovery is not None and isinstance(recovery.remedy, Skip)
+
+
 _ENDS = frozenset({Word.RESPOND, Word.TERMINATE, Word.RETURN})
 
 

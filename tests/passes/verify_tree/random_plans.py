@@ -7,10 +7,25 @@ from random import Random
 
 NAMES = ("a", "b", "c", "d")
 """The variables of each body; all are set at its beginning."""
+_GROUPS = (
+    "",
+    " STOP",
+    " FIRST",
+    " AS DONE",
+    " MAX 1",
+    " MAX 2",
+    " MAX 2 STOP",
+    " MAX 2 FIRST",
+    " MAX 1 FIRST",
+)
+_REMEDIES = ("CONTINUE", "USE (0)", "@RETRY(1)", 'TERMINATE ("no")')
+_KINDS = ("", "TOOL ", "TIMEOUT ", "CANCELLED, TIMEOUT ", "REQUIRE, FAIL ", "TIMEOUT, TOOL ")
 
 
 class Drawing:
-    """The text of one plan; `bits` allows what reveals single bits: tests of presence and handled calls."""
+    """The text of one plan; `bits` allows what reveals single bits: tests of presence, handled calls, and
+    groups and time limits, of which time decides how far they come.
+    """
 
     def __init__(self, seed: int, *, bits: bool) -> None:
         self._dice = Random(seed)
@@ -98,6 +113,10 @@ class Drawing:
             case _:
                 return f"int(str({inner()}))"
 
+    def _sent(self, scope: tuple[str, ...]) -> str:
+        fixed = self._dice.random() < (0.85 if self._bits else 0.6)
+        return self._dice.choice("12") if fixed else self._expression(scope)
+
     def _condition(self, scope: tuple[str, ...], depth: int = 0) -> str:
         dice = self._dice
         if self._bits and dice.random() < 0.3:
@@ -113,7 +132,10 @@ class Drawing:
 
     def _statement(self, depth: int, loops: int, scope: tuple[str, ...], calls: str, outer: str) -> None:  # noqa: PLR0912, PLR0915
         dice, lines = self._dice, self._lines
-        kind = dice.randrange(20 if depth else 10)
+        if self._bits and depth > 0 and outer and dice.random() < 0.35:
+            self._group(depth, scope, calls, outer)
+            return
+        kind = dice.randrange(20 if depth > 0 else 10)
         inside = partial(self._block, depth - 1, loops=loops, scope=scope, calls=calls, outer=outer)
         if kind <= 2:
             lines.append(f"SET ${dice.choice(outer)} = {self._expression(scope)}")
@@ -128,7 +150,7 @@ class Drawing:
             lines.append(f"{number}: @{tool} ({argument}) > $n{number}{remedy}")
             lines.append(f"SET ${dice.choice(outer)} = $n{number}")
         elif kind in (4, 5, 6):
-            lines.append(f"{self._id()}: @SEND (x={dice.choice(('1', '2', self._expression(scope)))})")
+            lines.append(f"{self._id()}: @SEND (x={self._sent(scope)})")
         elif kind == 7:
             lines.append(f"REQUIRE ({self._condition(scope)})")
         elif kind == 8 and loops:
@@ -185,7 +207,7 @@ class Drawing:
             self._lines.append(
                 dice.choice(
                     (
-                        f"{self._id()}: @SEND (x={dice.choice(('1', '2', self._expression(scope)))})",
+                        f"{self._id()}: @SEND (x={self._sent(scope)})",
                         f"YIELD ({self._expression(scope)})",
                         f"REQUIRE ({self._condition(scope)})",
                         f"?IF ({self._condition(scope)}) {{\nCONTINUE\n}}",
@@ -193,3 +215,75 @@ class Drawing:
                     )
                 )
             )
+
+    def _group(self, depth: int, scope: tuple[str, ...], calls: str, outer: str) -> None:
+        """A block that runs things side by side or against time, or makes another attempt."""
+        dice, lines = self._dice, self._lines
+        match dice.randrange(5):
+            case 0:
+                lines.append(f"@PARALLEL {dice.choice(('', 'STOP '))}{{")
+                for _ in range(dice.randrange(2, 4)):
+                    self._member(scope)
+                self._caught(scope)
+            case 1 | 2:
+                number = self._id()
+                source = dice.choice(
+                    ("[1, 2]", "[1, 2, 3]", self._variable(scope), f"[{self._variable(scope)}, 1]")
+                )
+                how = dice.choice(_GROUPS)
+                lines.append(f"{number}: ?FOREACH ($i{number} IN {source}) TOGETHER{how} {{")
+                for _ in range(dice.randrange(1, 4)):
+                    self._task((*scope, f"i{number}"), in_loop=True)
+                remedy = dice.choice(("", " ON_FAIL SKIP", " ON_FAIL USE ([])", " ON_FAIL CONTINUE"))
+                lines.append(f"}} > $n{number}{remedy}")
+                lines.append(f"SET ${dice.choice(outer)} = $n{number}")
+            case 3:
+                lines.append(f"TRY WITHIN ({dice.choice('1248')}) {{")
+                self._block(depth - 1, loops=0, scope=scope, calls=calls, outer=outer)
+                self._caught(scope)
+            case _:
+                lines.append("TRY {")
+                self._block(depth - 1, loops=0, scope=scope, calls=calls, outer=outer)
+                lines.append(f"}} ON_FAIL @RETRY({dice.choice('12')}{dice.choice(('', ', delay=1'))})")
+
+    def _member(self, scope: tuple[str, ...]) -> None:
+        """A member of @PARALLEL: a statement, or a block of some."""
+        start = self._dice.choice(("", "TRY {", "TRY WITHIN (1) {", "TRY WITHIN (3) {"))
+        if not start:
+            self._task(scope)
+            return
+        self._lines.append(start)
+        for _ in range(self._dice.randrange(1, 4)):
+            self._task(scope)
+        self._caught(scope)
+
+    def _caught(self, scope: tuple[str, ...]) -> None:
+        """The end of a block, with what it does about its failure."""
+        end = self._dice.choice(("}", "} FINALLY {", *[f"}} ON_FAIL {kinds}{{" for kinds in _KINDS]))
+        self._lines.append(end)
+        if end != "}":
+            self._task(scope)
+            self._lines.append("}")
+
+    def _task(self, scope: tuple[str, ...], *, in_loop: bool = False) -> None:
+        """A statement that sets nothing outside."""
+        dice, number = self._dice, self._id()
+        condition = self._condition(scope)
+        choices = [
+            f"{number}: @SEND (x={self._sent(scope)})",
+            f"{number}: @SEND (x=1) ON_FAIL {dice.choice(_REMEDIES)}",
+            f"{number}: @FLAKY (x=1)",
+            f"{number}: @FLAKY (x={self._expression(scope)}) > $o{number} ON_FAIL {dice.choice(_REMEDIES)}",
+            f"{number}: @SECRET (x=1)",
+            f"{number}: @OPEN (x={self._expression(scope)}) > $o{number}",
+            f"{number}: @WAIT ({dice.choice('123')})",
+            f"REQUIRE ({condition})",
+            f"?IF ({condition}) {{\n{number}: @SEND (x=1)\n}}",
+            f'?IF ({condition}) {{\nFAIL ("no")\n}}',
+            f"TRY {{\n{number}: @FLAKY (x=1)\n}} ON_FAIL {{\n{number}b: @SEND (x=1)\n}}",
+            f"TRY WITHIN (2) {{\n{number}: @SECRET (x=2)\n{number}b: @SEND (x=1)\n}}",
+        ]
+        dice.shuffle(choices)
+        self._lines.append(
+            f"YIELD ({self._expression(scope)})" if in_loop and dice.random() < 0.3 else choices[0]
+        )

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from tests.passes.verify_tree.corpus import plan_of
 from tests.passes.verify_tree.random_plans import Drawing
-from tests.passes.verify_tree.runs import FLAKY, OPEN, SECRET, SEEN, Runner, Seen, TooLong
+from tests.passes.verify_tree.runs import FLAKY, OPEN, SECRET, SEEN, Seen, run
 
+from callsheet.diagnostics import CallsheetError
 from callsheet.ir.labels import read_label
+from callsheet.machine import Status
+from callsheet.machine.monitor.enforcement import Enforcement
 from callsheet.passes.verify import verify
 from callsheet.policy.model import Implicit, Policy, ToolRule
 
 _GIVEN = (0, "x", "a", {"k": 1}, [0, 1], {"k": None, "m": 2})
 """The secret input in each world."""
-_LEAST = 20
+_LEAST = 5
 """How many plans of a hundred are accepted at least; else the test shows nothing."""
 
 
@@ -25,24 +30,32 @@ def _tool(returns: str, *, egress: bool = False) -> ToolRule:
 _TOOLS = {
     SEEN: _tool("T/pub", egress=True), SECRET: _tool("T/priv"), FLAKY: _tool("T/priv"), OPEN: _tool("T/pub"),
 }  # fmt: skip
+_PRIVATE = {"a": read_label("T/priv")}
 
 
-def _seen(text: str, policy: Policy, inputs: dict[str, str]) -> list[Seen] | None:
-    """What each world shows of a plan; None if it is refused, or runs too long."""
-    plan = plan_of(text)
-    if not verify(plan, policy, inputs={name: read_label(label) for name, label in inputs.items()}).ok:
-        return None
-    assert plan.tree is not None
+def _runs(text: str, policy: Policy, *, is_given: bool) -> list[Seen] | None:
+    """What each world shows of a plan, which runs in each under its policy as without one; None if it is
+    refused or invalid.
+    """
+    inputs = _PRIVATE if is_given else {}
     try:
-        worlds = enumerate(_GIVEN)
-        return [Runner(plan.tree, world).run(dict.fromkeys(inputs, given)) for world, given in worlds]
-    except TooLong:
+        plan = plan_of(text)
+    except CallsheetError:
         return None
-
-
-def _is_prefix(one: Seen, other: Seen) -> bool:
-    shorter, longer = sorted((one.calls, other.calls), key=len)
-    return longer[: len(shorter)] == shorter
+    if not verify(plan, policy, inputs=inputs).ok:
+        return None
+    worlds: list[Seen] = []
+    for world, secret in enumerate(_GIVEN):
+        given = dict.fromkeys(inputs, secret)
+        seen = run(plan, world, given)
+        held = run(plan, world, given, Enforcement.under(policy, inputs))
+        if seen is None or held is None:
+            return None
+        assert (held.calls, held.result.status, held.result.error) == (
+            seen.calls, seen.result.status, seen.result.error,
+        ), text  # fmt: skip
+        worlds.append(seen)
+    return worlds
 
 
 @pytest.mark.parametrize("start", range(0, 200, 100))
@@ -51,23 +64,56 @@ def test_only_the_failure_of_a_call_may_end_what_is_seen(start: int) -> None:
     accepted = 0
     for seed in range(start, start + 100):
         text = Drawing(seed, bits=False).text()
-        seen = _seen(text, policy, {})
-        accepted += seen is not None
-        for other in seen or ():
-            first = (seen or [other])[0]
-            may_end = first.failed or other.failed
-            assert first.calls == other.calls or (may_end and _is_prefix(first, other)), text
+        worlds = _runs(text, policy, is_given=False)
+        accepted += worlds is not None
+        for other in worlds or ():
+            first = (worlds or [other])[0]
+            shorter, longer = sorted((first.calls, other.calls), key=len)
+            may_end = Status.FAILED in (first.result.status, other.result.status)
+            assert shorter == longer or (may_end and longer[: len(shorter)] == shorter), text
     assert accepted >= _LEAST
 
 
-@pytest.mark.parametrize("start", range(0, 200, 100))
+@pytest.mark.parametrize("start", range(0, 300, 100))
 def test_a_strict_policy_lets_nothing_be_seen(start: int) -> None:
     policy = Policy(tools=_TOOLS, implicit=Implicit.STRICT)
     accepted = 0
     for seed in range(start, start + 100):
         text = Drawing(seed, bits=True).text()
-        seen = _seen(text, policy, {"a": "T/priv"})
-        accepted += seen is not None
-        for other in seen or ():
-            assert other.calls == (seen or [other])[0].calls, text
+        worlds = _runs(text, policy, is_given=True)
+        accepted += worlds is not None
+        for other in worlds or ():
+            assert other.together == (worlds or [other])[0].together, text
     assert accepted >= _LEAST
+
+
+def test_what_runs_of_any_plan_send_to_their_end_under_a_strict_policy_tells_nothing() -> None:
+    policy = Policy(tools=_TOOLS, implicit=Implicit.STRICT)
+    compared: Counter[bool] = Counter()
+    for seed in range(300, 500):
+        try:
+            plan = plan_of(text := Drawing(seed, bits=True).text())
+        except CallsheetError:
+            continue
+        worlds = [
+            run(plan, world, {"a": secret}, Enforcement.under(policy, _PRIVATE))
+            for world, secret in enumerate(_GIVEN)
+        ]
+        ended = [one for one in worlds if one is not None and one.result.status is Status.DONE]
+        assert all(one.together == ended[0].together for one in ended), text
+        compared[len(ended) > 1] += 1
+    assert compared[True] >= _LEAST
+
+
+@pytest.mark.parametrize(("remedy", "is_proved"), [(" ON_FAIL SKIP", True), ("", False)])
+def test_loop_that_takes_the_first_success_cannot_fail_by_time(remedy: str, *, is_proved: bool) -> None:
+    policy = Policy(tools=_TOOLS, implicit=Implicit.STRICT)
+    loop = "S1: ?FOREACH ($i IN [1, 2]) TOGETHER FIRST {\n"
+    for body in ("S2: @FLAKY (x=$i)\n", "?IF ($i == 2) {\nFAIL ('no')\n}\nS2: @SECRET (x=$i)\n"):
+        text = f"INPUT $a: json\n{loop}{body}}} > $l{remedy}\nS3: @SEND (x=1)"
+        plan = plan_of(text)
+        assert verify(plan, policy, inputs=_PRIVATE).ok is is_proved
+        for world, secret in enumerate(_GIVEN):
+            seen = run(plan, world, {"a": secret}, Enforcement.under(policy, _PRIVATE))
+            assert seen is not None
+            assert (seen.calls != ()) is is_proved

@@ -32,7 +32,7 @@ from callsheet.ir.tree import (
     variables_read,
     variables_set,
 )
-from callsheet.ir.tree_flow import Governed, Region, TreeFlow, assigned_outside, flow_of_block
+from callsheet.ir.tree_flow import Governed, Region, TreeFlow, assigned_outside, flow_of_block, skips_failures
 from callsheet.ir.types import Basic, Type
 from callsheet.machine.monitor.composed import read
 from callsheet.machine.monitor.enforcement import Enforcement, Judging
@@ -350,11 +350,15 @@ class LabelReading:
         self.takes_time(label)
 
     def time_over(self, scope: Scope, id_: str) -> None:
-        """That block has ended, or something has ended it: which of them, time has decided."""
+        """That block has ended, or something has ended it: which of them, time has decided.
+
+        So time has decided whether it fails, too, unless it leaves out what has failed.
+        """
         governed, over = self._governed(scope, id_), self._reached()
         self.timed -= 1
         self._note(scope, governed.decides, over)
-        self._tell(scope, governed, LITERAL, self.counter(scope, id_).join(over))
+        if not skips_failures(self._statements[id_]):
+            self._tell(scope, governed, LITERAL, self.counter(scope, id_).join(over))
 
     def deciders(self, scope: Scope, id_: str) -> Origins:
         """The steps by whose untrusted data a statement is reached, as far as a person can be told."""

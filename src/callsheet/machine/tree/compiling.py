@@ -48,7 +48,7 @@ from callsheet.ir.tree import (
     operands,
     statements,
 )
-from callsheet.ir.tree_flow import runs_one_by_one
+from callsheet.ir.tree_flow import runs_one_by_one, skips_failures
 from callsheet.ir.types import Basic
 from callsheet.machine.compiling import Names, compile_call, fact_of
 from callsheet.machine.expressions import compile_expression
@@ -252,8 +252,12 @@ class _Compiler:
             self.plain(one, scope, self.remedy(recovery, scope) if is_call else None)
             return
         operations = scope.operations
-        skips = isinstance(one, Foreach) and isinstance(recovery.remedy, Skip)
-        if skips and recovery.again is None and not recovery.handlers and recovery.final is None:
+        if (
+            skips_failures(one)
+            and recovery.again is None
+            and not recovery.handlers
+            and recovery.final is None
+        ):
             self.plain(one, scope, None)
             return
         guard = GuardOp(one.id)
@@ -444,7 +448,7 @@ class _Compiler:
         self.repeats.pop()
         one_by_one = runs_one_by_one(one) or bool(inner.body.returns)
         only_reads = all(code.concurrent for code in self.codes[first:]) and not _called(one.body)
-        skips = one.recovery is not None and isinstance(one.recovery.remedy, Skip)
+        skips = skips_failures(one)
         scope.operations.append(
             LoopOp(
                 one.id,
