@@ -19,6 +19,7 @@ from callsheet.apps.operations.run_text import chain_in_words, run_detail_lines
 from callsheet.apps.operations.runs import run_details, run_details_json
 from callsheet.apps.rendering.runs import event_line
 from callsheet.apps.rendering.values import preview
+from callsheet.machine.notes import StepOutcome
 from callsheet.views.columns import cut, pad, printable, width
 from callsheet.views.describe import describe_action
 
@@ -32,17 +33,22 @@ if TYPE_CHECKING:
 _LEAST_BAR = 10
 _MOST_LABEL = 12
 _TEXT = 30
+_MOST_REMARK = 120
 _BAR, _EARLY = "█", "▒"
 
 
 class Span(NamedTuple):
-    """A call from `start` to `end`, in seconds; `turn` is when its step began, `start` or later."""
+    """A call from `start` to `end`, in seconds; `turn` is when its step began, `start` or later.
+
+    `remark` is what its bar does not tell.
+    """
 
     label: str
     text: str
     start: float
     turn: float
     end: float
+    remark: str = ""
 
 
 def timeline(spans: Sequence[Span], columns: int = 100) -> str:
@@ -70,7 +76,8 @@ def timeline(spans: Sequence[Span], columns: int = 100) -> str:
         first, last = min(at(span.start), room - 1), max(at(span.end), at(span.start) + 1)
         turn = min(max(at(span.turn), first), last)
         bar = f"{' ' * first}{_EARLY * (turn - first)}{_BAR * (last - turn)}"
-        lines.append(f"{pad(label, widths[0])}  {pad(text, widths[1])}  {pad(bar, room)}  {seconds}")
+        line = f"{pad(label, widths[0])}  {pad(text, widths[1])}  {pad(bar, room)}  {seconds}"
+        lines.append(f"{line}  {preview(span.remark, _MOST_REMARK)}" if span.remark else line)
     return "\n".join(lines)
 
 
@@ -159,6 +166,7 @@ def _spans_of(account: Account) -> list[Span]:
             left,
             visit.turn or left,
             account.until if visit.open_calls else visit.answered or left,
+            visit.detail if visit.is_unused or visit.outcome == StepOutcome.STOPPED else "",
         )
         for left, visit in sorted(called, key=itemgetter(0))
     ]
