@@ -36,7 +36,7 @@ from callsheet.ir.tree import (
     recovery_of,
     statements,
 )
-from callsheet.ir.tree_edits import map_blocks, plan_of_tree
+from callsheet.ir.tree_edits import map_blocks, with_tree
 
 InverseOf: TypeAlias = Callable[[str], "tuple[str, Inverse] | None"]
 """The inverse of a tool, with the name by which plans call it; None if none is declared."""
@@ -121,7 +121,7 @@ def with_undo(plan: Plan, inverse_of: InverseOf) -> Plan:
 
     plans = tuple(replace(each, body=bound(each.body)) for each in tree.plans)
     made = replace(tree, body=bound(tree.body), plans=plans)
-    return plan_of_tree(made, id=plan.id, title=plan.title, goal=plan.goal, comments=plan.comments)
+    return with_tree(plan, made)
 
 
 def named_in(plan: Plan) -> InverseOf:

@@ -21,14 +21,14 @@ from callsheet.apps.rendering.runs import event_line
 from callsheet.apps.rendering.values import preview
 from callsheet.machine.notes import StepOutcome
 from callsheet.views.columns import cut, pad, printable, width
-from callsheet.views.describe import describe_action
+from callsheet.views.describe import ActionTexts, describe_action
 
 if TYPE_CHECKING:
     from callsheet.store.chain import BadEvent
     from callsheet.store.journal import Journal
     from callsheet.store.runs import RunInfo
     from callsheet.trace.search import Find, Match
-    from callsheet.trace.visits import Account
+    from callsheet.trace.visits import Account, Visit
 
 _LEAST_BAR = 10
 _MOST_LABEL = 12
@@ -159,10 +159,18 @@ def _spans_of(account: Account) -> list[Span]:
     """
 
     called = [(v.left, v) for v in (*account.steps, *account.unused) if v.left is not None]
+    texts = [ActionTexts(plan, _TEXT) if plan.in_python else None for plan in account.plans]
+
+    def does(visit: Visit) -> str:
+        text = texts[visit.plan]
+        if text is not None:
+            return text.of(visit.step)
+        return "" if visit.action is None else describe_action(visit.action)
+
     return [
         Span(
             visit.step,
-            "" if visit.action is None else describe_action(visit.action),
+            does(visit),
             left,
             visit.turn or left,
             account.until if visit.open_calls else visit.answered or left,
