@@ -54,6 +54,15 @@ _MADE: ContextVar[list[tuple[str, dict[str, Any], Any]]] = ContextVar("made")
 """The calls so far that changed something, in the order of the text: tool, arguments, result."""
 
 
+GRAVE = ("DENIED", "NOT_UNDONE")
+"""The kinds of failure that no other hides, the gravest first; nothing is tried again after them."""
+
+
+def _gravest(failures: list[Failed]) -> Failed | None:
+    """Which of several failures that end together is that of the whole, if one is grave."""
+    return next((one for kind in GRAVE for one in failures if one.kind == kind), None)
+
+
 class _Ended(Exception):
     """RESPOND, RETURN or TERMINATE."""
 
@@ -277,7 +286,7 @@ class Interpreter:
         before = len(made)
         try:
             await self.once(one, scope)
-        except Failed:
+        except Failed as failure:
             mine, inverses = made[before:], inverses_of(undo)
             del made[before:]
             for tool, args, result in reversed(mine):
@@ -287,7 +296,8 @@ class Interpreter:
                     try:
                         await self.tools[inverse.tool]((), again)
                     except Failed as stopped:
-                        raise Failed("NOT_UNDONE", stopped.message, one.id) from None
+                        kind = "DENIED" if "DENIED" in (failure.kind, stopped.kind) else "NOT_UNDONE"
+                        raise Failed(kind, stopped.message, one.id) from None
             raise
 
     async def recovered(self, one: tree.Statement, recovery: tree.Recovery, scope: Scope) -> None:
@@ -298,7 +308,7 @@ class Interpreter:
                 await self.once(one, scope)
             except Failed as failure:
                 failure.step, failure.attempts = failure.step or one.id, number
-                if number < attempts and failure.kind != "DENIED":
+                if number < attempts and failure.kind not in GRAVE:
                     continue
                 await self.remedied(one, recovery, failure, scope)
             return
@@ -377,9 +387,9 @@ class Interpreter:
 
         results = await asyncio.gather(*map(limited, work, made), return_exceptions=True)
         _MADE.get().extend(call for own in made for call in own)
-        for one in results:
-            if isinstance(one, BaseException):
-                raise one
+        raised = [one for one in results if isinstance(one, BaseException)]
+        if raised:
+            raise _gravest([one for one in raised if isinstance(one, Failed)]) or raised[0]
 
     async def act(self, one: tree.Act, scope: Scope) -> None:
         """A call of a tool."""
@@ -507,9 +517,9 @@ class Interpreter:
                     ran += 1
             except _Left:
                 pass
-        denied = next((one for one in failures.values() if one.kind == "DENIED"), None)
-        if failures and (denied or not skips):
-            raise denied or failures[min(failures)]
+        is_denied = any(one.kind == "DENIED" for one in failures.values())
+        if failures and (is_denied or not skips):
+            raise _gravest([failures[n] for n in sorted(failures)]) or failures[min(failures)]
         if one.into is not None:
             kept = [value for number, value in enumerate(results[:ran]) if number not in failures]
             scope.make(one.into.name, kept)

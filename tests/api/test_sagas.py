@@ -244,3 +244,20 @@ def test_a_no_undoes_the_block_and_stays_a_no() -> None:
     runtime = Runtime(tools=world.tools(), approve=["send"], on_approval=lambda _: False)
     assert runtime.run_sync(plan).answer == 0
     assert world.values == {}
+
+
+def _no_to(*tools: str) -> dict[str, Any]:
+    return {"approve": ["send", "restore"], "on_approval": lambda asked: asked.tool.lower() not in tools}
+
+
+@pytest.mark.parametrize(("no_to", "kind"), [("send", "DENIED"), ("restore", "DENIED"), ("", "NOT_UNDONE")])
+def test_an_undo_that_stops_is_told_and_stays_a_no(no_to: str, kind: str) -> None:
+    plan = _lines(
+        'TRY {\n  @ADD (value=1)\n  @SEND (text="x")\n  FAIL ("no")\n} ON_FAIL UNDO '
+        "ON_FAIL DENIED, NOT_UNDONE {\n  @RESPOND ([$error.kind, $error.error])\n}\n"
+    )
+    world = World({}, frozenset({2}))
+    given, said = Runtime(tools=world.tools(), **_no_to(no_to)).run_sync(plan).answer  # type: ignore[misc]
+    assert given == kind
+    assert "; the undo stopped: 1 of 1 item failed: [0] " in said
+    assert world.values == {1: 1}

@@ -546,6 +546,28 @@ def test_a_group_in_a_finally_block_runs_to_its_end(group: str) -> None:
     assert one.result.answer == "stopped"
 
 
+def test_an_undo_under_way_runs_to_its_end_when_its_group_stops() -> None:
+    one = bench("""
+@PARALLEL STOP {
+  TRY {
+    S1: @WRITE (x=1)
+    S2: @WRITE (x=2)
+    FAIL ("no")
+  } ON_FAIL UNDO (write="keep(x=call.x)")
+  S3: @READ (x=3)
+}
+""")
+    one.ok("S1.1")
+    one.ok("S2.1")
+    one.fail("S3.1", "neither")
+    undone = list[JSON]()
+    while one.machine.result is None:
+        undone += one.args
+        one.ok(*one.keys)
+    assert undone == [{"x": 2}, {"x": 1}]
+    assert one.result.error == "ExceptionGroup: 2 failed: no, neither"
+
+
 def test_what_is_not_undone_in_time_is_not_tried_again() -> None:
     one = bench("""
 TRY WITHIN (10) {

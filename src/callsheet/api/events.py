@@ -57,12 +57,15 @@ class StepFinished(_StepEvent):
 
     `variable` is the one that it was assigned to, without `$`; None if the step names none. `value` is a
     copy: changing it does not change the run. `failed` is True for a FOREACH that an item's failure ended, by
-    its ON_FAIL; `value` is then what it has up to that item.
+    its ON_FAIL; `value` is then what it has up to that item. `unused` is why the result is not used, "" if it
+    is: it came too late. `stopped` is why the step ended before it had a result, "" if it had one.
     """
 
     variable: str | None
     value: JSON
     failed: bool = False
+    unused: str = ""
+    stopped: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -191,8 +191,15 @@ def _event(run_id: str, received: _NumberedNote) -> events.RunEvent:
         case NoteKind.SKIPPED:
             return events.StepSkipped(**place, reason=detail)
         case NoteKind.FINISHED:
-            failed = note.is_failure
-            return events.StepFinished(**place, variable=variable, value=deepcopy(value), failed=failed)
+            unused, stopped = (detail, "") if note.is_unused else ("", "" if note.is_failure else detail)
+            return events.StepFinished(
+                **place,
+                variable=variable,
+                value=deepcopy(value),
+                failed=note.is_failure,
+                unused=unused,
+                stopped=stopped,
+            )
         case NoteKind.FAILED | NoteKind.RETRYING:
             failed = events.StepFailed if kind is NoteKind.FAILED else events.StepRetrying
             at = note.at

@@ -44,3 +44,8 @@ IS_FAILURE = "__failure__"
 """The key that marks the record of a failure among values."""
 BY_NAME = frozenset({Failing.DENIED.value, Failing.CANCELLED.value})
 """The kinds of failure that only a handler which names them catches; nothing is tried again after them."""
+GRAVE = (Failing.DENIED.value, Failing.NOT_UNDONE.value)
+"""The kinds that no failure beside them hides, the gravest first; nothing is tried again after them.
+
+Of failures that end together the gravest is that of the whole, and its words have those of each other kind.
+"""

@@ -36,7 +36,7 @@ from callsheet.ir.tree import (
     recovery_of,
     statements,
 )
-from callsheet.ir.tree_edits import map_blocks, plan_of_tree
+from callsheet.ir.tree_edits import map_blocks, with_tree
 
 InverseOf: TypeAlias = Callable[[str], "tuple[str, Inverse] | None"]
 """The inverse of a tool, with the name by which plans call it; None if none is declared."""
@@ -121,7 +121,7 @@ def with_undo(plan: Plan, inverse_of: InverseOf) -> Plan:
 
     plans = tuple(replace(each, body=bound(each.body)) for each in tree.plans)
     made = replace(tree, body=bound(tree.body), plans=plans)
-    return plan_of_tree(made, id=plan.id, title=plan.title, goal=plan.goal, comments=plan.comments)
+    return with_tree(plan, made)
 
 
 def named_in(plan: Plan) -> InverseOf:
@@ -183,8 +183,19 @@ def _handler(one: Try, pairs: tuple[tuple[str, str], ...]) -> Handler:
         undoing_loop(one.id), each.name, Field(Variable(name), ORDER), body, in_order=True, is_named=False
     )
     told = Text((Hole(Field(Variable(name), "error")), "; the undo stopped: ", _error(failed)))
-    stopped = Handler((), (Say(f"{name}.stopped", Word.FAIL, (told,), Failing.NOT_UNDONE.value),), failed)
-    undone = Try(f"{name}.try", (loop,), replace(one.recovery, undo=None, handlers=(stopped,)))
+
+    def stopped(id_: str, kind: Failing) -> Say:
+        return Say(f"{name}.{id_}", Word.FAIL, (told,), kind.value)
+
+    no = Branch(
+        _is(Field(Variable(name), "kind"), Failing.DENIED.value), (stopped("still_denied", Failing.DENIED),)
+    )
+    which = If(f"{name}.what", (no,), (stopped("stopped", Failing.NOT_UNDONE),), is_named=False)
+    handlers = (
+        Handler((Failing.DENIED.value,), (stopped("denied", Failing.DENIED),), failed),
+        Handler((), (which,), failed),
+    )
+    undone = Try(f"{name}.try", (loop,), replace(one.recovery, undo=None, handlers=handlers))
     again = Say(f"{name}.again", Word.FAIL, (Variable(name),))
     return Handler((UNDO,), (undone, again), name)
 

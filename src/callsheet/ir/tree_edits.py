@@ -108,10 +108,18 @@ def plan_of_tree(
     title: str | None = None,
     goal: str | None = None,
     comments: tuple[str, ...] = (),
+    in_python: bool = False,
 ) -> Plan:
     """The plan of version 2 that this tree is; its statements must have ids (`with_ids`)."""
     steps = tuple(_listed(act) for act in acts(tree))
-    return Plan(steps, Order.TREE, (), id, title, goal, comments, tree)
+    return Plan(steps, Order.TREE, (), id, title, goal, comments, tree, in_python)
+
+
+def with_tree(plan: Plan, made: Tree) -> Plan:
+    """The plan with another tree, whose statements have ids."""
+    return plan_of_tree(
+        made, id=plan.id, title=plan.title, goal=plan.goal, comments=plan.comments, in_python=plan.in_python
+    )
 
 
 def _tool_names(value: Expression) -> Value:

@@ -118,7 +118,7 @@ class StepOutcome(StrEnum):
     FAILED = "failed"
     SKIPPED = "skipped"
     STOPPED = "stopped"
-    """A limit ended the run within the step."""
+    """A limit ended the run within the step, or what happened beside it ended the step."""
 
 
 class CallPlace(NamedTuple):
@@ -162,7 +162,8 @@ class Note(NamedTuple):
     """One thing that happened.
 
     `detail` says why or where to, in words; `value` is the result of a finished step and `var` the variable
-    that it was stored in. A finished step with a detail has ended the run, for this reason: see `outcome`.
+    that it was stored in. A finished step with a detail was stopped, for this reason, or `is_unused`: see
+    `outcome`.
     `at` says which call of its step a note is about, None if there is only one.
     """
 
@@ -178,6 +179,8 @@ class Note(NamedTuple):
     at: CallPlace | None = None
     ended: CallEnd | None = None
     """The call of a session that is over with this note."""
+    is_unused: bool = False
+    """Whether the result of a finished step is not used, as it came when its task had ended."""
 
     @property
     def outcome(self) -> StepOutcome | None:
@@ -190,7 +193,7 @@ class Note(NamedTuple):
             return None
         if self.is_failure:
             return StepOutcome.FAILED
-        if self.kind is NoteKind.FINISHED and self.detail:
+        if self.kind is NoteKind.FINISHED and self.detail and not self.is_unused:
             return StepOutcome.STOPPED
         return _OUTCOMES.get(self.kind)
 

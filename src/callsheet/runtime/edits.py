@@ -22,7 +22,7 @@ from callsheet.ir.expression import Mapping as MappingExpression
 from callsheet.ir.statement_ids import with_ids
 from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.ir.tree import Act, Block, If, Statement, Tree, all_statements, inner_blocks, statements
-from callsheet.ir.tree_edits import map_blocks, plan_of_tree
+from callsheet.ir.tree_edits import map_blocks, with_tree
 from callsheet.machine import Edited, Machine
 from callsheet.machine.keys import parse_key
 from callsheet.machine.tree.variables import (
@@ -111,7 +111,7 @@ def _with_statement(plan: Plan, step: str, change: Callable[[Statement], Stateme
     now = [one.id for one in all_statements(with_ids(made))]
     if len(set(now)) != len(now):
         raise JournalError("JRN084", f"the new line for {step} has an id that the plan has already")
-    return plan_of_tree(with_ids(made), id=plan.id, title=plan.title, goal=plan.goal, comments=plan.comments)
+    return with_tree(plan, with_ids(made))
 
 
 def _in_block(block: Block, step: str, change: Callable[[Statement], Statement]) -> Block:

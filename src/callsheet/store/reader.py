@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any, TypeAlias
 
@@ -170,7 +171,12 @@ class Reader(ReadConnection):
             text = source.decode("utf-8", "surrogatepass")
         except (UnicodeDecodeError, AttributeError) as error:
             raise damaged(f"the text of plan {plan_hash[:12]} is not what was written") from error
-        return plan_from_json(decode_body(body)), text
+        plan = plan_from_json(decode_body(body))
+        if plan.tree is not None:
+            from callsheet.frontends.spelling import is_python  # noqa: PLC0415 - only for version 2
+
+            plan = replace(plan, in_python=is_python(text))
+        return plan, text
 
     def plan_of(self, plan_hash: str) -> Plan:
         """A stored plan by its hash; raises as `plan` does."""

@@ -97,6 +97,8 @@ class Visit:
     """What a policy that only observes would have refused or asked; `turns` has it too."""
     """What an agent did, turn by turn."""
     cast_failed: bool = False
+    is_unused: bool = False
+    """Whether its result came too late and was not used; `detail` says why."""
     definition: Step | None = None
     """The step in the plan then in force: a new plan may use the same step ids."""
     plan: int = 0
@@ -311,7 +313,7 @@ class Visits:
             visit.outcome = "failed" if note.is_failure else "ok"
             return visit
         visit.outcome = note.outcome or visit.outcome
-        visit.detail = note.detail or visit.detail
+        visit.detail, visit.is_unused = note.detail or visit.detail, note.is_unused
         visit.var, visit.value = note.var, note.value
         self._open.pop(visit.step, None)
         return visit

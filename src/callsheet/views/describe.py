@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import replace
 from math import isfinite
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from callsheet.frontends.values.printer import format_line, format_path, is_plain_text, spelled_parts
 from callsheet.ir import (
@@ -39,9 +39,15 @@ from callsheet.ir import (
 from callsheet.ir.expr import Scalar
 from callsheet.views.columns import CUT, cut, fitted, printable
 
+if TYPE_CHECKING:
+    from callsheet.ir.expression import Expression
+    from callsheet.ir.tree import Statement
+
 VALUE_WIDTH = 48
 """The maximum width of one value, in columns."""
 
+QUOTE = '"'
+_MOST_LINE = 100
 _MOST_ITEMS = 12
 _MOST_DEPTH = 6
 _LONGEST_SHORT = 200
@@ -277,6 +283,93 @@ def describe_step(step: Step) -> str:
     return text
 
 
+class Wording:
+    """How lines about a run word what is in its plan: in LTP."""
+
+    def statement(self, one: Statement) -> str:
+        """A statement of a plan with blocks, without the blocks inside it."""
+        from callsheet.views.tree import describe_statement  # noqa: PLC0415 - only for version 2
+
+        return describe_statement(one)
+
+    def expression(self, text: str) -> str:
+        """An expression, given as LTP writes it."""
+        return text
+
+    def variable(self, name: str, path: tuple[str | int, ...] = ()) -> str:
+        """A variable, or a part of its value."""
+        return f"${name}{format_path(path, QUOTE)}"
+
+    def tool(self, name: str) -> str:
+        """A tool, given by its name without `@`."""
+        return f"@{name}"
+
+    def branch(self, number: int, condition: Expression) -> str:
+        """The beginning of a branch of an ?IF."""
+        from callsheet.views.tree import describe_expression  # noqa: PLC0415 - only for version 2
+
+        return f"{'ELSE IF' if number else '?IF'} ({describe_expression(condition)})"
+
+    def part(self, name: str) -> str:
+        """A part of a statement, given as LTP calls it: `ELSE`, `ON_FAIL TOOL`, `FINALLY`."""
+        return name
+
+    def target(self, name: str) -> str:
+        """What a statement stores in a variable."""
+        return f"> {self.variable(name)}"
+
+    def recovery(self, one: Statement) -> str:
+        """What a statement says about its failure in a word; "" if it says nothing."""
+        from callsheet.ir.tree import recovery_of  # noqa: PLC0415 - only for version 2
+        from callsheet.views.tree import describe_recovery  # noqa: PLC0415 - as above
+
+        return describe_recovery(recovery_of(one))
+
+
+class _PythonWording(Wording):
+    """The wording of a plan that was written in Python: what Python cannot say is LTP."""
+
+    def __init__(self, plan: Plan) -> None:
+        from callsheet.frontends.python.printing.lines_printer import (  # noqa: PLC0415 - only for Python plans
+            LinesPrinter,
+        )
+
+        self._lines = LinesPrinter(plan)
+
+    def statement(self, one: Statement) -> str:
+        said = self._lines.line(one)
+        return super().statement(one) if said is None else fitted(said.replace("\n", " "), _MOST_LINE)
+
+    def expression(self, text: str) -> str:
+        said = self._lines.expression(text)
+        return text if said is None else said.replace("\n", " ")
+
+    def variable(self, name: str, path: tuple[str | int, ...] = ()) -> str:
+        said = self._lines.variable(name, path)
+        return super().variable(name, path) if said is None else said
+
+    def tool(self, name: str) -> str:
+        return self._lines.tool(name)
+
+    def branch(self, number: int, condition: Expression) -> str:
+        said = self._lines.test(condition)
+        return super().branch(number, condition) if said is None else f"{'elif' if number else 'if'} {said}:"
+
+    def part(self, name: str) -> str:
+        return self._lines.part(name)
+
+    def target(self, name: str) -> str:
+        return self.variable(name)
+
+
+LTP = Wording()
+
+
+def wording_of(plan: Plan | None) -> Wording:
+    """How lines about a run of a plan word what is in it: as the plan is written."""
+    return _PythonWording(plan) if plan is not None and plan.in_python and plan.tree is not None else LTP
+
+
 class ActionTexts:
     """What each step of a plan does, in one line, by its name in notes: its id, or in a tree its path.
 
@@ -284,6 +377,7 @@ class ActionTexts:
     """
 
     def __init__(self, plan: Plan | None, most: int = 80) -> None:
+        self.words = wording_of(plan)
         self._texts: dict[str, str] = {}
         self._is_tree = plan is not None and plan.tree is not None
         if plan is None:
@@ -292,9 +386,9 @@ class ActionTexts:
             self._texts = {step.id: cut(describe_action(step.action), most) for step in plan.steps}
             return
         from callsheet.ir.tree import all_statements  # noqa: PLC0415 - only for version 2
-        from callsheet.views.tree import describe_statement  # noqa: PLC0415 - as above
 
-        self._texts = {one.id: cut(describe_statement(one), most) for one in all_statements(plan.tree)}
+        statement = self.words.statement
+        self._texts = {one.id: cut(statement(one), most) for one in all_statements(plan.tree)}
 
     def of(self, step: str) -> str:
         """What a step does; "" if that is not known."""
@@ -302,4 +396,4 @@ class ActionTexts:
 
     def forget(self) -> None:
         """Another plan is in force."""
-        self._texts = {}
+        self._texts, self.words = {}, LTP

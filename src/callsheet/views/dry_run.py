@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from callsheet.ir import Ending, Step, plan_hash, word_of
-from callsheet.ir.tree import Compute, Foreach, If, Invoke, Repeat, Say, recovery_of, variables_set
+from callsheet.ir.tree import Compute, Foreach, If, Invoke, Repeat, Say, variables_set
 from callsheet.machine.forecasting import (
     BlockForecast,
     Fields,
@@ -32,8 +32,15 @@ from callsheet.machine.forecasting import (
     model_calls_of,
 )
 from callsheet.views.columns import CUT, cut, escaped, pad, printable, width
-from callsheet.views.describe import describe_condition, describe_failure, describe_output
-from callsheet.views.tree import describe_expression, describe_recovery, describe_statement
+from callsheet.views.describe import (
+    LTP,
+    Wording,
+    describe_condition,
+    describe_failure,
+    describe_output,
+    wording_of,
+)
+from callsheet.views.tree import describe_statement
 
 
 class RemarkKind(Enum):
@@ -136,7 +143,7 @@ def cost_of(totals: Totals, price: float | None) -> float | None:
     return None if price is None else totals.prompt_tokens * price / 1_000_000
 
 
-def shown(value: Foreseen) -> str:
+def shown(value: Foreseen, words: Wording = LTP) -> str:
     """Returns a value on one line: JSON, with placeholders in angle brackets outside quotes.
 
     >>> shown(Text(("a ", Unknown("X result")))), shown("<X result>"), shown([1, "b"])
@@ -144,17 +151,30 @@ def shown(value: Foreseen) -> str:
     """
     match value:
         case Unknown():
-            return escaped(str(value))
+            return escaped(_unknown_text(value, words))
         case Text(parts=parts):
-            texts = [escaped(str(p)) if isinstance(p, Unknown) else _json(p) for p in parts[:_MOST_PARTS]]
+            texts = [
+                escaped(_unknown_text(p, words)) if isinstance(p, Unknown) else _json(p)
+                for p in parts[:_MOST_PARTS]
+            ]
             return " ".join(texts + [CUT] * (len(parts) > _MOST_PARTS))
         case Items(items=items):
-            return f"[{_some(map(shown, items), len(items))}]"
+            return f"[{_some((shown(item, words) for item in items), len(items))}]"
         case Fields(pairs=pairs):
-            named = (f"{_json(key)}: {shown(part)}" for key, part in pairs)
+            named = (f"{_json(key)}: {shown(part, words)}" for key, part in pairs)
             return f"{{{_some(named, len(pairs))}}}"
         case _:
             return _json(value)
+
+
+def _unknown_text(value: Unknown, words: Wording) -> str:
+    """What a value is of which only a run will know."""
+    if words is LTP:
+        return str(value)
+    path = "".join(f"[{json.dumps(part)}]" for part in value.path)
+    whole = value.what + path
+    said = words.expression(whole)
+    return f"<{said if said != whole else words.expression(value.what) + path}>"
 
 
 def _some(parts: Iterator[str], number: int) -> str:
@@ -175,7 +195,7 @@ def _json(value: object) -> str:
     return escaped(json.dumps(value, ensure_ascii=False, default=str)[: 2 * _MOST_TEXT])
 
 
-def occurrence(step: StepForecast) -> str:
+def occurrence(step: StepForecast, words: Wording = LTP) -> str:
     """Returns when and how often a step acts: `always`, `maybe, for each item of <X result>`."""
     parts = [str(step.when)]
     if step.when is When.NEVER:
@@ -184,7 +204,7 @@ def occurrence(step: StepForecast) -> str:
         if step.times not in (Times(1, 1), Times(0, 1)):
             parts.append(f"{counted(step.times)} times")
     elif step.is_per_item:
-        parts.append(f"for each item of {shown(step.items)}")
+        parts.append(f"for each item of {shown(step.items, words)}")
     elif step.step.foreach is not None and step.tool is not None:
         parts.append(f"{counted(step.times)} of its items")
     if step.repeats:
@@ -377,6 +397,7 @@ def dry_run_text(
 
     `price` is that of a million prompt tokens, None if unknown.
     """
+    words = wording_of(forecast.plan)
     most = max(columns, _LEAST)
     lines = ["nothing is called: values in <…> are known only when the plan runs"]
     ids = [cut(printable(step.step.id), _MOST_ID) for step in forecast.steps]
@@ -384,7 +405,7 @@ def dry_run_text(
     group: int | None = None
     within: tuple[str, ...] = ()
     for step, id_ in zip(forecast.steps, ids, strict=True):
-        lines += _headings(forecast, within, step.within)
+        lines += _headings(forecast, within, step.within, words)
         within = step.within
         if step.step.group is not None and step.step.group != group:
             lines.append("concurrently:")
@@ -392,8 +413,8 @@ def dry_run_text(
             lines.append("then:")
         group = step.step.group
         deeper = _DEEPER * len(within)
-        lines.append(deeper + pad(id_, indent) + _heading(step))
-        lines += (deeper + " " * indent + "  " + line for line in _details(step))
+        lines.append(deeper + pad(id_, indent) + _heading(step, words))
+        lines += (deeper + " " * indent + "  " + line for line in _details(step, words))
         if verdict is not None:
             remarks = _remarks_on(step, verdict)
             lines += (
@@ -401,13 +422,14 @@ def dry_run_text(
                 for remark in remarks
                 for line in lines_of(remark)
             )
-    lines += ["", *_sums(forecast, totals, price)]
+    lines += ["", *_sums(forecast, totals, price, words)]
     if verdict is not None:
         lines += [printable(line) for line in _verdict_lines(verdict)]
     return "\n".join(cut(line, most) for line in lines)
 
 
 _DEEPER = "  "
+_MOST_STATEMENT = 60
 
 
 def _remarks_on(step: StepForecast, verdict: PolicyVerdict) -> tuple[Remark, ...]:
@@ -418,27 +440,29 @@ def _remarks_on(step: StepForecast, verdict: PolicyVerdict) -> tuple[Remark, ...
     return found or ()
 
 
-def _headings(forecast: Forecast, before: tuple[str, ...], now: tuple[str, ...]) -> Iterator[str]:
+def _headings(
+    forecast: Forecast, before: tuple[str, ...], now: tuple[str, ...], words: Wording
+) -> Iterator[str]:
     """The blocks that begin before a step: those that were not around the step before it."""
     for depth, key in enumerate(now):
         if before[: depth + 1] != now[: depth + 1]:
             block = forecast.blocks[key]
-            yield _DEEPER * depth + printable(f"{title_of(block)}{_state_of(block)}")
+            yield _DEEPER * depth + printable(f"{title_of(block, words)}{_state_of(block, words)}")
 
 
-def title_of(block: BlockForecast) -> str:
+def title_of(block: BlockForecast, words: Wording = LTP) -> str:
     """Returns what a block is, as the plan writes it."""
     statement, part = block.statement, block.part
     if isinstance(statement, If) and part != "ELSE":
         number = 0 if part == "IF" else int(part.rpartition(" ")[2])
-        condition = describe_expression(statement.branches[number].condition)
-        return f"{block.id}: ?IF ({condition})" if number == 0 else f"{block.id}: ELSE IF ({condition})"
+        condition = statement.branches[number].condition
+        return f"{block.id}: {words.branch(number, condition)}"
     if part:
-        return f"{block.id}: {part}"
-    return f"{block.id}: {describe_statement(statement)}"
+        return f"{block.id}: {words.part(part)}"
+    return f"{block.id}: {words.statement(statement)}"
 
 
-def _state_of(block: BlockForecast) -> str:
+def _state_of(block: BlockForecast, words: Wording) -> str:
     """When and how often a block is executed, and which of it side by side."""
     parts: list[str] = [] if block.when is When.ALWAYS else [str(block.when)]
     statement = block.statement
@@ -446,7 +470,7 @@ def _state_of(block: BlockForecast) -> str:
         return ", never"
     if isinstance(statement, Foreach) and not block.part:
         if block.count is None:
-            parts.append(f"for each item of {shown(block.items)}")
+            parts.append(f"for each item of {shown(block.items, words)}")
         else:
             parts.append(f"{block.count:,} items" if block.count != 1 else "1 item")
         at_once = f", at most {block.at_once} at a time" if block.at_once is not None else ""
@@ -460,8 +484,11 @@ def _state_of(block: BlockForecast) -> str:
     return f"  {', '.join(parts)}" if parts else ""
 
 
-def _heading(step: StepForecast) -> str:
-    parts = [word_of_forecast(step), occurrence(step)]
+def _heading(step: StepForecast, words: Wording) -> str:
+    word = word_of_forecast(step)
+    if step.statement is not None and words is not LTP:
+        word = cut(words.statement(step.statement), _MOST_STATEMENT)
+    parts = [word, occurrence(step, words)]
     if step.effect is not None:
         parts.append(str(step.effect) if step.is_declared else f"{step.effect} (undeclared)")
     if step.needs_approval:
@@ -469,11 +496,11 @@ def _heading(step: StepForecast) -> str:
     return printable("  ".join(parts))
 
 
-def _details(step: StepForecast) -> Iterator[str]:
+def _details(step: StepForecast, words: Wording) -> Iterator[str]:
     if step.when is When.NEVER:
         return
     for visit in step.visits[:_MOST_VISITS]:
-        yield from _visit_line(step, visit)
+        yield from _visit_line(step, visit, words)
     more = len(step.visits) - _MOST_VISITS
     most = step.times.most
     if step.statement is not None:
@@ -492,19 +519,19 @@ def _details(step: StepForecast) -> Iterator[str]:
         )
         yield f"model calls: {counted(model_calls_of(step))}{repair}, {_prompt(step)}"
     if step.has_result:
-        yield _result(step)
+        yield _result(step, words)
     if step.step.on_fail is not None:
         yield f"on failure: {describe_failure(step.step.on_fail)}"
-    if step.statement is not None and (said := describe_recovery(recovery_of(step.statement))):
+    if step.statement is not None and (said := words.recovery(step.statement)):
         yield f"on failure: {said}"
     if step.depends_on:
         ids = [printable(id_) for id_ in step.depends_on[:_MOST_READS]]
         yield "after " + ", ".join(ids + ["…"] * (len(step.depends_on) > _MOST_READS))
 
 
-def _visit_line(step: StepForecast, visit: Visit) -> Iterator[str]:
-    texts = [shown(value) for value in visit.inputs]
-    texts += [f"{printable(name)}: {shown(value)}" for name, value in visit.arguments]
+def _visit_line(step: StepForecast, visit: Visit, words: Wording) -> Iterator[str]:
+    texts = [shown(value, words) for value in visit.inputs]
+    texts += [f"{printable(name)}: {shown(value, words)}" for name, value in visit.arguments]
     if step.statement is not None:
         around = visit.place != step.step.id and bool(visit.place)
         yield from (f"{visit.place}: {', '.join(texts)}",) if around else texts
@@ -523,21 +550,20 @@ def _prompt(step: StepForecast) -> str:
     return f"about {tokens:,} prompt tokens" + ("" if step.models.is_whole else ", plus unknown parts")
 
 
-def _result(step: StepForecast) -> str:
+def _result(step: StepForecast, words: Wording) -> str:
     target = describe_output(step.step)
     if step.statement is not None:
-        target = " ".join(f"> ${printable(name)}" for name in variables_set(step.statement))
-    if step.is_assumed:
-        return f"{target} = {shown(step.result)} (assumed)"
-    return f"{target} = {shown(step.result)}"
+        target = " ".join(words.target(printable(name)) for name in variables_set(step.statement))
+    assumed = " (assumed)" if step.is_assumed else ""
+    return f"{target} = {shown(step.result, words)}{assumed}"
 
 
-def _sums(forecast: Forecast, totals: Totals, price: float | None) -> Iterator[str]:
+def _sums(forecast: Forecast, totals: Totals, price: float | None, words: Wording) -> Iterator[str]:
     yield f"calls: {counted(totals.calls)}" + (_meaning(totals.calls) if totals.tools else "")
     name_width = max((width(printable(name)) for name, *_ in totals.tools), default=0) + 3
     for name, effect, declared, times in totals.tools:
         text = str(effect) if declared else f"{effect} (undeclared)"
-        yield f"  {pad('@' + printable(name), name_width)}{counted(times)}  {text}"
+        yield f"  {pad(words.tool(printable(name)), name_width)}{counted(times)}  {text}"
     yield f"calls that may change something: {counted(totals.writes)}"
     if totals.model_calls != Times():
         yield f"model calls: {counted(totals.model_calls)}, {_costs(totals, price)}"

@@ -22,7 +22,7 @@ from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource, Visit, W
 from callsheet.trace.lineage.reads import Path, Role
 from callsheet.trace.lineage.slices import Flow, Graph, Node, Reached, item_at
 from callsheet.views.columns import cut, json_head, printable
-from callsheet.views.describe import describe_action
+from callsheet.views.describe import LTP, Wording, describe_action, wording_of
 from callsheet.views.otel.operations import as_text
 
 _VALUE = 48
@@ -33,24 +33,24 @@ _FAILED = {ValueSource.ERROR: ": failed", ValueSource.USE: ": failed, its USE va
 
 def why_lines(lineage: Lineage, graph: Graph, start: Node, depth: int) -> Iterator[str]:
     """Yields the sources of a value as a tree, down to `depth` levels; below, only their number."""
-    yield node_line(lineage, start)
-    yield from _children(lineage, graph, start, depth, is_backward=True)
+    yield from _lines(lineage, graph, start, depth, is_backward=True)
 
 
 def where_lines(lineage: Lineage, graph: Graph, start: Node, depth: int) -> Iterator[str]:
     """Yields what was derived from a value as a tree, down to `depth` levels."""
-    yield node_line(lineage, start)
-    yield from _children(lineage, graph, start, depth, is_backward=False)
+    yield from _lines(lineage, graph, start, depth, is_backward=False)
 
 
-def _children(lineage: Lineage, graph: Graph, start: Node, depth: int, *, is_backward: bool) -> Iterator[str]:
-    """Yields the lines below the root. Iterative: a chain may exceed the recursion limit."""
+def _lines(lineage: Lineage, graph: Graph, start: Node, depth: int, *, is_backward: bool) -> Iterator[str]:
+    """Yields the line of the root and those below it. Iterative: a chain may exceed the recursion limit."""
+    words = wording_of(lineage.programs[0].plan)
+    yield node_line(lineage, start, words)
     stack: list[tuple[Node | None, str, str]] = []
     """The remaining lines, each with its node and the indent of its children."""
     expanded = {start}
 
     def push(node: Node, before: str, level: int) -> None:
-        rows = list(_rows(lineage, graph, node, is_backward=is_backward))
+        rows = list(_rows(lineage, graph, node, words, is_backward=is_backward))
         if not rows:
             return
         if level >= depth:
@@ -77,29 +77,32 @@ def _children(lineage: Lineage, graph: Graph, start: Node, depth: int, *, is_bac
 
 
 def _rows(
-    lineage: Lineage, graph: Graph, node: Node, *, is_backward: bool
+    lineage: Lineage, graph: Graph, node: Node, words: Wording, *, is_backward: bool
 ) -> Iterator[tuple[Node | None, str]]:
     """Yields the children of a node: its sources, literals included, or what was derived from it."""
     for flow in graph.get(node, ()):
-        head = _head(flow)
+        head = _head(flow, words)
         if flow.node.write == NONE:
-            yield None, f"{head}{place(flow.name, flow.node.path)}  ·  not set"
+            yield None, f"{head}{words.variable(flow.name, flow.node.path)}  ·  not set"
         else:
-            yield flow.node, head + node_line(lineage, flow.node)
+            yield flow.node, head + node_line(lineage, flow.node, words)
     write = lineage.writes[node.write]
     if is_backward and write.visit != NONE and node in graph:
         visit = lineage.visits[write.visit]
         for name, value in lineage.reads_of(visit).literals:
-            yield None, f"{name + ': ' if name else ''}{shown(value)}  ·  {_written_in(lineage, visit)}"
+            yield (
+                None,
+                f"{name + ': ' if name else ''}{shown(value)}  ·  {_written_in(lineage, visit, words)}",
+            )
         item, _ = item_at(lineage, visit, node.path)
         yield from ((None, line) for line in _attempt_lines(lineage, visit, item))
         yield from ((None, line) for line in _call_lines(lineage, visit))
 
 
-def _written_in(lineage: Lineage, visit: Visit) -> str:
+def _written_in(lineage: Lineage, visit: Visit, words: Wording) -> str:
     """Where the text stands that a step has of its own."""
     planner = lineage.planner_of(visit) if isinstance(lineage, TreeLineage) else None
-    return "in the plan" if planner is None else f"planned by {visit_line(lineage, planner)}"
+    return "in the plan" if planner is None else f"planned by {visit_line(lineage, planner, words)}"
 
 
 def _attempt_lines(lineage: Lineage, visit: Visit, item: int | None) -> Iterator[str]:
@@ -142,11 +145,11 @@ def _call_lines(lineage: Lineage, visit: Visit) -> Iterator[str]:
             yield f"{made} = {shown(outcome.value)}  ·  called in turn {part.turn}, event {outcome.seq}"
 
 
-def _head(flow: Flow) -> str:
+def _head(flow: Flow, words: Wording) -> str:
     item = "" if flow.item is None else f"[{flow.item}] "
     match flow.role:
         case Role.CONDITION:
-            return f"{item}if {flow.argument}: " if flow.argument else f"{item}if: "
+            return f"{item}if {words.expression(flow.argument)}: " if flow.argument else f"{item}if: "
         case Role.SOURCE:
             return "for each of: " if flow.item is None else "member of: "
         case Role.MESSAGE:
@@ -155,16 +158,16 @@ def _head(flow: Flow) -> str:
             return f"{item}{flow.argument}: " if flow.argument else item
 
 
-def node_line(lineage: Lineage, node: Node) -> str:
+def node_line(lineage: Lineage, node: Node, words: Wording = LTP) -> str:
     """Returns a line for a node: its name, its value, its origin and the event of its write."""
     write = lineage.writes[node.write]
     value = shown(lineage.value_at(node))
     if write.value == WITHHELD:
         value = "withheld, it is computed from a sealed value"
-    return f"{place_in(write, node.path)} = {value}  ·  {_origin(lineage, node.write)}"
+    return f"{place_in(write, node.path, words)} = {value}  ·  {_origin(lineage, node.write, words)}"
 
 
-def _origin(lineage: Lineage, number: int) -> str:
+def _origin(lineage: Lineage, number: int, words: Wording) -> str:
     write = lineage.writes[number]
     if write.made is ValueSource.INPUT:
         return "given to the run"
@@ -172,7 +175,7 @@ def _origin(lineage: Lineage, number: int) -> str:
         return "in the plan"
     if write.made is ValueSource.EDIT:
         return f"set by hand in the fork, event {write.seq}"
-    step = visit_line(lineage, lineage.visits[write.visit])
+    step = visit_line(lineage, lineage.visits[write.visit], words)
     failed = _FAILED.get(write.made, "")
     odd = ", does not fit its cast" if write.is_odd else ""
     outcomes = map(lineage.outcomes.get, lineage.keys_of(lineage.visits[write.visit]))
@@ -180,9 +183,9 @@ def _origin(lineage: Lineage, number: int) -> str:
     return f"{step}{failed}, event {write.seq}{odd}{said}"
 
 
-def visit_line(lineage: Lineage, visit: Visit) -> str:
+def visit_line(lineage: Lineage, visit: Visit, words: Wording = LTP) -> str:
     """Returns the label of a visit and what its step does."""
-    line = f"{lineage.label(visit)} {cut(described(lineage, visit), _ACTION)}"
+    line = f"{lineage.label(visit)} {cut(described(lineage, visit, words), _ACTION)}"
     where = ""
     if isinstance(lineage, TreeLineage):
         where = lineage.lines.get(lineage.site(visit).statement.id, "")
@@ -198,20 +201,17 @@ def place(name: str, path: Path) -> str:
     return "$" + name + format_path(path, '"')
 
 
-def place_in(write: Write, path: Path = ()) -> str:
+def place_in(write: Write, path: Path = (), words: Wording = LTP) -> str:
     """Returns what was written, with a path in it, in the notation of plans; without `$` if no variable."""
-    written = place(write.name, path)
     is_bare = write.made in (ValueSource.ANSWER, ValueSource.INNER)
-    return written.removeprefix("$") if is_bare else written
+    return place(write.name, path).removeprefix("$") if is_bare else words.variable(write.name, path)
 
 
-def described(lineage: Lineage, visit: Visit) -> str:
+def described(lineage: Lineage, visit: Visit, words: Wording = LTP) -> str:
     """Returns what the step of a visit does: its action, or in a plan with blocks the statement."""
     if not isinstance(lineage, TreeLineage):
         return describe_action(lineage.step(visit).action)
-    from callsheet.views.tree import describe_statement  # noqa: PLC0415 - only for version 2
-
-    return describe_statement(lineage.site(visit).statement)
+    return words.statement(lineage.site(visit).statement)
 
 
 def shown(value: JSON) -> str:

@@ -19,30 +19,36 @@ from callsheet.apps.operations.run_text import chain_in_words, run_detail_lines
 from callsheet.apps.operations.runs import run_details, run_details_json
 from callsheet.apps.rendering.runs import event_line
 from callsheet.apps.rendering.values import preview
+from callsheet.machine.notes import StepOutcome
 from callsheet.views.columns import cut, pad, printable, width
-from callsheet.views.describe import describe_action
+from callsheet.views.describe import ActionTexts, describe_action
 
 if TYPE_CHECKING:
     from callsheet.store.chain import BadEvent
     from callsheet.store.journal import Journal
     from callsheet.store.runs import RunInfo
     from callsheet.trace.search import Find, Match
-    from callsheet.trace.visits import Account
+    from callsheet.trace.visits import Account, Visit
 
 _LEAST_BAR = 10
 _MOST_LABEL = 12
 _TEXT = 30
+_MOST_REMARK = 120
 _BAR, _EARLY = "█", "▒"
 
 
 class Span(NamedTuple):
-    """A call from `start` to `end`, in seconds; `turn` is when its step began, `start` or later."""
+    """A call from `start` to `end`, in seconds; `turn` is when its step began, `start` or later.
+
+    `remark` is what its bar does not tell.
+    """
 
     label: str
     text: str
     start: float
     turn: float
     end: float
+    remark: str = ""
 
 
 def timeline(spans: Sequence[Span], columns: int = 100) -> str:
@@ -70,7 +76,8 @@ def timeline(spans: Sequence[Span], columns: int = 100) -> str:
         first, last = min(at(span.start), room - 1), max(at(span.end), at(span.start) + 1)
         turn = min(max(at(span.turn), first), last)
         bar = f"{' ' * first}{_EARLY * (turn - first)}{_BAR * (last - turn)}"
-        lines.append(f"{pad(label, widths[0])}  {pad(text, widths[1])}  {pad(bar, room)}  {seconds}")
+        line = f"{pad(label, widths[0])}  {pad(text, widths[1])}  {pad(bar, room)}  {seconds}"
+        lines.append(f"{line}  {preview(span.remark, _MOST_REMARK)}" if span.remark else line)
     return "\n".join(lines)
 
 
@@ -152,13 +159,22 @@ def _spans_of(account: Account) -> list[Span]:
     """
 
     called = [(v.left, v) for v in (*account.steps, *account.unused) if v.left is not None]
+    texts = [ActionTexts(plan, _TEXT) if plan.in_python else None for plan in account.plans]
+
+    def does(visit: Visit) -> str:
+        text = texts[visit.plan]
+        if text is not None:
+            return text.of(visit.step)
+        return "" if visit.action is None else describe_action(visit.action)
+
     return [
         Span(
             visit.step,
-            "" if visit.action is None else describe_action(visit.action),
+            does(visit),
             left,
             visit.turn or left,
             account.until if visit.open_calls else visit.answered or left,
+            visit.detail if visit.is_unused or visit.outcome == StepOutcome.STOPPED else "",
         )
         for left, visit in sorted(called, key=itemgetter(0))
     ]

@@ -19,7 +19,7 @@ from callsheet.apps.rendering.values import format_seconds, iso, preview
 from callsheet.machine.events import RESULT, TRACEBACK
 from callsheet.machine.notes import ASKED
 from callsheet.views.columns import cut, pad, printable, printable_lines
-from callsheet.views.describe import ActionTexts, describe_action
+from callsheet.views.describe import LTP, ActionTexts, Wording, describe_action, wording_of
 
 if TYPE_CHECKING:
     from callsheet.apps.operations.runs import RunDetails
@@ -71,7 +71,8 @@ def run_detail_lines(details: RunDetails, hint: str = "") -> Iterator[str]:
     for visit in shown:
         action = "" if visit.action is None else describe_action(visit.action)
         action = statements[visit.plan].of(visit.step) if is_tree else cut(action, _ACTION_WIDTH)
-        yield _step_line(visit, action, _mark_and_word(visit, waiting_words), now, width)
+        words = statements[visit.plan].words if is_tree else LTP
+        yield _step_line(visit, action, _mark_and_word(visit, waiting_words), now, width, words)
         for turn in _turns(visit):
             yield f"      {turn}"
     if folded:
@@ -116,13 +117,17 @@ def _unfolded(visits: list[Visit]) -> tuple[list[Visit], int]:
     return shown, len(visits) - len(shown)
 
 
-def _step_line(visit: Visit, action: str, state: tuple[str, str], now: float | None, width: int = 6) -> str:
+def _step_line(
+    visit: Visit, action: str, state: tuple[str, str], now: float | None, width: int, words: Wording
+) -> str:
     """The line of a visit; one that is under way has taken its time up to `now`."""
     ended = now if visit.ended is None and visit.outcome == "running" else visit.ended
     is_timed = ended is not None and ended >= visit.started and visit.outcome != "skipped"
     took = format_seconds(ended - visit.started) if ended is not None and is_timed else ""
     message = (
-        f"${visit.var} = {preview(visit.value)}" if visit.var is not None else preview(visit.detail, 120)
+        f"{words.variable(visit.var)} = {preview(visit.value)}"
+        if visit.var is not None
+        else preview(visit.detail, 120)
     )
     beside = _beside(visit)
     extra = f"  [{preview(beside, 160)}]" if beside else ""
@@ -214,8 +219,9 @@ def _asks(details: RunDetails, hint: str) -> Iterator[str]:
 def _end(details: RunDetails) -> Iterator[str]:
     folded = details.account.folded
     yield ""
+    words = wording_of(details.account.plans[-1])
     for name, value in folded.variables_to_show().items():
-        yield f"${name} = {preview(value, 100)}"
+        yield f"{words.variable(name)} = {preview(value, 100)}"
     result = folded.machine.result
     if result is not None:
         yield f"{'answer' if result.error is None else 'error'}: {result.error or folded.response_to_show}"

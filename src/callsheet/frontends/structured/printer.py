@@ -51,7 +51,7 @@ from callsheet.ir.tree import (
     acts,
     recovery_of,
 )
-from callsheet.ir.tree_edits import map_blocks, plan_of_tree
+from callsheet.ir.tree_edits import map_blocks, with_tree
 from callsheet.ir.types import type_text
 
 WIDTH: Final = 110
@@ -106,7 +106,7 @@ def with_titles_as_comments(plan: Plan) -> Plan:
         return plan
     plans = tuple(replace(one, body=titled(one.body)) for one in tree.plans)
     made = replace(tree, body=titled(tree.body), plans=plans)
-    return plan_of_tree(made, id=plan.id, title=plan.title, goal=plan.goal, comments=plan.comments)
+    return with_tree(plan, made)
 
 
 def _untitled(statement: Statement) -> Statement:

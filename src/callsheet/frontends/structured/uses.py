@@ -13,7 +13,7 @@ from typing import Any
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Plan
 from callsheet.ir.tree import Act, Block, Foreach, Invoke, Let, Origin, Say, Statement, SubPlan, Tree, Word
-from callsheet.ir.tree_edits import map_blocks, plan_of_tree
+from callsheet.ir.tree_edits import map_blocks, with_tree
 from callsheet.ir.types import DictOf, ListOf, Maybe, Named, Record, Type
 
 
@@ -40,7 +40,7 @@ def with_plans(plan: Plan, found: Mapping[str, Plan]) -> Plan:
             (one,) if used is None or one.origin is None or one.body else _used(one, one.origin, used)
         )
     made = replace(tree, plans=tuple(plans))
-    return plan_of_tree(made, id=plan.id, title=plan.title, goal=plan.goal, comments=plan.comments)
+    return with_tree(plan, made)
 
 
 def _used(use: SubPlan, origin: Origin, plan: Plan) -> list[SubPlan]:

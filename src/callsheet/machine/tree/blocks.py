@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from callsheet.ir.failing import BY_NAME, Failing
+from callsheet.ir.failing import BY_NAME, GRAVE, Failing
 from callsheet.ir.sagas import undoing_loop
 from callsheet.ir.tree import Ends, Input, Word
 from callsheet.machine.commands import Command
@@ -30,14 +30,15 @@ from callsheet.machine.tree.activations import (
     leave,
     unwind,
 )
-from callsheet.machine.tree.failures import Failure, StatementFailed, of_items, record_of
+from callsheet.machine.tree.failures import Failure, StatementFailed, record_of
 from callsheet.machine.tree.group_ends import (
     TIMER,
     cause_in,
     cause_of,
-    failure_of_first,
-    failure_of_group,
+    failure_of_loop,
+    failure_of_members,
     is_timer_of,
+    left_out,
     results_of,
 )
 from callsheet.machine.tree.program import (
@@ -66,10 +67,6 @@ from callsheet.machine.tree.variables import value_like
 
 if TYPE_CHECKING:
     from callsheet.machine.run import Run
-
-
-_OUTLASTING = frozenset({Failing.DENIED.value, Failing.NOT_UNDONE.value})
-"""The failures of a block that count although its time is over: nothing is to be tried again after them."""
 
 
 class Blocks(Statements):
@@ -171,8 +168,7 @@ class Blocks(Statements):
         assert act.failure is not None
         failure, guard = act.failure
         by_name = failure.kind in BY_NAME
-        is_over = by_name or (self.stopping and act.task.stopping is not None)
-        if guard.attempt <= op.retries and not is_over and failure.kind != Failing.NOT_UNDONE:
+        if self.is_tried_again(act, op, failure, guard):
             pause = run.limits.pause(guard.attempt, op.delay, op.backoff)
             run.notify(NoteKind.RETRYING, guard.path + segment(op.id), failure.text)
             if pause <= 0:
@@ -197,8 +193,19 @@ class Blocks(Statements):
                 return STAY
         return self._behind(act, op.final, op.end, after)
 
+    def is_tried_again(self, act: Activation, op: CatchOp, failure: Failure, guard: Guard) -> bool:
+        """Whether a failure that a guard has caught leads to another attempt."""
+        is_over = failure.kind in BY_NAME or failure.kind in GRAVE
+        return guard.attempt <= op.retries and not (is_over or self._is_stopped(act))
+
+    def _is_stopped(self, act: Activation) -> bool:
+        return bool(self.stopping) and act.task.stopping is not None
+
     def _undo(self, run: Run, act: Activation, op: CatchOp, failure: Failure, guard: Guard) -> int:
-        """Begin the handler that takes back what was done inside a guard; what cannot be is named first."""
+        """Begin the handler that takes back what was done inside a guard; what cannot be is named first.
+
+        What it does is done to its end, as in a FINALLY block: the failure is pending meanwhile.
+        """
         taken = taken_back(act.done[guard.done :], op.undo or {})
         del act.done[guard.done :]
         ((_, slot, first),) = op.handlers
@@ -211,6 +218,7 @@ class Blocks(Statements):
         self.undone |= {f"{loop}[{n}]": done.step for n, (done, _) in enumerate(taken.calls)}
         act.slots[slot] = taken.record(failure)
         self.bound_undo(act, op, act.body.names[slot], failure, taken)
+        act.pending.append(failure)
         act.pc = first
         return STAY
 
@@ -367,26 +375,13 @@ class Blocks(Statements):
         if loop.leaving is not None:
             return leave(act, loop.leaving)
         if failures:
-            numbers = sorted(failures)
-            by_name = next((n for n in numbers if failures[n].kind in BY_NAME), None)
-            if op.ends is Ends.FIRST:
-                failure = failure_of_first(loop)
-            elif op.ends is Ends.FAILED:
-                failure = failure_of_group(failures, is_told=act.task.stopping is not None)
-                if failure is None:
-                    failures.clear()
-            elif not op.skips or by_name is not None:
-                first = failures[numbers[0] if by_name is None else by_name]
-                failure = of_items(failures, len(loop.items), first)
-            else:
-                failure = None
+            failure = failure_of_loop(loop, is_told=act.task.stopping is not None)
             if failure is not None:
                 run.notify(NoteKind.FAILED, loop.path, failure.text)
                 raise StatementFailed(failure)
         if failures:
             run.failed_steps[loop.path] = None
-            said = of_items(failures, len(loop.items), failures[min(failures)]).text
-            run.notify(NoteKind.FACT, loop.path, f"{said}; left out")
+            run.notify(NoteKind.FACT, loop.path, left_out(loop))
         elif op.side_by_side and loop.next < len(loop.items):
             self._heed(act, loop.path)
         results = [value for value in results_of(loop) if value is not MISSING]
@@ -440,14 +435,10 @@ class Blocks(Statements):
         if members.open:
             return WAITING
         act.done += in_order(members.done)
-        failures = members.failures
-        if failures and members.op.stops:
-            joined = {number for number in failures if members.op.joins(number)}
-            failure = failure_of_group(failures, joined, is_told=act.task.stopping is not None)
+        if members.failures:
+            failure = failure_of_members(members, is_told=act.task.stopping is not None)
             if failure is not None:
                 raise StatementFailed(failure)
-        elif failures:
-            raise StatementFailed(failures[min(failures)])
         return NEXT
 
     def _limit(self, run: Run, act: Activation, op: LimitOp, out: list[Command]) -> int:
@@ -479,7 +470,7 @@ class Blocks(Statements):
         self.time_over(act, members.op)
         act.done += in_order(members.done)
         failure = members.failures.get(TIMER + 1)
-        if failure is None or failure.kind not in _OUTLASTING:
+        if failure is None or failure.kind not in GRAVE:
             is_over = over is not None and over.kind != Failing.CANCELLED
             failure = over if is_over else failure
         if failure is not None:

@@ -325,7 +325,10 @@ class Execution:
         budget.steps += 1
         budget.ahead -= 1
 
-    def _finished(self, run: Run, visit: str, var: str | None = None, value: Any = None) -> None:
+    def _finished(
+        self, run: Run, visit: str, var: str | None = None, value: Any = None, *, why_unused: str = ""
+    ) -> None:
         if run.observer is not None:
             is_secret = run.monitor is not None and run.monitor.holds_secrets_of(visit)
-            run.observer(Note(NoteKind.FINISHED, visit, "", var, plain(value), is_secret))
+            note = Note(NoteKind.FINISHED, visit, why_unused, var, plain(value), is_secret)
+            run.observer(note._replace(is_unused=True) if why_unused else note)

@@ -1,11 +1,11 @@
-"""Failures in plan trees: their kinds, as values that a plan can read, and of loops and pure code."""
+"""Failures in plan trees: their kinds, as values that a plan can read, and those of pure code."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
-from callsheet.ir.failing import IS_FAILURE, Failing
+from callsheet.ir.failing import Failing
 from callsheet.ir.labels import Label
 from callsheet.machine.expressions import ExpressionFailed, FailureKind
 from callsheet.machine.expressions.values import FailureRecord
@@ -22,8 +22,6 @@ KINDS: dict[FailureKind, Failing] = {
 }
 _NAMES = {kind.value: failing.value for kind, failing in KINDS.items()} | {"ToolError": Failing.TOOL.value}
 """The kinds by the names of Python's exceptions."""
-_SHOWN_FAILURES = 5
-"""How many failed items a message names."""
 
 
 class Failure(NamedTuple):
@@ -92,37 +90,6 @@ def failure_of(record: Mapping[str, Any], place: str) -> Failure:
         attempts if isinstance(attempts, int) else 1,
         fields=record.get("fields"),
     )
-
-
-def of_items(failures: Mapping[int, Failure], count: int, first: Failure) -> Failure:
-    """The failure of a loop of so many items: `first`, with the items that failed in its full text."""
-    numbers = sorted(failures)
-    shown = ", ".join(f"[{n}] {failures[n].text}" for n in numbers[:_SHOWN_FAILURES])
-    more = len(numbers) - _SHOWN_FAILURES
-    rest = f" and {more} more" if more > 0 else ""
-    items = "item" if count == 1 else "items"
-    text = f"{len(numbers)} of {count} {items} failed: {shown}{rest}"
-    return first._replace(error=text)
-
-
-def of_group(failures: list[tuple[Failure, bool]]) -> Failure:
-    """The failure of a group that stops, with the failures of its tasks as records in its fields.
-
-    Each is given with whether it is itself that of a group, whose tasks are tasks of this one.
-    """
-    records: list[Any] = []
-    label: Label | None = None
-    for one, is_joined in failures:
-        is_of_loop = is_joined and one.kind == Failing.GROUP
-        records += one.fields["exceptions"] if is_of_loop else [{**record_of(one), IS_FAILURE: True}]
-        label = one.label if label is None or one.label is None else label.join(one.label)
-    shown = ", ".join(str(record["error"]) for record in records[:_SHOWN_FAILURES])
-    more = len(records) - _SHOWN_FAILURES
-    count = f"{len(records)} sub-exception" + ("" if len(records) == 1 else "s")
-    message = f"unhandled errors in a TaskGroup ({count})"
-    text = f"{len(records)} failed: {shown}" + (f" and {more} more" if more > 0 else "")
-    fields = {"exceptions": records}
-    return Failure(Failing.GROUP.value, message, failures[0][0].step, text, label=label, fields=fields)
 
 
 def of_compute(failure: Failure) -> Failure:

@@ -6,17 +6,26 @@ others are stopped, None while there is none; at the end the failure of the whol
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
-from typing import Any, Final, assert_never
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from typing import Any, Final, TypeVar, assert_never, cast
 
-from callsheet.ir.failing import Failing
+from callsheet.ir.failing import BY_NAME, GRAVE, IS_FAILURE, Failing
+from callsheet.ir.labels import Label, join
 from callsheet.ir.tree import Ends
 from callsheet.machine.frames import Attempt, TreeFrame
 from callsheet.machine.tree.activations import Cause, Loop, Members
-from callsheet.machine.tree.failures import Failure, of_group
+from callsheet.machine.tree.failures import Failure, record_of
+
+T = TypeVar("T")
 
 TIMER: Final = 0
 """The member of a block with a time limit that is its timer; the block itself follows."""
+_SHOWN: Final = 5
+"""How many failed tasks a message names."""
+_RECORDS: Final = "exceptions"
+"""The field of a failure of several with their records."""
+_OF_SEVERAL: Final = (*GRAVE, Failing.GROUP.value)
+"""The kinds of a failure that may stand for several."""
 
 
 def is_timer_of(attempt: Attempt, members: Members) -> bool:
@@ -67,38 +76,178 @@ def results_of(loop: Loop) -> list[Any]:
     return loop.results if isinstance(items, range) else [loop.results[item] for item in items]
 
 
-def failure_of_first(loop: Loop) -> Failure | None:
-    """The failure of a loop that ends with its first item; what the others have come to does not count.
+def failure_of_loop(loop: Loop, *, is_told: bool) -> Failure | None:
+    """The failure of a loop of which items have failed; None if it goes on.
 
-    Without one, `loop.failures` keeps only those that ON_FAIL SKIP leaves out.
+    Then `loop.failures` keeps only those that ON_FAIL SKIP leaves out. `is_told` says that the task around it
+    is stopped itself.
     """
-    failures = loop.failures
+    failures, skips = loop.failures, loop.op.skips
+    match loop.op.ends:
+        case Ends.ALL:
+            if skips and not any(one.kind in BY_NAME for one in failures.values()):
+                return None
+            return _of_items(failures, len(loop.items), _of_all(_in_order(failures)))
+        case Ends.FAILED:
+            failure = _of_group(failures, frozenset(), is_told=is_told)
+            if failure is None:
+                failures.clear()
+            return failure
+        case Ends.FIRST:
+            return _of_first(loop)
+    assert_never(loop.op.ends)
+
+
+def failure_of_members(members: Members, *, is_told: bool) -> Failure | None:
+    """The failure of a @PARALLEL of which members have failed; None if it goes on."""
+    failures = members.failures
+    if not members.op.stops:
+        return _of_all(_in_order(failures))
+    joined = frozenset(number for number in failures if members.op.joins(number))
+    return _of_group(failures, joined, is_told=is_told)
+
+
+def left_out(loop: Loop) -> str:
+    """What is said of the items that ON_FAIL SKIP leaves out."""
+    failures = _in_order(loop.failures)
+    return f"{_of_items(loop.failures, len(loop.items), failures[0]).text}; left out"
+
+
+def _in_order(failures: Mapping[int, Failure]) -> list[Failure]:
+    return [failures[number] for number in sorted(failures)]
+
+
+def _of_all(failures: Sequence[Failure]) -> Failure:
+    """What a group of tasks that all run to their ends fails with; one that was ended comes before others."""
+    ended = (one for one in failures if one.kind == Failing.CANCELLED)
+    return gravest(failures) or next(ended, failures[0])
+
+
+def _of_first(loop: Loop) -> Failure | None:
+    """The failure of a loop that ends with its first item; what others come to counts only if it is grave."""
+    failures, skips = loop.failures, loop.op.skips
     first = _first_of(loop)
-    denied = next((one for one in failures.values() if one.kind == Failing.DENIED), None)
-    failure = denied or (None if first is None else failures.get(first))
+    is_skipped = skips and not any(one.kind == Failing.DENIED for one in failures.values())
+    failure = None if is_skipped else gravest(_in_order(failures))
+    if failure is None and first is not None:
+        failure = failures.get(first)
     if failure is None and first is None:
         failure = next((one for one in failures.values() if one.kind == Failing.CANCELLED), None)
     if failure is None:
-        skips = loop.op.skips
         for number in [n for n, one in failures.items() if one.kind == Failing.CANCELLED or not skips]:
             del failures[number]
     return failure
 
 
-def failure_of_group(
-    failures: Mapping[int, Failure], joined: Set[int] = frozenset(), *, is_told: bool
-) -> Failure | None:
+def _of_group(failures: Mapping[int, Failure], joined: Set[int], *, is_told: bool) -> Failure | None:
     """The failure of a group that stops; None if nothing but tasks that ended themselves is in it.
 
-    `joined` are the members that are loops of the same group; `is_told` says that it is stopped itself.
+    `joined` are the members that are loops of the same group, whose tasks are tasks of this one.
     """
-    every = [failures[number] for number in sorted(failures)]
-    denied = next((one for one in every if one.kind == Failing.DENIED), None)
-    own = [
-        (failures[number], number in joined)
-        for number in sorted(failures)
-        if failures[number].kind != Failing.CANCELLED
-    ]
-    if denied is not None or own:
-        return denied or of_group(own)
-    return every[0] if is_told else None
+    numbers = [number for number in sorted(failures) if failures[number].kind != Failing.CANCELLED]
+    own = [failures[number] for number in numbers]
+    if not own:
+        return _in_order(failures)[0] if is_told else None
+    grave = gravest(own)
+    if grave is not None and len(own) == 1:
+        return grave
+    records: list[Any] = []
+    for number in numbers:
+        one = failures[number]
+        records += records_of(one) if number in joined else [_record(one)]
+    whole = grave or own[0]
+    ordered = _by_gravity(records, _kinds_of)
+    shown = _shown(ordered, lambda record: _words(record["kind"], record["error"], whole))
+    count = f"{len(records)} sub-exception" + ("" if len(records) == 1 else "s")
+    return Failure(
+        Failing.GROUP.value if grave is None else grave.kind,
+        f"unhandled errors in a TaskGroup ({count})" if grave is None else grave.message,
+        whole.step,
+        f"{len(records)} failed: {shown}",
+        label=_joined(own),
+        fields={_RECORDS: records},
+    )
+
+
+def _of_items(failures: Mapping[int, Failure], count: int, whole: Failure) -> Failure:
+    """The failure of a loop of so many items: `whole`, with the items that failed in its full text."""
+    ordered = _by_gravity(sorted(failures), lambda number: _kinds(failures[number]))
+
+    def said(number: int) -> str:
+        one = failures[number]
+        return f"[{number}] {_words(one.kind, one.text, whole)}"
+
+    items = "item" if count == 1 else "items"
+    return whole._replace(error=f"{len(failures)} of {count} {items} failed: {_shown(ordered, said)}")
+
+
+# -------------------------------------------------------------- which failure counts
+
+
+def gravest(failures: Sequence[Failure]) -> Failure | None:
+    """What failures that end together come to if one of them is grave, whatever else has failed; else None.
+
+    It is the first of the gravest kind, and has the words and the records of all others that are grave.
+    """
+    grave = [one for one in _by_gravity(failures, _kinds) if one.kind in GRAVE]
+    if len(grave) < 2:
+        return grave[0] if grave else None
+    first, *others = grave
+    also = _shown(others, lambda one: f"{one.step}: {_words(one.kind, one.text, first)}")
+    records = [record for one in grave for record in records_of(one)]
+    label = _joined(grave)
+    return first._replace(error=f"{first.text}; also {also}", label=label, fields={_RECORDS: records})
+
+
+def _by_gravity(every: Sequence[T], kinds: Callable[[T], Set[str]]) -> list[T]:
+    """All in their order, behind the first that tells of each grave kind: what is cut off hides none."""
+    first: list[int] = []
+    for grave in GRAVE:
+        if not any(grave in kinds(every[place]) for place in first):
+            first += [place for place, one in enumerate(every) if grave in kinds(one)][:1]
+    return [every[place] for place in dict.fromkeys((*first, *range(len(every))))]
+
+
+def _kinds(failure: Failure) -> Set[str]:
+    """The kinds that a failure tells of: its own, and those of the failures that it stands for."""
+    if failure.kind not in _OF_SEVERAL:
+        return {failure.kind}
+    return {failure.kind, *(record["kind"] for record in records_of(failure))}
+
+
+def _kinds_of(record: Mapping[str, Any]) -> Set[str]:
+    return {record["kind"]}
+
+
+def records_of(failure: Failure) -> list[Any]:
+    """The failures that a failure stands for, as records."""
+    fields: Any = failure.fields
+    if failure.kind in _OF_SEVERAL and isinstance(fields, dict):
+        inner: Any = cast("dict[str, Any]", fields).get(_RECORDS)
+        if isinstance(inner, list) and all(map(_is_record, cast("list[Any]", inner))):
+            return cast("list[Any]", inner)
+    return [_record(failure)]
+
+
+def _record(failure: Failure) -> dict[str, Any]:
+    return {**record_of(failure), IS_FAILURE: True}
+
+
+def _is_record(value: Any) -> bool:
+    return isinstance(value, dict) and IS_FAILURE in value and "kind" in value
+
+
+def _words(kind: str, text: str, whole: Failure) -> str:
+    """What is said of one of several failures: its kind, too, where it is grave and the whole has another."""
+    return f"{kind}: {text}" if kind in GRAVE and kind != whole.kind else text
+
+
+def _shown(every: Sequence[T], said: Callable[[T], str]) -> str:
+    more = len(every) - _SHOWN
+    return ", ".join(map(said, every[:_SHOWN])) + (f" and {more} more" if more > 0 else "")
+
+
+def _joined(failures: Iterable[Failure]) -> Label | None:
+    """The label of what is said of several failures; None in a run without a policy."""
+    labels = [one.label for one in failures if one.label is not None]
+    return join(labels) if labels else None

@@ -185,7 +185,9 @@ class Statements(Execution):
                 failure = of_compute(failure)
             return self._remedied(run, act, op, failure)
         if isinstance(op, CallOp) and self._is_told(act):
-            self._finished(run, frame.visit, value=value)
+            why = cast("Failure", act.task.stopping).message
+            said = f"its result came too late and was not used: {why}"
+            self._finished(run, frame.visit, value=value, why_unused=said)
             self._raise_stop(act, frame.visit)
         try:
             if isinstance(op, ComputeOp):

@@ -62,7 +62,9 @@ class Stopping(Blocks):
                 group, around.has_stopped = around, True
                 ends.append(group)
         said = f"{cause.step} {cause.what}"
-        why = Failure(Failing.CANCELLED.value, f"{said} beside it", "", label=cause.label)
+        is_limit = isinstance(group, Members) and group.op.timer is not None
+        message = said if is_limit else f"{said} beside it"
+        why = Failure(Failing.CANCELLED.value, message, "", label=cause.label)
         waiting = {id(act): (act, attempt) for act, attempt in self._under_way(run) if _is_inside(act, group)}
         ordered = sorted(waiting.values(), key=lambda one: _place(one[0]))
         finals = [_final_around(act, group) for act, _ in ordered]
@@ -71,7 +73,8 @@ class Stopping(Blocks):
             self.led_to_stop(act)
         for (act, attempt), final in zip(ordered, finals, strict=True):
             if final is None and self._ends_at_once(run, attempt):
-                run.notify(NoteKind.FACT, attempt.frame.name, f"it ends, as {said}")
+                kind = NoteKind.FACT if isinstance(attempt, Wait) else NoteKind.FINISHED
+                run.notify(kind, attempt.frame.name, f"it ends, as {said}")
                 self._break_off(run, act, ends, out)
             else:
                 told = f"it is under way as {said}: it is awaited, and nothing follows it"

@@ -23,8 +23,8 @@ from callsheet.machine.run import Run
 from callsheet.machine.tree.activations import MISSING, STAY, Activation, Guard, Loop, Members
 from callsheet.machine.tree.execution import CarryOut
 from callsheet.machine.tree.failures import Failure as Fault
-from callsheet.machine.tree.failures import StatementFailed, record_of
-from callsheet.machine.tree.group_ends import items_of
+from callsheet.machine.tree.failures import StatementFailed, failure_of, record_of
+from callsheet.machine.tree.group_ends import items_of, records_of
 from callsheet.machine.tree.interpreter import TreeRun
 from callsheet.machine.tree.program import (
     NONE,
@@ -83,7 +83,7 @@ class BlockRecorder(Recorder):
         self._counts: dict[str, int] = {}
         self._finished_visits: set[int] = set()
         self._beside: dict[int, tuple[Fault, ...]] = {}
-        """The failures of the other items of a loop, by the visit whose failure is that of the loop."""
+        """The failures of the items of a loop, by the visit of each."""
         self._tick = 0
         self._withholding: Withholding | None = None
 
@@ -296,7 +296,7 @@ class BlockRecorder(Recorder):
         if caught is None or not isinstance(operation, CatchOp) or operation.remedy is None:
             return None
         failure, guard = caught
-        if failure.kind in BY_NAME or guard.attempt <= operation.retries:
+        if failure.kind in BY_NAME or tree.is_tried_again(act, operation, failure, guard):
             return None
         try:
             for each in operation.remedy.values:
@@ -332,22 +332,27 @@ class BlockRecorder(Recorder):
             if act.pc == first:
                 name = act.body.names[slot]
                 write = self._set(frame, slot, name, plain(act.slots[slot]), ValueSource.ERROR, failed)
-                self._explain(write, failed, frame)
+                self._explain(write, failure, failed, frame)
                 frame.failures[Around(operation.id, is_failure=True)] = write
 
-    def _error(self, failure: Fault, visit: int, frame: Frame) -> Flow:
-        """The flow of a failure that no variable holds, of the visit that has failed."""
+    def _error(self, failure: Fault, visit: int, frame: Frame, *, is_one: bool = False) -> Flow:
+        """The flow of a failure that no variable holds, of the visit that has failed.
+
+        `is_one` says that it is one of several, which are those of a group.
+        """
         write = self._append("error", plain(record_of(failure)), ValueSource.ERROR, visit, frame)
-        self._explain(write, visit, frame)
+        if not is_one:
+            self._explain(write, failure, visit, frame)
         return Flow(Role.ARGUMENT, "", None, "error", Node(write, ()))
 
-    def _explain(self, write: int, visit: int, frame: Frame) -> None:
-        """Record that a failure is also that of other items of a loop, where it is."""
-        others = self._beside.get(visit, ())
+    def _explain(self, write: int, failure: Fault, visit: int, frame: Frame) -> None:
+        """Record that a failure is also that of other items or members, where it is."""
+        every = self._beside.get(visit) or [failure_of(record, "") for record in records_of(failure)]
+        others = [one for one in every if one.step != failure.step]
         if others:
             last_at = self.blocks.last_at
             flows = [*self._flows(visit)]
-            flows += [self._error(one, last_at.get(one.step, NONE), frame) for one in others]
+            flows += [self._error(one, last_at.get(one.step, NONE), frame, is_one=True) for one in others]
             self.blocks.parts[write] = tuple(Part((), False, flow) for flow in dict.fromkeys(flows))
 
     def _flows(self, visit: int) -> Iterator[Flow]:
@@ -486,9 +491,9 @@ class BlockRecorder(Recorder):
         loop = self._loops.get(visit)
         if loop is None or len(loop.failures) < _SEVERAL:
             return
-        first, *others = sorted(loop.failures)
-        place = loop.failures[first].step
-        self._beside[self.blocks.last_at.get(place, NONE)] = tuple(loop.failures[n] for n in others)
+        every = tuple(loop.failures[number] for number in sorted(loop.failures))
+        for one in every:
+            self._beside[self.blocks.last_at.get(one.step, NONE)] = every
 
     def _ended(self, note: Note) -> None:
         """A call, a loop or a sub-plan has its result."""

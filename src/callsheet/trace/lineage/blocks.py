@@ -102,6 +102,7 @@ def listed(sites: Sequence[Site], program: Program, before: Program | None = Non
         program.plan.title,
         program.plan.goal,
         tree=program.plan.tree,
+        in_python=program.plan.in_python,
     )
     of_sites = [] if before is None else [*before.steps]
     of_sites += [codes.get(site.id) or StepCode(site.number, steps[site.number]) for site in sites]

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from callsheet.ir import Plan
 from callsheet.ir.tree import Act, Assign, Compute, Foreach, Invoke, Let, Say, Statement, Word
 from callsheet.machine import ToolFacts
-from callsheet.machine.notes import Note
+from callsheet.machine.notes import Note, StepOutcome
 from callsheet.machine.tree.compiling import OWN_FACTS
 from callsheet.store.errors import JournalError
 from callsheet.store.events import Event
@@ -184,7 +184,7 @@ class _Maker:
             expired=told is not None and told.answers[-1:] == ["expire"],
             cuts=() if told is None else tuple(map(shown_text, told.cuts[:_LAST_CUTS])),
             word=word_of_statement(site.statement), deed=_deed(site.statement),
-            items=0 if told is None else told.items,
+            items=0 if told is None else told.items, is_unused=told is not None and told.is_unused,
         )  # fmt: skip
 
     def _told(self, visit: Begun) -> Seen | None:
@@ -200,6 +200,8 @@ class _Maker:
     def _outcome(self, visit: Begun, told: Seen | None) -> Outcome:
         if visit.id not in self._lineage.settled:
             return Outcome.OPEN if self._result is None else Outcome.STOPPED
+        if told is not None and told.outcome == StepOutcome.STOPPED:
+            return Outcome.STOPPED
         return Outcome.FAILED if visit.id in self._lineage.failed else Outcome.OK
 
     def _data(self, visit: Begun) -> tuple[Write, ...]:

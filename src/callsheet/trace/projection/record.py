@@ -95,6 +95,8 @@ class Visit:
     """What such a statement does, in words."""
     items: int = 0
     """How many items a FOREACH goes through; 0 for other steps."""
+    is_unused: bool = False
+    """Whether its result came too late and was not used; `detail` says why."""
 
     @property
     def reads(self) -> tuple[Write, ...]:
@@ -243,6 +245,8 @@ def action_of(visit: Visit) -> str:
         parts.append(f"{visit.failures} item{'' if visit.failures == 1 else 's'} failed")
     if visit.cast_failed:
         parts.append("the result did not fit its cast")
+    if visit.is_unused:
+        parts.append(visit.detail)
     summary = "; ".join(parts)
     return f"FAILED: {summary}" if visit.outcome in (Outcome.FAILED, Outcome.STOPPED) else summary
 

@@ -204,6 +204,8 @@ class EventName(StrEnum):
     ASKED = "callsheet.asked"
     ANSWERED = "callsheet.answered"
     IN_DOUBT = "callsheet.in_doubt"
+    UNUSED = "callsheet.unused"
+    """The result of a call came too late and was not used."""
     EVALUATION = "gen_ai.evaluation.result"
 
 

@@ -106,6 +106,8 @@ class VisitTracker:
         return visit
 
     def _settle_finished(self, visit: OpenVisit, note: Note) -> None:
+        if note.is_unused:
+            self.add_event(visit, EventName.UNUSED)
         if note.is_failure:
             self._settle(visit, "failed", self._error_type_of(visit), visit.error_text or note.detail)
         else:

@@ -13,7 +13,7 @@ from callsheet.apps.rendering.values import format_seconds, preview
 from callsheet.ir import Order, Plan
 from callsheet.machine.notes import CallPlace, Note, NoteKind, StepOutcome
 from callsheet.machine.result import Status
-from callsheet.views.describe import ActionTexts
+from callsheet.views.describe import LTP, ActionTexts, Wording
 
 NEW_PLAN = ""
 """The key of the note about a new plan; later notes belong to its steps."""
@@ -53,9 +53,9 @@ def label_of(note: Note) -> str | None:
     return (note.kind.label or None) if note.outcome is None else str(note.outcome)
 
 
-def message_of(note: Note) -> str:
+def message_of(note: Note, words: Wording = LTP) -> str:
     """The message of a note: which call it is about, and the variable and its value, or the reason."""
-    return ": ".join(filter(None, (note.at.describe() if note.at is not None else "", _said(note))))
+    return ": ".join(filter(None, (note.at.describe() if note.at is not None else "", _said(note, words))))
 
 
 def action_of(note: Note, action: str) -> str:
@@ -75,9 +75,9 @@ def place_data(note: Note) -> dict[str, int]:
     return {**item, **items, "attempt": at.attempt, "attempts": at.attempts}
 
 
-def _said(note: Note) -> str:
+def _said(note: Note, words: Wording) -> str:
     if note.var is not None and note.kind in (NoteKind.FINISHED, NoteKind.EDITED):
-        set_to = f"${note.var} = {preview(note.value)}"
+        set_to = f"{words.variable(note.var)} = {preview(note.value)}"
         is_stopped = note.outcome is StepOutcome.STOPPED  # the reason of a failure was printed for its item
         return f"{set_to}; {preview(note.detail, 160)}" if is_stopped else set_to
     if note.kind is NoteKind.CAST_FAILED:
@@ -135,8 +135,9 @@ class PlainLines:
         word = label_of(note)
         if word is not None:
             begins = note.kind in (NoteKind.STARTED, NoteKind.EARLY)
-            words = action_of(note, self._actions.of(note.step)) if begins else message_of(note)
-            self._print(note.step, word, words, took)
+            of = self._actions
+            said = action_of(note, of.of(note.step)) if begins else message_of(note, of.words)
+            self._print(note.step, word, said, took)
         if note.kind is NoteKind.REPLANNED:
             self._forget()
 

@@ -25,7 +25,7 @@ from callsheet.apps.rendering.values import format_seconds
 from callsheet.ir import Plan
 from callsheet.machine.notes import Note, NoteKind, StepState
 from callsheet.views.columns import Gap, cut, pad, printable, shown_rows, width
-from callsheet.views.describe import describe_action
+from callsheet.views.describe import describe_action, wording_of
 from callsheet.views.terminal import Layout, LevelRows, StepStatus, mark_of
 
 
@@ -72,11 +72,11 @@ def listed_steps(plan: Plan) -> list[tuple[str, str]]:
         Word,
         all_statements,
     )
-    from callsheet.views.tree import describe_statement  # noqa: PLC0415 - as above
 
+    statement = wording_of(plan).statement
     listed = (Act, Compute, Foreach, Invoke, Repeat)
     return [
-        (one.id, describe_statement(one))
+        (one.id, statement(one))
         for one in all_statements(plan.tree)
         if isinstance(one, listed) or (isinstance(one, Say) and one.word is Word.RESPOND)
     ]

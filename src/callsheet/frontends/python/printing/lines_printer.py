@@ -1,0 +1,131 @@
+"""Words single statements and expressions of a plan in Python, each on one line: for lines about a run.
+
+A line has no block below it, and says nothing of what the file has on other lines: handlers, `finally`. What
+Python has no words for is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from callsheet.frontends.expressions import NotAnExpression, read_expression
+from callsheet.frontends.python.exceptions import exception_name
+from callsheet.frontends.python.printing.code_printer import unparsed
+from callsheet.frontends.python.printing.printer import ProgramPrinter
+from callsheet.frontends.python.printing.statements_printer import StatementsPrinter
+from callsheet.frontends.python.printing.values_printer import NotPython
+from callsheet.ir import tree
+from callsheet.ir.expr import Literal
+from callsheet.ir.expression import Expression
+from callsheet.ir.plan import Plan
+
+_RESULT: Final = " result"
+"""What a forecast calls the result of a tool ends so."""
+
+
+class LinesPrinter(StatementsPrinter):
+    """Words what is in one plan, which has a tree."""
+
+    def __init__(self, plan: Plan) -> None:
+        assert plan.tree is not None
+        super().__init__(ProgramPrinter(plan, plan.tree), is_main=True)
+        self.values.failures |= {
+            handler.binds
+            for one in tree.all_statements(plan.tree)
+            for handler in getattr(tree.recovery_of(one), "handlers", ())
+        }
+
+    def line(self, one: tree.Statement) -> str | None:
+        """A statement without the blocks inside it.
+
+        >>> from callsheet.frontends.python.reader import read_python
+        >>> text = "async def main(n):\\n    while n < 3:\\n        n = await score(n=str(n))\\n    return n"
+        >>> plan = read_python(text).require()
+        >>> [LinesPrinter(plan).line(one) for one in tree.all_statements(plan.tree)]
+        ['while n < 3:', 'n = await score(n=str(n))', 'return n']
+        """
+        return _said(lambda: self._line(one))
+
+    def expression(self, text: str) -> str | None:
+        """An expression that is given as a text of the plan language."""
+        if text.endswith(_RESULT) and text.removesuffix(_RESULT).isidentifier():
+            return f"{self.tool(text.removesuffix(_RESULT))}{_RESULT}"
+        return _said(lambda: self.text(read_expression(text).expression))
+
+    def test(self, node: Expression) -> str | None:
+        """A condition."""
+        return _said(lambda: self.text(node))
+
+    def part(self, name: str) -> str:
+        """A part of a statement, given as the plan language calls it.
+
+        >>> from callsheet.frontends.python.reader import read_python
+        >>> of = LinesPrinter(read_python("async def main(): return 1").require())
+        >>> of.part("ELSE"), of.part("ON_FAIL TOOL, VALUE"), of.part("ON_FAIL")
+        ('else:', 'except (ToolError, ValueError):', 'except Exception:')
+        """
+        word, _, kinds = name.partition(" ")
+        if word != "ON_FAIL":
+            return f"{name.lower()}:"
+        names = [*dict.fromkeys(exception_name(kind) for kind in kinds.split(", ") if kind)]
+        caught = names[0] if len(names) == 1 else f"({', '.join(names)})"
+        return f"except {caught if names else 'Exception'}:"
+
+    def variable(self, name: str, path: tuple[str | int, ...]) -> str | None:
+        """A variable, or a part of its value."""
+        written = self.names.get(name)
+        return None if written is None else written + "".join(f"[{part!r}]" for part in path)
+
+    def tool(self, name: str) -> str:
+        """A tool by its name in plans."""
+        return unparsed(self.call(tree.Act("", name)).func)
+
+    def _line(self, one: tree.Statement) -> str:
+        match one:
+            case tree.If(branches=branches):
+                return f"if {self.text(branches[0].condition)}:"
+            case tree.Foreach():
+                return self._loop(one)
+            case tree.Repeat(while_=while_, until=until):
+                test = "True" if while_ is None else self.text(while_)
+                return f"while {test}:" + ("" if until is None else f"  # until {self.text(until)}")
+            case tree.Try(within=within) if within is not None:
+                limit = "None" if within == Literal(None) else self._seconds(within)
+                return f"async with asyncio.timeout({limit}):"
+            case tree.Try(recovery=recovery):
+                return "try:" if recovery.undo is None else "async with undo():"
+            case tree.Parallel(stops=stops):
+                return "async with asyncio.TaskGroup():" if stops else "await gather(…)"
+            case tree.Compute(source=source):
+                first, *others = [line for line in source.strip().split("\n") if line.strip()] or ["pass"]
+                return first + (" …" if others else "")
+            case tree.Say(word=tree.Word.YIELD, values=(value,)):
+                return self.text(value)
+            case tree.Let() | tree.Assign() | tree.Require() | tree.Say():
+                return next(self._statement(one, (), ""))
+            case tree.Act() | tree.Invoke():
+                return next(self._statement(replace(one, recovery=None), (), ""))
+
+    def _loop(self, one: tree.Foreach) -> str:
+        each = f"for {self.names[one.var]} in {unparsed(self.values.source(one.source))}"
+        into = "" if one.into is None else f"{self.names[one.into.name]} = "
+        match one.ends:
+            case tree.Ends.FIRST:
+                return f"{into}await asyncio.wait([… {each}], return_when=asyncio.FIRST_COMPLETED)"
+            case tree.Ends.FAILED:
+                return f"async with asyncio.TaskGroup():  # … {each}"
+            case tree.Ends.ALL if one.as_done:
+                return f"{into}asyncio.as_completed([… {each}])"
+            case tree.Ends.ALL if one.together:
+                return f"{into}await gather(*[… {each}])"
+            case tree.Ends.ALL:
+                return f"{into}[… {each}]" if into else f"{each}:"
+
+
+def _said(words: Callable[[], str]) -> str | None:
+    try:
+        return words()
+    except (NotAnExpression, NotPython, KeyError):
+        return None

@@ -1,0 +1,114 @@
+"""Lines about a run word its plan in the language in which it was written."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from tests.structured_plans import trees
+
+from callsheet.frontends.python.printing.lines_printer import LinesPrinter
+from callsheet.frontends.python.reader import read_python
+from callsheet.ir import Plan
+from callsheet.ir.tree import all_statements
+from callsheet.views.describe import ActionTexts, wording_of
+
+TEXT = '''
+from callsheet import plan, tool, gather, note, ToolError
+
+@tool(effect="read")
+async def fetch(name: str) -> dict:
+    """A page."""
+    return {"name": name, "size": 3}
+
+@plan
+async def report(names: list[str], limit: int = 2) -> str:
+    rows = []
+    for name in names:
+        page = await fetch(name)
+        if page["size"] > limit:
+            rows.append(f"{page['name']}: {page['size']:>3}")
+    total = len(rows)
+    pages = await gather(*[fetch(name=name) for name in names])
+    try:
+        await fetch(str(total) + " rows")
+    except ToolError as error:
+        raise ValueError(f"no: {error}")
+    while total < 3:
+        total += 1
+        await fetch(str(total))
+    return f"{total} of {len(pages)}"
+'''
+LTP = re.compile(r"\$\w|pystr|@[A-Z]|\bLET |\?FOREACH|\?IF|COMPUTE|ON_FAIL|@RESPOND|\?REPEAT|\bTRY\b")
+"""What only LTP has."""
+
+
+@pytest.fixture(scope="module")
+def lines() -> dict[str, str]:
+    read = read_python(TEXT).require()
+    assert read.tree is not None
+    texts = ActionTexts(read)
+    return {one.id: texts.of(one.id) for one in all_statements(read.tree)}
+
+
+def test_statements_of_a_python_plan_are_python(lines: dict[str, str]) -> None:
+    assert not [line for line in lines.values() if LTP.search(line)]
+    said = set(lines.values())
+    for line in (
+        "for name in names:",
+        "page = await fetch(name)",
+        "while total < 3:",
+        "try:",
+        "await fetch(str(total) + ' rows')",
+        "raise ValueError(f'no: {error}')",
+        "pages = await gather(*[… for item in names])",
+        "return f'{total} of {len(pages)}'",
+    ):
+        assert line in said, said
+
+
+def test_expressions_variables_and_parts_of_a_python_plan_are_python() -> None:
+    words = wording_of(read_python(TEXT).require())
+    assert words.expression('not ($page["size"] > $limit)') == "not page['size'] > limit"
+    assert words.expression("FETCH result") == "fetch result"
+    assert words.expression("no expression (") == "no expression ("
+    assert words.variable("rows", (0, "a.b")) == "rows[0]['a.b']"
+    assert words.part("ON_FAIL TOOL") == "except ToolError:"
+    assert words.tool("FETCH") == "fetch"
+
+
+@given(trees())
+def test_any_plan_has_words(plan: Plan) -> None:
+    words = LinesPrinter(plan)
+    assert plan.tree is not None
+    for one in all_statements(plan.tree):
+        line = words.line(one)
+        assert line is None or line
+
+
+def test_run_show_why_and_dry_run_of_a_python_plan_speak_python(machine) -> None:
+    plan = f"{machine.write('report.py', TEXT)}:report"
+    inputs = ("--names", '["a", "b"]')
+    run = machine("run", plan, *inputs, "--tools", "report.py", "--run-id", "r", "--progress", "plain")
+    assert run.exit_code == 0, run.stderr
+    dry = machine("dry-run", plan, *inputs, "--tools", "report.py").stdout
+    shown = machine("show", "r").stdout + machine("show", "r", "--timeline").stdout
+    why = machine("why", "r", "total").stdout
+    for text in (run.stderr, dry, shown, why):
+        assert not LTP.search(text), text
+    assert "if total < 3: total = 2" in why
+
+
+def test_lines_about_a_plan_in_ltp_do_not_load_the_front_end_of_python(machine) -> None:
+    plan = machine.write("p.ltp", "# ltp: 2\nLET $x = str(1)\n@RESPOND ($x)\n")
+    program = (
+        "import sys\nfrom callsheet.apps.cli.main import main\n"
+        f"for line in (['run', {plan!r}, '--run-id', 'r'], ['show', 'r'], ['why', 'r', 'x']):\n"
+        "    try:\n        main(line)\n    except SystemExit as ended:\n        assert not ended.code\n"
+        "print([name for name in sys.modules if 'frontends.python.' in name], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1] == "[]", done.stderr
