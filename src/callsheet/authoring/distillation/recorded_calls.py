@@ -83,6 +83,22 @@ def work_in(events: Iterable[Event]) -> RecordedWork:
     return work
 
 
+def without_repetitions(calls: Sequence[RecordedCall], effects: Mapping[str, Effect]) -> list[RecordedCall]:
+    """The calls without looks that were made before, and told the same, when nothing was changed since."""
+    kept: list[RecordedCall] = []
+    known: dict[str, JSON] = {}
+    for call in calls:
+        if not only_reads(call.tool, effects):
+            known = {}
+            kept.append(call)
+            continue
+        key = to_json_text([call.tool, {name: call.args[name] for name in sorted(call.args)}])
+        if key not in known or known[key] != call.result:
+            kept.append(call)
+        known[key] = call.result
+    return kept
+
+
 def slice_of(
     calls: Sequence[RecordedCall], effects: Mapping[str, Effect], said: str = ""
 ) -> list[RecordedCall]:
