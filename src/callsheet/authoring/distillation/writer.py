@@ -231,27 +231,26 @@ class PlanWriter(Stops):
 
     def write_pages(self, pages: Sequence[Pages], scope: Scope) -> list[str]:
         """The lines that ask for a listing page by page."""
-        if len({one[1:] for one in pages}) > 1:
-            raise Missed("pages")
         lines, answer = self.write_call([one.calls[0] for one in pages], scope, "    ")
-        one, written = pages[0], self.calls[-1].arguments
-        lines = [line for line in lines if not line.startswith(("\3", "    assert not "))]
+        one, paging, written = pages[0], pages[0].paging, self.calls[-1].arguments
+        ends = re.compile(rf"    assert .*\b{answer}\b")  # that there is no more, as in a single page
+        lines = [line for line in lines if not (line.startswith("\3") or ends.match(line))]
         every = self.inputs.new_name(f"all_{answer}")
-        more, following, listing = (
-            re.sub(r"\bit\b", answer, code) for code in (one.more, one.next_page, one.listing)
-        )
-        lines.append(f"    {every} = [*{listing}]")
-        step: list[str] = []
-        if not following:
-            following = self.inputs.new_name(one.argument)
-            lines.append(f"    {following} = {written[one.argument]}")
-            step = [f"        {following} += 1"]
+        number = self.inputs.new_name(paging.argument)
+        lines.append(f"    {every} = [*{paging.listing_code(answer)}]")
+        following, step = paging.cursor_code(answer), list[str]()
+        if paging.step == "pages":
+            lines.append(f"    {number} = {written.get(paging.argument, paging.first)}")
+            following, step = number, [f"        {number} += 1"]
+        elif paging.step == "items":
+            following = f"len({every})"
+        again = call_code(one.calls[0].tool, {**written, paging.argument: following})
         lines += [
-            f"    while {more}:",
+            f"    while {paging.more_code(answer, every, number)}:",
             *step,
-            f"        {answer} = {call_code(one.calls[0].tool, {**written, one.argument: following})}",
+            f"        {answer} = {again}",
+            f"        {every} += {paging.listing_code(answer)}",
         ]
-        lines.append(f"        {every} += {listing}")
         del scope.sources[0]
         scope.know(Source(every, tuple([*each.items] for each in pages)))
         if scope.readings is not None:
