@@ -21,6 +21,7 @@ from callsheet.authoring.distillation.plan_text import DistilledPlan
 from callsheet.authoring.distillation.recorded_calls import (
     RecordedCall,
     RecordedWork,
+    in_one_order,
     only_reads,
     slice_of,
     without_repetitions,
@@ -234,6 +235,7 @@ class Evidence(NamedTuple):
             [[call for call in calls if call.tool in wanted] for calls in every],
             needed,
             [paged_first(calls, self.effects) for calls in every],
+            in_one_order(needed, self.effects) if len(works) > 1 else needed,
         ):
             if calls not in seen and all(calls):
                 seen.append([*calls])

@@ -77,6 +77,9 @@ _FILE = re.compile(r"\w\.[A-Za-z][A-Za-z0-9]{1,4}$")
 _SHORTEST, _DEEPEST = 3, 2
 WITHIN = "\0"
 """Between the names of a field and of the object that it is in."""
+LABEL = "\5"
+"""Before what begins a line of a text, as in `Due: 2026-05-01`."""
+_LABELLED = re.compile(r"^([A-Za-z][\w -]{0,30}): +(\S.*?) *$", re.MULTILINE)
 CELL = "\2"
 """Before the place of a value in a row that is a list."""
 TEXT = ""
@@ -100,11 +103,26 @@ class ItemTest(NamedTuple):
 
 def field_code(item: str, field: str) -> str:
     """The code of a field of an item."""
-    names = field.split(WITHIN) if field != TEXT else []
-    return item + "".join(
-        f"[{name[1:]}]" if name.startswith(CELL) else f"[{json.dumps(name, ensure_ascii=False)}]"
-        for name in names
-    )
+    code = item
+    for name in field.split(WITHIN) if field != TEXT else ():
+        if name.startswith(LABEL):
+            pattern = json.dumps(f"(?m)^{re.escape(name[1:])}: +(.*?) *$".replace("\\ ", " "))
+            code = f"re.search({pattern}, {code}).group(1)"
+        elif name.startswith(CELL):
+            code += f"[{name[1:]}]"
+        else:
+            code += f"[{json.dumps(name, ensure_ascii=False)}]"
+    return code
+
+
+def conditions_of(code: str, listing: str) -> list[str]:
+    """What has to hold of the items of a list for what is asked of each, in code over `each` or `one`.
+
+    >>> conditions_of('each["legs"][0]["stops"] == 0', "offers")
+    ['all(len(each["legs"]) == 1 for each in offers)']
+    """
+    found = re.findall(r"\b(?:each|one)((?:\[\"[^\"]+\"\])+)\[0\]\[", code)
+    return [f"all(len(each{path}) == 1 for each in {listing})" for path in dict.fromkeys(found)]
 
 
 class Asking(NamedTuple):
@@ -378,11 +396,15 @@ def day_field(rows: Sequence[dict[str, JSON]]) -> str | None:
 
 
 def flat(item: dict[str, JSON], before: str = "", depth: int = 0) -> dict[str, JSON]:
-    """The fields of an object, with those of the objects in it."""
+    """The fields of an object, with those of objects in it, of the only one of a list, of lines of a text."""
     found: dict[str, JSON] = {}
     for name, value in item.items():
         if isinstance(value, dict) and depth < _DEEPEST:
             found |= flat(value, f"{before}{name}{WITHIN}", depth + 1)
-        else:
-            found[before + name] = value
+            continue
+        found[before + name] = value
+        if isinstance(value, list) and len(value) == 1 and depth < _DEEPEST and isinstance(value[0], dict):
+            found |= flat(value[0], f"{before}{name}{WITHIN}{CELL}0{WITHIN}", depth + 1)
+        elif isinstance(value, str) and len(labels := _LABELLED.findall(value)) > 1:
+            found |= {f"{before}{name}{WITHIN}{LABEL}{label}": text for label, text in labels}
     return found

@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, chain
 from typing import Any, NamedTuple, cast
 
 from callsheet.authoring.distillation.calculations import column_sums
@@ -97,6 +98,27 @@ def without_repetitions(calls: Sequence[RecordedCall], effects: Mapping[str, Eff
             kept.append(call)
         known[key] = call.result
     return kept
+
+
+def in_one_order(
+    runs: Sequence[Sequence[RecordedCall]], effects: Mapping[str, Effect]
+) -> list[Sequence[RecordedCall]]:
+    """The calls of runs, with looks between two changes in the order of tools in which the first run had them.
+
+    The order of looks that do not need each other is chance.
+    """
+    order: dict[str, int] = {}
+    for call in chain.from_iterable(runs):
+        order.setdefault(call.tool, len(order))
+    found: list[Sequence[RecordedCall]] = []
+    for calls in runs:
+        changes = accumulate(not only_reads(call.tool, effects) for call in calls)
+        keys = [
+            (number, only_reads(call.tool, effects), order[call.tool] * only_reads(call.tool, effects))
+            for number, call in zip(changes, calls, strict=True)
+        ]
+        found.append([call for _, call in sorted(zip(keys, calls, strict=True), key=lambda one: one[0])])
+    return found
 
 
 def slice_of(

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
 from functools import cached_property
 from itertools import chain, combinations
 from typing import Any, NamedTuple, cast
@@ -25,6 +26,9 @@ MOST_ITEMS, MOST_ROWS = 300, 1_500
 """The longest list in which what was used is looked for, and how many items lists have in all examples."""
 _NAMED = 0.4
 """What a part of a list costs that the words of the user name."""
+_SPAN = re.compile(r"day|week")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_FARTHEST = 5_000
 _MOST_LIKELY = 8
 """How many rules are thought of whose parts of a list the words name."""
 
@@ -48,6 +52,7 @@ class Looped(NamedTuple):
     items: tuple[list[JSON], ...]
     cost: float
     is_prefix: bool = False
+    conditions: tuple[str, ...] = ()
 
 
 class _Parted(NamedTuple):
@@ -211,6 +216,8 @@ class Scope:
             ) and any(term.values)
             if is_plain or is_list:
                 found.append((json.dumps(term.values), term))
+            elif not self.is_row:
+                found += ((json.dumps(one.values), one) for one in _columns_of(term))
         return found
 
     def at_hand(self, counts: Sequence[int], without: str = "", *, only_given: bool = False) -> list[AtHand]:
@@ -219,15 +226,16 @@ class Scope:
         for key, term in self.comparable:
             if term.code != without:
                 once.setdefault(key, term)
-        return [
+        known = [
             AtHand(
                 term.code,
                 [v for v, n in zip(term.values, counts, strict=True) for _ in range(n)],
                 term.is_given,
             )
             for term in once.values()
-            if term.is_given or not only_given
+            if (term.is_given or not only_given) and not (without and f" in {without}]" in term.code)
         ]
+        return [*known, *_shifted(known)]
 
     @cached_property
     def likely(self) -> list[Term]:
@@ -255,6 +263,44 @@ class Scope:
         """What has to hold for the values that code compares with."""
         found = (term.conditions for term in self.plain if term.conditions and term.code in code)
         return (*dict.fromkeys(chain.from_iterable(found)),)
+
+
+def _columns_of(term: Term) -> Iterator[Term]:
+    """The columns of texts and numbers of lists of objects, in which an item may be."""
+    if not all(isinstance(value, list) and len(value) <= MOST_ITEMS for value in term.values):
+        return
+    tables = cast("tuple[list[JSON], ...]", term.values)
+    rows = [*chain.from_iterable(tables)]
+    if not rows or not all(isinstance(row, dict) for row in rows):
+        return
+    for name in cast("dict[str, JSON]", rows[0]):
+        column = [cast("dict[str, JSON]", row).get(name) for row in rows]
+        if all(isinstance(one, str | int) and not isinstance(one, bool) for one in column):
+            at = f"one[{json.dumps(name, ensure_ascii=False)}]"
+            values = tuple([cast("Any", row)[name] for row in table] for table in tables)
+            yield Term(f"[{at} for one in {term.code}]", cast("Any", values), term.cost + 0.2)
+
+
+def _shifted(known: Sequence[AtHand]) -> Iterator[AtHand]:
+    """The days that are as far from known ones as the user has said, in days or weeks."""
+    spans = [(one, found[0]) for one in known if one.is_given and (found := _SPAN.match(one.code))]
+    for span, unit in spans:
+        if not all(isinstance(n, int) and 0 < n <= _FARTHEST for n in span.values):
+            continue
+        for one in known:
+            if not all(isinstance(v, str) and _DAY.match(v) for v in one.values):
+                continue
+            for sign in (-1, 1):
+                try:
+                    values = [
+                        (date.fromisoformat(str(v)[:10]) + sign * timedelta(**{f"{unit}s": cast("int", n)})).isoformat()
+                        for v, n in zip(one.values, span.values, strict=True)
+                    ]
+                except (ValueError, OverflowError):
+                    continue
+                mark = "-" if sign < 0 else "+"
+                code = f"(date.fromisoformat({one.code}[:10]) {mark} timedelta({unit}s={span.code})).isoformat()"
+                yield AtHand(code, values, is_given=True)
 
 
 def _parted(

@@ -117,7 +117,7 @@ class PlanWriter(Stops):
         """
         calls = [one[0] for one in found]
         tool = calls[0].tool
-        several = frozenset(word for word in scope.words if word.endswith("s"))
+        several = frozenset(word for word in scope.words if word.endswith("s") or scope.means_all)
         may_be_more = bool(several) and tool not in self.reads
         options = loops(scope, [[_args([call])] for call in calls]) if may_be_more else []
         listing = options[0].code.partition(" if ")[0].rpartition(" in ")[2] if options else ""
@@ -357,7 +357,7 @@ class PlanWriter(Stops):
             if re.fullmatch(r"\w+", looped.code)
             else self.inputs.new_name(f"{singular(looped.code)}s")
         )
-        lines = self.stops(scope.conditions_in(looped.code), "    ")
+        lines = self.stops([*scope.conditions_in(looped.code), *looped.conditions], "    ")
         lines += [f"    {chosen} = {looped.code}"] if chosen != looped.code else []
         lines += self.stops([f"{chosen} == {other}" for other in _others(looped, options)], "    ")
         name = self.inputs.new_name(singular(chosen))
