@@ -30,7 +30,7 @@ from callsheet.authoring.distillation.item_tests import (
     words_of_field,
 )
 from callsheet.authoring.distillation.leaves import number_of
-from callsheet.authoring.distillation.wording import SMALL_WORDS, word_set
+from callsheet.authoring.distillation.wording import QUANTIFIERS, SMALL_WORDS, word_set
 from callsheet.ir import JSON
 
 _NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -42,7 +42,7 @@ _FUNCTIONS = {
     **{"most": "max", "fewest": "min", "priciest": "max", "cheapest": "min"},
     **{"newest": "max", "latest": "max", "oldest": "min", "earliest": "min"},
 }
-_ORDERS = frozenset((*_FUNCTIONS, *_PLACES))
+ORDERS = frozenset((*_FUNCTIONS, *_PLACES))
 _PRICES = word_set("price cost fare fee amount total rate")
 _OF_TIME = frozenset(("newest", "latest", "oldest", "earliest"))
 _OF_A_NAMED_FIELD = frozenset(("most", "fewest", "least"))
@@ -58,7 +58,6 @@ _VAGUE = word_set(
     "share split"
 )
 """What a user begins with who leaves the choice to the agent."""
-_QUANTIFIERS = word_set("all each every both these those what which their his her many number count")
 _CLAUSES = word_set("that which whose")
 _RELATIVES = word_set("that which who whose with without where older newer due still")
 
@@ -130,7 +129,7 @@ def part_named(
         words = [_TIMES.get(word, word) for word in words]
     compared = {word for test in known if test.other for word in test.words}
     ranks = [*_ranks([word for word in words if word not in compared], code, kept, nouns, input_for)]
-    understood = {word for test in known for word in test.words} | _ORDERS & {*words}
+    understood = {word for test in known for word in test.words} | ORDERS & {*words}
     if _is_restricted(words, nouns, asked, understood):
         return UNCLEAR
     if not ranks:
@@ -164,7 +163,7 @@ def _is_restricted(
 ) -> bool:
     """Whether what stands by the word for the items says which are meant, and is not understood."""
     data = {word for text in asked for word in re.findall(r"[\w'-]+", text.lower())}
-    known = SMALL_WORDS | _QUANTIFIERS | nouns | data | understood
+    known = SMALL_WORDS | QUANTIFIERS | nouns | data | understood
     for place, word in enumerate(words):
         if word not in nouns and word.rstrip("s") not in nouns:
             continue

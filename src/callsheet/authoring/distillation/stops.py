@@ -13,6 +13,7 @@ from functools import partial
 from typing import cast
 
 from callsheet.authoring.distillation import guards
+from callsheet.authoring.distillation.choices import ORDERS
 from callsheet.authoring.distillation.conditions import Condition, Result, condition_of
 from callsheet.authoring.distillation.inputs import Inputs
 from callsheet.authoring.distillation.leaves import Source, is_number
@@ -21,6 +22,7 @@ from callsheet.authoring.distillation.readings import nouns_of
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, texts_in
 from callsheet.authoring.distillation.rules import in_all
 from callsheet.authoring.distillation.scopes import Looped, Scope
+from callsheet.authoring.distillation.wording import is_kin, restrictions
 from callsheet.ir import JSON
 
 
@@ -34,6 +36,10 @@ class Stops:
 
     inputs: Inputs
     looks: dict[str, tuple[RecordedCall, ...]] = field(default_factory=dict[str, "tuple[RecordedCall, ...]"])
+    nouns: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    """By the names of results, the words for what they list."""
+    chosen: dict[str, tuple[JSON, ...]] = field(default_factory=dict[str, "tuple[JSON, ...]"])
+    """The items that were picked or gone through, by their code."""
     changed: frozenset[str] = frozenset()
     """The texts in the arguments of calls that change something."""
     may_ask: bool = False
@@ -104,8 +110,30 @@ class Stops:
             return []
         return self.stops([f"len({{each{only} for each in {chosen}}}) == len({chosen})"], "    ")
 
+    def nouns_in(self, code: str) -> frozenset[str]:
+        """The words for what the lists in some code list."""
+        return frozenset[str]().union(*(self.nouns.get(name, ()) for name in re.findall(r"\w+", code)))
+
+    def unmet(self, code: str, text: str) -> list[str]:
+        """The words that restrict what a list has, of which nothing is in the plan."""
+        nouns = self.nouns_in(code)
+        written = {word.lower() for word in re.findall(r"[^\W\d_]+", text)}
+        used = {*re.findall(r"\w+", text)}
+        data = {
+            word.lower()
+            for name, value in self.inputs.values.items()
+            if name in used
+            for word in re.findall(r"[\w'-]+", str(value))
+        }
+        return [
+            word
+            for word in restrictions(self.inputs.request, nouns)
+            if word not in ORDERS | data | nouns and not any(is_kin(word, one) for one in written)
+        ]
+
     def guarded(self, lines: Sequence[str]) -> list[str]:
         """The lines, with stops where what was looked up is in a state in which it never was."""
+        lines = [*self.as_chosen(lines)]
         text = "\n".join(line for line in lines if not line.startswith("\3") and " assert " not in line)
         joined = {line: line[1:].split()[0] for line in lines if line.startswith("\4")}
         idle = {line for line, name in joined.items() if len(re.findall(rf"\b{name}\b", text)) < 2}
@@ -122,6 +150,17 @@ class Stops:
             conditions = [one for one in conditions if not any(f"{name}{field}" in one for field in met)]
             found += self.stops([*conditions, *self.apart(name, text)], indent)
         return found
+
+    def as_chosen(self, lines: Sequence[str]) -> Iterator[str]:
+        """The lines, with stops where an item is not as those that were chosen, if words are not understood."""
+        text = "\n".join(line for line in lines if " assert " not in line and not line.startswith("\3"))
+        for line in lines:
+            if not line.startswith("\6"):
+                yield line
+                continue
+            indent, code, whole = line[1:].split("\6")
+            if self.unmet(whole, text):
+                yield from self.stops([*guards.same_item(code, self.chosen[line])], indent)
 
     def apart(self, name: str, text: str) -> Iterator[str]:
         """The conditions that two looks have nothing in common, if they never had, and one has no use."""

@@ -27,7 +27,7 @@ from callsheet.authoring.distillation.plan_text import (
     renamed,
     singular,
 )
-from callsheet.authoring.distillation.readings import joined
+from callsheet.authoring.distillation.readings import joined, nouns_of
 from callsheet.authoring.distillation.recorded_calls import RecordedCall
 from callsheet.authoring.distillation.rules import in_all, rows_of, rules_for, said_in
 from callsheet.authoring.distillation.scopes import Looped, Scope, Term, agreeing, best, rivals_of
@@ -165,6 +165,7 @@ class PlanWriter(Stops):
                     names[code] = self.inputs.new_name(singular(code.replace("max(", "").replace("min(", "")))
                     lines.append(f"{indent}{names[code]} = {code}")
                     scope.know(Source(names[code], items))
+                lines.append(self.marked(names.get(code, code), code, items, indent))
             written[name] = renamed(one.code, names)
             lines += self.stops(more, indent)
             scope.made.append(Term(written[name], tuple(goal), 2.0))
@@ -180,6 +181,7 @@ class PlanWriter(Stops):
         self.calls.append(WrittenCall(tool, written))
         lines.append(f"{indent}{result} = {call_code(tool, written)}")
         values = tuple(call.result for call in calls)
+        self.nouns[result] = nouns_of(calls[0])
         scope.know(Source(result, _without_echo(values, calls)), is_receipt=tool not in self.reads)
         if tool in self.reads:
             whole = in_all(guards.is_whole(result, call.args, call.result) for call in calls)
@@ -189,6 +191,12 @@ class PlanWriter(Stops):
                 scope.readings.know(result, calls)
             lines.append(f"\3{indent}{result}")
         return lines, result
+
+    def marked(self, code: str, whole: str, items: Sequence[JSON], indent: str) -> str:
+        """The line that marks where items were chosen, with the code of what they were chosen of."""
+        line = f"\6{indent}\6{code}\6{whole}"
+        self.chosen[line] = (*items,)
+        return line
 
     def argument(
         self, scope: Scope, tool: str, name: str, goal: Sequence[JSON], options: Sequence[Term]
@@ -253,6 +261,7 @@ class PlanWriter(Stops):
         ]
         del scope.sources[0]
         scope.know(Source(every, tuple([*each.items] for each in pages)))
+        self.nouns[every] = self.nouns[answer]
         if scope.readings is not None:
             scope.readings.know(every, one.calls)
         return lines
@@ -397,7 +406,10 @@ class PlanWriter(Stops):
             if scope.readings is not None and result in self.looks:
                 scope.readings.know(every, self.looks[result])
         lines += [f"    {one} = []" for one in lists]
-        lines += [f"    for {name} in {chosen}:", *body, *tail]
+        self.nouns |= dict.fromkeys((chosen, name), self.nouns_in(looped.code))
+        is_read = all(shape[0] in self.reads for shape in (*node.head, *node.tail))
+        mark = self.marked(name, looped.code, items, " " * 8) if not is_read else ""
+        lines += [f"    for {name} in {chosen}:", *([mark] if mark else ()), *body, *tail]
         for one, each in lists.items():
             scope.know(Source(one, cast("tuple[JSON, ...]", each)))
         if names and not node.tail and names[-1] in self.looks:
