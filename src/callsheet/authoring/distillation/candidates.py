@@ -21,7 +21,7 @@ from callsheet.authoring.distillation.retelling import Retelling
 from callsheet.authoring.distillation.scopes import Scope
 from callsheet.authoring.distillation.stops import Missed
 from callsheet.authoring.distillation.texts import LONE
-from callsheet.authoring.distillation.wording import condition_in, said_data, unquoted
+from callsheet.authoring.distillation.wording import asked_figures, condition_in, said_data, unquoted
 from callsheet.authoring.distillation.writer import Open, PlanWriter
 from callsheet.ir import JSON, Effect
 
@@ -78,6 +78,7 @@ def candidates(
         writer.requests = [unquoted(one.said) for one in works]
         writer.changed = frozenset(chain.from_iterable(map(texts_in, changing)))
         scope = Scope(sources, len(runs), said, seen, means_all=inputs.means_all())
+        scope.asks = asked_figures(inputs.request)
         asked = (name for calls in runs for call in calls for name in call.args)
         scope.is_ordered = any(_ORDER.search(name) for name in asked)
         if len(runs) == 1:

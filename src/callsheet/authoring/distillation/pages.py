@@ -182,7 +182,7 @@ def _pagings(calls: Sequence[RecordedCall], place: int) -> Iterator[Paging]:
         steps: list[tuple[str, Path, int | None]] = [
             ("cursor", path, None if argument in first.args else 0)
             for path, value in fields.items()
-            if value == asked and value is not None and not isinstance(value, bool)
+            if value == asked and value and (isinstance(value, str) or is_more(path[-1]))
         ]
         if isinstance(asked, int) and not isinstance(asked, bool):
             start = before if isinstance(before, int) else None

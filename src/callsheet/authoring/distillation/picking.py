@@ -91,16 +91,26 @@ def picks(
     items = tuple(table[place] for table, place in zip(tables, places, strict=True))
     code, cost = term.code, term.cost
     is_extreme = bool(scope.words & _EXTREMES) and not scope.is_ordered
-    for at, wanted in (("0", [0] * len(places)), ("-1", [len(table) - 1 for table in tables])):
-        if places == wanted and (scope.words & _PLACES[at] or not (scope.only_said or is_extreme)):
-            likely = 0.2 if scope.words & _PLACES[at] else 0.7 if at == "0" else 1.3
-            yield f"{code}[{at}]", items, cost + likely, ()
     yield from _extremes(scope, code, tables, items, cost + 0.5)
     counts = [*map(len, tables)]
     rows = rows_of([*chain.from_iterable(tables)])
     wanted = [place == n for place, table in zip(places, tables, strict=True) for n in range(len(table))]
     at_hand = scope.at_hand(counts)
-    for rule in rules_for(rows, wanted, at_hand, scope.words, only_said=scope.only_said):
+    rules = rules_for(rows, wanted, at_hand, scope.words, only_said=scope.only_said)
+    is_named = any(
+        one.is_given and len({*map(str, one.values)}) > 1 and rule.code.endswith(f" == {one.code}")
+        for rule in rules
+        for one in at_hand
+    )  # what the user says of one item tells it from the others, wherever it is
+    for at, places_at in (("0", [0] * len(places)), ("-1", [len(table) - 1 for table in tables])):
+        if (
+            places == places_at
+            and not is_named
+            and (scope.words & _PLACES[at] or not (scope.only_said or is_extreme))
+        ):
+            likely = 0.2 if scope.words & _PLACES[at] else 0.7 if at == "0" else 1.3
+            yield f"{code}[{at}]", items, cost + likely, ()
+    for rule in rules:
         kept = f"[each for each in {code} if {rule.code}]"
         yield (
             f"{kept}[0]",

@@ -182,6 +182,18 @@ def _tests_of(
                 yield Rule(code, _bits([*map(compare, left, right)]), 1.4 - bonus)
 
 
+def states_of(rows: Sequence[dict[str, JSON]], words: frozenset[str]) -> Iterator[Rule]:
+    """The states of rows that words of the user name, as a test each."""
+    for field in (name for name in (rows[0] if rows else {}) if all(name in row for row in rows)):
+        column = [row[field] for row in rows]
+        states = [*dict.fromkeys(one for one in column if isinstance(one, str))]
+        if all(isinstance(one, str) for one in column) and len(states) <= _MOST_CONSTANTS:
+            for state in states:
+                if " " not in state and not _is_of_this_time(state) and said_in(state, words):
+                    code = f"{field_code('each', field)} == {json.dumps(state, ensure_ascii=False)}"
+                    yield Rule(code, _bits([one == state for one in column]), 1.0 - _SAID)
+
+
 def in_all(groups: Iterable[Iterable[str]]) -> list[str]:
     """The texts that all groups have."""
     sets = [{*group} for group in groups]

@@ -19,7 +19,7 @@ from callsheet.authoring.distillation.choices import Part
 from callsheet.authoring.distillation.item_tests import words_of_field
 from callsheet.authoring.distillation.leaves import NAMES_OF_IDS, Source, is_number, leaves_of
 from callsheet.authoring.distillation.readings import Readings
-from callsheet.authoring.distillation.rules import LIKELY, AtHand, Rule, rows_of, tests_of
+from callsheet.authoring.distillation.rules import LIKELY, AtHand, Rule, rows_of, states_of, tests_of
 from callsheet.ir import JSON
 
 MOST_ITEMS, MOST_ROWS = 300, 1_500
@@ -86,12 +86,16 @@ class Scope:
     """Whether a tool was asked for an order, so that the first is the least or the greatest of something."""
     is_look: bool = False
     """Whether the call to be written only reads."""
+    asks: frozenset[str] = frozenset()
+    """The figures that the words ask for: of nothing there are none, and the sum is nothing."""
     means_all: bool = False
     """Whether the user asks for all of something, in whatever state it is."""
     readings: Readings | None = None
     """What the words name of lists, where no second run decides that."""
     parted: dict[tuple[object, ...], _Parted] = field(default_factory=dict[tuple[object, ...], "_Parted"])
     """What words of the user say of lists, by their code and values: the same from call to call."""
+    joins: frozenset[str] = frozenset()
+    """The lists whose items have what was looked up for them, which are taken if no other fits."""
     receipts: frozenset[str] = frozenset()
     """The results of calls that changed something, with which nothing is compared."""
 
@@ -131,6 +135,7 @@ class Scope:
             for leaf in leaves_of(source):
                 depth = leaf.code.count("[") - source.code.count("[")
                 cost = 0.8 if source.is_given else 1 + 0.05 * depth + 0.01 * age
+                cost += 0.7 * (source.code in self.joins)
                 found.append(Term(leaf.code, leaf.values, cost, leaf.conditions, source.is_given))
         for term in [*found]:
             found += _cells_of(term) if self.readings is None or self.size > 1 else ()
@@ -309,7 +314,7 @@ def _parted(
     """What words say of the items of lists, and those that pass."""
     rows = rows_of([*chain.from_iterable(tables)])
     every = (1 << len(rows)) - 1
-    all_tests = tests_of(rows, [True] * len(rows), at_hand, words, only_said=False)
+    all_tests = [*tests_of(rows, [True] * len(rows), at_hand, words, only_said=False), *states_of(rows, words)]
     telling = (one for one in all_tests if one.cost < LIKELY and one.passes not in (0, every))
     tests = sorted(telling, key=lambda one: one.cost)[:_MOST_LIKELY]
     both = [
@@ -407,7 +412,9 @@ def _figures(scope: Scope, lists: Sequence[Term] | None) -> Iterator[Term]:
     for term in scope.lists if lists is None else lists:
         tables = cast("tuple[list[JSON], ...]", term.values)
         is_filled = (f"len({term.code}) > 0",) if all(tables) else ()
-        yield Term(f"len({term.code})", tuple(map(len, tables)), term.cost + 0.4, is_filled)
+        may_be_none = () if "count" in scope.asks else is_filled
+        yield Term(f"len({term.code})", tuple(map(len, tables)), term.cost + 0.4, may_be_none)
+        is_filled = () if "sum" in scope.asks else is_filled
         rows = [*chain.from_iterable(tables)]
         columns: list[tuple[str, list[list[Any]]]] = []
         if rows and all(map(is_number, rows)):

@@ -106,6 +106,8 @@ class Stops:
         written = " ".join(line for line in body if "await" in line)
         fields = {*re.findall(rf"\b{name}((?:\[[^\]]+\])+)", written)}
         only = fields.pop() if len(fields) == 1 else ""
+        if self.means_each(looped.code):
+            return []
         if not only or guards.is_name(only) or not all(guards.are_apart(one, only) for one in looped.items):
             return []
         return self.stops([f"len({{each{only} for each in {chosen}}}) == len({chosen})"], "    ")
@@ -130,6 +132,12 @@ class Stops:
             for word in restrictions(self.inputs.request, nouns)
             if word not in ORDERS | data | nouns and not any(is_kin(word, one) for one in written)
         ]
+
+    def means_each(self, code: str) -> bool:
+        """Whether the user asks for something of each item of a list, by the word for it."""
+        each = re.findall(r"\b(?:each|every)((?: [\w'-]+){1,4})", self.inputs.request.lower())
+        named = {word for words in each for word in words.split()}
+        return any(word in named for word in self.nouns_in(code))
 
     def guarded(self, lines: Sequence[str]) -> list[str]:
         """The lines, with stops where what was looked up is in a state in which it never was."""

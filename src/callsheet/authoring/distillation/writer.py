@@ -27,7 +27,7 @@ from callsheet.authoring.distillation.plan_text import (
     renamed,
     singular,
 )
-from callsheet.authoring.distillation.readings import joined, nouns_of
+from callsheet.authoring.distillation.readings import joined, looked_up, nouns_of
 from callsheet.authoring.distillation.recorded_calls import RecordedCall
 from callsheet.authoring.distillation.rules import in_all, rows_of, rules_for, said_in
 from callsheet.authoring.distillation.scopes import Looped, Scope, Term, agreeing, best, rivals_of
@@ -399,6 +399,7 @@ class PlanWriter(Stops):
         lines += self.unlike_items(chosen, name, looped, body + tail)
         if looped.is_prefix:
             return lines + self.write_search(node, found, scope, (name, chosen, looped), body, names)
+        every = ""
         for result, place in zip(names, range(len(node.head)), strict=True):
             every = self.inputs.new_name(f"{result}s")
             body.append(f"        {every}.append({result})")
@@ -413,17 +414,32 @@ class PlanWriter(Stops):
         for one, each in lists.items():
             scope.know(Source(one, cast("tuple[JSON, ...]", each)))
         if names and not node.tail and names[-1] in self.looks:
-            lines += self.know_joined(chosen, looped, rounds, scope)
+            lines += self.know_joined(chosen, looped, found, every, scope)
         if chosen != looped.code:
             scope.know(Source(chosen, cast("tuple[JSON, ...]", looped.items)))
         return lines
 
-    def know_joined(self, listing: str, looked: Looped, rounds: Sequence[Round], scope: Scope) -> list[str]:
-        """The line that joins items with what was looked up for them, if the words choose by both."""
-        results = [one.head[-1].result for one in rounds]
-        name = next((one.code for one in scope.sources if one.values == (results,)), "")
-        made = joined(listing, looked.items[0], name, [one.head for one in rounds]) if name else None
-        if scope.readings is None or made is None:
+    def know_joined(
+        self, listing: str, looked: Looped, found: Sequence[list[Round]], every: str, scope: Scope
+    ) -> list[str]:
+        """The line that joins items with what was looked up for them: of one run, if the words choose by both."""
+        rounds = [*chain.from_iterable(found)]
+        noun = noun_of(rounds[0].head[-1].tool) if rounds else ""
+        if scope.readings is None:
+            each = [
+                looked_up(listing, items, noun, every, [one.head[-1] for one in of_run])
+                for items, of_run in zip(looked.items, found, strict=True)
+            ]
+            known = [one for one in each if one is not None]
+            if not rounds or len(known) < len(each):
+                return []
+            short = self.inputs.new_name("joined")
+            scope.joins |= {short}
+            scope.know(Source(short, tuple(rows for _, rows in known)))
+            self.nouns[short] = self.nouns_in(listing)
+            return [f"\4    {short} = {known[0][0]}"]
+        made = joined(listing, looked.items[0], every, [one.head for one in rounds])
+        if made is None:
             return []
         code, rows = made
         short = self.inputs.new_name("joined")
