@@ -76,7 +76,7 @@ def picks(
     """How the items of a list are picked that have something of the wanted values."""
     tables = cast("tuple[list[JSON], ...]", term.values)
     ties: list[list[int]] = []
-    if sum(map(len, tables)) > MOST_ROWS:
+    if sum(map(len, tables)) > MOST_ROWS or (scope.gone_through and term.code in scope.gone_through):
         return
     for table, value in zip(tables, goal, strict=True):
         scores = [max((related(value, leaf.values[0]) for leaf in _cells(item)), default=0) for item in table]

@@ -80,6 +80,8 @@ class Scope:
     """Whether this is within an expression for each item of a list, where nothing is picked from others."""
     is_round: bool = False
     """Whether this is within a loop, whose item is meant and not the only one of its list."""
+    gone_through: str = ""
+    """The code of the list of a loop that never had two rounds: an item of it is that of the loop."""
     may_pick: bool = True
     """Whether items of lists may be picked that words name besides those that the lists are read for."""
     is_ordered: bool = False

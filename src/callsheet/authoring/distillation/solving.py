@@ -72,7 +72,7 @@ def solve(scope: Scope, name: str, goal: Sequence[JSON]) -> list[Term]:
             found.append(Term(quoted(first), tuple(goal), _cost_of_constant(scope, first)))
         if scope.may_pick and not scope.is_row and not any(term.cost < _CLEAR for term in found):
             found += _picked(scope, goal)
-        if all(map(is_number, goal)):
+        if all(map(is_number, goal)) and not guards.is_name(name):
             found += _numbers(scope, cast("Sequence[float]", goal))
         elif all(isinstance(value, str) for value in goal) and not any(term.cost < _CLEAR for term in found):
             found += _texts(scope, name, cast("Sequence[str]", goal))

@@ -371,6 +371,7 @@ class PlanWriter(Stops):
         lines += self.stops([f"{chosen} == {other}" for other in _others(looped, options)], "    ")
         name = self.inputs.new_name(singular(chosen))
         inner = scope.repeated(counts, [Source(name, items)])
+        inner.gone_through = looped.code if max(counts, default=0) < 2 else ""
         body: list[str] = []
         names: list[str] = []
         for place in range(len(node.head)):
