@@ -24,6 +24,7 @@ from callsheet.authoring.distillation.recorded_calls import (
     in_one_order,
     only_reads,
     slice_of,
+    without_guesses,
     without_repetitions,
 )
 from callsheet.authoring.distillation.rules import in_all
@@ -236,6 +237,10 @@ class Evidence(NamedTuple):
             needed,
             [paged_first(calls, self.effects) for calls in every],
             in_one_order(needed, self.effects) if len(works) > 1 else needed,
+            [
+                without_guesses(calls, self.effects, one.said)
+                for calls, one in zip(needed, works, strict=True)
+            ],
         ):
             if calls not in seen and all(calls):
                 seen.append([*calls])

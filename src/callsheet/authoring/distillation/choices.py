@@ -62,6 +62,21 @@ _CLAUSES = word_set("that which whose")
 _RELATIVES = word_set("that which who whose with without where older newer due still")
 
 
+def is_unclear(words: Sequence[str]) -> frozenset[str]:
+    """The words that restrict a list in ways that nothing here understands; half an hour does not.
+
+    >>> sorted(is_unclear(["only", "half", "an", "hour"]))
+    ['only']
+    """
+    of_time = {word for word, after in pairwise(words) if word == "half" and after in {"a", "an"}}
+    return _UNCLEAR & {*words} - of_time
+
+
+def is_vague(said: str) -> bool:
+    """Whether the user leaves the choice to the agent."""
+    return words_in(said)[:1] != [] and words_in(said)[0] in _VAGUE
+
+
 class Unclear(Enum):
     """The words restrict a list in a way that is not understood."""
 
@@ -116,8 +131,9 @@ def part_named(
         return None
     whole = {id(row): item for row, item in zip(rows, items, strict=True)}
     words = words_in(said)
+    unclear = is_unclear(words)
     tests = [*item_tests(Asking(said, words, asked, input_for), rows)]
-    if None in tests or _UNCLEAR & {*words} or (words and words[0] in _VAGUE):
+    if None in tests or unclear or (words and words[0] in _VAGUE):
         return UNCLEAR
     code, asks, kept = listing, "", rows
     known = [test for test in tests if test is not None]
@@ -148,7 +164,7 @@ def _texts_named(
     rows: list[dict[str, JSON]] = [{TEXT: item} for item in items]
     asking = Asking(said, words, frozenset(), input_for)
     tests = [*content_tests(asking, rows), *kind_tests(asking, rows)]
-    if None in tests or _UNCLEAR & {*words}:
+    if None in tests or is_unclear(words):
         return UNCLEAR
     known = [test for test in tests if test is not None]
     if not known:

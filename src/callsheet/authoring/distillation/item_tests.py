@@ -144,7 +144,7 @@ class Asking(NamedTuple):
 
 def words_in(said: str) -> list[str]:
     """The words, with those that say the same in two words as one."""
-    text = said.lower()
+    text = said.lower().replace("%", " percent ")
     for pair, word in _PAIRS:
         text = text.replace(pair, word)
     return re.findall(r"[\w'-]+", text)
@@ -381,8 +381,17 @@ def number_field(words: Sequence[str], rows: Sequence[dict[str, JSON]]) -> str |
     """The field of numbers that the words are about: the one that they name, or the only one."""
     found = _numbers_of(rows)
     named = [name for name in found if place_of_field(name, words) is not None]
+    if not named and len(found) > 1:  # in part, with the names of what they are in
+        parts = {name: _named_parts(name, words) for name in found}
+        most = max(parts.values())
+        named = [name for name in found if parts[name] == most > 0]
     chosen = named or found
     return chosen[0] if len(chosen) == 1 else None
+
+
+def _named_parts(field: str, words: Sequence[str]) -> int:
+    """How many of the words of a field, and of the objects that it is in, are said."""
+    return sum(part in words for name in field.split(WITHIN) for part in words_of_field(name))
 
 
 def day_field(rows: Sequence[dict[str, JSON]]) -> str | None:

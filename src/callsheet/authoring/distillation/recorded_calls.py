@@ -121,6 +121,26 @@ def in_one_order(
     return found
 
 
+def without_guesses(
+    calls: Sequence[RecordedCall], effects: Mapping[str, Effect], said: str
+) -> list[RecordedCall]:
+    """The calls without looks for something that nobody has said and no earlier result has."""
+    kept: list[RecordedCall] = []
+    known = said.lower()
+    for call in calls:
+        asked = [text.lower() for text in texts_in(call.args) if len(text) >= _LEAST]
+        if only_reads(call.tool, effects) and not all(_is_known(text, known) for text in asked):
+            continue
+        kept.append(call)
+        known = "\n".join((known, *texts_in(call.result))).lower()
+    return kept
+
+
+def _is_known(text: str, known: str) -> bool:
+    """Whether a text, or a word of it, is in what is known."""
+    return text in known or any(word in known for word in _WORD.findall(text))
+
+
 def slice_of(
     calls: Sequence[RecordedCall], effects: Mapping[str, Effect], said: str = ""
 ) -> list[RecordedCall]:

@@ -76,6 +76,8 @@ def solve(scope: Scope, name: str, goal: Sequence[JSON]) -> list[Term]:
             found += _numbers(scope, cast("Sequence[float]", goal))
         elif all(isinstance(value, str) for value in goal) and not any(term.cost < _CLEAR for term in found):
             found += _texts(scope, name, cast("Sequence[str]", goal))
+    if guards.is_name(name) and isinstance(first, int):  # an identifier is that of something
+        found = [one for one in found if one.code != repr(first)] or found
     found.sort(key=lambda term: term.cost)
     return [*{term.code: term for term in reversed(found)}.values()][::-1][:_MOST]
 
