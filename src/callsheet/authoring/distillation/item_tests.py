@@ -233,6 +233,18 @@ def _has(value: JSON, wanted: JSON) -> bool:
     return bool(value) is wanted
 
 
+def signs_in(said: str) -> dict[str, str]:
+    """How things compare with the numbers and days that the words name; nothing if a word denies something.
+
+    >>> signs_in("list the orders over 50 and since 2026-01-31")
+    {'50': '>', '2026-01-31': '>='}
+    """
+    if _NOT & {*words_in(said)}:
+        return {}
+    bounds = [(word, number) for word, number, _ in BOUND.findall(said.lower())]
+    return {value: COMPARED[word][0] for word, value in (*bounds, *_DAY_BOUND.findall(said.lower()))}
+
+
 def _number_tests(asking: Asking, rows: Sequence[dict[str, JSON]]) -> Iterator[ItemTest | None]:
     """How a number compares with one that the user has said."""
     for word, name in _FIELD_BOUND.findall(asking.said.lower()):

@@ -293,6 +293,8 @@ def _looped(
     items = tuple([table[n] for n in one] for table, one in zip(tables, places, strict=True))
     in_order = all(one == sorted(one) for one in places)
     wanted = [*chain.from_iterable(taken)]
+    if all(wanted) and scope.is_unclear(term.code):
+        return  # what the words leave out, the run does not show
     if all(wanted) and in_order:
         yield Looped(term.code, items, term.cost)
         return

@@ -84,6 +84,8 @@ class AtHand(NamedTuple):
     code: str
     values: Sequence[JSON]
     is_given: bool
+    sign: str = ""
+    """How the words say that things compare with it."""
 
 
 class Rule(NamedTuple):
@@ -249,6 +251,8 @@ def _tests_of_field(
             if all(map(is_number, one.values)):
                 limits = cast("Sequence[float]", one.values)
                 for sign, compare in (*_SIGNS, ("==", operator.eq)):
+                    if one.sign not in {"", sign}:
+                        continue
                     passes = [compare(n, limit) for n, limit in zip(numbers, limits, strict=True)]
                     if not NAMES_OF_IDS & {*words_of_field(field)} or sign == "==":
                         unsaid = _UNSAID if sign != "==" and not words & _BOUNDS else 0
@@ -339,6 +343,8 @@ def _tests_of_texts(
                 left = right = ""
             days = [(a[:10], b[:10]) if left or right else (a, b) for a, b in pairs]
             for sign, compare in _SIGNS:
+                if one.sign not in {"", sign}:
+                    continue
                 unsaid = 0 if words & _DAY_BOUNDS else _UNSAID
                 passes = [compare(a, b) for a, b in days]
                 yield f"{at}{left} {sign} {one.code}{right}", passes, cost + unsaid, ""

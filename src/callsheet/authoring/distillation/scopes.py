@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from functools import cached_property
 from itertools import chain, combinations
 from typing import Any, NamedTuple, cast
 
-from callsheet.authoring.distillation.choices import Part
+from callsheet.authoring.distillation.choices import Part, is_vague
 from callsheet.authoring.distillation.item_tests import words_of_field
 from callsheet.authoring.distillation.leaves import NAMES_OF_IDS, Source, is_number, leaves_of
 from callsheet.authoring.distillation.readings import Readings
@@ -94,8 +94,14 @@ class Scope:
     """Whether the user asks for all of something, in whatever state it is."""
     readings: Readings | None = None
     """What the words name of lists, where no second run decides that."""
+    unclear: set[str] = field(default_factory=set[str])
+    """The lists that the words restrict in a way that is not understood, unless a rule with them fits."""
     parted: dict[tuple[object, ...], _Parted] = field(default_factory=dict[tuple[object, ...], "_Parted"])
     """What words of the user say of lists, by their code and values: the same from call to call."""
+    signs: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By the names of inputs, how the words say that things compare with them."""
+    is_strict: bool = False
+    """Whether nothing is taken from a list that the words restrict in a way that is not understood."""
     joins: frozenset[str] = frozenset()
     """The lists whose items have what was looked up for them, which are taken if no other fits."""
     receipts: frozenset[str] = frozenset()
@@ -144,7 +150,13 @@ class Scope:
             if isinstance(term.values[0], dict) and not term.is_given:
                 found += _named(term, [one for one in found if one.is_given])
         for code, each in self.named(found).items():
-            found = [one for one in found if not one.code.startswith(f"{code}[")]
+            is_open = code in self.unclear and all(
+                isinstance(one, list) and len(one) == 1
+                for term in found
+                if term.code == code
+                for one in term.values
+            )
+            found = [one for one in found if is_open or not one.code.startswith(f"{code}[")]
             for parts in each:
                 part, is_only = parts[0], not self.is_round and all(len(one.items) == 1 for one in parts)
                 if part.picked or is_only:
@@ -171,13 +183,21 @@ class Scope:
                 parts = self.readings.parts(term.code, term.values)
                 if parts is not None:
                     found[term.code] = parts
+                if parts == () and not (self.is_strict or is_vague(self.readings.inputs.request)):
+                    self.unclear.add(term.code)
         return found
+
+    def is_unclear(self, code: str) -> bool:
+        """Whether the words restrict a list in a way that is not understood."""
+        return any(one in code for one in self.unclear)
 
     @cached_property
     def lists(self) -> list[Term]:
         """The lists that can be reached; their parts where the words name some, and no other run decides."""
         found = {one.code: one for one in self.every_list}
         for code, each in self.named(self.every_list).items():
+            if code in self.unclear:
+                continue
             found = {name: one for name, one in found.items() if code not in name}
             for parts in each:
                 if not parts[0].picked:
@@ -238,6 +258,7 @@ class Scope:
                 term.code,
                 [v for v, n in zip(term.values, counts, strict=True) for _ in range(n)],
                 term.is_given,
+                self.signs.get(term.code, ""),
             )
             for term in once.values()
             if (term.is_given or not only_given) and not (without and f" in {without}]" in term.code)
@@ -412,6 +433,8 @@ def figures(scope: Scope, lists: Sequence[Term] | None = None) -> Iterator[Term]
 
 def _figures(scope: Scope, lists: Sequence[Term] | None) -> Iterator[Term]:
     for term in scope.lists if lists is None else lists:
+        if scope.is_unclear(term.code) and " if " not in term.code:
+            continue
         tables = cast("tuple[list[JSON], ...]", term.values)
         is_filled = (f"len({term.code}) > 0",) if all(tables) else ()
         may_be_none = () if "count" in scope.asks else is_filled

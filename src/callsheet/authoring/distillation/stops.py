@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import cast
 
 from callsheet.authoring.distillation import guards
-from callsheet.authoring.distillation.choices import ORDERS
+from callsheet.authoring.distillation.choices import ORDERS, is_unclear
 from callsheet.authoring.distillation.conditions import Condition, Result, condition_of
 from callsheet.authoring.distillation.inputs import Inputs
+from callsheet.authoring.distillation.item_tests import words_in
 from callsheet.authoring.distillation.leaves import Source, is_number
 from callsheet.authoring.distillation.plan_text import STOP
 from callsheet.authoring.distillation.readings import nouns_of
@@ -132,6 +133,13 @@ class Stops:
             for word in restrictions(self.inputs.request, nouns)
             if word not in ORDERS | data | nouns and not any(is_kin(word, one) for one in written)
         ]
+
+    def not_understood(self, unclear: Iterable[str], text: str) -> str:
+        """A word that restricts a list, if nothing in a plan is as it says; "" if there is none."""
+        used = [code for code in unclear if code in plain(text)]
+        missing = [word for code in used for word in self.unmet(code, text)]
+        vague = is_unclear(words_in(self.inputs.request)) if used else ()
+        return next((word for word in (*missing, *vague)), "")
 
     def means_each(self, code: str) -> bool:
         """Whether the user asks for something of each item of a list, by the word for it."""
