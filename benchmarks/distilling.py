@@ -1,6 +1,6 @@
 """What plans distilled from recorded sessions do with other inputs: right, stopped, or wrong without a word.
 
-    python -m benchmarks.distilling [--show] [--runs N]
+    python -m benchmarks.distilling [--show] [--runs N] [--only SET]
 
 Fifty sessions of a small office (mails, people, orders, files), and five times twenty of other jobs, are
 recorded: for each task a scripted agent makes its calls for one input, or in N runs for one input each (then
@@ -24,8 +24,10 @@ from functools import partial
 from types import ModuleType
 from typing import Any, cast
 
-from benchmarks.distilling_world import Agent, Call, World, only_reads
+from benchmarks.distilling_world import Agent, Call, Distracted, World, only_reads
 
+from benchmarks import distilling_agencies as agencies
+from benchmarks import distilling_errands as errands
 from benchmarks import distilling_operations as operations
 from benchmarks import distilling_school as school
 from benchmarks import distilling_services as services
@@ -183,16 +185,20 @@ Recorded = tuple[str, dict[str, Any], Any]
 """A call with its result, or with the failure of the tool."""
 
 
-def transcript(said: str, calls: list[Recorded]) -> str:
-    """The session as messages of a model provider."""
+def transcript(said: str, calls: list[Recorded], is_parallel: bool = False) -> str:
+    """The session as messages of a model provider; perhaps with reads by one tool asked for at once."""
     messages: list[dict[str, Any]] = [{"role": "user", "content": said}]
+    last = ""
     for number, (tool, args, result) in enumerate(calls):
         has_failed = isinstance(result, ToolFailed)
         content = str(result) if has_failed or isinstance(result, str) else json.dumps(result)
         asked = {"type": "tool_use", "id": str(number), "name": tool, "input": args}
         answered = {"type": "tool_result", "tool_use_id": str(number), "is_error": has_failed}
-        messages.append({"role": "assistant", "content": [asked]})
-        messages.append({"role": "user", "content": [{**answered, "content": content}]})
+        if not (is_parallel and tool == last and only_reads(tool)):
+            messages += [{"role": "assistant", "content": []}, {"role": "user", "content": []}]
+        messages[-2]["content"].append(asked)
+        messages[-1]["content"].append({**answered, "content": content})
+        last = tool
     messages.append({"role": "assistant", "content": [{"type": "text", "text": "Done."}]})
     return json.dumps({"messages": messages})
 
@@ -205,6 +211,8 @@ class Suite:
     world: type[World]
     tasks: tuple[Task, ...]
     sessions: int
+    is_distracted: bool = False
+    """Whether the agents also make calls that do not belong to the task, and some at once."""
 
 
 def session(suite: Suite, task: Task, number: int) -> tuple[str, dict[str, Any]]:
@@ -221,14 +229,22 @@ def session(suite: Suite, task: Task, number: int) -> tuple[str, dict[str, Any]]
         calls.append((tool, args, result))
         return result
 
+    def fail(tool: str, args: dict[str, Any], message: str) -> None:
+        calls.append((tool, args, ToolFailed(message)))
+
     given: dict[str, Any] = {}
     for attempt in range(20):  # a session in which nothing was to be done shows nothing
         given = task.inputs(random.Random(f"said {number} {attempt}"))
         calls.clear()
-        task.agent(call, given)
+        if suite.is_distracted:
+            agent = Distracted(call, fail, office, random.Random(f"distraction {number} {attempt}"))
+            agent.look(given)
+            task.agent(agent, given)
+        else:
+            task.agent(call, given)
         if office.done:
             break
-    return transcript(task.said.format(**given), calls), given
+    return transcript(task.said.format(**given), calls, suite.is_distracted), given
 
 
 async def distilled(
@@ -325,9 +341,9 @@ async def outcomes(suite: Suite, runs: int = 1) -> list[tuple[str, str, str]]:
 OFFICE = Suite("an office", Office, KINDS, 50)
 
 
-def _suite(name: str, module: ModuleType, world: type[World]) -> Suite:
+def _suite(name: str, module: ModuleType, world: type[World], is_distracted: bool = False) -> Suite:
     tasks = tuple(Task(said, agent, module.given) for said, agent in module.JOBS)
-    return Suite(name, world, tasks, len(tasks))
+    return Suite(name, world, tasks, len(tasks), is_distracted)
 
 
 OTHERS = (
@@ -336,6 +352,8 @@ OTHERS = (
     _suite("common servers", services, services.Services),
     _suite("operations", operations, operations.Operations),
     _suite("a school", school, school.School),
+    _suite("errands", errands, errands.Errands, is_distracted=True),
+    _suite("agencies", agencies, agencies.Agencies, is_distracted=True),
 )
 
 
@@ -343,7 +361,10 @@ def main() -> int:
     """Print the outcomes by task; 1 if a plan was wrong."""
     wrong = 0
     runs = int(sys.argv[sys.argv.index("--runs") + 1]) if "--runs" in sys.argv else 1
+    only = sys.argv[sys.argv.index("--only") + 1] if "--only" in sys.argv else ""
     for suite in (OFFICE, *OTHERS):
+        if only not in suite.name:
+            continue
         found = asyncio.run(outcomes(suite, runs))
         for said in dict.fromkeys(said for said, _, _ in found):
             counts = Counter(outcome for name, outcome, _ in found if name == said)

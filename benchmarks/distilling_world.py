@@ -61,3 +61,36 @@ def tried(call: Call, tool: str, **args: Any) -> Any:
 def only_reads(tool: str) -> bool:
     """Whether a tool changes nothing, by its name."""
     return tool.startswith(("list_", "get_", "read_", "search_", "find_", "query", "check_"))
+
+
+@dataclass
+class Distracted:
+    """An agent's calls with what does not belong to the task: looks, repetitions, and attempts that fail."""
+
+    made: Callable[..., Any]
+    """Makes a call, given the tool and its arguments, and records it."""
+    fail: Callable[[str, dict[str, Any], str], None]
+    """Records a call that failed, given the tool, its arguments and the message."""
+    world: World
+    chance: random.Random
+
+    def look(self, said: dict[str, Any]) -> None:
+        """Perhaps look at something that nothing follows from, with a value of the user or none."""
+        alone = [(tool, names) for tool, names in self.world.fields.items()
+                 if only_reads(tool) and all(name in said for name in names)]  # fmt: skip
+        if alone and self.chance.random() < 0.4:
+            tool, names = self.chance.choice(alone)
+            self.made(tool, **{name: said[name] for name in names})
+
+    def __call__(self, tool: str, **args: Any) -> Any:
+        chance = self.chance.random()
+        if chance < 0.05 and args:
+            left_out = self.chance.choice(list(args))
+            short = {name: value for name, value in args.items() if name != left_out}
+            self.fail(tool, short, f"validation error: '{left_out}' is a required property")
+        elif chance < 0.1:
+            self.fail(tool, args, "429 Too Many Requests: try again in 1 s")
+        result = self.made(tool, **args)
+        if only_reads(tool) and self.chance.random() < 0.08:
+            self.made(tool, **args)
+        return result

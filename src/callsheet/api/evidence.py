@@ -21,8 +21,11 @@ from callsheet.authoring.distillation.plan_text import DistilledPlan
 from callsheet.authoring.distillation.recorded_calls import (
     RecordedCall,
     RecordedWork,
+    in_one_order,
     only_reads,
     slice_of,
+    without_guesses,
+    without_repetitions,
 )
 from callsheet.authoring.distillation.rules import in_all
 from callsheet.authoring.distillation.stops import Missed
@@ -215,20 +218,29 @@ class Evidence(NamedTuple):
         return None
 
     def calls_of(self, works: Sequence[RecordedWork]) -> Iterator[list[Sequence[RecordedCall]]]:
-        """The calls that a plan may be made of: all, without looks of some runs only, the needed ones."""
-        needed = [slice_of(one.calls, self.effects, one.said) for one in works]
-        common = in_all((call.tool for call in one.calls) for one in works)
+        """The calls that a plan may be made of: all, without looks of some runs only, the needed ones.
+
+        A look that only repeats an earlier one is none of them.
+        """
+        every = [without_repetitions(one.calls, self.effects) for one in works]
+        needed = [slice_of(calls, self.effects, one.said) for calls, one in zip(every, works, strict=True)]
+        common = in_all((call.tool for call in calls) for calls in every)
         wanted = {call.tool for calls in needed for call in calls}
         seen: list[list[Sequence[RecordedCall]]] = []
         for calls in (
-            [[*one.calls] for one in works],
+            every,
             [
-                [one for one in work.calls if one.tool in common or not only_reads(one.tool, self.effects)]
-                for work in works
+                [one for one in calls if one.tool in common or not only_reads(one.tool, self.effects)]
+                for calls in every
             ],
-            [[call for call in one.calls if call.tool in wanted] for one in works],
+            [[call for call in calls if call.tool in wanted] for calls in every],
             needed,
-            [paged_first(one.calls, self.effects) for one in works],
+            [paged_first(calls, self.effects) for calls in every],
+            in_one_order(needed, self.effects) if len(works) > 1 else needed,
+            [
+                without_guesses(calls, self.effects, one.said)
+                for calls, one in zip(needed, works, strict=True)
+            ],
         ):
             if calls not in seen and all(calls):
                 seen.append([*calls])

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, product
 from typing import NamedTuple
 
 from callsheet.authoring.distillation.inputs import SAID, Inputs
+from callsheet.authoring.distillation.item_tests import signs_in
 from callsheet.authoring.distillation.leaves import Source
 from callsheet.authoring.distillation.patterns import patterns
 from callsheet.authoring.distillation.plan_text import DistilledPlan, assembled, fields_of
@@ -21,7 +22,7 @@ from callsheet.authoring.distillation.retelling import Retelling
 from callsheet.authoring.distillation.scopes import Scope
 from callsheet.authoring.distillation.stops import Missed
 from callsheet.authoring.distillation.texts import LONE
-from callsheet.authoring.distillation.wording import condition_in, said_data, unquoted
+from callsheet.authoring.distillation.wording import asked_figures, condition_in, said_data, unquoted
 from callsheet.authoring.distillation.writer import Open, PlanWriter
 from callsheet.ir import JSON, Effect
 
@@ -59,7 +60,8 @@ def candidates(
     reads = frozenset(call.tool for calls in runs for call in calls if only_reads(call.tool, effects))
     seen = frozenset(text for calls in runs for call in calls for text in texts_in(call.result))
     open_word = condition_in(first)
-    for nodes, found in patterns(runs):
+    is_strict = (False, True) if len(runs) == 1 else (True,)
+    for (nodes, found), strict in product(patterns(runs), is_strict):
         names = {call.tool.lower() for calls in runs for call in calls} | {*_TAKEN}
         words = chain.from_iterable(
             re.split(r"\W|_", text.lower()) for call in runs[0] for text in (call.tool, *call.args)
@@ -78,6 +80,9 @@ def candidates(
         writer.requests = [unquoted(one.said) for one in works]
         writer.changed = frozenset(chain.from_iterable(map(texts_in, changing)))
         scope = Scope(sources, len(runs), said, seen, means_all=inputs.means_all())
+        scope.asks, scope.is_strict = asked_figures(inputs.request), strict
+        signs = signs_in(inputs.request)
+        scope.signs = {name: signs.get(str(values[0]), "") for name, values in given.items()}
         asked = (name for calls in runs for call in calls for name in call.args)
         scope.is_ordered = any(_ORDER.search(name) for name in asked)
         if len(runs) == 1:
@@ -99,6 +104,9 @@ def candidates(
         is_asked = {*plan.reasons.values()} - {SAID}  # what a model decided may be what it was said for
         if not is_asked and (changing or len(runs) > 1) and (unused := _unused(inputs, works, plan.text)):
             yield Missed(unused)
+            continue
+        if word := writer.not_understood(scope.unclear, plan.text):
+            yield Missed(f"the word {word}")
             continue
         if scope.readings is not None:
             plan = plan._replace(readings=(*scope.readings.told(plan.text),))

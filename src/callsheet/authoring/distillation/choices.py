@@ -30,7 +30,7 @@ from callsheet.authoring.distillation.item_tests import (
     words_of_field,
 )
 from callsheet.authoring.distillation.leaves import number_of
-from callsheet.authoring.distillation.wording import SMALL_WORDS, word_set
+from callsheet.authoring.distillation.wording import QUANTIFIERS, SMALL_WORDS, word_set
 from callsheet.ir import JSON
 
 _NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -42,7 +42,7 @@ _FUNCTIONS = {
     **{"most": "max", "fewest": "min", "priciest": "max", "cheapest": "min"},
     **{"newest": "max", "latest": "max", "oldest": "min", "earliest": "min"},
 }
-_ORDERS = frozenset((*_FUNCTIONS, *_PLACES))
+ORDERS = frozenset((*_FUNCTIONS, *_PLACES))
 _PRICES = word_set("price cost fare fee amount total rate")
 _OF_TIME = frozenset(("newest", "latest", "oldest", "earliest"))
 _OF_A_NAMED_FIELD = frozenset(("most", "fewest", "least"))
@@ -58,9 +58,23 @@ _VAGUE = word_set(
     "share split"
 )
 """What a user begins with who leaves the choice to the agent."""
-_QUANTIFIERS = word_set("all each every both these those what which their his her many number count")
 _CLAUSES = word_set("that which whose")
 _RELATIVES = word_set("that which who whose with without where older newer due still")
+
+
+def is_unclear(words: Sequence[str]) -> frozenset[str]:
+    """The words that restrict a list in ways that nothing here understands; half an hour does not.
+
+    >>> sorted(is_unclear(["only", "half", "an", "hour"]))
+    ['only']
+    """
+    of_time = {word for word, after in pairwise(words) if word == "half" and after in {"a", "an"}}
+    return _UNCLEAR & {*words} - of_time
+
+
+def is_vague(said: str) -> bool:
+    """Whether the user leaves the choice to the agent."""
+    return words_in(said)[:1] != [] and words_in(said)[0] in _VAGUE
 
 
 class Unclear(Enum):
@@ -117,8 +131,9 @@ def part_named(
         return None
     whole = {id(row): item for row, item in zip(rows, items, strict=True)}
     words = words_in(said)
+    unclear = is_unclear(words)
     tests = [*item_tests(Asking(said, words, asked, input_for), rows)]
-    if None in tests or _UNCLEAR & {*words} or (words and words[0] in _VAGUE):
+    if None in tests or unclear or (words and words[0] in _VAGUE):
         return UNCLEAR
     code, asks, kept = listing, "", rows
     known = [test for test in tests if test is not None]
@@ -130,7 +145,7 @@ def part_named(
         words = [_TIMES.get(word, word) for word in words]
     compared = {word for test in known if test.other for word in test.words}
     ranks = [*_ranks([word for word in words if word not in compared], code, kept, nouns, input_for)]
-    understood = {word for test in known for word in test.words} | _ORDERS & {*words}
+    understood = {word for test in known for word in test.words} | ORDERS & {*words}
     if _is_restricted(words, nouns, asked, understood):
         return UNCLEAR
     if not ranks:
@@ -149,7 +164,7 @@ def _texts_named(
     rows: list[dict[str, JSON]] = [{TEXT: item} for item in items]
     asking = Asking(said, words, frozenset(), input_for)
     tests = [*content_tests(asking, rows), *kind_tests(asking, rows)]
-    if None in tests or _UNCLEAR & {*words}:
+    if None in tests or is_unclear(words):
         return UNCLEAR
     known = [test for test in tests if test is not None]
     if not known:
@@ -164,7 +179,7 @@ def _is_restricted(
 ) -> bool:
     """Whether what stands by the word for the items says which are meant, and is not understood."""
     data = {word for text in asked for word in re.findall(r"[\w'-]+", text.lower())}
-    known = SMALL_WORDS | _QUANTIFIERS | nouns | data | understood
+    known = SMALL_WORDS | QUANTIFIERS | nouns | data | understood
     for place, word in enumerate(words):
         if word not in nouns and word.rstrip("s") not in nouns:
             continue

@@ -145,6 +145,29 @@ def alike(code: str, rows: list[JSON]) -> Iterator[str]:
             yield f"all({at} in {seen} for each in {code})"
 
 
+def same_item(code: str, items: Sequence[JSON]) -> Iterator[str]:
+    """The conditions that an item is in the state in which each item was: its flags, words, what is zero or empty.
+
+    >>> [*same_item("door", [{"open": True, "steps": 0, "kind": "oak"}, {"open": True, "steps": 0, "kind": "elm"}])]
+    ['door["open"]', 'door["steps"] == 0']
+    """
+    tables = [item for item in items if isinstance(item, dict)]
+    for name in tables[0] if tables and len(tables) == len(items) else ():
+        values, at = [table.get(name) for table in tables], f"{code}[{_quoted(name)}]"
+        first = values[0]
+        if any(value != first or type(value) is not type(first) for value in values):
+            if all(isinstance(value, dict) for value in values):
+                yield from same_item(at, values)
+        elif isinstance(first, bool):
+            yield at if first else f"not {at}"
+        elif first in (0, None, "", []) or is_state(name, first):
+            yield f"{at} == {first!r}" if not isinstance(first, str) else f"{at} == {_quoted(first)}"
+        elif isinstance(first, dict):
+            yield from same_item(at, values)
+        if all(isinstance(value, list) and len(value) == 1 for value in values):
+            yield from same_item(f"{at}[0]", [cast("list[JSON]", value)[0] for value in values])
+
+
 def all_empty(code: str, rows: Sequence[JSON]) -> Iterator[str]:
     """The conditions that what was empty in each item of a list is empty again.
 

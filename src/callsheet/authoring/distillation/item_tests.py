@@ -77,6 +77,9 @@ _FILE = re.compile(r"\w\.[A-Za-z][A-Za-z0-9]{1,4}$")
 _SHORTEST, _DEEPEST = 3, 2
 WITHIN = "\0"
 """Between the names of a field and of the object that it is in."""
+LABEL = "\5"
+"""Before what begins a line of a text, as in `Due: 2026-05-01`."""
+_LABELLED = re.compile(r"^([A-Za-z][\w -]{0,30}): +(\S.*?) *$", re.MULTILINE)
 CELL = "\2"
 """Before the place of a value in a row that is a list."""
 TEXT = ""
@@ -100,11 +103,26 @@ class ItemTest(NamedTuple):
 
 def field_code(item: str, field: str) -> str:
     """The code of a field of an item."""
-    names = field.split(WITHIN) if field != TEXT else []
-    return item + "".join(
-        f"[{name[1:]}]" if name.startswith(CELL) else f"[{json.dumps(name, ensure_ascii=False)}]"
-        for name in names
-    )
+    code = item
+    for name in field.split(WITHIN) if field != TEXT else ():
+        if name.startswith(LABEL):
+            pattern = json.dumps(f"(?m)^{re.escape(name[1:])}: +(.*?) *$".replace("\\ ", " "))
+            code = f"re.search({pattern}, {code}).group(1)"
+        elif name.startswith(CELL):
+            code += f"[{name[1:]}]"
+        else:
+            code += f"[{json.dumps(name, ensure_ascii=False)}]"
+    return code
+
+
+def conditions_of(code: str, listing: str) -> list[str]:
+    """What has to hold of the items of a list for what is asked of each, in code over `each` or `one`.
+
+    >>> conditions_of('each["legs"][0]["stops"] == 0', "offers")
+    ['all(len(each["legs"]) == 1 for each in offers)']
+    """
+    found = re.findall(r"\b(?:each|one)((?:\[\"[^\"]+\"\])+)\[0\]\[", code)
+    return [f"all(len(each{path}) == 1 for each in {listing})" for path in dict.fromkeys(found)]
 
 
 class Asking(NamedTuple):
@@ -126,7 +144,7 @@ class Asking(NamedTuple):
 
 def words_in(said: str) -> list[str]:
     """The words, with those that say the same in two words as one."""
-    text = said.lower()
+    text = said.lower().replace("%", " percent ")
     for pair, word in _PAIRS:
         text = text.replace(pair, word)
     return re.findall(r"[\w'-]+", text)
@@ -213,6 +231,18 @@ def _amount_tests(field: str, at: str, words: Sequence[str]) -> Iterator[ItemTes
 
 def _has(value: JSON, wanted: JSON) -> bool:
     return bool(value) is wanted
+
+
+def signs_in(said: str) -> dict[str, str]:
+    """How things compare with the numbers and days that the words name; nothing if a word denies something.
+
+    >>> signs_in("list the orders over 50 and since 2026-01-31")
+    {'50': '>', '2026-01-31': '>='}
+    """
+    if _NOT & {*words_in(said)}:
+        return {}
+    bounds = [(word, number) for word, number, _ in BOUND.findall(said.lower())]
+    return {value: COMPARED[word][0] for word, value in (*bounds, *_DAY_BOUND.findall(said.lower()))}
 
 
 def _number_tests(asking: Asking, rows: Sequence[dict[str, JSON]]) -> Iterator[ItemTest | None]:
@@ -363,8 +393,17 @@ def number_field(words: Sequence[str], rows: Sequence[dict[str, JSON]]) -> str |
     """The field of numbers that the words are about: the one that they name, or the only one."""
     found = _numbers_of(rows)
     named = [name for name in found if place_of_field(name, words) is not None]
+    if not named and len(found) > 1:  # in part, with the names of what they are in
+        parts = {name: _named_parts(name, words) for name in found}
+        most = max(parts.values())
+        named = [name for name in found if parts[name] == most > 0]
     chosen = named or found
     return chosen[0] if len(chosen) == 1 else None
+
+
+def _named_parts(field: str, words: Sequence[str]) -> int:
+    """How many of the words of a field, and of the objects that it is in, are said."""
+    return sum(part in words for name in field.split(WITHIN) for part in words_of_field(name))
 
 
 def day_field(rows: Sequence[dict[str, JSON]]) -> str | None:
@@ -378,11 +417,15 @@ def day_field(rows: Sequence[dict[str, JSON]]) -> str | None:
 
 
 def flat(item: dict[str, JSON], before: str = "", depth: int = 0) -> dict[str, JSON]:
-    """The fields of an object, with those of the objects in it."""
+    """The fields of an object, with those of objects in it, of the only one of a list, of lines of a text."""
     found: dict[str, JSON] = {}
     for name, value in item.items():
         if isinstance(value, dict) and depth < _DEEPEST:
             found |= flat(value, f"{before}{name}{WITHIN}", depth + 1)
-        else:
-            found[before + name] = value
+            continue
+        found[before + name] = value
+        if isinstance(value, list) and len(value) == 1 and depth < _DEEPEST and isinstance(value[0], dict):
+            found |= flat(value[0], f"{before}{name}{WITHIN}{CELL}0{WITHIN}", depth + 1)
+        elif isinstance(value, str) and len(labels := _LABELLED.findall(value)) > 1:
+            found |= {f"{before}{name}{WITHIN}{LABEL}{label}": text for label, text in labels}
     return found

@@ -1,103 +1,242 @@
 """Pages: the same listing asked for again with a cursor, or the next number, until there is no more.
 
-In: recorded calls in order. Out: the calls at a place that are pages of one list, and how one is asked for.
+In: recorded calls in order. Out: in which ways a listing may go on, and the calls of each run that it makes.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from itertools import pairwise
-from typing import NamedTuple
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, cast
 
 from callsheet.authoring.distillation.guards import is_more
-from callsheet.authoring.distillation.lists import own_lists
 from callsheet.authoring.distillation.recorded_calls import RecordedCall
 from callsheet.ir import JSON
 
+_COUNT = re.compile(r"total|count|results|found", re.IGNORECASE)
+_LAST = re.compile(r"(?:^|_)(?:pages|page_count|last_page|(?:total|num)_?pages)$|Pages$")
+_END = re.compile(r"(?:^|_)(?:last|end|done|complete|is_?last(?:_page)?)$", re.IGNORECASE)
+_DEEPEST = 2
 
-class Pages(NamedTuple):
-    """The pages of one list: their calls, the argument that differs, and code over the latest answer, `it`.
+Path = tuple[str, ...]
+"""The names of the fields that lead to a value."""
 
-    `more` is whether there is a next page, `next_page` the argument that asks for it (empty for one more than
-    the last), `listing` the items of a page.
+
+class Paging(NamedTuple):
+    """How a listing goes on: by which argument, where a page has its items, and what shows that there is more.
+
+    `step` is what the argument is the next time: a "cursor" of the last answer, a number that counts
+    "pages", or the number of "items" so far. `more` is the field that shows it (of a cursor: which has it),
+    and `shows` how: it is "filled", or "unset", or the number of "pages" or of "items" at its end; without
+    a field the last page is "empty", or "short" of `size` items. `first` is the number of the first page,
+    if its call does not have the argument.
     """
 
-    calls: tuple[RecordedCall, ...]
     argument: str
-    listing: str
-    more: str
-    next_page: str
+    listing: Path
+    step: str
+    cursor: Path
+    more: Path
+    shows: str
+    size: int
+    first: int | None
+
+    def items(self, result: JSON) -> list[JSON]:
+        """The items of a page."""
+        found = _at(result, self.listing)
+        return found if isinstance(found, list) else []
+
+    def goes_on(self, calls: Sequence[RecordedCall]) -> bool:
+        """Whether there is more after some pages."""
+        value = _at(calls[-1].result, self.more)
+        items = [len(self.items(call.result)) for call in calls]
+        number = value if isinstance(value, int) else 0
+        match self.shows:
+            case "filled":
+                return bool(value)
+            case "unset":
+                return not value
+            case "pages":
+                return self.number_of(calls) < number
+            case "items":
+                return sum(items) < number
+            case _:
+                return items[-1] >= self.size
+
+    def number_of(self, calls: Sequence[RecordedCall]) -> int:
+        """The number of the last page."""
+        start = calls[0].args.get(self.argument, self.first)
+        return (start if isinstance(start, int) else 0) + len(calls) - 1
+
+    def following(self, calls: Sequence[RecordedCall]) -> JSON:
+        """The argument that asks for the next page."""
+        if self.step == "cursor":
+            return _at(calls[-1].result, self.cursor)
+        if self.step == "pages":
+            return self.number_of(calls) + 1
+        return sum(len(self.items(call.result)) for call in calls)
+
+    def more_code(self, answer: str, every: str, number: str) -> str:
+        """The code of whether there is more, after an answer, with all items so far, and a page's number."""
+        value = _code(answer, self.more)
+        match self.shows:
+            case "filled":
+                return _code(answer, self.more, may_lack=True)
+            case "unset":
+                return f"not {value}"
+            case "pages":
+                return f"{number} < {value}"
+            case "items":
+                return f"len({every}) < {value}"
+            case _:
+                listing = _code(answer, self.listing)
+                return listing if self.size == 1 else f"len({listing}) >= {self.size}"
+
+    def listing_code(self, answer: str) -> str:
+        """The code of the items of an answer."""
+        return _code(answer, self.listing)
+
+    def cursor_code(self, answer: str) -> str:
+        """The code of the cursor in an answer."""
+        return _code(answer, self.cursor)
+
+
+class Pages(NamedTuple):
+    """The pages of one list: their calls, and how one is asked for after the other."""
+
+    calls: tuple[RecordedCall, ...]
+    paging: Paging
 
     @property
     def items(self) -> list[JSON]:
         """The items of all pages."""
-        return [item for call in self.calls for item in dict(own_lists("it", call.result))[self.listing]]
+        return [item for call in self.calls for item in self.paging.items(call.result)]
 
 
-def pages_at(calls: Sequence[RecordedCall], place: int, only_reads: bool) -> Pages | None:
-    """The pages that begin at a place, the most of them; None if there are not two.
+def pages_at(runs: Sequence[Sequence[RecordedCall]], places: Sequence[int]) -> list[Pages] | None:
+    """The pages of each run that begin at its place, by one rule; None if there are none in all runs.
 
     >>> answer = lambda number, last: {"items": [number], "next": None if last else number + 1}
     >>> asked = [RecordedCall(n, "LIST", {"page": n + 1}, answer(n + 1, n == 1)) for n in (0, 1)]
-    >>> pages_at(asked, 0, True)[1:]
-    ('page', 'it["items"]', 'it["next"]', 'it["next"]')
+    >>> [len(one.calls) for one in pages_at([asked], [0])]
+    [2]
     """
+    if any(place >= len(calls) for calls, place in zip(runs, places, strict=True)):
+        return None
+    for calls, place in zip(runs, places, strict=True):
+        for paging in _pagings(calls, place):
+            each = [
+                _walked(paging, one, at, calls[place].tool) for one, at in zip(runs, places, strict=True)
+            ]
+            pages = [Pages(one, paging) for one in each if one is not None]
+            if len(pages) == len(runs):
+                return pages
+    return None
+
+
+def _walked(
+    paging: Paging, calls: Sequence[RecordedCall], place: int, tool: str
+) -> tuple[RecordedCall, ...] | None:
+    """The calls of one listing from a place on, to its end; None if the rule is not theirs."""
     first = calls[place]
-    same = [first]
-    for call in calls[place + 1 :]:
-        if call.tool != first.tool:
-            break
-        same.append(call)
-    if len(same) < 2 or not only_reads:
+    rest = _others(first, paging.argument)
+    if first.tool != tool or (paging.first is None) != (paging.argument in first.args):
         return None
-    shown = first.result.values() if isinstance(first.result, dict) else ()
-    for argument in same[1].args:
-        asked = [one.args.get(argument) for one in same[:2]]
-        if asked[1] not in shown and not _counts_up(asked):
-            continue
-        rest = [{name: value for name, value in call.args.items() if name != argument} for call in same]
-        count = next((n for n, one in enumerate(rest) if one != rest[0]), len(rest))
-        for end in range(count, 1, -1):
-            found = _pages(same[:end], argument) if _may_be_last(same[end - 1].result) else None
-            if found is not None:
-                return found
-    return None
+    pages = [first]
+    while _is_page(paging, pages[-1].result) and paging.goes_on(pages):
+        after = calls[place + len(pages)] if place + len(pages) < len(calls) else None
+        if (
+            after is None
+            or after.tool != tool
+            or _others(after, paging.argument) != rest
+            or after.args.get(paging.argument) != paging.following(pages)
+        ):
+            return None
+        pages.append(after)
+    return tuple(pages) if _is_page(paging, pages[-1].result) else None
 
 
-def _may_be_last(result: JSON) -> bool:
-    """Whether a page may be the last one: it is empty, or has an empty field."""
-    return not result if isinstance(result, list) else isinstance(result, dict) and not all(result.values())
+def _is_page(paging: Paging, result: JSON) -> bool:
+    return isinstance(_at(result, paging.listing), list)
 
 
-def _pages(calls: Sequence[RecordedCall], argument: str) -> Pages | None:
-    whole = [call.result for call in calls]
-    asked = [call.args.get(argument) for call in calls]
-    if (
-        all(isinstance(one, list) for one in whole)
-        and all(whole[:-1])
-        and not whole[-1]
-        and _counts_up(asked)
-    ):
-        return Pages(tuple(calls), argument, "it", "it", "")
-    listings = [code for code, _ in own_lists("it", calls[0].result)]
-    tables = [call.result for call in calls if isinstance(call.result, dict)]
-    if len(listings) != 1 or len(tables) < len(calls) or None in asked[1:]:
-        return None
-    if any([code for code, _ in own_lists("it", call.result)] != listings for call in calls):
-        return None
-    for name in tables[0]:
-        values = [table.get(name) for table in tables]
-        at = f"it[{json.dumps(name, ensure_ascii=False)}]"
-        if not all(values[:-1]) or values[-1] or any(name not in table for table in tables):
-            continue
-        if values[:-1] == asked[1:]:
-            return Pages(tuple(calls), argument, listings[0], at, at)
-        if is_more(name) and _counts_up(asked):
-            return Pages(tuple(calls), argument, listings[0], at, "")
-    return None
+def _others(call: RecordedCall, argument: str) -> dict[str, JSON]:
+    return {name: value for name, value in call.args.items() if name != argument}
 
 
-def _counts_up(asked: Sequence[JSON]) -> bool:
-    numbers = [one for one in asked if isinstance(one, int) and not isinstance(one, bool)]
-    return len(numbers) == len(asked) and all(after == before + 1 for before, after in pairwise(numbers))
+def _pagings(calls: Sequence[RecordedCall], place: int) -> Iterator[Paging]:
+    """The rules by which the call after a place may ask for the next page, the surest first."""
+    if place + 1 >= len(calls):
+        return
+    first, second = calls[place], calls[place + 1]
+    changed = [name for name, value in second.args.items() if first.args.get(name) != value]
+    if second.tool != first.tool or len(changed) != 1 or not first.args.keys() <= second.args.keys():
+        return
+    argument = changed[0]
+    listings = _listings(first.result)
+    fields = dict(_fields(first.result, ()))
+    asked, before = second.args[argument], first.args.get(argument)
+    for listing in listings:
+        size = len(cast("list[JSON]", _at(first.result, listing)))
+        steps: list[tuple[str, Path, int | None]] = [
+            ("cursor", path, None if argument in first.args else 0)
+            for path, value in fields.items()
+            if value == asked and value and (isinstance(value, str) or is_more(path[-1]))
+        ]
+        if isinstance(asked, int) and not isinstance(asked, bool):
+            start = before if isinstance(before, int) else None
+            if start is None or start == asked - 1:
+                steps.append(("pages", (), None if argument in first.args else asked - 1))
+            if (start or 0) == 0 and asked == size:
+                steps.append(("items", (), None if argument in first.args else 0))
+        for step, cursor, number in steps:
+            ends = [(cursor, "filled", 1)] if step == "cursor" else []
+            ends += _ends(fields, is_count=step == "pages")
+            ends += [((), "empty", 1), *([((), "short", size)] if size > 1 else [])]
+            for more, shows, least in ends:
+                yield Paging(argument, listing, step, cursor, more, shows, least, number)
+
+
+def _ends(fields: dict[Path, JSON], *, is_count: bool) -> Iterator[tuple[Path, str, int]]:
+    """The fields of a first answer that may say that there is more."""
+    for path, value in fields.items():
+        if is_more(path[-1]) and value:
+            yield path, "filled", 1
+        elif _END.search(path[-1]) and value is False:
+            yield path, "unset", 1
+    for path, value in fields.items():
+        if isinstance(value, int) and not isinstance(value, bool):
+            if is_count and _LAST.search(path[-1]):
+                yield path, "pages", 1
+            elif _COUNT.search(path[-1]):
+                yield path, "items", 1
+
+
+def _listings(result: JSON) -> list[Path]:
+    """The list of a page, or those that may be it: of objects, if there is one of these."""
+    if isinstance(result, list):
+        return [()]
+    found = [path for path, value in _fields(result, ()) if isinstance(value, list)]
+    objects = [path for path in found if all(isinstance(one, dict) for one in cast("list[JSON]", _at(result, path)))]
+    return objects if len(objects) == 1 else found if len(found) == 1 else []
+
+
+def _fields(value: JSON, path: Path) -> Iterator[tuple[Path, JSON]]:
+    """The fields of an object and of the objects in it, with their paths."""
+    for name, item in value.items() if isinstance(value, dict) else ():
+        yield (*path, name), item
+        if len(path) < _DEEPEST:
+            yield from _fields(item, (*path, name))
+
+
+def _at(value: JSON, path: Path) -> JSON:
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _code(answer: str, path: Path, *, may_lack: bool = False) -> str:
+    names = [json.dumps(name, ensure_ascii=False) for name in path]
+    last = f".get({names[-1]})" if may_lack else "".join(f"[{name}]" for name in names[-1:])
+    return answer + "".join(f"[{name}]" for name in names[:-1]) + last

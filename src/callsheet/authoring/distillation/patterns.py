@@ -71,8 +71,8 @@ def paged_first(calls: Sequence[RecordedCall], effects: Mapping[str, Effect]) ->
     for tool in dict.fromkeys(call.tool for call in calls):
         same = [one for one in calls if one.tool == tool]
         if len(same) > 1 and only_reads(tool, effects):
-            pages = pages_at(same, 0, True)
-            if pages is not None and len(pages.calls) == len(same):
+            pages = pages_at([same], [0])
+            if pages is not None and len(pages[0].calls) == len(same):
                 at = calls.index(same[0])
                 return [*calls[:at], *same, *(one for one in calls[at:] if one.tool != tool)]
     return [*calls]
@@ -82,20 +82,10 @@ def _steps(
     runs: Sequence[Sequence[RecordedCall]], shapes: Sequence[list[Shape]], places: tuple[int, ...]
 ) -> Iterator[tuple[Node, list[Found], tuple[int, ...]]]:
     """What may come next in all runs, and where it ends: pages, the longest loops, a call."""
-    pages = [
-        pages_at(calls, place, True) if place < len(calls) else None
-        for calls, place in zip(runs, places, strict=True)
-    ]
-    known = [one for one in pages if one is not None]
-    if known:
-        known = [
-            one or Pages((calls[place],), *known[0][1:])
-            for one, calls, place in zip(pages, runs, places, strict=True)
-            if one is not None or shape_of(calls[place : place + 1]) == shape_of(known[0].calls[:1])
-        ]
-    if known and len(known) == len(runs):
-        ends = tuple(place + len(one.calls) for place, one in zip(places, known, strict=True))
-        yield Node((shapes[0][places[0]],), is_loop=True, is_paged=True), [*known], ends
+    pages = pages_at(runs, places)
+    if pages is not None:
+        ends = tuple(place + len(one.calls) for place, one in zip(places, pages, strict=True))
+        yield Node((shapes[0][places[0]],), is_loop=True, is_paged=True), [*pages], ends
     steps: list[tuple[Node, list[Found], tuple[int, ...]]] = []
     for node in _loops_at(shapes, places):
         each = [

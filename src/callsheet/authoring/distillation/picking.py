@@ -13,7 +13,7 @@ from itertools import chain
 from math import prod
 from typing import Any, cast
 
-from callsheet.authoring.distillation.item_tests import field_code, words_of_field
+from callsheet.authoring.distillation.item_tests import conditions_of, field_code, words_of_field
 from callsheet.authoring.distillation.leaves import NAMES_OF_IDS, Source, is_number, leaves_of
 from callsheet.authoring.distillation.rules import Rule, rows_of, rules_for, said_in, tests_of
 from callsheet.authoring.distillation.scopes import MOST_ROWS, Looped, Scope, Term, kept_by
@@ -75,34 +75,48 @@ def picks(
 ) -> Iterator[tuple[str, tuple[JSON, ...], float, tuple[str, ...]]]:
     """How the items of a list are picked that have something of the wanted values."""
     tables = cast("tuple[list[JSON], ...]", term.values)
-    places: list[int] = []
-    if sum(map(len, tables)) > MOST_ROWS:
+    ties: list[list[int]] = []
+    if sum(map(len, tables)) > MOST_ROWS or (scope.gone_through and term.code in scope.gone_through):
         return
     for table, value in zip(tables, goal, strict=True):
         scores = [max((related(value, leaf.values[0]) for leaf in _cells(item)), default=0) for item in table]
         top = max(scores)
-        if not top or scores.count(top) > 1:
+        if not top:
             return
-        places.append(scores.index(top))
+        ties.append([place for place, score in enumerate(scores) if score == top])
+    found = _untied(scope, tables, ties)
+    if found is None:
+        return
+    places = [one[0] for one in found]
     items = tuple(table[place] for table, place in zip(tables, places, strict=True))
     code, cost = term.code, term.cost
     is_extreme = bool(scope.words & _EXTREMES) and not scope.is_ordered
-    for at, wanted in (("0", [0] * len(places)), ("-1", [len(table) - 1 for table in tables])):
-        if places == wanted and (scope.words & _PLACES[at] or not (scope.only_said or is_extreme)):
-            likely = 0.2 if scope.words & _PLACES[at] else 0.7 if at == "0" else 1.3
-            yield f"{code}[{at}]", items, cost + likely, ()
     yield from _extremes(scope, code, tables, items, cost + 0.5)
     counts = [*map(len, tables)]
     rows = rows_of([*chain.from_iterable(tables)])
     wanted = [place == n for place, table in zip(places, tables, strict=True) for n in range(len(table))]
     at_hand = scope.at_hand(counts)
-    for rule in rules_for(rows, wanted, at_hand, scope.words, only_said=scope.only_said):
+    rules = rules_for(rows, wanted, at_hand, scope.words, only_said=scope.only_said)
+    is_named = any(
+        one.is_given and len({*map(str, one.values)}) > 1 and rule.code.endswith(f" == {one.code}")
+        for rule in rules
+        for one in at_hand
+    )  # what the user says of one item tells it from the others, wherever it is
+    for at, places_at in (("0", [0] * len(places)), ("-1", [len(table) - 1 for table in tables])):
+        if (
+            places == places_at
+            and not is_named
+            and (scope.words & _PLACES[at] or not (scope.only_said or is_extreme))
+        ):
+            likely = 0.2 if scope.words & _PLACES[at] else 0.7 if at == "0" else 1.3
+            yield f"{code}[{at}]", items, cost + likely, ()
+    for rule in rules:
         kept = f"[each for each in {code} if {rule.code}]"
         yield (
             f"{kept}[0]",
             items,
             cost - 0.3 + rule.cost,
-            (*scope.conditions_in(rule.code), f"len({kept}) == 1"),
+            (*scope.conditions_in(rule.code), *conditions_of(rule.code, code), f"len({kept}) == 1"),
         )
     goal_bits = sum(1 << n for n, one in enumerate(wanted) if one)
     seen: set[int] = set()
@@ -117,10 +131,33 @@ def picks(
             listing = f"[each for each in {code} if {test.code}]"
             named = 0.4 if scope.words & _PLACES["0"] else 0
             is_line = all(isinstance(item, str) for item in items)  # any text has some lines with a word
-            is_meant = bool(named) or not is_line or prod(map(len, kept)) >= _CLEAR
+            is_meant = bool(named) or (not is_extreme and (not is_line or prod(map(len, kept)) >= _CLEAR))
+            asks = tuple(conditions_of(test.code, code))
             if is_meant and all(one[0] == item for one, item in zip(kept, items, strict=True)):
-                yield f"{listing}[0]", items, cost + 0.3 + test.cost - named, ()
-            yield from _extremes(scope, listing, kept, items, cost + 0.1 + test.cost)
+                yield f"{listing}[0]", items, cost + 0.3 + test.cost - named, asks
+            for picked, chosen, price, conditions in _extremes(
+                scope, listing, kept, items, cost + 0.1 + test.cost
+            ):
+                yield picked, chosen, price, (*asks, *conditions)
+
+
+def _untied(
+    scope: Scope, tables: Sequence[list[JSON]], possible: Sequence[Sequence[int]]
+) -> Sequence[Sequence[int]] | None:
+    """The places of the items that are meant, of several possible ones: those that the words select."""
+    if all(len(one) == 1 for one in possible):
+        return possible
+    if sum(map(len, tables)) > MOST_ROWS:
+        return None
+    rows = rows_of([*chain.from_iterable(tables)])
+    at_hand = scope.at_hand([*map(len, tables)], only_given=True)
+    tests = tests_of(rows, [True] * len(rows), at_hand, scope.words, only_said=True)
+    for test in sorted(tests, key=lambda one: one.cost):
+        bits = iter(range(len(rows)))
+        kept = [[n for n in range(len(table)) if test.passes >> next(bits) & 1] for table in tables]
+        if all(len(one) == 1 and one[0] in each for one, each in zip(kept, possible, strict=True)):
+            return kept
+    return None
 
 
 def _cells(item: JSON) -> Iterator[Any]:
@@ -150,7 +187,7 @@ def _extremes(
                     continue
                 picked = f"{word}({code}, key=lambda one: {at})"
                 alone = f"len([one for one in {code} if {at} == {picked}{at[3:]}]) == 1"
-                yield picked, (*items,), cost + 0.5 - bonus, (alone,)
+                yield picked, (*items,), cost + 0.5 - bonus, (*conditions_of(at, code), alone)
 
 
 def _bonus(scope: Scope, name: str, word: str, columns: Sequence[Sequence[JSON]]) -> float:
@@ -179,22 +216,21 @@ def loops(
         tables = cast("tuple[list[JSON], ...]", term.values)
         if any(len(table) < len(group) for table, group in zip(tables, groups, strict=True)):
             continue
-        places = _places(tables, groups)
-        if places is not None:
+        for places in _places(scope, tables, groups):
             found += _looped(scope, term, tables, places, may_end=may_end)
     found.sort(key=lambda one: one.cost)
     return [*{one.code: one for one in reversed(found)}.values()][::-1]
 
 
 def _places(
-    tables: Sequence[Sequence[JSON]], groups: Sequence[Sequence[dict[str, JSON]]]
-) -> list[list[int]] | None:
-    """The items that the rounds are about, by their places; None if that is not clear."""
+    scope: Scope, tables: Sequence[list[JSON]], groups: Sequence[Sequence[dict[str, JSON]]]
+) -> Iterator[list[list[int]]]:
+    """The items that the rounds are about, by their places: those that words select, the first that fit."""
     once = {id(table): rows_of(table) for table in tables}
     every = [once[id(table)] for table in tables]
     rounds = [(number, args) for number, group in enumerate(groups) for args in group]
     if not rounds:
-        return None
+        return
     possible = [{*range(len(tables[number]))} for number, _ in rounds]
     fields = {name for rows in once.values() for row in rows for name in row}
     is_related = False
@@ -211,16 +247,43 @@ def _places(
                 else:
                     possible, is_related = narrower, True
     if not is_related:
-        return None
+        return
+    if any(len(one) > 1 for one in possible):
+        yield from _selected(scope, tables, rounds, possible)
     places: list[list[int]] = [[] for _ in groups]
     for (number, _), found in zip(rounds, possible, strict=True):
         taken = places[number]
         free = sorted(found - {*taken})
         later = [one for one in free if not taken or one > taken[-1]]
         if not free:
-            return None
+            return
         taken.append((later or free)[0])
-    return places
+    yield places
+
+
+def _selected(
+    scope: Scope,
+    tables: Sequence[list[JSON]],
+    rounds: Sequence[tuple[int, dict[str, JSON]]],
+    possible: Sequence[set[int]],
+) -> Iterator[list[list[int]]]:
+    """The places of the items that words select, if each round may be about one, in their order."""
+    if sum(map(len, tables)) > MOST_ROWS:
+        return
+    rows = rows_of([*chain.from_iterable(tables)])
+    at_hand = scope.at_hand([*map(len, tables)], only_given=True)
+    seen: list[list[list[int]]] = []
+    for test in tests_of(rows, [True] * len(rows), at_hand, scope.words, only_said=True):
+        bits = iter(range(len(rows)))
+        kept = [[n for n in range(len(table)) if test.passes >> next(bits) & 1] for table in tables]
+        about = [(number, place) for number, one in enumerate(kept) for place in one]
+        is_it = len(about) == len(rounds) and all(
+            number == at and place in each
+            for (number, place), (at, _), each in zip(about, rounds, possible, strict=True)
+        )
+        if is_it and kept not in seen:
+            seen.append(kept)
+            yield kept
 
 
 def _looped(
@@ -230,6 +293,8 @@ def _looped(
     items = tuple([table[n] for n in one] for table, one in zip(tables, places, strict=True))
     in_order = all(one == sorted(one) for one in places)
     wanted = [*chain.from_iterable(taken)]
+    if all(wanted) and scope.is_unclear(term.code):
+        return  # what the words leave out, the run does not show
     if all(wanted) and in_order:
         yield Looped(term.code, items, term.cost)
         return
@@ -242,10 +307,12 @@ def _looped(
     )
     for rule in options:
         code = f"[each for each in {term.code} if {rule.code}]" if rule.code else term.code
+        asks = tuple(conditions_of(rule.code, term.code))
         if in_order:
-            yield Looped(code, items, term.cost + rule.cost)
+            yield Looped(code, items, term.cost + rule.cost, conditions=asks)
         else:
-            yield from _sorted(scope, code, kept_by(tables, rule), items, term.cost + rule.cost)
+            for one in _sorted(scope, code, kept_by(tables, rule), items, term.cost + rule.cost):
+                yield one._replace(conditions=(*asks, *one.conditions))
     counts = [*map(len, items)]
     given = (term for term in scope.plain if term.is_given and all(type(v) is int for v in term.values))
     limits = [(term.code, term.cost) for term in given if [*term.values] == counts]
@@ -264,9 +331,11 @@ def _looped(
         begun = [*_sorted(scope, code, kept, items, term.cost + test.cost)]
         if all(one[: len(item)] == item for one, item in zip(kept, items, strict=True)):
             begun.append(Looped(code, items, term.cost + test.cost + 0.3))
+        asks = tuple(conditions_of(test.code, term.code))
         for one in begun:
             yield from (
-                Looped(f"{one.code}[:{limit}]", items, one.cost + cost - 0.6) for limit, cost in limits
+                Looped(f"{one.code}[:{limit}]", items, one.cost + cost - 0.6, conditions=(*asks, *one.conditions))
+                for limit, cost in limits
             )
             if may_end:
                 yield one._replace(is_prefix=True)
@@ -294,4 +363,5 @@ def _sorted(
                     f"sorted({code}, key=lambda one: {field_code('one', name)}{reverse})",
                     tuple([*one] for one in items),
                     cost + 0.8 - bonus,
+                    conditions=tuple(conditions_of(field_code("one", name), code)),
                 )

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, cast
 
 from callsheet.authoring.distillation.choices import Part, part_named
 from callsheet.authoring.distillation.inputs import Inputs
@@ -111,6 +112,16 @@ def nouns_of(call: RecordedCall) -> frozenset[str]:
     for code, _ in all_lists("", call.result):
         words += re.findall(r"[a-z]+", code.lower())
     return frozenset(form for word in words for form in (word, word.rstrip("s")))
+
+
+def looked_up(
+    listing: str, items: Sequence[JSON], name: str, results: str, rounds: Sequence[RecordedCall]
+) -> tuple[str, list[JSON]] | None:
+    """The items of a list, each with what was looked up for it in a field: the code, and the rows."""
+    if not all(isinstance(one, dict) and name not in one for one in items):
+        return None
+    rows: list[JSON] = [{**cast("Any", a), name: b.result} for a, b in zip(items, rounds, strict=True)]
+    return f"[{{**a, {json.dumps(name)}: b}} for a, b in zip({listing}, {results})]", rows
 
 
 def joined(

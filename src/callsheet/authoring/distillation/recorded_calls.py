@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, chain
 from typing import Any, NamedTuple, cast
 
 from callsheet.authoring.distillation.calculations import column_sums
@@ -81,6 +82,63 @@ def work_in(events: Iterable[Event]) -> RecordedWork:
         else:
             work.failed.append(tool)
     return work
+
+
+def without_repetitions(calls: Sequence[RecordedCall], effects: Mapping[str, Effect]) -> list[RecordedCall]:
+    """The calls without looks that were made before, and told the same, when nothing was changed since."""
+    kept: list[RecordedCall] = []
+    known: dict[str, JSON] = {}
+    for call in calls:
+        if not only_reads(call.tool, effects):
+            known = {}
+            kept.append(call)
+            continue
+        key = to_json_text([call.tool, {name: call.args[name] for name in sorted(call.args)}])
+        if key not in known or known[key] != call.result:
+            kept.append(call)
+        known[key] = call.result
+    return kept
+
+
+def in_one_order(
+    runs: Sequence[Sequence[RecordedCall]], effects: Mapping[str, Effect]
+) -> list[Sequence[RecordedCall]]:
+    """The calls of runs, with looks between two changes in the order of tools in which the first run had them.
+
+    The order of looks that do not need each other is chance.
+    """
+    order: dict[str, int] = {}
+    for call in chain.from_iterable(runs):
+        order.setdefault(call.tool, len(order))
+    found: list[Sequence[RecordedCall]] = []
+    for calls in runs:
+        changes = accumulate(not only_reads(call.tool, effects) for call in calls)
+        keys = [
+            (number, only_reads(call.tool, effects), order[call.tool] * only_reads(call.tool, effects))
+            for number, call in zip(changes, calls, strict=True)
+        ]
+        found.append([call for _, call in sorted(zip(keys, calls, strict=True), key=lambda one: one[0])])
+    return found
+
+
+def without_guesses(
+    calls: Sequence[RecordedCall], effects: Mapping[str, Effect], said: str
+) -> list[RecordedCall]:
+    """The calls without looks for something that nobody has said and no earlier result has."""
+    kept: list[RecordedCall] = []
+    known = said.lower()
+    for call in calls:
+        asked = [text.lower() for text in texts_in(call.args) if len(text) >= _LEAST]
+        if only_reads(call.tool, effects) and not all(_is_known(text, known) for text in asked):
+            continue
+        kept.append(call)
+        known = "\n".join((known, *texts_in(call.result))).lower()
+    return kept
+
+
+def _is_known(text: str, known: str) -> bool:
+    """Whether a text, or a word of it, is in what is known."""
+    return text in known or any(word in known for word in _WORD.findall(text))
 
 
 def slice_of(

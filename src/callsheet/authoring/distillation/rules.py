@@ -84,6 +84,8 @@ class AtHand(NamedTuple):
     code: str
     values: Sequence[JSON]
     is_given: bool
+    sign: str = ""
+    """How the words say that things compare with it."""
 
 
 class Rule(NamedTuple):
@@ -182,6 +184,18 @@ def _tests_of(
                 yield Rule(code, _bits([*map(compare, left, right)]), 1.4 - bonus)
 
 
+def states_of(rows: Sequence[dict[str, JSON]], words: frozenset[str]) -> Iterator[Rule]:
+    """The states of rows that words of the user name, as a test each."""
+    for field in (name for name in (rows[0] if rows else {}) if all(name in row for row in rows)):
+        column = [row[field] for row in rows]
+        states = [*dict.fromkeys(one for one in column if isinstance(one, str))]
+        if all(isinstance(one, str) for one in column) and len(states) <= _MOST_CONSTANTS:
+            for state in states:
+                if " " not in state and not _is_of_this_time(state) and said_in(state, words):
+                    code = f"{field_code('each', field)} == {json.dumps(state, ensure_ascii=False)}"
+                    yield Rule(code, _bits([one == state for one in column]), 1.0 - _SAID)
+
+
 def in_all(groups: Iterable[Iterable[str]]) -> list[str]:
     """The texts that all groups have."""
     sets = [{*group} for group in groups]
@@ -232,9 +246,13 @@ def _tests_of_field(
     elif all(map(is_number, column)):
         numbers = cast("list[float]", column)
         for one in at_hand:
+            if all(isinstance(value, list) for value in one.values):
+                yield from _membership(at, column, one)
             if all(map(is_number, one.values)):
                 limits = cast("Sequence[float]", one.values)
                 for sign, compare in (*_SIGNS, ("==", operator.eq)):
+                    if one.sign not in {"", sign}:
+                        continue
                     passes = [compare(n, limit) for n, limit in zip(numbers, limits, strict=True)]
                     if not NAMES_OF_IDS & {*words_of_field(field)} or sign == "==":
                         unsaid = _UNSAID if sign != "==" and not words & _BOUNDS else 0
@@ -259,10 +277,12 @@ def _tests_of_field(
                 1.5,
                 text,
             )
-        yield from _tests_within(at, lists, wanted)
+        yield from _tests_within(at, lists, wanted, at_hand)
 
 
-def _tests_within(at: str, lists: Sequence[Sequence[JSON]], wanted: Sequence[bool]) -> Iterator[_Found]:
+def _tests_within(
+    at: str, lists: Sequence[Sequence[JSON]], wanted: Sequence[bool], at_hand: Sequence[AtHand]
+) -> Iterator[_Found]:
     """Whether any object of a list in an item has something in a field."""
     objects = [item for each in lists for item in each]
     if not objects or not all(isinstance(item, dict) for item in objects):
@@ -274,6 +294,21 @@ def _tests_within(at: str, lists: Sequence[Sequence[JSON]], wanted: Sequence[boo
         for text in sorted({value for value in taken if isinstance(value, str) and is_state(name, value)}):
             passes = [any(one.get(name) == text for one in each) for each in tables]
             yield f"any({code} == {json.dumps(text)} for one in {at})", passes, 1.6, text
+        for one in at_hand if any(isinstance(item.get(name), str) for each in tables for item in each) else ():
+            passes = [
+                any(item.get(name) == value for item in each)
+                for each, value in zip(tables, one.values, strict=True)
+            ]
+            if one.is_given and any(passes):
+                yield f"any({code} == {one.code} for one in {at})", passes, _cost(one) + 0.2, ""
+                yield f"all({code} != {one.code} for one in {at})", [not x for x in passes], _cost(one) + 0.3, ""
+
+
+def _membership(at: str, column: Sequence[JSON], one: AtHand) -> Iterator[_Found]:
+    """Whether a value is in a list that is at hand."""
+    passes = [value in cast("list[JSON]", each) for value, each in zip(column, one.values, strict=True)]
+    yield f"{at} in {one.code}", passes, _cost(one), ""
+    yield f"{at} not in {one.code}", [not each for each in passes], _cost(one), ""
 
 
 def _tests_of_texts(
@@ -288,10 +323,7 @@ def _tests_of_texts(
     for one in at_hand:
         cost = _cost(one)
         if all(isinstance(value, list) for value in one.values):
-            lists = cast("Sequence[list[JSON]]", one.values)
-            passes = [text in each for text, each in zip(texts, lists, strict=True)]
-            yield f"{at} in {one.code}", passes, cost, ""
-            yield f"{at} not in {one.code}", [not each for each in passes], cost, ""
+            yield from _membership(at, texts, one)
         if not all(isinstance(value, str) and value.strip() for value in one.values):
             continue
         others = cast("Sequence[str]", one.values)
@@ -306,9 +338,16 @@ def _tests_of_texts(
                 "",
             )
         if are_days and all(_DAY.match(other) for other in others):
+            left, right = ("[:10]" if len({*map(len, each)} | {10}) > 1 else "" for each in (texts, others))
+            if (left, right) == ("[:10]", "[:10]"):
+                left = right = ""
+            days = [(a[:10], b[:10]) if left or right else (a, b) for a, b in pairs]
             for sign, compare in _SIGNS:
+                if one.sign not in {"", sign}:
+                    continue
                 unsaid = 0 if words & _DAY_BOUNDS else _UNSAID
-                yield f"{at} {sign} {one.code}", [compare(a, b) for a, b in pairs], cost + unsaid, ""
+                passes = [compare(a, b) for a, b in days]
+                yield f"{at}{left} {sign} {one.code}{right}", passes, cost + unsaid, ""
             yield f"{at}[:10] == {one.code}", [a[:10] == b for a, b in pairs], cost + 0.1, ""
         elif min(map(len, others)) >= _SHORTEST:
             seen = [equal]
@@ -363,7 +402,7 @@ def _tests_of_ends(at: str, texts: list[str], taken: list[str], words: frozenset
         if (
             len(part.strip()) >= _SHORTEST
             and (is_mark or said_in(part, words))
-            and len(part.split()) < _MOST_WORDS
+            and len(re.findall(r"\w+", part)) < _MOST_WORDS
         ):
             passes = [getattr(one, method)(part) for one in texts]
             code = f"{at}.{method}({json.dumps(part, ensure_ascii=False)})"

@@ -8,23 +8,27 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
 from functools import cached_property
 from itertools import chain, combinations
 from typing import Any, NamedTuple, cast
 
-from callsheet.authoring.distillation.choices import Part
+from callsheet.authoring.distillation.choices import Part, is_vague
 from callsheet.authoring.distillation.item_tests import words_of_field
 from callsheet.authoring.distillation.leaves import NAMES_OF_IDS, Source, is_number, leaves_of
 from callsheet.authoring.distillation.readings import Readings
-from callsheet.authoring.distillation.rules import LIKELY, AtHand, Rule, rows_of, tests_of
+from callsheet.authoring.distillation.rules import LIKELY, AtHand, Rule, rows_of, states_of, tests_of
 from callsheet.ir import JSON
 
 MOST_ITEMS, MOST_ROWS = 300, 1_500
 """The longest list in which what was used is looked for, and how many items lists have in all examples."""
 _NAMED = 0.4
 """What a part of a list costs that the words of the user name."""
+_SPAN = re.compile(r"day|week")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_FARTHEST = 5_000
 _MOST_LIKELY = 8
 """How many rules are thought of whose parts of a list the words name."""
 
@@ -48,6 +52,7 @@ class Looped(NamedTuple):
     items: tuple[list[JSON], ...]
     cost: float
     is_prefix: bool = False
+    conditions: tuple[str, ...] = ()
 
 
 class _Parted(NamedTuple):
@@ -75,18 +80,30 @@ class Scope:
     """Whether this is within an expression for each item of a list, where nothing is picked from others."""
     is_round: bool = False
     """Whether this is within a loop, whose item is meant and not the only one of its list."""
+    gone_through: str = ""
+    """The code of the list of a loop that never had two rounds: an item of it is that of the loop."""
     may_pick: bool = True
     """Whether items of lists may be picked that words name besides those that the lists are read for."""
     is_ordered: bool = False
     """Whether a tool was asked for an order, so that the first is the least or the greatest of something."""
     is_look: bool = False
     """Whether the call to be written only reads."""
+    asks: frozenset[str] = frozenset()
+    """The figures that the words ask for: of nothing there are none, and the sum is nothing."""
     means_all: bool = False
     """Whether the user asks for all of something, in whatever state it is."""
     readings: Readings | None = None
     """What the words name of lists, where no second run decides that."""
+    unclear: set[str] = field(default_factory=set[str])
+    """The lists that the words restrict in a way that is not understood, unless a rule with them fits."""
     parted: dict[tuple[object, ...], _Parted] = field(default_factory=dict[tuple[object, ...], "_Parted"])
     """What words of the user say of lists, by their code and values: the same from call to call."""
+    signs: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By the names of inputs, how the words say that things compare with them."""
+    is_strict: bool = False
+    """Whether nothing is taken from a list that the words restrict in a way that is not understood."""
+    joins: frozenset[str] = frozenset()
+    """The lists whose items have what was looked up for them, which are taken if no other fits."""
     receipts: frozenset[str] = frozenset()
     """The results of calls that changed something, with which nothing is compared."""
 
@@ -126,13 +143,20 @@ class Scope:
             for leaf in leaves_of(source):
                 depth = leaf.code.count("[") - source.code.count("[")
                 cost = 0.8 if source.is_given else 1 + 0.05 * depth + 0.01 * age
+                cost += 0.7 * (source.code in self.joins)
                 found.append(Term(leaf.code, leaf.values, cost, leaf.conditions, source.is_given))
         for term in [*found]:
             found += _cells_of(term) if self.readings is None or self.size > 1 else ()
             if isinstance(term.values[0], dict) and not term.is_given:
                 found += _named(term, [one for one in found if one.is_given])
         for code, each in self.named(found).items():
-            found = [one for one in found if not one.code.startswith(f"{code}[")]
+            is_open = code in self.unclear and all(
+                isinstance(one, list) and len(one) == 1
+                for term in found
+                if term.code == code
+                for one in term.values
+            )
+            found = [one for one in found if is_open or not one.code.startswith(f"{code}[")]
             for parts in each:
                 part, is_only = parts[0], not self.is_round and all(len(one.items) == 1 for one in parts)
                 if part.picked or is_only:
@@ -159,13 +183,21 @@ class Scope:
                 parts = self.readings.parts(term.code, term.values)
                 if parts is not None:
                     found[term.code] = parts
+                if parts == () and not (self.is_strict or is_vague(self.readings.inputs.request)):
+                    self.unclear.add(term.code)
         return found
+
+    def is_unclear(self, code: str) -> bool:
+        """Whether the words restrict a list in a way that is not understood."""
+        return any(one in code for one in self.unclear)
 
     @cached_property
     def lists(self) -> list[Term]:
         """The lists that can be reached; their parts where the words name some, and no other run decides."""
         found = {one.code: one for one in self.every_list}
         for code, each in self.named(self.every_list).items():
+            if code in self.unclear:
+                continue
             found = {name: one for name, one in found.items() if code not in name}
             for parts in each:
                 if not parts[0].picked:
@@ -211,6 +243,8 @@ class Scope:
             ) and any(term.values)
             if is_plain or is_list:
                 found.append((json.dumps(term.values), term))
+            elif not self.is_row:
+                found += ((json.dumps(one.values), one) for one in _columns_of(term))
         return found
 
     def at_hand(self, counts: Sequence[int], without: str = "", *, only_given: bool = False) -> list[AtHand]:
@@ -219,15 +253,17 @@ class Scope:
         for key, term in self.comparable:
             if term.code != without:
                 once.setdefault(key, term)
-        return [
+        known = [
             AtHand(
                 term.code,
                 [v for v, n in zip(term.values, counts, strict=True) for _ in range(n)],
                 term.is_given,
+                self.signs.get(term.code, ""),
             )
             for term in once.values()
-            if term.is_given or not only_given
+            if (term.is_given or not only_given) and not (without and f" in {without}]" in term.code)
         ]
+        return [*known, *_shifted(known)]
 
     @cached_property
     def likely(self) -> list[Term]:
@@ -257,13 +293,51 @@ class Scope:
         return (*dict.fromkeys(chain.from_iterable(found)),)
 
 
+def _columns_of(term: Term) -> Iterator[Term]:
+    """The columns of texts and numbers of lists of objects, in which an item may be."""
+    if not all(isinstance(value, list) and len(value) <= MOST_ITEMS for value in term.values):
+        return
+    tables = cast("tuple[list[JSON], ...]", term.values)
+    rows = [*chain.from_iterable(tables)]
+    if not rows or not all(isinstance(row, dict) for row in rows):
+        return
+    for name in cast("dict[str, JSON]", rows[0]):
+        column = [cast("dict[str, JSON]", row).get(name) for row in rows]
+        if all(isinstance(one, str | int) and not isinstance(one, bool) for one in column):
+            at = f"one[{json.dumps(name, ensure_ascii=False)}]"
+            values = tuple([cast("Any", row)[name] for row in table] for table in tables)
+            yield Term(f"[{at} for one in {term.code}]", cast("Any", values), term.cost + 0.2)
+
+
+def _shifted(known: Sequence[AtHand]) -> Iterator[AtHand]:
+    """The days that are as far from known ones as the user has said, in days or weeks."""
+    spans = [(one, found[0]) for one in known if one.is_given and (found := _SPAN.match(one.code))]
+    for span, unit in spans:
+        if not all(isinstance(n, int) and 0 < n <= _FARTHEST for n in span.values):
+            continue
+        for one in known:
+            if not all(isinstance(v, str) and _DAY.match(v) for v in one.values):
+                continue
+            for sign in (-1, 1):
+                try:
+                    values = [
+                        (date.fromisoformat(str(v)[:10]) + sign * timedelta(**{f"{unit}s": cast("int", n)})).isoformat()
+                        for v, n in zip(one.values, span.values, strict=True)
+                    ]
+                except (ValueError, OverflowError):
+                    continue
+                mark = "-" if sign < 0 else "+"
+                code = f"(date.fromisoformat({one.code}[:10]) {mark} timedelta({unit}s={span.code})).isoformat()"
+                yield AtHand(code, values, is_given=True)
+
+
 def _parted(
     tables: tuple[list[JSON], ...], at_hand: Sequence[AtHand], words: frozenset[str]
 ) -> Iterator[tuple[Rule, tuple[list[JSON], ...]]]:
     """What words say of the items of lists, and those that pass."""
     rows = rows_of([*chain.from_iterable(tables)])
     every = (1 << len(rows)) - 1
-    all_tests = tests_of(rows, [True] * len(rows), at_hand, words, only_said=False)
+    all_tests = [*tests_of(rows, [True] * len(rows), at_hand, words, only_said=False), *states_of(rows, words)]
     telling = (one for one in all_tests if one.cost < LIKELY and one.passes not in (0, every))
     tests = sorted(telling, key=lambda one: one.cost)[:_MOST_LIKELY]
     both = [
@@ -359,9 +433,13 @@ def figures(scope: Scope, lists: Sequence[Term] | None = None) -> Iterator[Term]
 
 def _figures(scope: Scope, lists: Sequence[Term] | None) -> Iterator[Term]:
     for term in scope.lists if lists is None else lists:
+        if scope.is_unclear(term.code) and " if " not in term.code:
+            continue
         tables = cast("tuple[list[JSON], ...]", term.values)
         is_filled = (f"len({term.code}) > 0",) if all(tables) else ()
-        yield Term(f"len({term.code})", tuple(map(len, tables)), term.cost + 0.4, is_filled)
+        may_be_none = () if "count" in scope.asks else is_filled
+        yield Term(f"len({term.code})", tuple(map(len, tables)), term.cost + 0.4, may_be_none)
+        is_filled = () if "sum" in scope.asks else is_filled
         rows = [*chain.from_iterable(tables)]
         columns: list[tuple[str, list[list[Any]]]] = []
         if rows and all(map(is_number, rows)):

@@ -67,14 +67,17 @@ def solve(scope: Scope, name: str, goal: Sequence[JSON]) -> list[Term]:
             and not (isinstance(first, str) and (LONE.search(first) or DAY.search(first)))
             and (scope.may_stay(str(first)) or (scope.is_look and guards.is_paging(name, first)))
             and not _has_name(first, scope)
+            and not (found and _is_data(first))
         ):
             found.append(Term(quoted(first), tuple(goal), _cost_of_constant(scope, first)))
         if scope.may_pick and not scope.is_row and not any(term.cost < _CLEAR for term in found):
             found += _picked(scope, goal)
-        if all(map(is_number, goal)):
+        if all(map(is_number, goal)) and not guards.is_name(name):
             found += _numbers(scope, cast("Sequence[float]", goal))
         elif all(isinstance(value, str) for value in goal) and not any(term.cost < _CLEAR for term in found):
             found += _texts(scope, name, cast("Sequence[str]", goal))
+    if guards.is_name(name) and isinstance(first, int):  # an identifier is that of something
+        found = [one for one in found if one.code != repr(first)] or found
     found.sort(key=lambda term: term.cost)
     return [*{term.code: term for term in reversed(found)}.values()][::-1][:_MOST]
 
@@ -83,6 +86,11 @@ def _has_name(value: JSON, scope: Scope) -> bool:
     """Whether a text has a name in it that a tool has answered, so that another time it is another."""
     words = re.findall(r"[^\W\d_]*[A-Z]\w*[a-z]\w*", value) if isinstance(value, str) else ()
     return any(word in scope.seen and word.lower() not in scope.words for word in words)
+
+
+def _is_data(value: JSON) -> bool:
+    """Whether a text is an address or an identifier, which is taken from a result that has it."""
+    return isinstance(value, str) and re.search(r"@\w|\w\d|\d\w", value) is not None
 
 
 def _cost_of_constant(scope: Scope, value: JSON) -> float:
@@ -135,7 +143,7 @@ def _columns(
         terms = [one for one in solve(inner, name, flat) if not one.picked]
         if not terms or not re.search(r"\brow\b", terms[0].code):
             continue
-        one, conditions = terms[0], [f"len({looped.code}) > 0"] if all(goal) else []
+        one, conditions = terms[0], [*looped.conditions, *([f"len({looped.code}) > 0"] if all(goal) else [])]
         conditions += [f"all({each} for row in {looped.code})" for each in one.conditions]
         conditions += unlike_before(scope, looped.code, [*chain.from_iterable(looped.items)], looped.code)
         whole = looped.code if one.code == "row" else f"[{one.code} for row in {looped.code}]"

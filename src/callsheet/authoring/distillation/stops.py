@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import cast
 
 from callsheet.authoring.distillation import guards
+from callsheet.authoring.distillation.choices import ORDERS, is_unclear
 from callsheet.authoring.distillation.conditions import Condition, Result, condition_of
 from callsheet.authoring.distillation.inputs import Inputs
+from callsheet.authoring.distillation.item_tests import words_in
 from callsheet.authoring.distillation.leaves import Source, is_number
 from callsheet.authoring.distillation.plan_text import STOP
 from callsheet.authoring.distillation.readings import nouns_of
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, texts_in
 from callsheet.authoring.distillation.rules import in_all
 from callsheet.authoring.distillation.scopes import Looped, Scope
+from callsheet.authoring.distillation.wording import is_kin, restrictions
 from callsheet.ir import JSON
 
 
@@ -34,6 +37,10 @@ class Stops:
 
     inputs: Inputs
     looks: dict[str, tuple[RecordedCall, ...]] = field(default_factory=dict[str, "tuple[RecordedCall, ...]"])
+    nouns: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    """By the names of results, the words for what they list."""
+    chosen: dict[str, tuple[JSON, ...]] = field(default_factory=dict[str, "tuple[JSON, ...]"])
+    """The items that were picked or gone through, by their code."""
     changed: frozenset[str] = frozenset()
     """The texts in the arguments of calls that change something."""
     may_ask: bool = False
@@ -100,12 +107,49 @@ class Stops:
         written = " ".join(line for line in body if "await" in line)
         fields = {*re.findall(rf"\b{name}((?:\[[^\]]+\])+)", written)}
         only = fields.pop() if len(fields) == 1 else ""
+        if self.means_each(looped.code):
+            return []
         if not only or guards.is_name(only) or not all(guards.are_apart(one, only) for one in looped.items):
             return []
         return self.stops([f"len({{each{only} for each in {chosen}}}) == len({chosen})"], "    ")
 
+    def nouns_in(self, code: str) -> frozenset[str]:
+        """The words for what the lists in some code list."""
+        return frozenset[str]().union(*(self.nouns.get(name, ()) for name in re.findall(r"\w+", code)))
+
+    def unmet(self, code: str, text: str) -> list[str]:
+        """The words that restrict what a list has, of which nothing is in the plan."""
+        nouns = self.nouns_in(code)
+        written = {word.lower() for word in re.findall(r"[^\W\d_]+", text)}
+        used = {*re.findall(r"\w+", text)}
+        data = {
+            word.lower()
+            for name, value in self.inputs.values.items()
+            if name in used
+            for word in re.findall(r"[\w'-]+", str(value))
+        }
+        return [
+            word
+            for word in restrictions(self.inputs.request, nouns)
+            if word not in ORDERS | data | nouns and not any(is_kin(word, one) for one in written)
+        ]
+
+    def not_understood(self, unclear: Iterable[str], text: str) -> str:
+        """A word that restricts a list, if nothing in a plan is as it says; "" if there is none."""
+        used = [code for code in unclear if code in plain(text)]
+        missing = [word for code in used for word in self.unmet(code, text)]
+        vague = is_unclear(words_in(self.inputs.request)) if used else ()
+        return next((word for word in (*missing, *vague)), "")
+
+    def means_each(self, code: str) -> bool:
+        """Whether the user asks for something of each item of a list, by the word for it."""
+        each = re.findall(r"\b(?:each|every)((?: [\w'-]+){1,4})", self.inputs.request.lower())
+        named = {word for words in each for word in words.split()}
+        return any(word in named for word in self.nouns_in(code))
+
     def guarded(self, lines: Sequence[str]) -> list[str]:
         """The lines, with stops where what was looked up is in a state in which it never was."""
+        lines = [*self.as_chosen(lines)]
         text = "\n".join(line for line in lines if not line.startswith("\3") and " assert " not in line)
         joined = {line: line[1:].split()[0] for line in lines if line.startswith("\4")}
         idle = {line for line, name in joined.items() if len(re.findall(rf"\b{name}\b", text)) < 2}
@@ -122,6 +166,17 @@ class Stops:
             conditions = [one for one in conditions if not any(f"{name}{field}" in one for field in met)]
             found += self.stops([*conditions, *self.apart(name, text)], indent)
         return found
+
+    def as_chosen(self, lines: Sequence[str]) -> Iterator[str]:
+        """The lines, with stops where an item is not as those that were chosen, if words are not understood."""
+        text = "\n".join(line for line in lines if " assert " not in line and not line.startswith("\3"))
+        for line in lines:
+            if not line.startswith("\6"):
+                yield line
+                continue
+            indent, code, whole = line[1:].split("\6")
+            if self.unmet(whole, text):
+                yield from self.stops([*guards.same_item(code, self.chosen[line])], indent)
 
     def apart(self, name: str, text: str) -> Iterator[str]:
         """The conditions that two looks have nothing in common, if they never had, and one has no use."""

@@ -101,7 +101,7 @@ def _forms(term: Term, goal: Sequence[str]) -> Iterator[Term]:
             yield term._replace(
                 code=f"{term.code}.removeprefix({quoted(start)})",
                 values=tuple(v.removeprefix(start) for v in values),
-                cost=term.cost + 0.7,
+                cost=term.cost + 0.6 + 0.1 * len(start.split()),  # a sentence is not stripped, but a mark is
             )
     for code, found, condition in _labelled(term.code, values, goal) if not term.is_given else ():
         conditions = (*term.conditions, condition)
@@ -231,7 +231,7 @@ def composed(goal: Sequence[str], pool: dict[tuple[str, ...], list[Term]], scope
     usable = [
         (values, terms)
         for values, terms in classes
-        if len({*values}) > 1 or terms[0].is_given or len(values[0]) >= _LEAST or values[0].isdigit()
+        if len({*values}) > 1 or terms[0].is_given or _may_be_part(values[0], terms[0].code)
     ]
     failed: set[tuple[int, ...]] = set()
     size = len(goal)
@@ -293,6 +293,11 @@ def composed(goal: Sequence[str], pool: dict[tuple[str, ...], list[Term]], scope
     cost = 0.4 + 0.5 * sum(term.cost for term in terms) + (1.0 if re.search(r"\d", words) else 0)
     picked = tuple(chain.from_iterable(term.picked for term in terms))
     return Term(code, tuple(goal), cost, conditions, picked=picked)
+
+
+def _may_be_part(text: str, code: str) -> bool:
+    """Whether a text that never differed may be a part: a field, or a number; words of prose are written."""
+    return text.isdigit() or (("(" not in code or text != text.lower()) and (len(text) >= _LEAST or text.isalnum()))
 
 
 def _is_data(text: str, seen: frozenset[str]) -> bool:

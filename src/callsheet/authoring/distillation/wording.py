@@ -55,6 +55,9 @@ SMALL_WORDS = word_set(
     "ms sec kb mb gb km kg eur usd euro euros dollar dollars pct percent"
 )
 """Words that carry no decision: those of grammar, politeness and units. What denies or counts is none."""
+QUANTIFIERS = word_set("all each every both these those what which their his her many number count")
+_CLAUSE_WORDS = frozenset(("that", "which", "who", "whose", "with", "without", "where"))
+_CLAUSE_ENDS = frozenset(("and", "to", "into", "so", "then", "but"))
 _DATA = re.compile(r"[^\s,;!?\"“”'()]+")
 _FORMS = re.compile(r"[^\W\d_]+|\d+")
 
@@ -80,6 +83,32 @@ def says_the_same(text: str, said: str, vocabulary: frozenset[str]) -> bool:
         if word in others[1:] or not any(is_form(lower, other.lower()) for other in others):
             return False
     return True
+
+
+def restrictions(said: str, nouns: frozenset[str]) -> list[str]:
+    """The words by the word for some things that say which of them are meant.
+
+    >>> restrictions("book the earliest direct flight to Rome", frozenset(["flight"]))
+    ['direct', 'earliest']
+    >>> restrictions("return the items that arrived broken, and tell ann", frozenset(["items"]))
+    ['arrived', 'broken']
+    """
+    words = re.findall(r"[\w'-]+|[,.;:]", said.lower())
+    found: dict[str, None] = {}
+    for place, word in enumerate(words):
+        if word not in nouns and word.rstrip("s") not in nouns:
+            continue
+        for before in reversed(words[1:place]):
+            if before in SMALL_WORDS | QUANTIFIERS or not before[0].isalpha():
+                break
+            found[before] = None
+        clause = words[place + 1 :]
+        end = next((n for n, one in enumerate(clause) if one in _CLAUSE_ENDS or not one[0].isalnum()), None)
+        start = next((n for n, one in enumerate(clause[:end]) if one in _CLAUSE_WORDS), None)
+        for after in clause[start + 1 : end] if start is not None else ():
+            if after not in SMALL_WORDS | QUANTIFIERS and after[0].isalpha():
+                found[after] = None
+    return [*found]
 
 
 def is_form(word: str, other: str) -> bool:

@@ -27,7 +27,7 @@ from callsheet.authoring.distillation.plan_text import (
     renamed,
     singular,
 )
-from callsheet.authoring.distillation.readings import joined
+from callsheet.authoring.distillation.readings import joined, looked_up, nouns_of
 from callsheet.authoring.distillation.recorded_calls import RecordedCall
 from callsheet.authoring.distillation.rules import in_all, rows_of, rules_for, said_in
 from callsheet.authoring.distillation.scopes import Looped, Scope, Term, agreeing, best, rivals_of
@@ -117,7 +117,7 @@ class PlanWriter(Stops):
         """
         calls = [one[0] for one in found]
         tool = calls[0].tool
-        several = frozenset(word for word in scope.words if word.endswith("s"))
+        several = frozenset(word for word in scope.words if word.endswith("s") or scope.means_all)
         may_be_more = bool(several) and tool not in self.reads
         options = loops(scope, [[_args([call])] for call in calls]) if may_be_more else []
         listing = options[0].code.partition(" if ")[0].rpartition(" in ")[2] if options else ""
@@ -165,6 +165,7 @@ class PlanWriter(Stops):
                     names[code] = self.inputs.new_name(singular(code.replace("max(", "").replace("min(", "")))
                     lines.append(f"{indent}{names[code]} = {code}")
                     scope.know(Source(names[code], items))
+                lines.append(self.marked(names.get(code, code), code, items, indent))
             written[name] = renamed(one.code, names)
             lines += self.stops(more, indent)
             scope.made.append(Term(written[name], tuple(goal), 2.0))
@@ -180,6 +181,7 @@ class PlanWriter(Stops):
         self.calls.append(WrittenCall(tool, written))
         lines.append(f"{indent}{result} = {call_code(tool, written)}")
         values = tuple(call.result for call in calls)
+        self.nouns[result] = nouns_of(calls[0])
         scope.know(Source(result, _without_echo(values, calls)), is_receipt=tool not in self.reads)
         if tool in self.reads:
             whole = in_all(guards.is_whole(result, call.args, call.result) for call in calls)
@@ -189,6 +191,12 @@ class PlanWriter(Stops):
                 scope.readings.know(result, calls)
             lines.append(f"\3{indent}{result}")
         return lines, result
+
+    def marked(self, code: str, whole: str, items: Sequence[JSON], indent: str) -> str:
+        """The line that marks where items were chosen, with the code of what they were chosen of."""
+        line = f"\6{indent}\6{code}\6{whole}"
+        self.chosen[line] = (*items,)
+        return line
 
     def argument(
         self, scope: Scope, tool: str, name: str, goal: Sequence[JSON], options: Sequence[Term]
@@ -231,29 +239,29 @@ class PlanWriter(Stops):
 
     def write_pages(self, pages: Sequence[Pages], scope: Scope) -> list[str]:
         """The lines that ask for a listing page by page."""
-        if len({one[1:] for one in pages}) > 1:
-            raise Missed("pages")
         lines, answer = self.write_call([one.calls[0] for one in pages], scope, "    ")
-        one, written = pages[0], self.calls[-1].arguments
-        lines = [line for line in lines if not line.startswith(("\3", "    assert not "))]
+        one, paging, written = pages[0], pages[0].paging, self.calls[-1].arguments
+        ends = re.compile(rf"    assert .*\b{answer}\b")  # that there is no more, as in a single page
+        lines = [line for line in lines if not (line.startswith("\3") or ends.match(line))]
         every = self.inputs.new_name(f"all_{answer}")
-        more, following, listing = (
-            re.sub(r"\bit\b", answer, code) for code in (one.more, one.next_page, one.listing)
-        )
-        lines.append(f"    {every} = [*{listing}]")
-        step: list[str] = []
-        if not following:
-            following = self.inputs.new_name(one.argument)
-            lines.append(f"    {following} = {written[one.argument]}")
-            step = [f"        {following} += 1"]
+        number = self.inputs.new_name(paging.argument)
+        lines.append(f"    {every} = [*{paging.listing_code(answer)}]")
+        following, step = paging.cursor_code(answer), list[str]()
+        if paging.step == "pages":
+            lines.append(f"    {number} = {written.get(paging.argument, paging.first)}")
+            following, step = number, [f"        {number} += 1"]
+        elif paging.step == "items":
+            following = f"len({every})"
+        again = call_code(one.calls[0].tool, {**written, paging.argument: following})
         lines += [
-            f"    while {more}:",
+            f"    while {paging.more_code(answer, every, number)}:",
             *step,
-            f"        {answer} = {call_code(one.calls[0].tool, {**written, one.argument: following})}",
+            f"        {answer} = {again}",
+            f"        {every} += {paging.listing_code(answer)}",
         ]
-        lines.append(f"        {every} += {listing}")
         del scope.sources[0]
         scope.know(Source(every, tuple([*each.items] for each in pages)))
+        self.nouns[every] = self.nouns[answer]
         if scope.readings is not None:
             scope.readings.know(every, one.calls)
         return lines
@@ -358,11 +366,12 @@ class PlanWriter(Stops):
             if re.fullmatch(r"\w+", looped.code)
             else self.inputs.new_name(f"{singular(looped.code)}s")
         )
-        lines = self.stops(scope.conditions_in(looped.code), "    ")
+        lines = self.stops([*scope.conditions_in(looped.code), *looped.conditions], "    ")
         lines += [f"    {chosen} = {looped.code}"] if chosen != looped.code else []
         lines += self.stops([f"{chosen} == {other}" for other in _others(looped, options)], "    ")
         name = self.inputs.new_name(singular(chosen))
         inner = scope.repeated(counts, [Source(name, items)])
+        inner.gone_through = looped.code if max(counts, default=0) < 2 else ""
         body: list[str] = []
         names: list[str] = []
         for place in range(len(node.head)):
@@ -391,6 +400,7 @@ class PlanWriter(Stops):
         lines += self.unlike_items(chosen, name, looped, body + tail)
         if looped.is_prefix:
             return lines + self.write_search(node, found, scope, (name, chosen, looped), body, names)
+        every = ""
         for result, place in zip(names, range(len(node.head)), strict=True):
             every = self.inputs.new_name(f"{result}s")
             body.append(f"        {every}.append({result})")
@@ -398,21 +408,39 @@ class PlanWriter(Stops):
             if scope.readings is not None and result in self.looks:
                 scope.readings.know(every, self.looks[result])
         lines += [f"    {one} = []" for one in lists]
-        lines += [f"    for {name} in {chosen}:", *body, *tail]
+        self.nouns |= dict.fromkeys((chosen, name), self.nouns_in(looped.code))
+        is_read = all(shape[0] in self.reads for shape in (*node.head, *node.tail))
+        mark = self.marked(name, looped.code, items, " " * 8) if not is_read else ""
+        lines += [f"    for {name} in {chosen}:", *([mark] if mark else ()), *body, *tail]
         for one, each in lists.items():
             scope.know(Source(one, cast("tuple[JSON, ...]", each)))
         if names and not node.tail and names[-1] in self.looks:
-            lines += self.know_joined(chosen, looped, rounds, scope)
+            lines += self.know_joined(chosen, looped, found, every, scope)
         if chosen != looped.code:
             scope.know(Source(chosen, cast("tuple[JSON, ...]", looped.items)))
         return lines
 
-    def know_joined(self, listing: str, looked: Looped, rounds: Sequence[Round], scope: Scope) -> list[str]:
-        """The line that joins items with what was looked up for them, if the words choose by both."""
-        results = [one.head[-1].result for one in rounds]
-        name = next((one.code for one in scope.sources if one.values == (results,)), "")
-        made = joined(listing, looked.items[0], name, [one.head for one in rounds]) if name else None
-        if scope.readings is None or made is None:
+    def know_joined(
+        self, listing: str, looked: Looped, found: Sequence[list[Round]], every: str, scope: Scope
+    ) -> list[str]:
+        """The line that joins items with what was looked up for them: of one run, if the words choose by both."""
+        rounds = [*chain.from_iterable(found)]
+        noun = noun_of(rounds[0].head[-1].tool) if rounds else ""
+        if scope.readings is None:
+            each = [
+                looked_up(listing, items, noun, every, [one.head[-1] for one in of_run])
+                for items, of_run in zip(looked.items, found, strict=True)
+            ]
+            known = [one for one in each if one is not None]
+            if not rounds or len(known) < len(each):
+                return []
+            short = self.inputs.new_name("joined")
+            scope.joins |= {short}
+            scope.know(Source(short, tuple(rows for _, rows in known)))
+            self.nouns[short] = self.nouns_in(listing)
+            return [f"\4    {short} = {known[0][0]}"]
+        made = joined(listing, looked.items[0], every, [one.head for one in rounds])
+        if made is None:
             return []
         code, rows = made
         short = self.inputs.new_name("joined")
