@@ -230,6 +230,8 @@ class Office(Place):
 _READING = (
     *("get_", "list_", "find_", "read_", "search_", "electricity_", "buses_", "hall_"),
     *("slack_get_", "slack_list_", "convert_"),
+    *("total_visits_", "engaged_users_", "traffic_source_", "timestamp_", "datetime_", "shift_timestamp"),
+    *("unit_conversion", "calculate_"),
 )
 
 

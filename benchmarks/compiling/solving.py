@@ -33,6 +33,7 @@ from typing import Any
 
 from benchmarks.compiling.jobs import job_tasks
 from benchmarks.compiling.places import place_tasks
+from benchmarks.compiling.published import published_tasks, published_unseen_tasks
 from benchmarks.compiling.sandbox import run_in_sandbox, sandbox_question
 from benchmarks.compiling.servers import server_tasks
 from benchmarks.compiling.suites import rest_tasks, suite_tasks, unseen_tasks
@@ -245,6 +246,8 @@ _GOALS: Mapping[str, Callable[[], Iterable[Task]]] = {
     "places": place_tasks,
     "trades": trade_tasks,
     "servers": server_tasks,
+    "published": published_tasks,
+    "published-unseen": published_unseen_tasks,
     "suites": suite_tasks,
     "unseen": unseen_tasks,
     "rest": rest_tasks,

@@ -1,0 +1,693 @@
+"""A company's desk and a phone, with goals out of two published sets, scored as those of the office are (`jobs`).
+
+The words of the goals are by the authors of WorkBench (olly-styles/WorkBench, MIT) and ToolSandbox
+(apple/ToolSandbox), some shortened; so are the names and purposes of the tools. The tools themselves, the small
+tables that they work on and the end states were written here. Results of the desk are declared, those of the
+phone are told in words. Goals with an odd number are looked at, those with an even one are only counted.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any, Literal, TypedDict
+
+from benchmarks.compiling.jobs import Place, tasks_of
+from benchmarks.compiling.worlds import Task
+
+GOALS = Path(__file__).parent / "published.jsonl"
+_UTC = timezone.utc
+
+
+class Meeting(TypedDict):
+    event_id: str
+    event_name: str
+    participant_email: str
+    event_start: str
+    duration: int
+
+
+class Mail(TypedDict):
+    email_id: str
+    box: Literal["inbox", "outbox"]
+    correspondent: str
+    subject: str
+    sent: str
+    body: str
+
+
+class Assignment(TypedDict):
+    task_id: str
+    task_name: str
+    assigned_to_email: str
+    list_name: Literal["Backlog", "In Progress", "In Review", "Completed"]
+    due_date: str
+    board: Literal["Back end", "Front end", "Design"]
+
+
+class Customer(TypedDict):
+    customer_id: str
+    customer_name: str
+    assigned_to_email: str
+    status: Literal["Qualified", "Won", "Lost", "Lead", "Proposal"]
+    product_interest: Literal["Software", "Hardware", "Services", "Consulting", "Training"]
+    last_contact_date: str
+
+
+_STAFF = {
+    **{"nadia": "moreau", "kofi": "mensah", "olga": "petrova", "amir": "ali", "akira": "sato"},
+    **{"sofia": "santos", "raj": "patel", "nia": "johnson", "fatima": "khan", "dmitri": "ivanov"},
+    **{"jinsoo": "kim", "luis": "ortiz", "leila": "azizi", "lena": "schmidt"},
+}
+
+
+def _staff(name: str) -> str:
+    return f"{name}.{_STAFF[name]}@atlas.com"
+
+
+def _meeting(number: int, name: str, who: str, start: str, duration: int = 30) -> dict[str, Any]:
+    return {
+        "event_id": f"{number:08}",
+        "event_name": name,
+        "participant_email": _staff(who),
+        "event_start": f"{start}:00",
+        "duration": duration,
+    }
+
+
+def _mail(number: int, who: str, subject: str, sent: str, body: str, box: str = "inbox") -> dict[str, Any]:
+    return {
+        "email_id": f"{number:08}",
+        "box": box,
+        "correspondent": _staff(who),
+        "subject": subject,
+        "sent": f"{sent}:00",
+        "body": body,
+    }
+
+
+def _assignment(number: int, name: str, who: str, column: str, due: str, board: str) -> dict[str, Any]:
+    return {
+        "task_id": f"{number:08}",
+        "task_name": name,
+        "assigned_to_email": _staff(who),
+        "list_name": column,
+        "due_date": due,
+        "board": board,
+    }
+
+
+def _customer(number: int, name: str, who: str, status: str, interest: str, last: str) -> dict[str, Any]:
+    return {
+        "customer_id": f"{number:08}",
+        "customer_name": name,
+        "assigned_to_email": _staff(who),
+        "status": status,
+        "product_interest": interest,
+        "last_contact_date": last,
+    }
+
+
+def _plain(text: str) -> str:
+    """A text of a message without what makes no difference."""
+    return " ".join(text.split()).strip(" .!?'\"").casefold()
+
+
+class Desk(Place):
+    """Calendar, mail, analytics, tasks and customers of a company on Thursday, 30 November 2023."""
+
+    @staticmethod
+    def start() -> dict[str, Any]:
+        return {
+            "events": [
+                _meeting(11, "sync up", "amir", "2023-11-21 10:00", 90),
+                _meeting(12, "process review", "sofia", "2023-11-28 09:00"),
+                _meeting(13, "budget talk", "raj", "2023-11-29 15:00"),
+                _meeting(14, "risk forum", "sofia", "2023-12-04 11:00"),
+                _meeting(15, "sync up", "raj", "2023-12-05 09:30"),
+                _meeting(17, "stand-up", "kofi", "2023-12-13 09:00"),
+                _meeting(16, "launch plan", "nadia", "2023-12-13 14:00", 60),
+                _meeting(18, "process review", "raj", "2023-12-18 16:00"),
+                _meeting(19, "team lunch", "sofia", "2023-12-19 12:00", 60),
+                _meeting(20, "retro", "olga", "2023-12-19 17:00"),
+            ],
+            "emails": [
+                _mail(31, "nadia", "Update on Launch", "2023-11-20 08:00", "The launch is on track."),
+                _mail(32, "sofia", "Lunch", "2023-11-22 12:10", "Noon on the 19th?"),
+                _mail(33, "olga", "Update on feedback discussion", "2023-11-23 09:00", "First notes."),
+                _mail(34, "nadia", "Budget", "2023-11-27 17:30", "Please look at the numbers."),
+                _mail(35, "olga", "Update on feedback discussion", "2023-11-28 10:15", "Final notes."),
+                _mail(36, "sofia", "Risk forum", "2023-11-29 09:45", "I moved it to Monday."),
+                _mail(37, "nadia", "Re: Budget", "2023-11-29 18:00", "Will do.", "outbox"),
+            ],
+            "visits": {"2023-11-13": 25, "2023-11-26": 22, "2023-11-27": 24, "2023-11-28": 30, "2023-11-29": 21},
+            "engaged": {"2023-11-13": 12, "2023-11-26": 14, "2023-11-27": 9, "2023-11-28": 15, "2023-11-29": 13},
+            "plots": [],
+            "tasks": [
+                _assignment(51, "Fix footer", "kofi", "In Progress", "2023-12-08", "Front end"),
+                _assignment(52, "Cache queries", "kofi", "In Progress", "2023-12-11", "Back end"),
+                _assignment(53, "New icons", "kofi", "Completed", "2023-11-20", "Design"),
+                _assignment(54, "Rate limits", "dmitri", "In Progress", "2023-12-05", "Back end"),
+                _assignment(55, "Dark mode", "dmitri", "Backlog", "2023-12-12", "Design"),
+                _assignment(56, "Login form", "jinsoo", "In Progress", "2023-11-27", "Front end"),
+                _assignment(57, "Search page", "jinsoo", "Completed", "2023-11-24", "Front end"),
+            ],
+            "customers": [
+                _customer(71, "Cameron Anderson", "sofia", "Lead", "Services", "2023-11-02"),
+                _customer(72, "Casey White", "raj", "Lost", "Hardware", "2023-10-12"),
+                _customer(73, "Taylor Jackson", "lena", "Lead", "Software", "2023-11-20"),
+                _customer(74, "Quinn Harris", "lena", "Lead", "Software", "2023-11-26"),
+                _customer(75, "Jaden White", "lena", "Lead", "Hardware", "2023-11-27"),
+                _customer(76, "Riley Moore", "lena", "Won", "Software", "2023-11-28"),
+            ],
+        }
+
+    def find_email_address(self, name: str) -> list[str]:
+        """Find the email addresses of the employees with this name, or part of a name."""
+        return [_staff(one) for one in _STAFF if name.casefold().split()[0] in _staff(one)]
+
+    def get_event(self, event_id: str) -> Meeting:
+        """Get an event of the calendar by its 8-digit id."""
+        return copy.deepcopy(self.one("events", "event_id", event_id))  # type: ignore[return-value]
+
+    def search_events(
+        self, query: str = "", time_min: str | None = None, time_max: str | None = None
+    ) -> list[Meeting]:
+        """Search events, the earliest first, by words of name or participant, and by start. duration is in minutes.
+
+        Args:
+            query: Text to find in the event's name or the participant's email.
+            time_min: Earliest start. Format: "YYYY-MM-DD HH:MM:SS"
+            time_max: Latest start. Format: "YYYY-MM-DD HH:MM:SS"
+        """
+        return [
+            copy.deepcopy(one) for one in self.state["events"]
+            if query.casefold() in f"{one['event_name']} {one['participant_email']}".casefold()
+            if (time_min or "") <= one["event_start"] <= _whole_day(time_max)
+        ]  # fmt: skip
+
+    def create_event(self, event_name: str, participant_email: str, event_start: str, duration: int) -> str:
+        """Create an event, and get its id.
+
+        Args:
+            event_name: Name of the event.
+            participant_email: Email address of the participant.
+            event_start: Start of the event. Format: "YYYY-MM-DD HH:MM:SS"
+            duration: Duration in minutes.
+        """
+        start = event_start if len(event_start) > 16 else f"{event_start}:00"
+        ident = f"{90 + len(self.state['events']):08}"
+        row = {"event_id": ident, "event_name": event_name, "participant_email": _address(participant_email)}
+        self.state["events"].append({**row, "event_start": start, "duration": int(duration)})
+        return ident
+
+    def delete_event(self, event_id: str) -> str:
+        """Delete an event by its id."""
+        self.state["events"].remove(self.one("events", "event_id", event_id))
+        return "Event deleted successfully."
+
+    def update_event(
+        self,
+        event_id: str,
+        field: Literal["event_name", "participant_email", "event_start", "duration"],
+        new_value: str,
+    ) -> str:
+        """Change one field of an event."""
+        self.one("events", "event_id", event_id)[field] = new_value
+        return "Event updated successfully."
+
+    def get_email(self, email_id: str) -> Mail:
+        """Get an email by its id."""
+        return copy.deepcopy(self.one("emails", "email_id", email_id))  # type: ignore[return-value]
+
+    def search_emails(
+        self, query: str = "", date_min: str | None = None, date_max: str | None = None
+    ) -> list[Mail]:
+        """Search emails, the newest first: all words of the query are in subject, body or address.
+
+        Args:
+            query: Words to find in subject, body, or the address of the sender or recipient.
+            date_min: Earliest date. Format: "YYYY-MM-DD"
+            date_max: Latest date. Format: "YYYY-MM-DD"
+        """
+        words = query.casefold().split()
+        return [
+            copy.deepcopy(one) for one in reversed(self.state["emails"])
+            if all(w in f"{one['subject']} {one['body']} {one['correspondent']}".casefold() for w in words)
+            if (date_min or "") <= one["sent"] <= _whole_day(date_max)
+        ]  # fmt: skip
+
+    def send_email(self, recipient: str, subject: str, body: str) -> str:
+        """Send an email to an address."""
+        self._send(_address(recipient), subject, body)
+        return "Email sent successfully."
+
+    def _send(self, recipient: str, subject: str, body: str) -> None:
+        row = {"email_id": f"{90 + len(self.state['emails']):08}", "box": "outbox", "correspondent": recipient}
+        said = {"subject": _plain(subject), "sent": "2023-11-30 00:00:00", "body": _plain(body)}
+        self.state["emails"].append({**row, **said})
+
+    def delete_email(self, email_id: str) -> str:
+        """Delete an email by its id."""
+        self.state["emails"].remove(self.one("emails", "email_id", email_id))
+        return "Email deleted successfully."
+
+    def forward_email(self, email_id: str, recipient: str) -> str:
+        """Forward an email to an address."""
+        mail = self.one("emails", "email_id", email_id)
+        self._send(_address(recipient), f"FW: {mail['subject']}", mail["body"])
+        return "Email forwarded successfully."
+
+    def reply_email(self, email_id: str, body: str) -> str:
+        """Reply to an email."""
+        mail = self.one("emails", "email_id", email_id)
+        self._send(mail["correspondent"], mail["subject"], body)
+        return "Email replied successfully."
+
+    def total_visits_count(self, time_min: str | None = None, time_max: str | None = None) -> dict[str, int]:
+        """Total number of visits of the website for each day. Date format is "YYYY-MM-DD"."""
+        return _between(self.state["visits"], time_min, time_max)
+
+    def engaged_users_count(self, time_min: str | None = None, time_max: str | None = None) -> dict[str, int]:
+        """Number of engaged users of the website for each day. Date format is "YYYY-MM-DD"."""
+        return _between(self.state["engaged"], time_min, time_max)
+
+    def traffic_source_count(
+        self,
+        traffic_source: Literal["direct", "referral", "search engine", "social media"],
+        time_min: str | None = None,
+        time_max: str | None = None,
+    ) -> dict[str, int]:
+        """Number of visits from a traffic source for each day. Date format is "YYYY-MM-DD"."""
+        return {day: count // 4 for day, count in _between(self.state["visits"], time_min, time_max).items()}
+
+    def get_average_session_duration(
+        self, time_min: str | None = None, time_max: str | None = None
+    ) -> dict[str, float]:
+        """Average session duration in seconds for each day. Date format is "YYYY-MM-DD"."""
+        return {day: count / 2 for day, count in _between(self.state["visits"], time_min, time_max).items()}
+
+    def create_plot(
+        self,
+        time_min: str,
+        time_max: str,
+        value_to_plot: Literal[
+            "total_visits", "session_duration_seconds", "user_engaged", "visits_direct", "visits_referral"
+        ],
+        plot_type: Literal["bar", "line", "scatter", "histogram"],
+    ) -> str:
+        """Plot analytics data of a time range, and get the path of the plot. Date format is "YYYY-MM-DD"."""
+        self.state["plots"].append([value_to_plot, plot_type])
+        return f"plots/{time_min}_{time_max}_{value_to_plot}_{plot_type}.png"
+
+    def get_task(self, task_id: str) -> Assignment:
+        """Get a task by its 8-digit id."""
+        return copy.deepcopy(self.one("tasks", "task_id", task_id))  # type: ignore[return-value]
+
+    def search_tasks(
+        self,
+        task_name: str | None = None,
+        assigned_to_email: str | None = None,
+        list_name: str | None = None,
+        due_date_min: str | None = None,
+        due_date_max: str | None = None,
+        board: str | None = None,
+    ) -> list[Assignment]:
+        """Search the tasks of all boards; each argument that is given narrows it. Date format is "YYYY-MM-DD"."""
+        wanted = {
+            "task_name": task_name,
+            "assigned_to_email": assigned_to_email,
+            "list_name": list_name,
+            "board": board,
+        }
+        return [
+            copy.deepcopy(one) for one in _matching(self.state["tasks"], wanted)
+            if (due_date_min or "") <= one["due_date"] <= _whole_day(due_date_max)
+        ]  # fmt: skip
+
+    def create_task(
+        self,
+        task_name: str,
+        assigned_to_email: str,
+        list_name: Literal["Backlog", "In Progress", "In Review", "Completed"],
+        due_date: str,
+        board: Literal["Back end", "Front end", "Design"],
+    ) -> str:
+        """Create a task, and get its id. Date format is "YYYY-MM-DD"."""
+        ident = f"{90 + len(self.state['tasks']):08}"
+        row = {"task_id": ident, "task_name": task_name, "assigned_to_email": _address(assigned_to_email)}
+        self.state["tasks"].append({**row, "list_name": list_name, "due_date": due_date, "board": board})
+        return ident
+
+    def delete_task(self, task_id: str) -> str:
+        """Delete a task by its id."""
+        self.state["tasks"].remove(self.one("tasks", "task_id", task_id))
+        return "Task deleted successfully."
+
+    def update_task(
+        self,
+        task_id: str,
+        field: Literal["task_name", "assigned_to_email", "list_name", "due_date", "board"],
+        new_value: str,
+    ) -> str:
+        """Change one field of a task."""
+        self.one("tasks", "task_id", task_id)[field] = new_value
+        return "Task updated successfully."
+
+    def search_customers(
+        self,
+        customer_name: str | None = None,
+        product_interest: str | None = None,
+        status: str | None = None,
+        assigned_to_email: str | None = None,
+        last_contact_date_min: str | None = None,
+        last_contact_date_max: str | None = None,
+    ) -> list[Customer]:
+        """Search the customers of the CRM; each argument that is given narrows it. Date format is "YYYY-MM-DD"."""
+        wanted = {
+            "customer_name": customer_name,
+            "product_interest": product_interest,
+            "status": status,
+            "assigned_to_email": assigned_to_email,
+        }
+        return [
+            copy.deepcopy(one) for one in _matching(self.state["customers"], wanted)
+            if (last_contact_date_min or "") <= one["last_contact_date"] <= _whole_day(last_contact_date_max)
+        ]  # fmt: skip
+
+    def update_customer(
+        self,
+        customer_id: str,
+        field: Literal["customer_name", "assigned_to_email", "status", "product_interest", "last_contact_date"],
+        new_value: str,
+    ) -> str:
+        """Change one field of a customer in the CRM. Status: Qualified, Won, Lost, Lead or Proposal."""
+        self.one("customers", "customer_id", customer_id)[field] = new_value
+        return "Customer updated successfully."
+
+    def add_customer(
+        self,
+        customer_name: str,
+        assigned_to_email: str,
+        status: Literal["Qualified", "Won", "Lost", "Lead", "Proposal"],
+        product_interest: str | None = None,
+    ) -> str:
+        """Add a customer to the CRM, and get the id."""
+        ident = f"{90 + len(self.state['customers']):08}"
+        row = {"customer_id": ident, "customer_name": customer_name, "status": status}
+        owner = {"assigned_to_email": _address(assigned_to_email), "product_interest": product_interest}
+        self.state["customers"].append({**row, **owner, "last_contact_date": ""})
+        return ident
+
+    def delete_customer(self, customer_id: str) -> str:
+        """Delete a customer from the CRM by id."""
+        self.state["customers"].remove(self.one("customers", "customer_id", customer_id))
+        return "Customer deleted successfully."
+
+
+def _whole_day(latest: str | None) -> str:
+    """The end of the day of a date, the end of all days of None."""
+    return "9999" if latest is None else latest if len(latest) > 10 else f"{latest} 23:59:59"
+
+
+def _address(text: str) -> str:
+    if "@" not in text or "." not in text:
+        raise ValueError(f"{text!r} is no email address")
+    return text.casefold()
+
+
+def _between(days: dict[str, int], first: str | None, last: str | None) -> dict[str, int]:
+    return {day: count for day, count in days.items() if (first or "") <= day <= (last or "9999")}
+
+
+def _matching(rows: list[dict[str, Any]], wanted: dict[str, str | None]) -> list[dict[str, Any]]:
+    given = {field: text.casefold() for field, text in wanted.items() if text is not None}
+    return [row for row in rows if all(text in row[field].casefold() for field, text in given.items())]
+
+
+_NOW = datetime(2024, 3, 20, 9, 0, tzinfo=_UTC)
+_DAY = 86_400.0
+
+
+def _contact(number: int, name: str, phone: str, relationship: str | None) -> dict[str, Any]:
+    return {
+        "person_id": f"p-{number}",
+        "name": name,
+        "phone_number": phone,
+        "relationship": relationship,
+        "is_self": relationship == "self",
+    }
+
+
+def _message(number: int, sender: str, recipient: str, content: str, days: float) -> dict[str, Any]:
+    return {
+        "message_id": f"m-{number}",
+        "sender_phone_number": sender,
+        "recipient_phone_number": recipient,
+        "content": content,
+        "creation_timestamp": _NOW.timestamp() - days * _DAY,
+    }
+
+
+_OWN, _BOSS, _FREDRIK, _STRANGER = "+11233344455", "+10000000000", "+12453344098", "+18307976530"
+
+
+class Phone(Place):
+    """Contacts, messages, reminders and settings of a phone on Wednesday, 20 March 2024; results in words."""
+
+    @staticmethod
+    def start() -> dict[str, Any]:
+        return {
+            "contacts": [
+                _contact(1, "Tomas Haake", _OWN, "self"),
+                _contact(2, "Fredrik Thordendal", _FREDRIK, "friend"),
+                _contact(3, "John Petrucci", "+14509876543", "friend"),
+                _contact(4, "Homer S", _BOSS, "boss"),
+            ],
+            "messages": [
+                _message(1, _STRANGER, _OWN, "Hey kid, you want some GPU?", 9),
+                _message(2, _OWN, _STRANGER, "No thanks", 8.9),
+                _message(3, _BOSS, _OWN, "How's it going", 2),
+                _message(4, _OWN, _BOSS, "Things are proceeding as expected", 1.5),
+                _message(5, _BOSS, _OWN, "Good, keep me posted", 1),
+            ],
+            "reminders": [
+                {"reminder_id": "r-1", "content": "Look for Company SF tickets", "reminder_timestamp": _NOW.timestamp() - _DAY},
+                {"reminder_id": "r-2", "content": "Buy a nice rich navy bathing dress", "reminder_timestamp": _NOW.timestamp() + 0.3 * _DAY},
+                {"reminder_id": "r-3", "content": "Call the bank", "reminder_timestamp": _NOW.timestamp() + 4 * _DAY},
+            ],
+            "settings": {"low_battery": False, "location": True, "cellular": True, "wifi": True},
+            "sent": [],
+        }  # fmt: skip
+
+    def add_contact(self, name: str, phone_number: str, relationship: str | None = None):
+        """Add a person to the contacts. Returns the person_id."""
+        self.state["contacts"].append(_contact(90, name, phone_number, relationship))
+        return "p-90"
+
+    def modify_contact(
+        self,
+        person_id: str,
+        name: str | None = None,
+        phone_number: str | None = None,
+        relationship: str | None = None,
+    ):
+        """Change what is given of a contact. Returns nothing."""
+        given = {"name": name, "phone_number": phone_number, "relationship": relationship}
+        self.one("contacts", "person_id", person_id).update({k: v for k, v in given.items() if v is not None})
+
+    def remove_contact(self, person_id: str):
+        """Remove a person from the contacts. Returns nothing."""
+        self.state["contacts"].remove(self.one("contacts", "person_id", person_id))
+
+    def search_contacts(
+        self,
+        person_id: str | None = None,
+        name: str | None = None,
+        phone_number: str | None = None,
+        relationship: str | None = None,
+    ):
+        """Search contacts. Returns a list of {person_id, name, phone_number, relationship, is_self}."""
+        wanted = {"person_id": person_id, "name": name, "phone_number": phone_number, "relationship": relationship}
+        return copy.deepcopy(_matching(self.state["contacts"], wanted))
+
+    def send_message_with_phone_number(self, phone_number: str, content: str):
+        """Send a text message to a phone number. Returns the message_id."""
+        if not self.state["settings"]["cellular"]:
+            raise RuntimeError("cellular service is off")
+        self.state["sent"].append([phone_number, _plain(content)])
+        return "m-90"
+
+    def search_messages(
+        self,
+        sender_phone_number: str | None = None,
+        recipient_phone_number: str | None = None,
+        content: str | None = None,
+    ):
+        """Search text messages, the oldest first. Returns a list of {message_id, sender_phone_number,
+        recipient_phone_number, content, creation_timestamp}."""
+        wanted = {
+            "sender_phone_number": sender_phone_number,
+            "recipient_phone_number": recipient_phone_number,
+            "content": content.rstrip("s") if content else content,
+        }
+        return copy.deepcopy(_matching(self.state["messages"], wanted))
+
+    def add_reminder(self, content: str, reminder_timestamp: float):
+        """Add a reminder at a POSIX timestamp. Returns the reminder_id."""
+        row = {"reminder_id": "r-90", "content": _plain(content), "reminder_timestamp": float(reminder_timestamp)}
+        self.state["reminders"].append(row)
+        return "r-90"
+
+    def modify_reminder(
+        self, reminder_id: str, content: str | None = None, reminder_timestamp: float | None = None
+    ):
+        """Change what is given of a reminder. Returns nothing."""
+        given = {"content": content, "reminder_timestamp": reminder_timestamp}
+        row = self.one("reminders", "reminder_id", reminder_id)
+        row.update({k: v for k, v in given.items() if v is not None})
+
+    def search_reminder(
+        self,
+        content: str | None = None,
+        reminder_timestamp_lowerbound: float | None = None,
+        reminder_timestamp_upperbound: float | None = None,
+    ):
+        """Search reminders, the earliest first. Returns a list of {reminder_id, content, reminder_timestamp}."""
+        least, most = reminder_timestamp_lowerbound or 0, reminder_timestamp_upperbound or float("inf")
+        found = _matching(self.state["reminders"], {"content": content})
+        return [copy.deepcopy(one) for one in found if least <= one["reminder_timestamp"] <= most]
+
+    def remove_reminder(self, reminder_id: str):
+        """Remove a reminder. Returns nothing."""
+        self.state["reminders"].remove(self.one("reminders", "reminder_id", reminder_id))
+
+    def set_low_battery_mode_status(self, on: bool):
+        """Turn low battery mode on or off. Returns nothing."""
+        self.state["settings"]["low_battery"] = on
+
+    def get_low_battery_mode_status(self):
+        """Whether low battery mode is on. Returns a bool."""
+        return self.state["settings"]["low_battery"]
+
+    def set_location_service_status(self, on: bool):
+        """Turn location service on or off. Returns nothing."""
+        self.state["settings"]["location"] = on
+
+    def get_location_service_status(self):
+        """Whether location service is on. Returns a bool."""
+        return self.state["settings"]["location"]
+
+    def set_cellular_service_status(self, on: bool):
+        """Turn cellular service on or off. Returns nothing."""
+        self.state["settings"]["cellular"] = on
+
+    def get_cellular_service_status(self):
+        """Whether cellular service is on. Returns a bool."""
+        return self.state["settings"]["cellular"]
+
+    def set_wifi_status(self, on: bool):
+        """Turn wifi on or off. Returns nothing."""
+        self.state["settings"]["wifi"] = on
+
+    def get_wifi_status(self):
+        """Whether wifi is on. Returns a bool."""
+        return self.state["settings"]["wifi"]
+
+    def get_current_location(self):
+        """Where the phone is. Returns {latitude, longitude}."""
+        return {"latitude": 37.3346, "longitude": -122.0091}
+
+    def get_current_timestamp(self):
+        """The current POSIX timestamp. Returns a float."""
+        return _NOW.timestamp()
+
+    def timestamp_to_datetime_info(self, timestamp: float):
+        """Returns {year, month, day, hour, minute, second, isoweekday} of a POSIX timestamp, in UTC."""
+        at = datetime.fromtimestamp(timestamp, _UTC)
+        names = ("year", "month", "day", "hour", "minute", "second")
+        return {**{name: getattr(at, name) for name in names}, "isoweekday": at.isoweekday()}
+
+    def datetime_info_to_timestamp(
+        self, year: int, month: int, day: int, hour: int = 0, minute: int = 0, second: int = 0
+    ):
+        """Returns the POSIX timestamp of a date and time in UTC, a float."""
+        return datetime(year, month, day, hour, minute, second, tzinfo=_UTC).timestamp()
+
+    def shift_timestamp(self, timestamp: float, weeks: int = 0, days: int = 0, hours: int = 0, minutes: int = 0):
+        """Shift a POSIX timestamp by some time, which can be negative. Returns a float."""
+        return timestamp + timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes).total_seconds()
+
+    def timestamp_diff(self, timestamp_0: float, timestamp_1: float):
+        """timestamp_1 - timestamp_0. Returns {days, seconds}."""
+        days, seconds = divmod(timestamp_1 - timestamp_0, _DAY)
+        return {"days": int(days), "seconds": int(seconds)}
+
+    def unit_conversion(self, amount: float, from_unit: str, to_unit: str):
+        """Convert an amount from one unit to another: celsius, fahrenheit, km, mile. Returns a float."""
+        pair = from_unit.casefold().rstrip("s")[:4], to_unit.casefold().rstrip("s")[:4]
+        known = {("cels", "fahr"): amount * 9 / 5 + 32, ("fahr", "cels"): (amount - 32) * 5 / 9}
+        return {**known, ("km", "mile"): amount / 1.609344, ("mile", "km"): amount * 1.609344}[pair]
+
+    def calculate_lat_lon_distance(
+        self, latitude_0: float, longitude_0: float, latitude_1: float, longitude_1: float
+    ):
+        """Distance between two places in kilometers. Returns a float."""
+        return round(abs(latitude_0 - latitude_1) * 111 + abs(longitude_0 - longitude_1) * 50, 1)
+
+    def search_holiday(self, holiday_name: str, year: int | None = None):
+        """POSIX timestamp of a holiday in the US, of this year unless another is given. Returns a float."""
+        month, day = {"christmas": (12, 25), "thanksgiving": (11, 28)}[holiday_name.casefold().split()[0]]
+        return datetime(year or _NOW.year, month, day, tzinfo=_UTC).timestamp()
+
+    def search_lat_lon(self, latitude: float, longitude: float):
+        """The address of a place. Returns a str."""
+        return "1 Apple Park Way, Cupertino, CA 95014, United States"
+
+    def search_location_around_lat_lon(
+        self, location: str, latitude: float | None = None, longitude: float | None = None
+    ):
+        """Search for a place by its name, around the phone unless somewhere else is given.
+        Returns a list of {name, latitude, longitude, phone_number}."""
+        known = (
+            {"name": "Golden Gate Bridge", "latitude": 37.8199, "longitude": -122.4783, "phone_number": "+14159215858"},
+            {"name": "Grand Canyon", "latitude": 36.0565, "longitude": -112.1251, "phone_number": "+19286387888"},
+            {"name": "Apple Park", "latitude": 37.3346, "longitude": -122.0091, "phone_number": "+14089961010"},
+        )  # fmt: skip
+        return [dict(one) for one in known if one["name"].casefold() in location.casefold()]  # type: ignore[union-attr]
+
+    def search_weather_around_lat_lon(
+        self, days: int = 0, latitude: float | None = None, longitude: float | None = None
+    ):
+        """Weather in some days (0: now) around the phone, unless somewhere else is given.
+        Returns {condition, temperature, temperature_unit}, in Celsius."""
+        is_far = longitude is not None and longitude > -120
+        return {"condition": "sunny", "temperature": 25.0 if is_far else 16.0, "temperature_unit": "Celsius"}
+
+    def search_stock(self, query: str):
+        """Search for a stock by words. Returns {name, symbol, exchange, price, currency}."""
+        if "apple" not in query.casefold() and query.casefold() != "aapl":
+            raise LookupError(f"no stock is found for {query!r}")
+        return {"name": "Apple Inc", "symbol": "AAPL", "exchange": "NASDAQ", "price": 171.0, "currency": "USD"}
+
+    def convert_currency(self, amount: float, from_currency_code: str, to_currency_code: str):
+        """Convert money between currencies, by their ISO 4217 codes. Returns a float."""
+        rates = {("USD", "CNY"): 7.25, ("CNY", "USD"): 0.138}
+        return amount * rates[from_currency_code.upper(), to_currency_code.upper()]
+
+
+def published_tasks() -> Iterator[Task]:
+    """The goals with an odd number, with which prompts and checks are mended."""
+    yield from (task for task in _tasks() if int(task.id[-2:]) % 2)
+
+
+def published_unseen_tasks() -> Iterator[Task]:
+    """The goals with an even number, whose answers nobody reads before the last measurement."""
+    yield from (task for task in _tasks() if not int(task.id[-2:]) % 2)
+
+
+def _tasks() -> Iterator[Task]:
+    yield from tasks_of(GOALS, {"desk": Desk, "phone": Phone})
