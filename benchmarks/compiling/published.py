@@ -143,8 +143,20 @@ class Desk(Place):
                 _mail(36, "sofia", "Risk forum", "2023-11-29 09:45", "I moved it to Monday."),
                 _mail(37, "nadia", "Re: Budget", "2023-11-29 18:00", "Will do.", "outbox"),
             ],
-            "visits": {"2023-11-13": 25, "2023-11-26": 22, "2023-11-27": 24, "2023-11-28": 30, "2023-11-29": 21},
-            "engaged": {"2023-11-13": 12, "2023-11-26": 14, "2023-11-27": 9, "2023-11-28": 15, "2023-11-29": 13},
+            "visits": {
+                "2023-11-13": 25,
+                "2023-11-26": 22,
+                "2023-11-27": 24,
+                "2023-11-28": 30,
+                "2023-11-29": 21,
+            },
+            "engaged": {
+                "2023-11-13": 12,
+                "2023-11-26": 14,
+                "2023-11-27": 9,
+                "2023-11-28": 15,
+                "2023-11-29": 13,
+            },
             "plots": [],
             "tasks": [
                 _assignment(51, "Fix footer", "kofi", "In Progress", "2023-12-08", "Front end"),
@@ -176,13 +188,8 @@ class Desk(Place):
     def search_events(
         self, query: str = "", time_min: str | None = None, time_max: str | None = None
     ) -> list[Meeting]:
-        """Search events, the earliest first, by words of name or participant, and by start. duration is in minutes.
-
-        Args:
-            query: Text to find in the event's name or the participant's email.
-            time_min: Earliest start. Format: "YYYY-MM-DD HH:MM:SS"
-            time_max: Latest start. Format: "YYYY-MM-DD HH:MM:SS"
-        """
+        """Search events, the earliest first, by words of name or participant, and by start.
+        duration is in minutes, time format is "YYYY-MM-DD HH:MM:SS"."""
         return [
             copy.deepcopy(one) for one in self.state["events"]
             if query.casefold() in f"{one['event_name']} {one['participant_email']}".casefold()
@@ -190,14 +197,7 @@ class Desk(Place):
         ]  # fmt: skip
 
     def create_event(self, event_name: str, participant_email: str, event_start: str, duration: int) -> str:
-        """Create an event, and get its id.
-
-        Args:
-            event_name: Name of the event.
-            participant_email: Email address of the participant.
-            event_start: Start of the event. Format: "YYYY-MM-DD HH:MM:SS"
-            duration: Duration in minutes.
-        """
+        """Create an event, and get its id. duration is in minutes, event_start is "YYYY-MM-DD HH:MM:SS"."""
         start = event_start if len(event_start) > 16 else f"{event_start}:00"
         ident = f"{90 + len(self.state['events']):08}"
         row = {"event_id": ident, "event_name": event_name, "participant_email": _address(participant_email)}
@@ -227,12 +227,7 @@ class Desk(Place):
         self, query: str = "", date_min: str | None = None, date_max: str | None = None
     ) -> list[Mail]:
         """Search emails, the newest first: all words of the query are in subject, body or address.
-
-        Args:
-            query: Words to find in subject, body, or the address of the sender or recipient.
-            date_min: Earliest date. Format: "YYYY-MM-DD"
-            date_max: Latest date. Format: "YYYY-MM-DD"
-        """
+        Date format is "YYYY-MM-DD"."""
         words = query.casefold().split()
         return [
             copy.deepcopy(one) for one in reversed(self.state["emails"])
@@ -246,7 +241,11 @@ class Desk(Place):
         return "Email sent successfully."
 
     def _send(self, recipient: str, subject: str, body: str) -> None:
-        row = {"email_id": f"{90 + len(self.state['emails']):08}", "box": "outbox", "correspondent": recipient}
+        row = {
+            "email_id": f"{90 + len(self.state['emails']):08}",
+            "box": "outbox",
+            "correspondent": recipient,
+        }
         said = {"subject": _plain(subject), "sent": "2023-11-30 00:00:00", "body": _plain(body)}
         self.state["emails"].append({**row, **said})
 
@@ -381,7 +380,9 @@ class Desk(Place):
     def update_customer(
         self,
         customer_id: str,
-        field: Literal["customer_name", "assigned_to_email", "status", "product_interest", "last_contact_date"],
+        field: Literal[
+            "customer_name", "assigned_to_email", "status", "product_interest", "last_contact_date"
+        ],
         new_value: str,
     ) -> str:
         """Change one field of a customer in the CRM. Status: Qualified, Won, Lost, Lead or Proposal."""
@@ -511,7 +512,12 @@ class Phone(Place):
         relationship: str | None = None,
     ):
         """Search contacts. Returns a list of {person_id, name, phone_number, relationship, is_self}."""
-        wanted = {"person_id": person_id, "name": name, "phone_number": phone_number, "relationship": relationship}
+        wanted = {
+            "person_id": person_id,
+            "name": name,
+            "phone_number": phone_number,
+            "relationship": relationship,
+        }
         return copy.deepcopy(_matching(self.state["contacts"], wanted))
 
     def send_message_with_phone_number(self, phone_number: str, content: str):
@@ -538,7 +544,11 @@ class Phone(Place):
 
     def add_reminder(self, content: str, reminder_timestamp: float):
         """Add a reminder at a POSIX timestamp. Returns the reminder_id."""
-        row = {"reminder_id": "r-90", "content": _plain(content), "reminder_timestamp": float(reminder_timestamp)}
+        row = {
+            "reminder_id": "r-90",
+            "content": _plain(content),
+            "reminder_timestamp": float(reminder_timestamp),
+        }
         self.state["reminders"].append(row)
         return "r-90"
 
@@ -617,7 +627,9 @@ class Phone(Place):
         """Returns the POSIX timestamp of a date and time in UTC, a float."""
         return datetime(year, month, day, hour, minute, second, tzinfo=_UTC).timestamp()
 
-    def shift_timestamp(self, timestamp: float, weeks: int = 0, days: int = 0, hours: int = 0, minutes: int = 0):
+    def shift_timestamp(
+        self, timestamp: float, weeks: int = 0, days: int = 0, hours: int = 0, minutes: int = 0
+    ):
         """Shift a POSIX timestamp by some time, which can be negative. Returns a float."""
         return timestamp + timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes).total_seconds()
 
@@ -671,7 +683,13 @@ class Phone(Place):
         """Search for a stock by words. Returns {name, symbol, exchange, price, currency}."""
         if "apple" not in query.casefold() and query.casefold() != "aapl":
             raise LookupError(f"no stock is found for {query!r}")
-        return {"name": "Apple Inc", "symbol": "AAPL", "exchange": "NASDAQ", "price": 171.0, "currency": "USD"}
+        return {
+            "name": "Apple Inc",
+            "symbol": "AAPL",
+            "exchange": "NASDAQ",
+            "price": 171.0,
+            "currency": "USD",
+        }
 
     def convert_currency(self, amount: float, from_currency_code: str, to_currency_code: str):
         """Convert money between currencies, by their ISO 4217 codes. Returns a float."""
