@@ -346,7 +346,7 @@ def _values(rules: dict[str, Node], *, is_closed: bool) -> None:
         (
             seq(_any_of(("key", "reverse", "default", "start", "days", "hours", "minutes"), "="),
                 Use("argument-value")),
-            seq(_EXPR, Many(Use("each"), 0, 2)),
+            seq(Use("argument-value"), Many(Use("each"), 0, 2)),
         )
     )  # fmt: skip
     rules["argument"] = argument
