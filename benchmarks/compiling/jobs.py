@@ -115,6 +115,18 @@ class Place:
         return found[0]
 
 
+def plain_text(text: str) -> str:
+    """A text of a message without what makes no difference."""
+    return " ".join(text.split()).strip(" .!?'\"").casefold()
+
+
+def matching(rows: list[Any], wanted: Mapping[str, str | None]) -> list[Any]:
+    """The rows each of whose fields has the text that is wanted in it, if any is."""
+    """The rows each of whose fields has the text that is given for it."""
+    given = {field: text.casefold() for field, text in wanted.items() if text is not None}
+    return [row for row in rows if all(text in row[field].casefold() for field, text in given.items())]
+
+
 class Office(Place):
     """One office; some results are declared."""
 
@@ -230,6 +242,8 @@ class Office(Place):
 _READING = (
     *("get_", "list_", "find_", "read_", "search_", "electricity_", "buses_", "hall_"),
     *("slack_get_", "slack_list_", "convert_"),
+    *("total_visits_", "engaged_users_", "traffic_source_", "timestamp_", "datetime_", "shift_timestamp"),
+    *("unit_conversion", "calculate_"),
 )
 
 

@@ -14,6 +14,8 @@ is asked for in three sentences and run by Python. Each goal is
 compiled in all forms before the next, and each result is saved at once, so that a measurement that was broken
 off compares alike.
 
+A goal that takes longer than `--seconds` to compile has no plan, and an answer has at most `--tokens`.
+
 A goal is *right* if the plan ran to its end and the world is as after its author's own calls. It is *silently
 wrong* if the plan ran to its end in a wrong world and nothing was said about it: no warning, no doubt.
 """
@@ -25,33 +27,50 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from benchmarks.compiling.jobs import job_tasks
 from benchmarks.compiling.places import place_tasks
+from benchmarks.compiling.published import published_tasks, published_unseen_tasks
 from benchmarks.compiling.sandbox import run_in_sandbox, sandbox_question
 from benchmarks.compiling.servers import server_tasks
 from benchmarks.compiling.suites import rest_tasks, suite_tasks, unseen_tasks
 from benchmarks.compiling.trades import trade_tasks
 from benchmarks.compiling.worlds import Declared, Task, World, bfcl_tasks
 
-from callsheet import Plan, Runtime
+from callsheet import Runtime
 from callsheet.api.compiling import Compiled, CompileOptions
 from callsheet.authoring.compiler.request import PlanForm
 from callsheet.diagnostics import Severity
 from callsheet.ir import Effect, canonical_tool_name
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.models.local import LocalSettings, open_local
-from callsheet.ports.models.model import Completion, Constraint, LanguageModel, Strength, Syntax, strength_of
+from callsheet.ports.models.model import (
+    Completion,
+    Constraint,
+    LanguageModel,
+    Strength,
+    Syntax,
+    Usage,
+    strength_of,
+)
 from callsheet.ports.models.prompts import Messages
 from callsheet.ports.tools import Tool, ToolSpec
 
 _LONGEST = 300.0
 """The seconds after which a run is given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What compiling one goal may take: seconds in all, and tokens of each answer, None as usual."""
+
+    seconds: float = 900.0
+    tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +88,9 @@ class Solved:
     calls: int
     seconds: float
     text: str
+    found: tuple[str, ...] = ()
+    conversations: tuple[dict[str, Any], ...] = ()
+    """What the model was asked, and its answers; saved with `--log` alone."""
 
 
 def tools_of(world: World) -> list[Tool]:
@@ -92,11 +114,12 @@ def tools_of(world: World) -> list[Tool]:
 
 
 class _Heard:
-    """A model whose conversations are kept, each with the answer that it got."""
+    """A model whose conversations are kept, each with the answer that it got, and what they used."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
         self.conversations: list[dict[str, Any]] = []
+        self.usages: list[Usage] = []
 
     @property
     def name(self) -> str:
@@ -115,6 +138,7 @@ class _Heard:
     ) -> Completion:
         said = await self._model.complete(messages, constraint, max_tokens=max_tokens)
         self.conversations.append({"messages": list(messages), "answer": said.text, "stop": str(said.stop)})
+        self.usages.append(said.usage)
         return said
 
 
@@ -125,73 +149,80 @@ SANDBOX = "sandbox"
 _MOST_OF_SANDBOX = 600
 
 
-async def solve_in_sandbox(task: Task, model: LanguageModel) -> Solved:
-    """Have the model write a plain program, run it as it is, and look at the world."""
-    tools = [tool.spec for tool in tools_of(task.cases[0].world())]
-    began = time.perf_counter()
-    said = await model.complete(sandbox_question(task.goal, tools), max_tokens=_MOST_OF_SANDBOX)
-    seconds = round(time.perf_counter() - began, 1)
-    outcome, why = "right", ""
-    for case in task.cases:
-        world = case.world()
-        try:
-            answer = await run_in_sandbox(said.text, world)
-        except Exception as error:  # whatever the program raises
-            outcome, why = "failed", f"{type(error).__name__}: {error}"[:200]
-            break
-        if not case.is_right(world, answer):
-            outcome, why = "wrong", _done(answer, world)
-            break
-    usage = said.usage
-    return Solved(
-        task.id,
-        SANDBOX,
-        outcome,
-        False,
-        why,
-        usage.input_tokens,
-        usage.cached_tokens,
-        usage.output_tokens,
-        1,
-        seconds,
-        said.text,
-    )
-
-
-async def solve(task: Task, model: LanguageModel, form: str) -> Solved:
+async def solve(task: Task, model: LanguageModel, form: str, limits: Limits | None = None) -> Solved:
     """Compile one goal, run its plan, and look at the world."""
-    if form == SANDBOX:
-        return await solve_in_sandbox(task, model)
-    runtime = Runtime(tools_of(task.cases[0].world()), model=model, builtins=False)
+    chosen, heard = limits or Limits(), _Heard(model)
     began = time.perf_counter()
-    if form == FREE:
-        options = CompileOptions(constrained=False, repairs=False)
-    else:
-        options = CompileOptions(form=PlanForm(form))
-    made = await runtime.compile(task.goal, options=options)
-    seconds = time.perf_counter() - began
-    usage = made.accounting.usage
-    told = [d for d in made.findings.diagnostics if d.severity is not Severity.HINT]
-    doubted = any("asked once more" in str(remark) for remark in made.accounting.remarks)
-    outcome, why = "none", "; ".join(d.message for d in made.findings.errors)[:200]
-    if isinstance(made, Compiled):
-        outcome, why = await _outcome(task, made.plan, model)
+    try:
+        made = await asyncio.wait_for(_made(task, heard, form, chosen), chosen.seconds)
+    except TimeoutError:
+        made = _Made("", False, why=f"no plan within {chosen.seconds:g} s")
+    seconds, spent = round(time.perf_counter() - began, 1), [*heard.usages]
+    outcome, why = ("none", made.why) if made.run is None else await _outcome(task, made.run)
     return Solved(
         task.id,
         form,
         outcome,
-        bool(told) or doubted,
+        made.is_told,
         why,
-        usage.input_tokens,
-        usage.cached_tokens,
-        usage.output_tokens,
-        made.accounting.calls,
-        round(seconds, 1),
+        sum(one.input_tokens for one in spent),
+        sum(one.cached_tokens for one in spent),
+        sum(one.output_tokens for one in spent),
+        len(spent),
+        seconds,
         made.text,
+        tuple(made.found),
+        tuple(heard.conversations),
     )
 
 
-async def _outcome(task: Task, plan: Plan, model: LanguageModel) -> tuple[str, str]:
+class Unfinished(Exception):
+    """A plan that ran did not come to its end; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """What a model wrote for a goal, whether anything was said about it, and how it is run, if it can be.
+
+    A run returns its answer, or raises.
+    """
+
+    text: str
+    is_told: bool
+    found: Sequence[str] = ()
+    run: Callable[[World], Awaitable[str]] | None = None
+    why: str = ""
+
+
+async def _made(task: Task, model: _Heard, form: str, limits: Limits) -> _Made:
+    tools = tools_of(task.cases[0].world())
+    if form == SANDBOX:
+        asked = sandbox_question(task.goal, [tool.spec for tool in tools])
+        said = await model.complete(asked, max_tokens=limits.tokens or _MOST_OF_SANDBOX)
+        return _Made(said.text, False, run=lambda world: run_in_sandbox(said.text, world))
+    runtime = Runtime(tools, model=model, builtins=False)
+    if form == FREE:
+        options = CompileOptions(constrained=False, repairs=False, max_tokens=limits.tokens)
+    else:
+        options = CompileOptions(form=PlanForm(form), max_tokens=limits.tokens)
+    made = await runtime.compile(task.goal, options=options)
+    told = [d for d in made.findings.diagnostics if d.severity is not Severity.HINT]
+    doubted = any("asked once more" in str(remark) for remark in made.accounting.remarks)
+    found = [f"{d.code} {d.severity}: {d.message}" for d in made.findings.diagnostics]
+    if not isinstance(made, Compiled):
+        return _Made(made.text, True, found, why="; ".join(d.message for d in made.findings.errors)[:200])
+
+    async def run(world: World) -> str:
+        inside = Runtime(tools_of(world), model=model, builtins=False)
+        result = await asyncio.wait_for(inside.run(made.plan), _LONGEST)
+        if not result.ok:
+            raise Unfinished(str(result.error)[:200])
+        return str(result.answer)
+
+    return _Made(made.text, bool(told) or doubted, found, run)
+
+
+async def _outcome(task: Task, run: Callable[[World], Awaitable[str]]) -> tuple[str, str]:
     """What a plan comes to: in each world of a goal, the first in which it is not right counts.
 
     The model that wrote the plan also answers what the plan asks a model.
@@ -199,14 +230,12 @@ async def _outcome(task: Task, plan: Plan, model: LanguageModel) -> tuple[str, s
     for case in task.cases:
         world = case.world()
         try:
-            runtime = Runtime(tools_of(world), model=model, builtins=False)
-            result = await asyncio.wait_for(runtime.run(plan), _LONGEST)
+            answer = await run(world)
         except Exception as error:  # what became of this goal ends no measurement
-            return "failed", f"{type(error).__name__}: {error}"[:200]
-        if not result.ok:
-            return "failed", str(result.error)[:200]
-        if not case.is_right(world, str(result.answer)):
-            return "wrong", _done(str(result.answer), world)
+            said = f"{type(error).__name__}: {error}"[:200]
+            return "failed", str(error) if isinstance(error, Unfinished) else said
+        if not case.is_right(world, answer):
+            return "wrong", _done(answer, world)
     return "right", ""
 
 
@@ -245,6 +274,8 @@ _GOALS: Mapping[str, Callable[[], Iterable[Task]]] = {
     "places": place_tasks,
     "trades": trade_tasks,
     "servers": server_tasks,
+    "published": published_tasks,
+    "published-unseen": published_unseen_tasks,
     "suites": suite_tasks,
     "unseen": unseen_tasks,
     "rest": rest_tasks,
@@ -259,6 +290,8 @@ def main() -> None:
     parser.add_argument("--goals", choices=list(_GOALS), default="bfcl", help="whose goals")
     parser.add_argument("--of-each", type=int, help="the goals over each set of tools")
     parser.add_argument("--most", type=int, default=1_000, help="the most goals")
+    parser.add_argument("--seconds", type=float, default=900.0, help="the most time to compile one goal")
+    parser.add_argument("--tokens", type=int, help="the most tokens of an answer; the compiler's own limit")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--save", type=Path, help="append each result to this file")
     parser.add_argument("--log", type=Path, help="append the conversations of each goal to this file")
@@ -274,6 +307,7 @@ def main() -> None:
     model = open_local(
         asked.model.removeprefix("local:"), LocalSettings(threads=asked.threads, timeout=900, context=8_192)
     )
+    limits = Limits(asked.seconds, asked.tokens)
     rows = _saved(asked.save) if asked.resume and asked.save.exists() else []
     known = {(row.goal, row.form) for row in rows}
     begins = tuple(asked.only.split(",")) if asked.only else ("",)
@@ -282,19 +316,21 @@ def main() -> None:
         for form in asked.form.split(","):
             if (task.id, form) in known:
                 continue
-            heard = _Heard(model)
-            row = asyncio.run(solve(task, heard, form))
-            rows.append(row)
+            row = asyncio.run(solve(task, model, form, limits))
             if asked.log is not None:
-                with asked.log.open("a", encoding="utf-8") as file:
-                    said = {**asdict(row), "conversations": heard.conversations}
-                    file.write(json.dumps(said, ensure_ascii=False) + "\n")
+                _append(asked.log, row)
+            row = replace(row, conversations=())
+            rows.append(row)
             line = f"{row.form:7} {row.outcome:6} {row.seconds:6} s {row.goal} {row.why}"
             print(line, file=sys.stderr, flush=True)
             if asked.save is not None:
-                with asked.save.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(asdict(row), ensure_ascii=False) + "\n")
+                _append(asked.save, row)
     _print(rows)
+
+
+def _append(path: Path, row: Solved) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(asdict(row), ensure_ascii=False) + "\n")
 
 
 def _saved(path: Path) -> list[Solved]:

@@ -239,12 +239,20 @@ def test_grammar_has_no_call_that_does_not_exist(old: str, new: str) -> None:
     assert not is_sentence(grammar, LARGE.replace(old, new, 1))
 
 
-def test_grammar_takes_texts_of_enumerations_and_arguments_in_declared_order() -> None:
-    schema = {"properties": {"to": TEXT, "how": {"enum": ["fast", "slow"]}, "n": {}}, "required": ["to"]}
+def test_grammar_takes_texts_of_enumerations_and_arguments_in_any_order() -> None:
+    ways = {"how": {"enum": ["fast", "slow"]}, "n": {}, "by": TEXT}
+    schema = {"properties": {"to": TEXT, **ways, "at": TEXT}, "required": ["to", "at"]}
     grammar = program_grammar([ToolShape("send", schema)], ["who"])
     program = "async def main(who):\n    await send({})"
-    good = ("to=who", 'to="a", how="fast"', "to=who, n=3", 'to=who, how=who["way"], n=[1]')
-    bad = ("", "who", 'to="a", how="quick"', 'how="fast"', "to=who, to=who", "n=3, to=who")
+    good = (
+        "to=who, at=who",
+        'to="a", at="b", how="fast"',
+        'at="b", to=who, n=3',
+        'to=who, at="b", how=who["way"], n=[1]',
+        'to=who, at="b", n=3, by="c", how="fast" if who else "slow"',
+    )
+    bad = ("", "who, who", 'to="a"', 'to="a", at="b", how="quick"', 'how="fast"', "to=who, at=who, at=who")
+    bad = (*bad, "n=3, to=who, at=who", "to=who, at=who, n=3, n=3")
     assert [is_sentence(grammar, program.format(each)) for each in good] == [True] * len(good)
     assert [is_sentence(grammar, program.format(each)) for each in bad] == [False] * len(bad)
 
@@ -261,6 +269,10 @@ def test_grammar_takes_what_models_write_over_lines_and_in_texts() -> None:
         "x = [a for b in c for a in b]  # all of them",
         'm = re.search(r"(\\d+) kg", text)',
         "x = awaited or awa or a",
+        "await asyncio.gather(*(send(to=x) for x in y))",
+        "x = list(map(lambda a: a.b, filter(None, y)))",
+        "x *= 2",
+        'return f"{sum(x.values()) / len(y)}"',
     )
     assert [is_sentence(grammar, program.format(each)) for each in good] == [True] * len(good)
     assert not is_sentence(grammar, program.format("x = not await is y"))
@@ -286,7 +298,15 @@ def test_ids_are_words_of_the_goal_or_read_from_results() -> None:
     assert set(told) == {("cancel_event", "event_id")}
     grammar = program_grammar(shapes, told=told)
     program = CONDITIONAL.rstrip("\n")
-    good = ('"e-5"', "'Ada Holm'", '"Ada"', 'weather["id"]', '(await forecast(city="A"))["id"]', "event_id")
+    good = (
+        '"e-5"',
+        "'Ada Holm'",
+        '"Ada"',
+        'weather["id"]',
+        '(await forecast(city="A"))["id"]',
+        "event_id",
+        'max(weather, key=lambda x: x["n"])["id"]',
+    )
     bad = ('"e-77"', "'Ada e-5'", "5", 'f"{weather}-5"')
     assert [is_sentence(grammar, program.replace('"e-5"', each)) for each in good] == [True] * len(good)
     assert [is_sentence(grammar, program.replace('"e-5"', each)) for each in bad] == [False] * len(bad)
@@ -549,6 +569,8 @@ def test_lookup_that_decides_nothing_and_made_up_values_are_told() -> None:
             "Is it dry in Bergen and Oslo?",
             ["city='Oslo, Bergen' is several things in one text"],
         ),
+        ("cancel_event(at='17:30', till='2026-05-04 23:59:59', minutes=90)", "4 May 2026, 5:30, 1.5 h", []),
+        ("list_rooms(hotel='Old Inn', floor=1)", "the ground floor of the Old Inn", []),
         ("forecast(phone='Tom')", "Call Tom", ["phone='Tom' is not a phone number"]),
         ("edit_file(path='file_name')", "Edit it", ["path='file_name': the goal does not say that"]),
         ("forecast(city='all')", "Is it dry?", ["city='all': the goal does not say that"]),
@@ -577,7 +599,10 @@ def test_values_are_compared_as_they_are_written(call: str, said: str, codes: li
     tree = read_python(f"async def main():\n    await {call}\n").require().tree
     assert tree is not None
     pay = spec("pay", "Pay.", recipient={**TEXT, "description": "IBAN of the recipient"}, at_date=TEXT)
-    tools = [replace(FORECAST, effect=Effect.READ), *TOOLS[1:], pay]
+    rooms = spec("list_rooms", "Rooms. Returns {hotel, floor, beds}.", hotel=TEXT, floor={"type": "integer"})
+    inns = spec("get_inn", "An inn. Returns {floor, stars}.", hotel=TEXT)
+    read = [replace(one, effect=Effect.READ) for one in (FORECAST, rooms, inns)]
+    tools = [*read, *TOOLS[1:], pay, spec("clean", "Clean.", floor=TEXT)]
     assert [one.message for one in unstated(tree, [said], tools, 'call("Kim")')] == codes
 
 

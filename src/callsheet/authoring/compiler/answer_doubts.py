@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterator
 
 from callsheet import lazy
-from callsheet.authoring.compiler.review import PART, plain
+from callsheet.authoring.compiler.review import PART, plain, ways
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import CallKind, Literal
 from callsheet.ir.expression import Display, Expression, Index, Text, nodes, variables_in
@@ -76,7 +76,7 @@ def left_out(tree: Tree, goal: str, tools: Collection[ToolSpec] = ()) -> Iterato
     for part in dict.fromkeys(PART.findall(_THOUSANDS.sub("", parts))):
         shown = part.strip(".:!?")
         stated = [float(each) for each in _NUMBERS.findall(shown)]
-        if stated and plain(shown) not in texts and not all(map(numbers.intersection, map(_ways, stated))):
+        if stated and plain(shown) not in texts and not all(map(numbers.intersection, map(ways, stated))):
             yield _nowhere(shown)
     called = {one.tool for one in acts(tree)}
     about = (text for spec in tools if spec.name in called for text in (spec.name, spec.description))
@@ -135,12 +135,6 @@ def _said_in(tree: Tree) -> Iterator[object]:
                     yield len(items)
                 case _:
                     pass
-
-
-def _ways(number: float) -> Iterator[float]:
-    """What a number of a goal may have become: see `left_out`."""
-    yield from (number, number + 12, number / 100, number * 60, number * 3_600, number * 100, number * 1_000)
-    yield from (round(1 + number / 100, 6), round(1 - number / 100, 6))
 
 
 def _named_in(goal: str) -> Iterator[str]:

@@ -257,16 +257,15 @@ def _checked(program: str, request: Request, check: Check) -> Reading:
     return Reading(None if wrong else result.plan, found, result.source)
 
 
-_DOUBTS = (
-    *("CHK121", "CHK130", "CHK131", "CHK132", "CHK133", "CHK134", "CMP010", "CMP011", "CMP013", "CMP014"),
-)
+_DOUBTS = (*("CHK121", "CHK130", "CHK131", "CHK132", "CHK133", "CHK134", "CMP010", "CMP011", "CMP013"),)
 """What is found in a valid plan and makes it doubtful that it does what was meant."""
 
 
 def with_doubts(reading: Reading) -> Reading:
     """The reading with its findings about what the plan does as doubts.
 
-    What the goal says and the plan has nowhere is no reason to ask again, but is told beside one.
+    What the goal says and the plan has nowhere is no reason to ask again, but is told beside one; a case
+    without an answer is none, since a condition of the goal may well have nothing to do there.
     """
     found = [one for one in reading.diagnostics if one.severity is not Severity.HINT]
     if not any(one.code in _DOUBTS for one in found):

@@ -122,7 +122,10 @@ def doubtful(
         {n for s in tools if s.effect.only_reads is reads for n in s.parameter_names}
         for reads in (True, False)
     ]
-    shared, numbers = taken[0] & taken[1], frozenset(int(one) for one in _DIGITS.findall(own))
+    shared, numbers = (
+        taken[0] & taken[1],
+        frozenset(float(one) for n in (_DIGITS, _NUMBER) for one in n.findall(own)),
+    )
     known = _Known(own, texts, plain(texts), Origins(tools), shared, tuple(tools), numbers)
     set_once = _set_once(tree)
     for act in acts(tree):
@@ -142,7 +145,7 @@ def doubtful(
             if spec is None:
                 continue
             number = value.value if isinstance(value, Literal) else None
-            if _is_no_thing(number, known.numbers) and known.origins.identifies(name):
+            if _is_no_thing(number, known.numbers) and known.origins.takes_id(spec, name):
                 message = f"{name}={number} is not an id that was told"
                 yield Doubtful(act, name, message, f"find it: {_finders(found)}", found)
             if not unknown and text is not None:
@@ -160,8 +163,8 @@ class _Known:
     shared: set[str]
     """The arguments that a tool takes which reads and one which does not: they say which thing is meant."""
     tools: tuple[ToolSpec, ...]
-    numbers: frozenset[int]
-    """The whole numbers that were told."""
+    numbers: frozenset[float]
+    """The numbers that were told."""
 
     def origins_of(self, spec: ToolSpec, argument: str) -> tuple[Origin, ...]:
         """The tools that tell the id or address that an argument takes."""
@@ -211,7 +214,11 @@ def _of_another_kind(
     wanted = about = ""
     if kind is not None and text and not kind.has.search(text):
         wanted = about = kind.about
-    elif is_id and (not _stands(text, known.texts) or (found and _is_name(text, spec, name, origins, own))):
+    elif (
+        is_id
+        and (origins.takes_id(spec, name) or _as_told(text, own) is None)
+        and (not _stands(text, known.texts) or (found and _is_name(text, spec, name, origins, own)))
+    ):
         wanted = "an id"
     if wanted:
         message = f"{name}={one_line(text)[:60]!r} is not {wanted}"
@@ -255,7 +262,7 @@ _IS_DATE = lazy.pattern(r"(?:^|_)date$|[a-z]Date$")
 """The names of arguments that take a date."""
 
 
-def _is_no_thing(value: object, numbers: Collection[int]) -> bool:
+def _is_no_thing(value: object, numbers: Collection[float]) -> bool:
     """Whether a value in the place of an id is a small number that was not told."""
     return type(value) is int and value < _SMALL and value not in numbers
 
@@ -355,17 +362,34 @@ def _parts(node: Expression) -> Iterator[str]:
             return
 
 
-def _is_of(part: str, numbers: Collection[int]) -> bool:
-    """Whether a time or date is made of these numbers; a month may have been said as a word.
+def _is_of(part: str, numbers: Collection[float]) -> bool:
+    """Whether a time or date is made of these numbers, or a number of one of them (see `ways`).
+
+    A month may have been said as a word, an hour of the afternoon by half the day; the last minute of a day
+    is that of any day.
 
     >>> _is_of("07:15", {7, 15}), _is_of("2026-05-04", {4, 2026}), _is_of("2026-05-04", {4, 2025})
     (True, True, False)
+    >>> _is_of("17:30", {5, 30}), _is_of("23:59:59", {}), _is_of("90", {1.5}), _is_of("91", {1.5})
+    (True, True, True, False)
     """
     if not _TIMES.fullmatch(part):
-        return False
+        return _NUMBER.fullmatch(part) is not None and any(float(part) in ways(one) for one in numbers)
     date, _, time = part.rpartition("T") if "T" in part else (part, "", "") if "-" in part else ("", "", part)
-    stated = [*date.split("-")[::2], *time.split(":")]
-    return all(int(one) in numbers for one in stated if one and int(one))
+    hour, *rest = [0] if not time or time.startswith(_LAST_MINUTE) else map(int, time.split(":"))
+    is_told = hour in numbers or (hour > _NOON and hour - _NOON in numbers)
+    stated = [*map(int, filter(None, date.split("-")[::2])), *rest]
+    return (is_told or not hour) and all(one in numbers for one in stated if one)
+
+
+_NUMBER = lazy.pattern(r"\d+(?:\.\d+)?", re.ASCII)
+_LAST_MINUTE, _NOON = "23:59", 12
+
+
+def ways(number: float) -> Iterator[float]:
+    """What a number of a goal may become in a plan: an hour of the afternoon, a factor, a smaller unit."""
+    yield from (number, number + 12, number / 100, number * 60, number * 3_600, number * 100, number * 1_000)
+    yield from (round(1 + number / 100, 6), round(1 - number / 100, 6))
 
 
 def _of_text(text: str) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """The grammar of Python programs over a catalogue: no call of a tool or argument that does not exist.
 
 In: the tools, the arguments of the function. Out: a grammar. A tool can only be awaited, with its own
-arguments by name, each once, the required ones always and first. Assignments, conditions, loops, `try`,
+arguments by name, the required ones always, once and first. Assignments, conditions, loops, `try`,
 nested values, f-strings and comprehensions are in it for every goal. Only pure functions that are named here
 can be called without `await`. What it cannot say, such as which variables are set, the checks say.
 """
@@ -40,7 +40,8 @@ _MOST_AT_ONCE = 12
 """The most calls that are written out side by side."""
 _PURE = """
     len str int float bool sum min max sorted any all list dict set print tuple range enumerate zip
-    round abs reversed isinstance next divmod datetime timedelta date Counter defaultdict now note today"""
+    map filter round abs reversed isinstance next divmod
+    datetime timedelta date Counter defaultdict now note today"""
 """The functions that may be called without `await`."""
 _METHODS = """
     append extend insert pop remove index count sort get items keys values update setdefault add
@@ -50,7 +51,9 @@ _METHODS = """
     dumps loads findall search match sub ceil floor sqrt prod pow today now
     fromisoformat strptime datetime timedelta"""
 """The methods of values, and the functions of modules."""
-_OF_TEXTS = "lower upper title capitalize strip strftime isoformat get date replace split total_seconds"
+_OF_TEXTS = """
+    lower upper title capitalize strip strftime isoformat get date replace split total_seconds
+    values keys items count index"""
 """The methods of values in f-strings."""
 _CONSTANTS = ("True", "False", "None")
 _SPARE = ("result", "results", "item", "items")
@@ -343,7 +346,7 @@ def _values(rules: dict[str, Node], *, is_closed: bool) -> None:
         (
             seq(_any_of(("key", "reverse", "default", "start", "days", "hours", "minutes"), "="),
                 Use("argument-value")),
-            seq(_EXPR, Many(Use("each"), 0, 2)),
+            seq(Use("argument-value"), Many(Use("each"), 0, 2)),
         )
     )  # fmt: skip
     rules["argument"] = argument
@@ -382,7 +385,13 @@ def _calls(rules: dict[str, Node], tools: Sequence[ToolShape], known: Mapping[tu
     """Awaits: of tools, of operations, of several side by side."""
     calls: dict[str, Node | None] = {}
     for number, tool in enumerate(tools):
-        rules[f"tool-{number}"] = _enclosed("", _arguments(tool, known), ")")
+        given = cast("Mapping[str, Any]", tool.parameters.get("properties") or {})
+        values: dict[str, Node] = {}
+        for place, name in enumerate(filter(str.isidentifier, given)):
+            node = known.get((tool.name, name)) or _value(given[name])
+            values[name] = node if isinstance(node, Use) else Use(f"value-{number}-{place}")
+            rules |= {} if isinstance(node, Use) else {f"value-{number}-{place}": node}
+        rules[f"tool-{number}"] = _enclosed("", _arguments(tool, values), ")")
         calls[f"{tool.name}("] = Use(f"tool-{number}")
     for name, parameters in _OPERATIONS.items():
         first, *rest = parameters
@@ -390,37 +399,63 @@ def _calls(rules: dict[str, Node], tools: Sequence[ToolShape], known: Mapping[tu
         calls.setdefault(f"{name}(", seq(_maybe(f"{first}="), _EXPR, *more, ")"))
     rules["call"] = _begun(calls)
     several = _one_of(
-        (seq("*[", Use("call"), Use("each"), "]"), seq(Use("call"), _then(Use("call"), _MOST_AT_ONCE - 1)))
+        (
+            seq(
+                "*",
+                _one_of((seq("[", Use("call"), Use("each"), "]"), seq("(", Use("call"), Use("each"), ")"))),
+            ),
+            seq(Use("call"), _then(Use("call"), _MOST_AT_ONCE - 1)),
+        )
     )
     rules["gather"] = _enclosed("asyncio.gather(", several, ")")
     rules["await"] = seq("await ", _one_of((Use("gather"), Use("call"))))
 
 
-def _arguments(tool: ToolShape, known: Mapping[tuple[str, str], Node]) -> Node:
-    """The arguments of a tool by name, in their order; the required ones are always given."""
-    schema = tool.parameters
-    given = cast("Mapping[str, Any]", schema.get("properties") or {})
-    required = set(cast("list[str]", schema.get("required") or []))
-    names = [name for name in given if name.isidentifier()]
-    first = [name for name in names if name in required]
-    rest = [name for name in names if name not in required]
+def _arguments(tool: ToolShape, values: Mapping[str, Node]) -> Node:
+    """The arguments of a tool by name: the required ones always and first, the others behind them.
+
+    Both are in any order, since models write them in that of the goal: once they are written in another order
+    than the schema's, a filter that was passed over could not be given any more. Where there are too many
+    orders, required ones are in that of the schema, and others may be repeated.
+    """
+    given = cast("Mapping[str, Any]", tool.parameters.get("properties") or {})
+    required = set(cast("list[str]", tool.parameters.get("required") or []))
+    first = {f"{name}=": node for name, node in values.items() if name in required}
+    others = {f"{name}=": node for name, node in values.items() if name not in required}
+    if len(values) < len(given):
+        others["**"] = Use("dict")  # arguments whose names Python cannot write
     comma = seq(",", _one_of((" ", Use("wrap"))))
+    if len(others) <= _MOST_REORDERED:
+        more = _some(others, comma)
+    else:
+        one = _begun(others)
+        more = seq(one, Many(seq(comma, one), 0, len(others) - 1))
+    if first:
+        must = _all(first, comma)
+        return seq(must, _maybe(seq(comma, more))) if others else must
+    return _maybe(more) if others else Text("")
 
-    def value_of(name: str) -> Node:
-        return known.get((tool.name, name)) or _value(given[name])
 
-    nodes = [seq(f"{name}=", value_of(name)) for name in first]
-    must = seq(*(part for n, node in enumerate(nodes) for part in ((comma, node) if n else (node,))))
-    optional_ones = [seq(f"{name}=", value_of(name)) for name in rest]
-    spread = seq("**", Use("dict"))  # arguments whose names Python cannot write
-    if len(names) < len(given):
-        optional_ones.append(spread)
-    if nodes:
-        return seq(must, *(_maybe(seq(comma, node)) for node in optional_ones))
-    tails: list[Node] = []
-    for n, node in enumerate(optional_ones):
-        tails.append(seq(node, *(_maybe(seq(comma, later)) for later in optional_ones[n + 1 :])))
-    return _maybe(_one_of(tails)) if tails else Text("")
+_MOST_REORDERED = 3
+"""The most arguments that are in all orders."""
+
+
+def _all(named: Mapping[str, Node], comma: Node) -> Node:
+    """All of these, in any order."""
+    options: dict[str, Node | None] = {}
+    for name, node in [*named.items()][: len(named) if len(named) <= _MOST_REORDERED else 1]:
+        rest = {other: each for other, each in named.items() if other != name}
+        options[name] = seq(node, comma, _all(rest, comma)) if rest else node
+    return _begun(options)
+
+
+def _some(named: Mapping[str, Node], comma: Node) -> Node:
+    """One or more of these, in any order."""
+    options: dict[str, Node | None] = {}
+    for name, node in named.items():
+        rest = {other: each for other, each in named.items() if other != name}
+        options[name] = seq(node, _maybe(seq(comma, _some(rest, comma)))) if rest else node
+    return _begun(options) if options else Text("")
 
 
 def _told(known: Sequence[str | int]) -> Node:
@@ -430,18 +465,20 @@ def _told(known: Sequence[str | int]) -> Node:
     ]
     numbers = [str(one) for one in known if isinstance(one, int)]
     found = seq("(", Use("await"), ")", Many(Use("after"), 1, 8))
+    made = seq(Use("pure"), Many(Use("after"), 0, 8))
     written = [_any_of([*texts, *numbers])] if known else []
-    return _one_of((_PART_OF_RESULT, found, *written))
+    return _one_of((_PART_OF_RESULT, found, made, *written))
 
 
 def _value(schema: object) -> Node:
-    """The value of an argument: of an enumeration one of its texts, or something computed."""
+    """The value of an argument: of an enumeration one of its texts, perhaps by a condition, or computed."""
     given: Mapping[str, Any] = cast("Mapping[str, Any]", schema) if isinstance(schema, Mapping) else {}
     values: Any = given.get("enum")
     listed = cast("list[Any]", values) if isinstance(values, list) else []
     if listed and all(isinstance(one, str) and _PLAIN.fullmatch(one) for one in listed):
         texts = [f"{quote}{text}{quote}" for quote in "\"'" for text in listed]
-        return _one_of((_any_of(texts), _PART_OF_RESULT))
+        one = _one_of((_any_of(texts), _PART_OF_RESULT))
+        return seq(one, _maybe(seq(" if ", Use("condition"), " else ", one)))
     return _EXPR
 
 
@@ -451,7 +488,7 @@ def _statements(rules: dict[str, Node], level: int, most: int) -> None:
     part = _one_of((seq(".", Use("field")), seq("[", _EXPR, "]")))
     assigned = seq(
         Many(seq(", ", Use("name")), 0, 5),
-        _one_of((" = ", " += ", " -= ")),
+        _one_of((" = ", _any_of((" += ", " -= ", " *= ", " /= ", " //= ")))),
         _EXPR,
         Many(seq(", ", _EXPR), 0, 5),
     )
