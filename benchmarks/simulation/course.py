@@ -37,7 +37,7 @@ from callsheet.store.start import Start
 from callsheet.store.undoings import UNDOES
 
 RUN = "r"
-_MOST_ROUNDS = 500
+_MOST_ROUNDS = 3_000
 _LONGEST = 50_000.0
 _FINDER = Finder(shapes=Shapes())
 _KEYS = KeyStore(Path("/nowhere/keys"), {})
