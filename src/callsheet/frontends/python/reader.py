@@ -66,6 +66,7 @@ from callsheet.frontends.python.rewrites.parameters import semaphores_of_objects
 from callsheet.frontends.python.rewrites.recursion import Copies, depth_of
 from callsheet.frontends.python.rewrites.setters import setters_as_methods
 from callsheet.frontends.python.rewrites.started_in_loops import collect_tasks
+from callsheet.frontends.python.rewrites.task_numbers import tasks_as_numbers
 from callsheet.frontends.python.rewrites.timeouts import loop_times_as_moments
 from callsheet.frontends.python.source import Refused, Text, names_bound, walk
 from callsheet.frontends.unseen import hidden_characters
@@ -156,6 +157,7 @@ _REWRITES: Final[tuple[_Rewrite, ...]] = (
     _of_nodes(mixed_calls_as_one),
     _of_nodes(collect_tasks),
     _of_nodes(firsts_as_one),
+    tasks_as_numbers,
     _of_nodes(declare_fields),
     _of_nodes(box_nonlocals),
     _of_nodes(guard_functions),
