@@ -58,6 +58,7 @@ from callsheet.frontends.python.rewrites.function_tables import tables_by_place
 from callsheet.frontends.python.rewrites.group_handlers import group_handlers_as_plain
 from callsheet.frontends.python.rewrites.inherited import inherited_methods_as_own
 from callsheet.frontends.python.rewrites.iterator_steps import iterators_as_steps
+from callsheet.frontends.python.rewrites.known_numbers import limits_as_numbers
 from callsheet.frontends.python.rewrites.logs import logs_as_prints
 from callsheet.frontends.python.rewrites.made_once import check_made_once
 from callsheet.frontends.python.rewrites.methods import declare_fields, methods_as_functions
@@ -66,7 +67,9 @@ from callsheet.frontends.python.rewrites.parameters import semaphores_of_objects
 from callsheet.frontends.python.rewrites.recursion import Copies, depth_of
 from callsheet.frontends.python.rewrites.setters import setters_as_methods
 from callsheet.frontends.python.rewrites.started_in_loops import collect_tasks
+from callsheet.frontends.python.rewrites.task_numbers import tasks_as_numbers
 from callsheet.frontends.python.rewrites.timeouts import loop_times_as_moments
+from callsheet.frontends.python.rewrites.worker_pools import WARNED, queues_as_lists
 from callsheet.frontends.python.source import Refused, Text, names_bound, walk
 from callsheet.frontends.unseen import hidden_characters
 from callsheet.frontends.values.reader import ParseResult
@@ -151,11 +154,14 @@ _REWRITES: Final[tuple[_Rewrite, ...]] = (
     inherited_methods_as_own,
     methods_as_functions,
     flows_as_loops,  # over methods, which are functions by now
+    limits_as_numbers,
+    queues_as_lists,
     iterators_as_steps,
     spread_calls_as_functions,
     _of_nodes(mixed_calls_as_one),
     _of_nodes(collect_tasks),
     _of_nodes(firsts_as_one),
+    tasks_as_numbers,
     _of_nodes(declare_fields),
     _of_nodes(box_nonlocals),
     _of_nodes(guard_functions),
@@ -229,7 +235,7 @@ def _compiled(
             raise
     else:
         if not program.changed:
-            return made, [*program.warnings, *seen]
+            return made, [*program.warnings, *seen, *vars(module).get(WARNED, ())]
     first, *others = program.changed.values()
     known = {one.name for one in changed}
     if first.name in known:

@@ -151,7 +151,7 @@ class Calls(SpreadCalls, ABC):
         if resolved in STARTS and call.args:
             return self.member(call.args[0], out, into)
         if resolved == "asyncio.wait_for" and call.args:
-            return self.limited([self.member(call.args[0], out, into)], self.time_of(call, out), call)
+            return self.awaited_for(call, [self.member(call.args[0], out, into)], self.time_of(call, out))
         if resolved == _GATHER:
             inner: core.Block = []
             made = self.gather(call, call, inner, into)
@@ -201,15 +201,36 @@ class Calls(SpreadCalls, ABC):
             return block[0]
         return core.Attempt(block, [], None, node, within=seconds)
 
-    def warn_of_timeout(self, node: ast.AST) -> None:
-        """Note that a time-out of the program is one of its tool's settings in a plan."""
-        self.program.warnings.append(
-            Refused(
-                "PYT101",
-                node,
-                "a call of a tool is not broken off: how long it may take is set for the tool",
-                "set the tool's time-out in callsheet.toml; `except TimeoutError` catches it",
-            )
+    def awaited_for(self, call: ast.AST, block: core.Block, seconds: ast.expr | None) -> core.Core:
+        """What `wait_for(…, seconds)` waits for: nothing is begun where there is no time left."""
+        message = ast.copy_location(ast.Constant("there is no time left"), call)
+        if seconds is None or _is_positive(self.fixed_number(seconds)):
+            return self.limited(block, seconds, call)
+        test = parsed(f"{ast.unparse(seconds)} <= 0", call)
+        if isinstance(seconds, ast.Name):  # whose value may be None
+            test = parsed(f"{seconds.id} is not None and {seconds.id} <= 0", call)
+        late: core.Block = [core.Fail(message, "TIMEOUT", call)]
+        return self.limited([core.Choice(test, late, [], call), *block], seconds, call)
+
+    def fixed_number(self, value: ast.expr) -> object:
+        """The number that an expression is before the run, if that is known."""
+        if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub):
+            number = self.fixed_number(value.operand)
+            return -number if isinstance(number, (int, float)) else None
+        if isinstance(value, ast.Name) and not self.is_variable(value.id):
+            made = self.program.definitions.get(value.id)
+            value = made.value if isinstance(made, (ast.Assign, ast.AnnAssign)) and made.value else value
+        return value.value if isinstance(value, ast.Constant) else None
+
+    @staticmethod
+    def late_timeout(node: ast.AST, which: str = "tasks have run to their end where they are started") -> Refused:
+        """Why a time-out that comes after what it is to stop cannot be kept."""
+        return Refused(
+            "PYT101",
+            node,
+            f"the time-out comes too late: {which}",
+            "put the time around the calls: await asyncio.wait_for(f(x), 5); or start the tasks right before"
+            " asyncio.wait(tasks, timeout=5), and cancel those that are pending right behind it",
         )
 
     def with_functions(self, call: ast.Call) -> ast.Call:
@@ -464,6 +485,10 @@ class Calls(SpreadCalls, ABC):
                 made = ast.Assign([ast.Name(held, ast.Store())], one.value)
                 out.append(core.Pure(ast.fix_missing_locations(ast.copy_location(made, one.value))))
                 one.value = ast.copy_location(ast.Name(held, ast.Load()), one.value)
+
+
+def _is_positive(number: object) -> bool:
+    return isinstance(number, (int, float)) and number > 0
 
 
 def _spelled_out(call: ast.Call) -> ast.Call:

@@ -407,7 +407,8 @@ class Taking:
         return [one, core.Loop(each, source, [_raised(each, one.node)], one.node)]
 
     def _in_a_row(self, one: core.Together) -> core.Block:
-        self._check_order(one.members)
+        if len(one.members) > 1 or not isinstance(one.members[0], core.Call):
+            self._check_order(one.members)
         if one.stops:
             body = self.block(one.members, caught=True)
             return [core.Attempt(body, [as_group(one.node, self.fresh, self.own_errors)], None, one.node)]

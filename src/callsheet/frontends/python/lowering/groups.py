@@ -18,7 +18,7 @@ class Groups(Tasks):
         """What `asyncio.as_completed(…)` goes through; None for anything else."""
         if isinstance(node, ast.Call) and self.program.resolved(node.func) == "asyncio.as_completed":
             if any(word.arg == "timeout" for word in node.keywords):
-                self.warn_of_timeout(node)
+                raise self.late_timeout(node, "the loop begins when all calls have ended")
             return node.args[0] if node.args else None
         return None
 

@@ -122,15 +122,15 @@ class Started(Groups):
         resolved = self.program.resolved(waited.func) or ""
         if resolved in _OF_TASKS and waited.args and not isinstance(waited.args[0], ast.Call):
             if resolved == "asyncio.wait_for":
-                self.warn_of_timeout(waited)
+                raise self.late_timeout(waited)
             return self.take(waited.args[0], node, out, into)
         if resolved == "asyncio.wait" and waited.args:
             if any(word.arg == "timeout" for word in waited.keywords):
-                self.warn_of_timeout(waited)
+                raise self.late_timeout(waited)
             until = next((word.value for word in waited.keywords if word.arg == "return_when"), None)
             when = "ALL_COMPLETED" if until is None else (self.program.resolved(until) or "")
             if not when.endswith("ALL_COMPLETED"):
-                self._waits_for_first(waited, when)
+                raise self._waits_for_first(waited, when)
             done = call_of("list", self.value(waited.args[0], out))
             pair = ast.Tuple([done, ast.List([], ast.Load())], ast.Load())
             return self.result(ast.fix_missing_locations(ast.copy_location(pair, node)), out, into)
@@ -142,25 +142,32 @@ class Started(Groups):
             return self.take_all(waited.args, node, out, into, keeps=keeps)
         return None
 
-    def _waits_for_first(self, waited: ast.Call, when: str) -> None:
-        """Warn of a wait for the first that waits for all; Raises Refused if it has to stop the others."""
+    def _waits_for_first(self, waited: ast.Call, when: str) -> Refused:
+        """Why the first of tasks that have run to their end is not known."""
         nodes = (one for part in self.function.body for one in walk(part))
-        self.cancels |= any(isinstance(one, ast.Attribute) and one.attr == "cancel" for one in nodes)
-        if self.cancels and when.endswith("FIRST_COMPLETED"):
-            raise Refused(
-                "PYT026",
-                waited,
-                "the first of these tasks stops the others, but not all at once, or it is not known which",
-                "start the tasks in the block of the wait: tasks = [asyncio.create_task(f(x)) for x in xs];"
-                " right behind it write for task in pending: task.cancel(), then ask done.pop().result()",
-            )
-        self.program.warnings.append(
-            Refused(
+        if not any(isinstance(one, ast.Attribute) and one.attr == "cancel" for one in nodes):
+            return Refused(
                 "PYT106",
                 waited,
-                "this waits for all tasks: all are done, and none is pending",
-                "go through asyncio.as_completed(…), which gives what ends first before the others",
+                "the first of these tasks is waited for, and the others go on behind it",
+                "cancel the others right behind it: for task in pending: task.cancel(); or go through"
+                " asyncio.as_completed(…), which gives what ends first before the others",
             )
+        if when.endswith("FIRST_EXCEPTION"):
+            return Refused(
+                "PYT026",
+                waited,
+                "the first of these tasks that fails stops the others, but tasks run to their end where they"
+                " are started",
+                "write async with asyncio.TaskGroup() as group, and group.create_task(…) for each: the first"
+                " failure stops the others",
+            )
+        return Refused(
+            "PYT026",
+            waited,
+            "the first of these tasks stops the others, but not all at once, or it is not known which",
+            "start the tasks in the block of the wait: tasks = [asyncio.create_task(f(x)) for x in xs];"
+            " right behind it write for task in pending: task.cancel(), then ask done.pop().result()",
         )
 
     def _is_task(self, node: ast.expr) -> bool:

@@ -70,7 +70,7 @@ class Tasks(HeldCalls):
             inner: core.Block = []
             within = self.time_of(waited, out)
             made = self.await_(ast.copy_location(ast.Await(waited.args[0]), node), inner, into)
-            out.append(self.limited(inner, within, node))
+            out.append(self.awaited_for(waited, inner, within))
             return made
         name = self._wanted(into, waited)
         if self.spread_call(waited, out, name):
@@ -318,7 +318,7 @@ class Tasks(HeldCalls):
             arguments.append(core.Argument(name, ast.fix_missing_locations(ast.copy_location(value, at))))
         arguments += held.fixed
         call = core.Call(result, held.callee, self.helper(held.callee), arguments, at)
-        body: core.Block = [self.limited([call], held.within, at)]
+        body: core.Block = [self.awaited_for(at, [call], held.within)]
         if result is not None:
             body.append(core.Give(ast.copy_location(ast.Name(result, ast.Load()), at), at))
         return core.Loop(item, source, body, node, into=into, together=True, most=self._most(held.callee))
