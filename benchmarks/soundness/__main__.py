@@ -1,6 +1,6 @@
 """Proves and runs random plans; prints how many were accepted, and each that broke its proof or its policy.
 
-python -m benchmarks.soundness [--plans N] [--from SEED] [--graphs] [--enforced]
+python -m benchmarks.soundness [--plans N] [--from SEED] [--graphs | --trees] [--enforced]
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import time
 from .checking import check, check_graph
 from .drawing import draw
 from .graphs import draw_graph
+from .trees import check_tree, draw_tree
 
 
 def main() -> int:
@@ -19,10 +20,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.soundness")
     parser.add_argument("--plans", type=int, default=30_000, help="how many plans")
     parser.add_argument("--from", dest="first", type=int, default=0, help="the number of the first plan")
-    parser.add_argument("--graphs", action="store_true", help="graphs instead of texts")
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--graphs", action="store_true", help="graphs instead of texts")
+    kind.add_argument("--trees", action="store_true", help="plans of version 2 instead of texts of version 1")
     parser.add_argument("--enforced", action="store_true", help="also run all of them under their policies")
     options = parser.parse_args()
     one, drawn = (check_graph, draw_graph) if options.graphs else (check, draw)
+    if options.trees:
+        one, drawn = check_tree, draw_tree
     started = time.perf_counter()
     valid = accepted = documented = broken = stopped = surprising = 0
     for seed in range(options.first, options.first + options.plans):

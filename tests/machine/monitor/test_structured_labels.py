@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 from tests.passes.verify_tree.corpus import plan_of
 from tests.passes.verify_tree.random_plans import Drawing
-from tests.passes.verify_tree.runs import FLAKY, OPEN, SECRET, SEEN
+from tests.passes.verify_tree.runs import FLAKY, OPEN, SECRET, SEEN, TOOLS, rule_of
 
-from callsheet.ir.labels import read_label
 from callsheet.ir.operations import CLOCK, COMPUTE, Effect
 from callsheet.machine import (
     Answered,
@@ -43,23 +42,9 @@ from callsheet.machine.questions import Approval
 from callsheet.machine.tree.compiling import OWN_FACTS
 from callsheet.machine.tree.values import PRINTED
 from callsheet.passes.verify import verify
-from callsheet.policy.model import Policy, ToolRule, When
+from callsheet.policy.model import Policy, When
 
-
-def _tool(returns: str, *, egress: bool = False) -> ToolRule:
-    label = read_label(returns)
-    return ToolRule(egress=egress, destructive=False, idempotent=True, returns=label, no_echo=egress)
-
-
-POLICY = Policy(
-    tools={
-        SEEN: _tool("T/pub", egress=True),
-        SECRET: _tool("T/priv"),
-        FLAKY: _tool("T/priv"),
-        OPEN: _tool("T/pub"),
-        "KEY": _tool("T/secret"),
-    }
-)
+POLICY = Policy(tools={**TOOLS, "KEY": rule_of("T/secret")})
 FACTS = {
     **OWN_FACTS,
     **{name: ToolFacts(Effect.READ) for name in (FLAKY, OPEN, SECRET, "KEY")},
@@ -267,7 +252,7 @@ def test_refusal_names_where_the_data_came_from() -> None:
 
 
 def test_question_names_the_calls_that_each_argument_comes_from() -> None:
-    rule = _tool("T/priv", egress=False)
+    rule = rule_of("T/priv", egress=False)
     policy = Policy(tools={**POLICY.tools, SEEN: replace(rule, approval=When.ALWAYS)})
     text = "S1: @SECRET () > $a\nS2: @SECRET () > $b\nLET $c = [$b]\nLET $d = [$c]\n"
     run = _World(f"{text}S3: @SEND (x=$a, y=$d, z=1)", policy=policy)
@@ -277,7 +262,7 @@ def test_question_names_the_calls_that_each_argument_comes_from() -> None:
 
 
 def test_call_is_asked_about_with_its_arguments_in_the_place_of_its_item() -> None:
-    rule = _tool("T/pub", egress=True)
+    rule = rule_of("T/pub", egress=True)
     policy = Policy(tools={**POLICY.tools, SEEN: replace(rule, approval=When.ALWAYS)})
     run = _World("?FOREACH ($i IN [1, 2]) {\nS2: @SEND (x=$i)\n}\n@RESPOND (1)", policy=policy)
     assert [ask.key for ask in run.asked] == ["foreach1[0]/S2.1", "foreach1[1]/S2.1"]

@@ -10,6 +10,7 @@ import zlib
 from typing import Any, NamedTuple
 
 from callsheet.ir import Effect, Plan
+from callsheet.ir.labels import read_label
 from callsheet.machine import (
     CallTool,
     Command,
@@ -23,6 +24,7 @@ from callsheet.machine import (
     compile_plan,
 )
 from callsheet.machine.monitor.enforcement import Enforcement
+from callsheet.policy.model import Implicit, Policy, ToolRule
 from callsheet.runtime.simulated import Simulation
 
 SEEN, SECRET, OPEN, FLAKY = "SEND", "SECRET", "OPEN", "FLAKY"
@@ -32,6 +34,24 @@ _FACTS = {
     **{name: ToolFacts(Effect.READ, ("x",)) for name in (SECRET, OPEN, FLAKY)},
 }
 _MOST = 3_000
+
+
+def rule_of(returns: str, *, egress: bool = False) -> ToolRule:
+    label = read_label(returns)
+    return ToolRule(egress=egress, destructive=False, idempotent=True, returns=label, no_echo=egress)
+
+
+TOOLS = {
+    SEEN: rule_of("T/pub", egress=True),
+    SECRET: rule_of("T/priv"),
+    FLAKY: rule_of("T/priv"),
+    OPEN: rule_of("T/pub"),
+}
+STRICT = Policy(tools=TOOLS, implicit=Implicit.STRICT)
+SECRETS = (0, "x", "a", {"k": 1}, [0, 1], {"k": None, "m": 2})
+"""The secret input in each world."""
+PRIVATE = {"a": read_label("T/priv")}
+"""The label of it."""
 
 
 class Seen(NamedTuple):

@@ -7,37 +7,23 @@ from collections import Counter
 import pytest
 from tests.passes.verify_tree.corpus import plan_of
 from tests.passes.verify_tree.random_plans import Drawing
-from tests.passes.verify_tree.runs import FLAKY, OPEN, SECRET, SEEN, Seen, run
+from tests.passes.verify_tree.runs import PRIVATE, SECRETS, STRICT, TOOLS, Seen, run
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.ir.labels import read_label
 from callsheet.machine import Status
 from callsheet.machine.monitor.enforcement import Enforcement
 from callsheet.passes.verify import verify
-from callsheet.policy.model import Implicit, Policy, ToolRule
+from callsheet.policy.model import Policy
 
-_GIVEN = (0, "x", "a", {"k": 1}, [0, 1], {"k": None, "m": 2})
-"""The secret input in each world."""
 _LEAST = 5
 """How many plans of a hundred are accepted at least; else the test shows nothing."""
-
-
-def _tool(returns: str, *, egress: bool = False) -> ToolRule:
-    label = read_label(returns)
-    return ToolRule(egress=egress, destructive=False, idempotent=True, returns=label, no_echo=egress)
-
-
-_TOOLS = {
-    SEEN: _tool("T/pub", egress=True), SECRET: _tool("T/priv"), FLAKY: _tool("T/priv"), OPEN: _tool("T/pub"),
-}  # fmt: skip
-_PRIVATE = {"a": read_label("T/priv")}
 
 
 def _runs(text: str, policy: Policy, *, is_given: bool) -> list[Seen] | None:
     """What each world shows of a plan, which runs in each under its policy as without one; None if it is
     refused or invalid.
     """
-    inputs = _PRIVATE if is_given else {}
+    inputs = PRIVATE if is_given else {}
     try:
         plan = plan_of(text)
     except CallsheetError:
@@ -45,7 +31,7 @@ def _runs(text: str, policy: Policy, *, is_given: bool) -> list[Seen] | None:
     if not verify(plan, policy, inputs=inputs).ok:
         return None
     worlds: list[Seen] = []
-    for world, secret in enumerate(_GIVEN):
+    for world, secret in enumerate(SECRETS):
         given = dict.fromkeys(inputs, secret)
         seen = run(plan, world, given)
         held = run(plan, world, given, Enforcement.under(policy, inputs))
@@ -60,7 +46,7 @@ def _runs(text: str, policy: Policy, *, is_given: bool) -> list[Seen] | None:
 
 @pytest.mark.parametrize("start", range(0, 200, 100))
 def test_only_the_failure_of_a_call_may_end_what_is_seen(start: int) -> None:
-    policy = Policy(tools=_TOOLS)
+    policy = Policy(tools=TOOLS)
     accepted = 0
     for seed in range(start, start + 100):
         text = Drawing(seed, bits=False).text()
@@ -76,11 +62,10 @@ def test_only_the_failure_of_a_call_may_end_what_is_seen(start: int) -> None:
 
 @pytest.mark.parametrize("start", range(0, 300, 100))
 def test_a_strict_policy_lets_nothing_be_seen(start: int) -> None:
-    policy = Policy(tools=_TOOLS, implicit=Implicit.STRICT)
     accepted = 0
     for seed in range(start, start + 100):
         text = Drawing(seed, bits=True).text()
-        worlds = _runs(text, policy, is_given=True)
+        worlds = _runs(text, STRICT, is_given=True)
         accepted += worlds is not None
         for other in worlds or ():
             assert other.together == (worlds or [other])[0].together, text
@@ -88,7 +73,6 @@ def test_a_strict_policy_lets_nothing_be_seen(start: int) -> None:
 
 
 def test_what_runs_of_any_plan_send_to_their_end_under_a_strict_policy_tells_nothing() -> None:
-    policy = Policy(tools=_TOOLS, implicit=Implicit.STRICT)
     compared: Counter[bool] = Counter()
     for seed in range(300, 500):
         try:
@@ -96,8 +80,8 @@ def test_what_runs_of_any_plan_send_to_their_end_under_a_strict_policy_tells_not
         except CallsheetError:
             continue
         worlds = [
-            run(plan, world, {"a": secret}, Enforcement.under(policy, _PRIVATE))
-            for world, secret in enumerate(_GIVEN)
+            run(plan, world, {"a": secret}, Enforcement.under(STRICT, PRIVATE))
+            for world, secret in enumerate(SECRETS)
         ]
         ended = [one for one in worlds if one is not None and one.result.status is Status.DONE]
         assert all(one.together == ended[0].together for one in ended), text
@@ -107,13 +91,12 @@ def test_what_runs_of_any_plan_send_to_their_end_under_a_strict_policy_tells_not
 
 @pytest.mark.parametrize(("remedy", "is_proved"), [(" ON_FAIL SKIP", True), ("", False)])
 def test_loop_that_takes_the_first_success_cannot_fail_by_time(remedy: str, *, is_proved: bool) -> None:
-    policy = Policy(tools=_TOOLS, implicit=Implicit.STRICT)
     loop = "S1: ?FOREACH ($i IN [1, 2]) TOGETHER FIRST {\n"
     for body in ("S2: @FLAKY (x=$i)\n", "?IF ($i == 2) {\nFAIL ('no')\n}\nS2: @SECRET (x=$i)\n"):
         text = f"INPUT $a: json\n{loop}{body}}} > $l{remedy}\nS3: @SEND (x=1)"
         plan = plan_of(text)
-        assert verify(plan, policy, inputs=_PRIVATE).ok is is_proved
-        for world, secret in enumerate(_GIVEN):
-            seen = run(plan, world, {"a": secret}, Enforcement.under(policy, _PRIVATE))
+        assert verify(plan, STRICT, inputs=PRIVATE).ok is is_proved
+        for world, secret in enumerate(SECRETS):
+            seen = run(plan, world, {"a": secret}, Enforcement.under(STRICT, PRIVATE))
             assert seen is not None
             assert (seen.calls != ()) is is_proved
