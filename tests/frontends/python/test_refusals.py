@@ -57,6 +57,12 @@ REFUSED = {
         "PYT015",
         2,
     ),
+    "async def main():\n    try:\n        await score(1)\n    except* ToolError:\n        return 1": (
+        "PYT001",
+        5,
+    ),
+    "async def main():\n    try:\n        await score(1)\n    except* ToolError:\n        try:\n"
+    "            raise\n        except ValueError:\n            pass": ("PYT021", 5),
     "known = []\ndef kept(f):\n    known.append(1)\n    return f\n@kept\ndef f(): return 1\n"
     "async def main():\n    return f(), known": ("PYT015", 5),
     "from functools import cache\n@cache\ndef rows(): return [1]\nasync def main():\n    rows().append(2)": (
