@@ -154,7 +154,7 @@ def slice_of(
     sums = {call.place: [*map(str, column_sums(call.result))] for call in calls}
     told = {call.place: [text.lower() for text in texts_in(call.result)] for call in calls}
     waiting = [call for call in calls if not only_reads(call.tool, effects)][::-1]
-    waiting += [call for call in calls if only_reads(call.tool, effects) and _is_named(call.tool, said)]
+    waiting += [call for call in calls if only_reads(call.tool, effects) and _is_named(call, said)]
     waiting += [*calls[-1:]]
     while waiting:
         call = waiting.pop()
@@ -175,9 +175,11 @@ def slice_of(
     return [call for call in calls if call.place in needed]
 
 
-def _is_named(tool: str, said: str) -> bool:
-    """Whether the user has named what a tool looks at, so that it decides even if nothing of it is used."""
-    nouns = [word for word in tool.rpartition("__")[2].lower().split("_")[1:] if word not in SMALL_WORDS]
+def _is_named(call: RecordedCall, said: str) -> bool:
+    """Whether the user has named what a look is at, so that it decides even if nothing of it is used."""
+    if not all(text in said for text in texts_in(call.args)):
+        return False
+    nouns = [word for word in call.tool.rpartition("__")[2].lower().split("_")[1:] if word not in SMALL_WORDS]
     words = re.findall(r"[a-z]{3,}", said.lower())
     return bool(nouns) and any(word.rstrip("s") == nouns[-1].rstrip("s") for word in words)
 
