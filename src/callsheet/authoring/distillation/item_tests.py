@@ -42,7 +42,7 @@ _CONTAINED = re.compile(
     r"\b(contain|contains|containing|mention|mentions|mentioning|including|include|includes"
     r"|start with|starts with|starting with|begin with|beginning with"
     r"|end with|ends with|ending with|ending in)"
-    r"\s+(?:the (?:word|text) )?\W?([^\s\"',;:]*[^\s\"',;:.!?])"
+    r"\s+(?:(?:the|an?) )?(?:(?:word|text) )?\W?([^\s\"',;:]*[^\s\"',;:.!?])"
 )
 UNITS = word_set("kb mb gb tb k m kib mib day days hour hours week weeks month months minute minutes years")
 """Units in which data need not be."""

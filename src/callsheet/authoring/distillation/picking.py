@@ -115,7 +115,7 @@ def picks(
         yield (
             f"{kept}[0]",
             items,
-            cost - 0.3 + rule.cost,
+            cost - 0.3 + rule.cost + 1.0 * is_extreme,
             (*scope.conditions_in(rule.code), *conditions_of(rule.code, code), f"len({kept}) == 1"),
         )
     goal_bits = sum(1 << n for n, one in enumerate(wanted) if one)
@@ -218,6 +218,7 @@ def loops(
             continue
         for places in _places(scope, tables, groups):
             found += _looped(scope, term, tables, places, may_end=may_end)
+    found = [one._replace(cost=one.cost - scope.met_by(one.code)) for one in found]
     found.sort(key=lambda one: one.cost)
     return [*{one.code: one for one in reversed(found)}.values()][::-1]
 
@@ -293,7 +294,7 @@ def _looped(
     items = tuple([table[n] for n in one] for table, one in zip(tables, places, strict=True))
     in_order = all(one == sorted(one) for one in places)
     wanted = [*chain.from_iterable(taken)]
-    if all(wanted) and scope.is_unclear(term.code):
+    if all(wanted) and not scope.is_look and scope.is_unclear(term.code):
         return  # what the words leave out, the run does not show
     if all(wanted) and in_order:
         yield Looped(term.code, items, term.cost)

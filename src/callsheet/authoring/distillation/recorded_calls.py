@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, cast
 from callsheet.authoring.distillation.calculations import column_sums
 from callsheet.authoring.distillation.leaves import number_of
 from callsheet.authoring.distillation.lists import tables_in
-from callsheet.authoring.distillation.wording import counts
+from callsheet.authoring.distillation.wording import SMALL_WORDS, counts
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Effect, canonical_tool_name
 from callsheet.machine.agents.actions import MAX_AT_ONCE, Finish, Unreadable, read_action
@@ -144,7 +144,7 @@ def _is_known(text: str, known: str) -> bool:
 def slice_of(
     calls: Sequence[RecordedCall], effects: Mapping[str, Effect], said: str = ""
 ) -> list[RecordedCall]:
-    """The calls that changed something or came last, and those whose results went into them.
+    """The calls that changed something, came last or are named, and those whose results went into them.
 
     If the user has asked for a number of things, the length of a list may go into an argument. A tool of an
     unknown effect whose name begins like one that reads counts as reading here.
@@ -154,6 +154,7 @@ def slice_of(
     sums = {call.place: [*map(str, column_sums(call.result))] for call in calls}
     told = {call.place: [text.lower() for text in texts_in(call.result)] for call in calls}
     waiting = [call for call in calls if not only_reads(call.tool, effects)][::-1]
+    waiting += [call for call in calls if only_reads(call.tool, effects) and _is_named(call, said)]
     waiting += [*calls[-1:]]
     while waiting:
         call = waiting.pop()
@@ -172,6 +173,15 @@ def slice_of(
             if is_counted or not wanted.isdisjoint(sums[before.place]) or _gives(told[before.place], wanted):
                 waiting.append(before)
     return [call for call in calls if call.place in needed]
+
+
+def _is_named(call: RecordedCall, said: str) -> bool:
+    """Whether the user has named what a look is at, so that it decides even if nothing of it is used."""
+    if not all(text in said for text in texts_in(call.args)):
+        return False
+    nouns = [word for word in call.tool.rpartition("__")[2].lower().split("_")[1:] if word not in SMALL_WORDS]
+    words = re.findall(r"[a-z]{3,}", said.lower())
+    return bool(nouns) and any(word.rstrip("s") == nouns[-1].rstrip("s") for word in words)
 
 
 def only_reads(tool: str, effects: Mapping[str, Effect]) -> bool:

@@ -24,6 +24,7 @@ from callsheet.ir import JSON
 
 MOST_ITEMS, MOST_ROWS = 300, 1_500
 """The longest list in which what was used is looked for, and how many items lists have in all examples."""
+_MET = 0.6
 _NAMED = 0.4
 """What a part of a list costs that the words of the user name."""
 _SPAN = re.compile(r"day|week")
@@ -286,6 +287,10 @@ class Scope:
                 for rule, kept in self.parted[key].kept
             )
         return found
+
+    def met_by(self, code: str) -> float:
+        """What code costs less that compares with something as the words say."""
+        return _MET * sum(bool(sign) and f" {sign} {name}" in code for name, sign in self.signs.items())
 
     def conditions_in(self, code: str) -> tuple[str, ...]:
         """What has to hold for the values that code compares with."""

@@ -10,14 +10,16 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
 from typing import cast
 
 from callsheet.authoring.distillation import guards
 from callsheet.authoring.distillation.choices import ORDERS, is_unclear
 from callsheet.authoring.distillation.conditions import Condition, Result, condition_of
 from callsheet.authoring.distillation.inputs import Inputs
-from callsheet.authoring.distillation.item_tests import words_in
+from callsheet.authoring.distillation.item_tests import COMPARED, words_in
 from callsheet.authoring.distillation.leaves import Source, is_number
+from callsheet.authoring.distillation.lists import tables_in
 from callsheet.authoring.distillation.plan_text import STOP
 from callsheet.authoring.distillation.readings import nouns_of
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, texts_in
@@ -25,6 +27,10 @@ from callsheet.authoring.distillation.rules import in_all
 from callsheet.authoring.distillation.scopes import Looped, Scope
 from callsheet.authoring.distillation.wording import is_kin, restrictions
 from callsheet.ir import JSON
+
+
+_COMPARING = frozenset(word for phrase in COMPARED for word in phrase.split())
+"""The words of comparisons, which the numbers and days after them account for."""
 
 
 class Missed(Exception):
@@ -131,7 +137,7 @@ class Stops:
         return [
             word
             for word in restrictions(self.inputs.request, nouns)
-            if word not in ORDERS | data | nouns and not any(is_kin(word, one) for one in written)
+            if word not in ORDERS | _COMPARING | data | nouns and not any(is_kin(word, one) for one in written)
         ]
 
     def not_understood(self, unclear: Iterable[str], text: str) -> str:
@@ -188,6 +194,9 @@ class Stops:
                 lists = [(one.result, two.result) for one, two in pairs]
                 if all(_are_texts(one) and _are_texts(two) and not _common(one, two) for one, two in lists):
                     yield f"all(each not in {other} for each in {name})"
+                for one, two, column in _apart([*lists]):
+                    taken = f"[one{column} for one in {name}{one}]"
+                    yield f"all(each{column} not in {taken} for each in {other}{two})"
 
     def unlike(self, name: str, call: RecordedCall, text: str) -> Iterator[str]:
         """The conditions on a result; more of them if nothing else uses it, or it was changed."""
@@ -221,6 +230,23 @@ def _is_used(name: str, text: str) -> bool:
 
 def _are_texts(value: JSON) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
+
+
+def _apart(pairs: Sequence[tuple[JSON, JSON]]) -> Iterator[tuple[str, str, str]]:
+    """The lists of two results, and the field of texts in both, that never have anything in common."""
+    found: list[set[tuple[str, str, str]]] = []
+    for left, right in pairs:
+        found.append(set())
+        for (one, rows), (two, others) in product(tables_in("", left), tables_in("", right)):
+            for name in (*cast("dict[str, JSON]", rows[0]),):
+                columns = [[cast("dict[str, JSON]", row).get(name) for row in each] for each in (rows, others)]
+                if (
+                    all(isinstance(value, str) for column in columns for value in column)
+                    and not any(guards.is_state(name, value) for value in columns[0])
+                    and not {*columns[0]} & {*columns[1]}
+                ):
+                    found[-1].add((one, two, f"[{json.dumps(name, ensure_ascii=False)}]"))
+    yield from sorted(set.intersection(*found)) if found else ()
 
 
 def _common(one: JSON, two: JSON) -> bool:

@@ -49,6 +49,7 @@ _FORMS: tuple[tuple[str, Callable[[str], str]], ...] = (
 )
 """What is made of a text."""
 _MOST_WORDS = 400
+_REST = re.compile(r"[.,]\d")
 _SECONDS = re.compile(r"^:00(?!\d)")
 _LABELS = (r"(\S*\w\S*\s*\S?\s*|\W\s*)$", r"\S+\s+\S+\s*$")
 _SHAPES = (
@@ -231,7 +232,10 @@ def composed(goal: Sequence[str], pool: dict[tuple[str, ...], list[Term]], scope
     usable = [
         (values, terms)
         for values, terms in classes
-        if len({*values}) > 1 or terms[0].is_given or _may_be_part(values[0], terms[0].code)
+        if len({*values}) > 1
+        or terms[0].is_given
+        or (len(values[0]) >= _LEAST if len(goal) == 1 else _may_be_part(values[0], terms[0].code))
+        or values[0].isdigit()
     ]
     failed: set[tuple[int, ...]] = set()
     size = len(goal)
@@ -252,6 +256,9 @@ def composed(goal: Sequence[str], pool: dict[tuple[str, ...], list[Term]], scope
                 _is_one_word(v[-1], x) for v, x in zip(values, after, strict=True)
             ):
                 continue
+            ends = (one[p + len(v) :] for v, p, one in zip(values, places, goal, strict=True))
+            if all(v[-1].isdigit() and _REST.match(end) for v, end in zip(values, ends, strict=True)):
+                continue  # a number is one value, with its decimal places
             whole = at(
                 tuple(p + len(v) for v, p in zip(values, places, strict=True)), [*found, ("", _agreed(terms))]
             )
@@ -296,8 +303,8 @@ def composed(goal: Sequence[str], pool: dict[tuple[str, ...], list[Term]], scope
 
 
 def _may_be_part(text: str, code: str) -> bool:
-    """Whether a text that never differed may be a part: a field, or a number; words of prose are written."""
-    return text.isdigit() or (("(" not in code or text != text.lower()) and (len(text) >= _LEAST or text.isalnum()))
+    """Whether a text that never differed may be a part: a field; words of prose are written."""
+    return ("(" not in code or text != text.lower()) and (len(text) >= _LEAST or text.isalnum())
 
 
 def _is_data(text: str, seen: frozenset[str]) -> bool:

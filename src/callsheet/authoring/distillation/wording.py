@@ -78,7 +78,7 @@ def says_the_same(text: str, said: str, vocabulary: frozenset[str]) -> bool:
         lower = word.lower()
         if word.isdigit():
             return False
-        if lower in SMALL_WORDS or lower in vocabulary or lower.rstrip("s") in vocabulary:
+        if len(word) == 1 or lower in SMALL_WORDS or lower in vocabulary or lower.rstrip("s") in vocabulary:
             continue
         if word in others[1:] or not any(is_form(lower, other.lower()) for other in others):
             return False
@@ -103,7 +103,7 @@ def restrictions(said: str, nouns: frozenset[str]) -> list[str]:
                 break
             found[before] = None
         clause = words[place + 1 :]
-        end = next((n for n, one in enumerate(clause) if one in _CLAUSE_ENDS or not one[0].isalnum()), None)
+        end = next((n for n, one in enumerate(clause) if one in _CLAUSE_ENDS or not one[0].isalpha()), None)
         start = next((n for n, one in enumerate(clause[:end]) if one in _CLAUSE_WORDS), None)
         for after in clause[start + 1 : end] if start is not None else ():
             if after not in SMALL_WORDS | QUANTIFIERS and after[0].isalpha():
