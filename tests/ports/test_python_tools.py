@@ -144,6 +144,29 @@ def test_schema_has_types_defaults_and_descriptions():
     }
 
 
+def test_docstring_describes_arguments_and_result():
+    @tool
+    def order(item: Annotated[str, "what to buy"], day: str, other: int = 0):
+        """Order something.
+
+        Why this works: see the source.
+
+        Args:
+            item: not told, since the annotation says it
+            day (str): When, as
+                "YYYY-MM-DD".
+            unknown: no argument
+
+        Returns:
+            The id of the order.
+        """
+
+    spec = tool_of(order).spec
+    assert spec.description == "Order something. Returns: The id of the order."
+    said = {name: one.get("description") for name, one in spec.parameters["properties"].items()}
+    assert said == {"item": "what to buy", "day": 'When, as "YYYY-MM-DD".', "other": None}
+
+
 def test_pydantic_types_share_definitions():
     @tool
     def place(a: Point, b: Point | None, order: Order, model: Model):

@@ -43,11 +43,16 @@ _LISTED = lazy.pattern(r"(?:(?<=\s)|\A)\(?\d{1,2}[.)]\s")
 """What numbers the parts of a goal that begins with 1."""
 
 
+_TODAY_IS = lazy.pattern(r"\b(?:today is|today's date is|it is now|now is)\b[^.!?\n]*", re.IGNORECASE)
+"""What a goal says of the time at which it is said, which asks for nothing."""
+
+
 def left_out(tree: Tree, goal: str, tools: Collection[ToolSpec] = ()) -> Iterator[Diagnostic]:
     """CMP016 for each number and name of a goal that a plan has nowhere; CMP013 for names in an answer alone.
 
-    The texts of answers do not count, nor does what numbers the lines of a goal. A number may have become a
-    part of a date, an hour of the afternoon, a factor, a smaller unit, a place in a list or its length.
+    The texts of answers do not count, nor does what numbers the lines of a goal, nor today's date. A number
+    may have become a part of a date, an hour of the afternoon, a factor, a smaller unit, a place in a list or
+    its length.
     Names are words with a capital within a sentence, which tell nothing where many have one or in German,
     and parts with an `@` or with letters and digits, but no quantities (`5kg`, `3pm`). A call has also the
     words of its tool and of what `tools` say of it, and of a name with digits it may have these alone
@@ -62,6 +67,8 @@ def left_out(tree: Tree, goal: str, tools: Collection[ToolSpec] = ()) -> Iterato
     >>> plan = read_python("async def main():\\n    return (await f())[:5]").plan
     >>> list(left_out(plan.tree, "1. Read.\\n2. Tell the first 5."))
     []
+    >>> list(left_out(plan.tree, "Today is Friday, 2026-05-08. Tell the first 5."))
+    []
     >>> plan = read_python('async def main(): await close(); return "Closed, and Lena was told of it."').plan
     >>> [one.message for one in left_out(plan.tree, "If it rains in Bergen close the shop and tell Lena.")]
     ['the goal says Bergen, and no call or condition of the plan has it', \
@@ -72,6 +79,7 @@ def left_out(tree: Tree, goal: str, tools: Collection[ToolSpec] = ()) -> Iterato
     found = [*map(str, _said_in(tree))]
     texts = plain(" ".join(found))
     numbers = {float(each) for one in found for each in _NUMBERS.findall(one)}
+    goal = _TODAY_IS.sub(".", goal)
     parts = _LISTED.sub(" ", goal) if _LISTED.match(goal.lstrip()) else goal
     for part in dict.fromkeys(PART.findall(_THOUSANDS.sub("", parts))):
         shown = part.strip(".:!?")

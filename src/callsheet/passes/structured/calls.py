@@ -294,10 +294,13 @@ def _argument(
 
 def _help(name: str, shape: Shape, schema: Mapping[str, Any], root: Mapping[str, Any]) -> str | None:
     kinds = shape.without(Special.NULL).kinds
-    if any(isinstance(kind, Items) for kind in kinds):
-        if may_take(schema, root, "string"):
-            return '", ".join(…) makes a text of it, or go through it with ?FOREACH'
-        return "take one of its items, or go through it with ?FOREACH"
+    if listed := [kind.item.without(Special.NULL).kinds for kind in kinds if isinstance(kind, Items)]:
+        one = "go through it with ?FOREACH, or take one of its items, the first is [0]"
+        records = [kind for item in listed for kind in item if isinstance(kind, Fields)]
+        if records and not may_take(schema, root, "object"):
+            return f"{one}, and of it {_which_field(name, records, schema, root)}"
+        joined = '; ", ".join(…) makes one text of all' if may_take(schema, root, "string") else ""
+        return f"{one}{joined}"
     if any(isinstance(kind, Fields) for kind in kinds) and not may_take(schema, root, "object"):
         return _which_field(name, kinds, schema, root)
     if may_take(schema, root, "array"):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
@@ -97,7 +97,8 @@ def tool(  # noqa: PLR0913 - all that can be said of a tool
 
     `effect` says what a call may do to the world (`unsafe` unless declared: it is then never
     repeated without asking). `name` is the tool's name, else the function's; `description` what
-    models and people read, else the docstring's first paragraph. `timeout` is in seconds. A
+    models and people read, else the docstring's first paragraph and what it says is returned; its
+    sections of arguments describe these, where `Annotated` does not. `timeout` is in seconds. A
     function that is not `async` runs in a thread; `inline=True` calls it on the event loop, for
     functions that never wait. A parameter annotated `CallContext` is given the call's
     idempotency key and takes no argument.
@@ -176,10 +177,12 @@ def tool_of(function: Callable[..., Any], *, origin: str | None = None) -> Tool:
     name = _canonical(function, given)
     signature = read_signature(function).without(function, declared.key_argument)
     effect = declared.effect or Effect.UNSAFE
-    description = declared.description or _first_paragraph(function)
+    described, said_of = _documentation(function)
+    description = declared.description or described
+    schema = _with_descriptions(signature.schema, said_of)
     said = {"does": declared.does, "to": declared.to}
     pin = canonical_bytes(
-        {"name": given, "description": description, "parameters": signature.schema, "effect": effect}
+        {"name": given, "description": description, "parameters": schema, "effect": effect}
         | {name: str(word) for name, word in said.items() if word is not None}
     )
     if declared.to is not None and declared.to not in signature.parameters:
@@ -195,7 +198,7 @@ def tool_of(function: Callable[..., Any], *, origin: str | None = None) -> Tool:
         name=name,
         executor=given,
         description=description,
-        parameters=signature.schema,
+        parameters=schema,
         effect=effect,
         origin=origin or f"python:{function.__module__}",
         timeout=declared.timeout,
@@ -286,9 +289,24 @@ def _canonical(function: Callable[..., Any], given: str) -> str:
     return name
 
 
-def _first_paragraph(function: Callable[..., Any]) -> str:
-    doc = inspect.getdoc(function) or ""
-    return " ".join(doc.partition("\n\n")[0].split())
+def _documentation(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
+    """What the docstring says of the function, and of its arguments by name."""
+    text = inspect.getdoc(function) or ""
+    if not any(line.endswith((":", "---")) or line.startswith(":") for line in text.split("\n")):
+        return " ".join(text.partition("\n\n")[0].split()), {}
+    from callsheet.ports.python_tools.docstrings import read_docstring  # noqa: PLC0415 - few have sections
+
+    read = read_docstring(text)
+    return read.description, read.arguments
+
+
+def _with_descriptions(schema: dict[str, Any], said: Mapping[str, str]) -> dict[str, Any]:
+    """A schema of arguments with what is said of those that it does not describe itself."""
+    properties = {
+        name: {"description": said[name], **one} if name in said else one
+        for name, one in schema["properties"].items()
+    }
+    return {**schema, "properties": properties}
 
 
 def _failure(error: BaseException) -> ToolFailed:
