@@ -55,6 +55,7 @@ from callsheet.frontends.python.rewrites.factories import factories_as_classes
 from callsheet.frontends.python.rewrites.first_done import firsts_as_one
 from callsheet.frontends.python.rewrites.flows import flows_as_loops
 from callsheet.frontends.python.rewrites.function_tables import tables_by_place
+from callsheet.frontends.python.rewrites.given_calls import given_calls_as_own
 from callsheet.frontends.python.rewrites.group_handlers import group_handlers_as_plain
 from callsheet.frontends.python.rewrites.inherited import inherited_methods_as_own
 from callsheet.frontends.python.rewrites.iterator_steps import iterators_as_steps
@@ -154,6 +155,7 @@ _REWRITES: Final[tuple[_Rewrite, ...]] = (
     inherited_methods_as_own,
     methods_as_functions,
     flows_as_loops,  # over methods, which are functions by now
+    given_calls_as_own,
     limits_as_numbers,
     queues_as_lists,
     iterators_as_steps,

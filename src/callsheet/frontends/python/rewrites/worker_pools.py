@@ -168,7 +168,7 @@ class _Queue:
         for name, (one, queue) in self.users.items():
             if name not in self.consumers:
                 self.bodies[name] = self.block_of(one, queue)
-                if waits(ast.Module(self.bodies[name], [])) and not self.warned:
+                if waits(ast.Module(self.bodies[name], [])):
                     self._mixes(one)
         left = names_read(*(one for one in body if not isinstance(one, ast.AsyncFunctionDef)))
         if left & {*self.known} or self._asks(body, self.name):
@@ -532,6 +532,9 @@ class _Queue:
     keeps = False
 
     def _mixes(self, place: ast.AST) -> None:
+        if self.is_mixed:
+            return
+        self.is_mixed = True
         self._warn(
             place,
             "all that is put into the queue is put there before anything is taken from it",
