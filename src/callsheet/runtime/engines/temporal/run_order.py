@@ -45,8 +45,8 @@ UNSENT = "CallNotSent"
 """The type of the failure of such an activity that ended before it sent its call."""
 KEEP = "keep_past"
 """The type of the activity that stores past events before a run continues in a new history."""
-WORKFLOW_TASK = 60.0
-"""Seconds that the server waits for a workflow task: a busy machine needs some for what takes one alone."""
+LEAST_TASK, LONGEST_TASK = 10.0, 120.0
+"""Seconds that a server waits for a workflow task, by default and at most."""
 EVALUATE = "evaluate"
 """The type of the local activity that evaluates a large expression."""
 MEMO = "callsheet"
@@ -90,6 +90,11 @@ class RunOrder(NamedTuple):
     def workflow_id(self) -> str:
         """The workflow id of the run."""
         return workflow_id(self.run_id)
+
+    @property
+    def task_seconds(self) -> float:
+        """How long the server waits for a workflow task; a worker that is silent for longer is lost."""
+        return min(max(self.heartbeat, LEAST_TASK), LONGEST_TASK)
 
     def to_json(self) -> dict[str, Any]:
         """The order as JSON data, the argument of the workflow."""

@@ -36,7 +36,7 @@ from callsheet.runtime.engines.temporal.evaluations import HAND_OVER, Evaluation
 from callsheet.runtime.engines.temporal.flow import PlanRun
 from callsheet.runtime.engines.temporal.payloads import ClaimCheck
 from callsheet.runtime.engines.temporal.pending import AT_HAND
-from callsheet.runtime.engines.temporal.run_order import MODELS, TOOLS, WORKFLOW_TASK
+from callsheet.runtime.engines.temporal.run_order import LONGEST_TASK, MODELS, TOOLS
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Offer
 from callsheet.store.labels import LabelStore
@@ -134,7 +134,7 @@ def _be_patient(worker: Worker) -> None:
     """
     inner = getattr(worker, "_workflow_worker", None)
     if hasattr(inner, DEADLOCK):
-        setattr(inner, DEADLOCK, WORKFLOW_TASK)
+        setattr(inner, DEADLOCK, LONGEST_TASK)
 
 
 class _Offers(Interceptor):
