@@ -727,6 +727,22 @@ def test_work_of_an_expression_counts_in_the_slices_of_a_driver() -> None:
     assert machine.result is not None
 
 
+def test_loop_has_the_work_of_an_expression_whatever_stands_before_it() -> None:
+    text = """LET $many = list(range(600000))
+LET $sum = [i + i for i in range(999999)][-1]
+S1: ?FOREACH ($i IN $many) LIMIT 1 { YIELD ($i) } > $rows
+@RESPOND ([$sum, $rows])"""
+    text = text.replace("{ YIELD ($i) }", "{\n  YIELD ($i)\n}")
+    assert done(text) == [1_999_996, [0]]
+
+
+def test_find_all_is_counted_by_what_it_finds() -> None:
+    assert done('@RESPOND (find_all("b*", "abb"))') == ["", "bb", ""]
+    assert done('@RESPOND (find_all("(a)(b)?", "aba"))') == [["a", "b"], ["a", ""]]
+    assert done('@RESPOND (len(find_all("a", "a" * 500000)))') == 500_000
+    assert "too much work" in failed('LET $a = find_all("a", "a" * 700000)')
+
+
 def test_output_that_pure_code_does_not_set_is_told() -> None:
     one = bench('LET $b = 1\nS1: COMPUTE () > $b """\nif False: b = 2\n"""\n@RESPOND ($b)')
     one.ok("S1.1", {})

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from callsheet.machine.monitor.enforcement import Enforcement
     from callsheet.machine.monitor.monitor import Monitor
     from callsheet.machine.tree.activations import Activation
+    from callsheet.machine.tree.apart import Apart
     from callsheet.machine.tree.interpreter import TreeRun
     from callsheet.machine.tree.program import TreeProgram
 
@@ -127,6 +128,7 @@ class Run:
 
     __slots__ = (
         "ahead",
+        "apart",
         "asking",
         "asleep",
         "attempts",
@@ -200,6 +202,7 @@ class Run:
         if enforcement is not None:
             self.monitor = _monitor(program, enforcement)
         self.decision_log: DecisionLog | None = None
+        self.apart: Apart | None = None
         self.load(program)
 
     def load(self, program: Program) -> None:
@@ -231,12 +234,23 @@ class Run:
         from callsheet.machine.tree.interpreter import TreeRun  # noqa: PLC0415 - version 2
 
         if self.monitor is None:
-            return TreeRun(tree, self.slots, path)
+            return self._attended(TreeRun(tree, self.slots, path))
         from callsheet.machine.monitor.trees import TreeMonitor  # noqa: PLC0415 - version 2 under a policy
         from callsheet.machine.tree.monitored import MonitoredTreeRun  # noqa: PLC0415 - as above
 
         assert isinstance(self.monitor, TreeMonitor)
-        return MonitoredTreeRun(tree, self.slots, self.monitor, path)
+        return self._attended(MonitoredTreeRun(tree, self.slots, self.monitor, path))
+
+    def evaluate_apart(self, apart: Apart) -> None:
+        """Ask a driver for the values of large expressions, in this plan and those that follow."""
+        self.apart = apart
+        if self.tree is not None:
+            apart.attend(self.tree)
+
+    def _attended(self, tree: TreeRun) -> TreeRun:
+        if self.apart is not None:
+            self.apart.attend(tree)
+        return tree
 
     def use_decision_log(self, decision_log: DecisionLog) -> None:
         """Record decisions in a log, or decide as it says; it must not serve another program."""

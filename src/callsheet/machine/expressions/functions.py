@@ -48,6 +48,8 @@ from callsheet.machine.expressions.values import (
 _MOST_DIGITS: Final = 4_300
 """Python reads no integer with more digits from a text."""
 _BITS_OF_DIGIT: Final = 3
+_WORK_OF_MATCH: Final = 8
+"""What finding a match and keeping it takes, beside going through the text."""
 _MOST_WIDTH: Final = 10_000
 """The largest width or precision of a format."""
 
@@ -319,9 +321,12 @@ def _match(env: Environment, pattern: Any, text: Any) -> Any:
 def _find_all(env: Environment, pattern: Any, text: Any) -> list[Any]:
     """All matches of a pattern of RE2, as Python's `re.findall` gives them."""
     compiled, subject = _searched(env, pattern, text)
-    found = compiled.findall(subject)
-    env.spend(len(found))
-    return list(found)
+    found: list[Any] = []
+    for one in compiled.finditer(subject):
+        env.spend(_WORK_OF_MATCH)
+        groups = [part or "" for part in one.groups()]
+        found.append(one.group() if not groups else groups[0] if len(groups) == 1 else tuple(groups))
+    return found
 
 
 def _json(env: Environment, text: Any) -> Any:

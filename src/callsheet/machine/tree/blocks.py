@@ -10,7 +10,7 @@ from callsheet.ir.sagas import undoing_loop
 from callsheet.ir.tree import Ends, Input, Word
 from callsheet.machine.commands import Command
 from callsheet.machine.expressions import ExpressionFailed
-from callsheet.machine.expressions.values import elements, type_name
+from callsheet.machine.expressions.values import DEFAULT_WORK, elements, type_name
 from callsheet.machine.frames import Attempt
 from callsheet.machine.keys import segment
 from callsheet.machine.notes import CallPlace, NoteKind
@@ -253,6 +253,7 @@ class Blocks(Statements):
             raise StatementFailed(
                 Failure(Failing.TYPE.value, "a text is no list of items; write list($text)", visit)
             )
+        self.env.work = DEFAULT_WORK
         try:
             items = list(elements(self.env, source, 1))
         except TypeError:

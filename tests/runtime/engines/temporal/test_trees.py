@@ -9,12 +9,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from temporalio.api.enums.v1 import EventType
 from tests.runtime.engines.temporal.conftest import World
 
 from callsheet.frontends.structured import read_structured
 from callsheet.ir import JSON, Effect, Plan
 from callsheet.ir.labels import LITERAL, read_label
 from callsheet.machine import Compile, Status, ToolFacts
+from callsheet.machine.tree.apart import Evaluation
 from callsheet.machine.tree.compiling import OWN_FACTS
 from callsheet.policy.model import Policy, ReplanRule, ToolRule
 from callsheet.ports.calls import CallContext, ToolFailed
@@ -197,11 +199,64 @@ async def test_next_part_is_planned_proved_and_goes_on(world: World, to: str) ->
     assert world.journal.verify(outcome.run_id) is None
 
 
-async def test_tree_whose_history_grows_long_ends_as_well(world: World) -> None:
-    """It has no snapshot, so it stays in one history."""
-    tools = Tools()
-    async with world.worker(tools.ports()):
+async def test_tree_whose_history_grows_long_goes_on_in_a_new_one(world: World) -> None:
+    here, there = Tools(), Tools()
+    launch = Launch(facts=FACTS, inputs={"names": NAMES}, source=TEXT)
+    local = (await start_run(plan_of(TEXT), here.ports(), launch, world.journal, "here")).result
+    async with world.worker(there.ports()):
         run_id = await world.start(plan_of(TEXT), {"names": NAMES}, FACTS, turn_over=20)
         outcome = await world.wait(run_id)
+    assert local is not None
     assert outcome.result is not None
     assert outcome.result.answer == ANSWER
+    assert there.calls == here.calls
+    first = (await world.temporal_run(run_id).handle.fetch_history()).events[0]
+    assert first.workflow_execution_started_event_attributes.continued_execution_run_id
+
+
+LARGE = """# ltp: 2
+INPUT $count: int
+LET $rows = [{"n": i, "odd": i % 2 == 1, "twice": i * 2} for i in range($count)]
+S1: @READ (x="a") > $a
+LET $days = {(r.n % 7, date("2026-01-01") + r.n % 7 * duration("1d")) for r in $rows if r.odd}
+S2: ?FOREACH ($n IN [r.n for r in $rows if r.n % 10000 == 0 and r.twice == r.n * 2]) {
+  S3: @READ (x="${$n}") > $x
+  YIELD ([$x, len([r for r in $rows if r.n > $n and r.twice > 2 * $n])])
+} > $above
+TRY {
+  LET $bad = [1 // (r.n + r.twice - 3 * 29000) for r in $rows]
+} ON_FAIL {
+  LET $bad = $error.kind
+}
+@RESPOND ([len($days), max([d[1] for d in $days]), $above, $bad])
+"""
+LARGE_ANSWER = [7, "2026-01-07", [["0", 29_999], ["10000", 19_999], ["20000", 9_999]], "ZERO"]
+
+
+async def test_large_expressions_are_evaluated_once_beside_their_workflow(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluated = Counter[str]()
+    made = Evaluation.made
+
+    def counted(evaluation: Evaluation) -> dict[str, JSON]:
+        evaluated["all"] += 1
+        return made(evaluation)
+
+    monkeypatch.setattr(Evaluation, "made", counted)
+    first = Tools(hang_at="S2[2]/S3.1")
+    async with world.worker(first.ports()):
+        run_id = await world.start(plan_of(LARGE), {"count": 30_000}, FACTS)
+        async with asyncio.timeout(60):
+            await first.hangs.wait()
+    second = Tools()
+    async with world.worker(second.ports()):
+        outcome = await world.wait(run_id)
+    assert outcome.result is not None
+    assert outcome.result.answer == LARGE_ANSWER
+    history = await world.temporal_run(run_id).handle.fetch_history()
+    kinds = Counter(EventType.Name(event.event_type) for event in history.events)
+    assert kinds["EVENT_TYPE_MARKER_RECORDED"] == evaluated["all"] == 7
+    assert not kinds["EVENT_TYPE_WORKFLOW_TASK_FAILED"]
+    assert not kinds["EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT"]
+    assert world.journal.verify(run_id) is None

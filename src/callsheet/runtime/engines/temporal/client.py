@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
@@ -96,6 +96,7 @@ async def start(connection: TemporalConnection, journal: Journal, order: RunOrde
             args=[order.to_json()] if kept is None else [order.to_json(), None, None, kept],
             id=order.workflow_id,
             task_queue=order.queue,
+            task_timeout=timedelta(seconds=order.task_seconds),
             id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
             id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
             static_summary=_summary(order),
@@ -307,6 +308,7 @@ async def _reopen(connection: TemporalConnection, history: RunHistory, limits: L
             args=[order.to_json(), None, Reopening(history.happened, limits).to_json()],
             id=order.workflow_id,
             task_queue=order.queue,
+            task_timeout=timedelta(seconds=order.task_seconds),
             id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
             id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
             static_summary=_summary(order),

@@ -41,8 +41,10 @@ from callsheet.machine import (
 )
 from callsheet.machine.doubt import call_of, with_limit
 from callsheet.machine.keys import MACHINE_VERSION
+from callsheet.machine.tree.apart import Apart
 from callsheet.runtime.answers import find_answer
 from callsheet.runtime.engines.temporal.call_rules import held_for
+from callsheet.runtime.engines.temporal.evaluations import evaluated
 from callsheet.runtime.engines.temporal.kept import kept_to_json, read_kept
 from callsheet.runtime.engines.temporal.payloads import OrderedJson
 from callsheet.runtime.engines.temporal.pending import PendingWork
@@ -70,8 +72,10 @@ from callsheet.store.records import event_of, result_body
 from callsheet.store.replay import begin
 from callsheet.store.snapshots import AskTimes
 
-_UNITS = 20_000
-"""Steps, items and pieces of work per workflow task, so that it lasts less than a second or two."""
+_UNITS = 8_000
+"""Steps, items and pieces of work per workflow task, so that it lasts about half a second at most."""
+_UNITS_BEFORE = 20_000
+"""The same in histories of earlier versions."""
 _MOST_GIVEN = 500
 """Kept outcomes per workflow task."""
 _OF_CALLS = Succeeded | Failed | PlanCompiled | Doubted | Decided | Answered
@@ -114,6 +118,11 @@ class PlanRun:
         else:
             self._machine = self.carried.machine(self.order)
             self._worked_before = self.carried.worked
+        self._apart = Apart()
+        if self.order.apart:
+            self._machine.evaluate_apart(self._apart)
+        self._units = _UNITS if self.order.apart else _UNITS_BEFORE
+        self._evaluations = 0
         self.happened: list[Row] = [] if before is None else list(before.rows)
         self.past: tuple[str, ...] = () if self.carried is None else self.carried.past
         self._arrived: list[Event] = []
@@ -157,7 +166,7 @@ class PlanRun:
             if self._refolded is not None:
                 commands = self._go_on(self._refolded)
             elif self.carried is None:
-                commands = machine.feed(Started(self.order.start.inputs), _UNITS)
+                commands = machine.feed(Started(self.order.start.inputs), self._units)
             else:
                 self._continue_waits(self.carried)
             while True:
@@ -230,8 +239,11 @@ class PlanRun:
         """Feed events to the machine; returns the commands that follow."""
         commands: list[Command] = []
         self._arrived.clear()
-        for arrived in events:
+        for number, arrived in enumerate(events):
             if self._machine.result is not None:
+                break
+            if self._apart.wanted is not None:
+                self._arrived.extend(events[number:])
                 break
             event = self._limited(arrived) if isinstance(arrived, Decided) else arrived
             if isinstance(event, _OF_CALLS) and not self._machine.is_open(event.key):
@@ -240,7 +252,7 @@ class PlanRun:
                 self._pending_work.facts.update(event.facts)
                 self._plan_facts = dict(event.facts)
             self._note(event)
-            commands += self._machine.feed(event, _UNITS)
+            commands += self._machine.feed(event, self._units)
             for key in self._machine.withdrawn:
                 self._asks.pop(key, None)
                 self._pending_work.due.pop(key, None)
@@ -271,8 +283,13 @@ class PlanRun:
     async def _catch_up(self, commands: list[Command]) -> None:
         """Let a paused machine finish, in as many workflow tasks as needed."""
         while self._machine.is_paused:
-            await workflow.sleep(0.001)
-            commands += self._machine.go_on(_UNITS)
+            wanted = self._apart.wanted
+            if wanted is None:
+                await workflow.sleep(0.001)
+            else:
+                self._evaluations += 1
+                self._apart.give(await evaluated(wanted, self._evaluations))
+            commands += self._machine.go_on(self._units)
 
     async def _arrivals(self) -> list[Event]:
         """Wait for events; while only people are waited for, the run's clock is stopped."""
@@ -373,7 +390,7 @@ class PlanRun:
         )
         if outside.has_calls or self._arrived:
             return
-        state, count = state_of(self._machine), len(self.happened)
+        state, count = state_of(self._machine, self.order), len(self.happened)
         if state is not None:
             digest = await workflow.execute_activity(
                 KEEP, args=[self.happened], start_to_close_timeout=_KEEPING, result_type=str

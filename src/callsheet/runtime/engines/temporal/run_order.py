@@ -45,6 +45,10 @@ UNSENT = "CallNotSent"
 """The type of the failure of such an activity that ended before it sent its call."""
 KEEP = "keep_past"
 """The type of the activity that stores past events before a run continues in a new history."""
+LEAST_TASK, LONGEST_TASK = 10.0, 120.0
+"""Seconds that a server waits for a workflow task, by default and at most."""
+EVALUATE = "evaluate"
+"""The type of the local activity that evaluates a large expression."""
 MEMO = "callsheet"
 """The memo field that says whether a run is `RUNNING` or, if only people can continue it, `RESTING`."""
 RUNNING, RESTING = "running", "resting"
@@ -62,7 +66,8 @@ class RunOrder(NamedTuple):
     `queue` is the task queue of the workflow, from which those for calls of tools and models are derived. A
     worker without a heartbeat for `heartbeat` seconds counts as lost. After about `turn_over` events of a
     history the run continues in a new one. `rules` is the digest of the policy's blob, empty without a
-    policy.
+    policy. Histories of earlier versions have not `apart`: they evaluate large expressions in the workflow,
+    and a plan with blocks stays in one history.
     """
 
     run_id: str
@@ -74,6 +79,7 @@ class RunOrder(NamedTuple):
     core: str = MACHINE_VERSION
     turn_over: int = 10_000
     rules: str = ""
+    apart: bool = True
 
     @property
     def secrets(self) -> Mapping[str, str]:
@@ -84,6 +90,11 @@ class RunOrder(NamedTuple):
     def workflow_id(self) -> str:
         """The workflow id of the run."""
         return workflow_id(self.run_id)
+
+    @property
+    def task_seconds(self) -> float:
+        """How long the server waits for a workflow task; a worker that is silent for longer is lost."""
+        return min(max(self.heartbeat, LEAST_TASK), LONGEST_TASK)
 
     def to_json(self) -> dict[str, Any]:
         """The order as JSON data, the argument of the workflow."""
@@ -98,6 +109,7 @@ class RunOrder(NamedTuple):
             "core": self.core,
             "turn_over": self.turn_over,
             **({"rules": self.rules} if self.rules else {}),
+            **({"apart": True} if self.apart else {}),
         }
 
     @classmethod
@@ -115,6 +127,7 @@ class RunOrder(NamedTuple):
             data["core"],
             data["turn_over"],
             data.get("rules", ""),
+            data.get("apart", False),
         )
 
 
@@ -181,13 +194,12 @@ class Carried(NamedTuple):
         return cls(**{**data, **own})
 
 
-def state_of(machine: Machine) -> dict[str, Any] | None:
-    """The machine's state as data; None if it cannot be captured now, but after further events.
-
-    A run of a plan tree stays in one history, as workflows that were begun before expect.
-    """
+def state_of(machine: Machine, order: RunOrder) -> dict[str, Any] | None:
+    """The machine's state as data; None if it cannot be captured now, but after further events."""
     state = machine.state()
-    return None if state is None or state.tree is not None else state_to_json(state)
+    if state is None or (state.tree is not None and not order.apart):
+        return None
+    return state_to_json(state)
 
 
 def plan_of(machine: Machine, facts: Mapping[str, ToolFacts]) -> tuple[dict[str, Any], dict[str, Any]] | None:

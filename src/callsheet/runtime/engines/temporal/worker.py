@@ -32,10 +32,11 @@ from callsheet.machine.keys import MACHINE_VERSION
 from callsheet.runtime.engines.temporal.call_rules import OpenLabels
 from callsheet.runtime.engines.temporal.calls import Calls
 from callsheet.runtime.engines.temporal.connection import refused, sign
+from callsheet.runtime.engines.temporal.evaluations import HAND_OVER, Evaluations
 from callsheet.runtime.engines.temporal.flow import PlanRun
 from callsheet.runtime.engines.temporal.payloads import ClaimCheck
 from callsheet.runtime.engines.temporal.pending import AT_HAND
-from callsheet.runtime.engines.temporal.run_order import MODELS, TOOLS
+from callsheet.runtime.engines.temporal.run_order import LONGEST_TASK, MODELS, TOOLS
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Offer
 from callsheet.store.labels import LabelStore
@@ -86,6 +87,7 @@ async def serve(
         accepts_changed=duties.accepts_changed,
         most=duties.calls,
     )
+    evaluations = Evaluations(claims)
     drain = timedelta(seconds=duties.drain)
     workers: list[Worker] = []
     makes_calls = [calls.carry_out, calls.carry_out_once]
@@ -96,9 +98,9 @@ async def serve(
             task_queue=duties.queue,
             workflows=[PlanRun],
             workflow_runner=UnsandboxedWorkflowRunner(),  # the machine is pure, as `lint-imports` checks
-            activities=[calls.keep_past, *(makes_calls if is_at_hand else ())],
+            activities=[calls.keep_past, evaluations.evaluate, *(makes_calls if is_at_hand else ())],
             max_concurrent_activities=duties.calls,
-            interceptors=[_CallsAtHand()] if is_at_hand else (),
+            interceptors=[_Offers(evaluations, makes_calls=is_at_hand)],
             graceful_shutdown_timeout=drain,
             deployment_config=_deployment(duties),
         )
@@ -117,6 +119,7 @@ async def serve(
             )
     async with AsyncExitStack() as stack:
         stack.callback(calls.close)
+        stack.callback(evaluations.close)
         for worker in workers:
             await stack.enter_async_context(worker)
         stack.callback(asyncio.create_task(sign(client, claims.blobs)).cancel)
@@ -125,24 +128,27 @@ async def serve(
 
 
 def _be_patient(worker: Worker) -> None:
-    """Let a run evaluate for as long as the server waits; the SDK takes two seconds for a deadlock.
+    """Let a workflow task take as long as the server waits; the SDK takes two seconds for a deadlock.
 
     The machine waits for nothing, and its work is limited; the SDK has no setting for this.
     """
     inner = getattr(worker, "_workflow_worker", None)
     if hasattr(inner, DEADLOCK):
-        setattr(inner, DEADLOCK, _WORKFLOW_TASK)
+        setattr(inner, DEADLOCK, LONGEST_TASK)
 
 
-class _CallsAtHand(Interceptor):
-    """Tells the runs that a worker drives that it also makes their calls."""
+class _Offers(Interceptor):
+    """What a worker does for the runs that it drives: evaluations, and with `makes_calls` their calls."""
+
+    def __init__(self, evaluations: Evaluations, *, makes_calls: bool) -> None:
+        self._offers = {HAND_OVER: evaluations.hand_over, **({AT_HAND: bool} if makes_calls else {})}
 
     def workflow_interceptor_class(
         self,
         input: WorkflowInterceptorClassInput,  # noqa: A002 - the name is the SDK's
     ) -> type[WorkflowInboundInterceptor] | None:
         functions = cast("dict[str, object]", input.unsafe_extern_functions)  # pyright: ignore[reportUnknownMemberType]
-        functions[AT_HAND] = bool
+        functions.update(self._offers)
 
 
 def _deployment(duties: Duties) -> WorkerDeploymentConfig | None:
@@ -157,9 +163,7 @@ def _deployment(duties: Duties) -> WorkerDeploymentConfig | None:
 
 
 DEADLOCK = "_deadlock_timeout_seconds"
-"""Where the SDK keeps after how long it takes an evaluation for a deadlock."""
-_WORKFLOW_TASK = 10.0
-"""Seconds that a server waits for a workflow task."""
+"""Where the SDK keeps after how long it takes a workflow task for a deadlock."""
 _PATIENCE = 30.0
 _PAUSE = 0.2
 _NOT_YET = (RPCStatusCode.NOT_FOUND, RPCStatusCode.FAILED_PRECONDITION)

@@ -1,0 +1,71 @@
+"""Evaluates large expressions of plans beside their workflows, in local activities that record the values.
+
+In: an expression with what it reads, which never leaves the process: a local activity is executed by the
+worker that drives the workflow. Out: the value as a marker of the history, so a workflow task stays short
+however large an expression is, and a replay has the value without evaluating anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any, cast
+
+from temporalio import activity, workflow
+from temporalio.common import RawValue
+from temporalio.exceptions import ApplicationError
+
+from callsheet.machine.tree.apart import Evaluation
+from callsheet.runtime.engines.temporal.payloads import ClaimCheck, OrderedJson
+from callsheet.runtime.engines.temporal.run_order import EVALUATE
+
+HAND_OVER = "callsheet: hand over an evaluation"
+"""The name among a worker's extern functions with which a run gives it an evaluation."""
+_THREADS = 2
+_LONGEST = timedelta(hours=1)
+
+
+class Evaluations:
+    """The evaluations of all runs that one worker drives."""
+
+    def __init__(self, claims: ClaimCheck) -> None:
+        self._claims = claims
+        self._handed: dict[str, Evaluation] = {}
+        self._threads = ThreadPoolExecutor(_THREADS, "callsheet-evaluation")
+
+    def close(self) -> None:
+        """Forget what was handed over; what is under way ends in the background."""
+        self._handed.clear()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def hand_over(self, token: str, evaluation: Evaluation) -> None:
+        """Take an evaluation, of which the activity with this token is about to be started."""
+        self._handed[token] = evaluation
+
+    @activity.defn(name=EVALUATE)
+    async def evaluate(self, token: str) -> RawValue:
+        """Evaluate what was handed over and return what it gives, as data."""
+        evaluation = self._handed.get(token)
+        if evaluation is None:
+            raise ApplicationError(f"this worker has no evaluation {token}")
+        loop = asyncio.get_running_loop()
+        payload = await loop.run_in_executor(
+            self._threads, lambda: OrderedJson().to_payload(evaluation.made())
+        )
+        (encoded,) = await self._claims.of(activity.info().workflow_id or "").encode([payload])
+        self._handed.pop(token, None)
+        return RawValue(encoded)
+
+
+async def evaluated(evaluation: Evaluation, number: int) -> dict[str, Any]:
+    """In a workflow: what an expression gives, as data; `number` is that of the evaluation in its run."""
+    functions = cast("dict[str, Callable[[str, Evaluation], None]]", workflow.extern_functions())  # pyright: ignore[reportUnknownMemberType]
+    token = f"{workflow.info().run_id}/{number}"
+    hand_over = functions.get(HAND_OVER)
+    if hand_over is not None:  # a replay by a client executes no activity
+        hand_over(token, evaluation)
+    return await workflow.execute_local_activity(
+        EVALUATE, token, start_to_close_timeout=_LONGEST, result_type=dict[str, Any]
+    )
