@@ -13,7 +13,12 @@ from itertools import chain
 from math import prod
 from typing import Any, cast
 
-from callsheet.authoring.distillation.item_tests import conditions_of, field_code, words_of_field
+from callsheet.authoring.distillation.item_tests import (
+    conditions_of,
+    field_code,
+    price_fields,
+    words_of_field,
+)
 from callsheet.authoring.distillation.leaves import NAMES_OF_IDS, Source, is_number, leaves_of
 from callsheet.authoring.distillation.rules import Rule, rows_of, rules_for, said_in, tests_of
 from callsheet.authoring.distillation.scopes import MOST_ROWS, Looped, Scope, Term, kept_by
@@ -33,6 +38,7 @@ _OF_TIME = {
     "min": frozenset(["earliest", "oldest", "first", "next", "soonest"]),
     "max": frozenset(["latest", "newest", "last", "recent"]),
 }
+_OF_PRICES = frozenset(["cheapest", "priciest", "dearest"])
 _EXTREMES = frozenset[str]().union(*_SUPERLATIVES.values()) - {"best", "top", "most"}
 """Words that name the least or the greatest, which no place in a list does."""
 _NUMBER_WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -193,6 +199,8 @@ def _extremes(
 def _bonus(scope: Scope, name: str, word: str, columns: Sequence[Sequence[JSON]]) -> float:
     """What the words of the user make likelier: the least or the greatest, of days or of numbers."""
     is_time = any(isinstance(x, str) for column in columns for x in column)
+    if scope.words & _OF_PRICES and not is_time and not price_fields([name]):
+        return 0.3 * said_in(name, scope.words)
     likely = _OF_TIME[word] if is_time else _SUPERLATIVES[word]
     return _ASKED * bool(scope.words & likely) + 0.3 * said_in(name, scope.words)
 
