@@ -230,9 +230,9 @@ def _ranks(
             continue
         field = day_field(rows) if word in _OF_TIME else number_field(words, rows)
         if word in {"cheapest", "priciest"}:
-            prices = price_fields(numbers_of(rows))
-            named = [name for name in prices if place_of_field(name, words) is not None]
-            field = (named or prices)[0] if len(named or prices) == 1 else None
+            named = [name for name in numbers_of(rows) if place_of_field(name, words) is not None]
+            prices = named or price_fields(numbers_of(rows))
+            field = prices[0] if len(prices) == 1 else None
         if field is None and word in _OF_TIME and rows:
             continue  # of what has no days it is not said
         place = words.index(word)

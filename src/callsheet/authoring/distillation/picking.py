@@ -177,14 +177,17 @@ def _extremes(
     scope: Scope, code: str, tables: Sequence[Sequence[JSON]], items: Sequence[JSON], cost: float
 ) -> Iterator[tuple[str, tuple[JSON, ...], float, tuple[str, ...]]]:
     every = [rows_of(table) for table in tables]
-    for name in every[0][0]:
+    prices = price_fields(every[0][0]) if scope.words & _OF_PRICES else []
+    prices += [name for name in every[0][0] if prices and said_in(name, scope.words) and name not in prices]
+    for name in prices or every[0][0]:
         columns: list[list[Any]] = [[row.get(name) for row in rows] for rows in every]
         if not _comparable([*chain.from_iterable(columns)]) or NAMES_OF_IDS & {*words_of_field(name)}:
             continue
         at = field_code("one", name)
         for function, word in ((min, "min"), (max, "max")):
             places = [column.index(function(column)) for column in columns]
-            if all(table[place] == item for table, place, item in zip(tables, places, items, strict=True)):
+            are_alone = all(column.count(function(column)) == 1 for column in columns)
+            if are_alone and all(table[place] == item for table, place, item in zip(tables, places, items, strict=True)):
                 bonus = _bonus(scope, name, word, columns)
                 other = _bonus(scope, name, "min" if word == "max" else "max", columns)
                 if other > bonus and not said_in(name, scope.words):
@@ -199,8 +202,6 @@ def _extremes(
 def _bonus(scope: Scope, name: str, word: str, columns: Sequence[Sequence[JSON]]) -> float:
     """What the words of the user make likelier: the least or the greatest, of days or of numbers."""
     is_time = any(isinstance(x, str) for column in columns for x in column)
-    if scope.words & _OF_PRICES and not is_time and not price_fields([name]):
-        return 0.3 * said_in(name, scope.words)
     likely = _OF_TIME[word] if is_time else _SUPERLATIVES[word]
     return _ASKED * bool(scope.words & likely) + 0.3 * said_in(name, scope.words)
 
