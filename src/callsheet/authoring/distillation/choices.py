@@ -25,7 +25,9 @@ from callsheet.authoring.distillation.item_tests import (
     item_tests,
     kind_tests,
     number_field,
+    numbers_of,
     place_of_field,
+    price_fields,
     words_in,
     words_of_field,
 )
@@ -43,7 +45,6 @@ _FUNCTIONS = {
     **{"newest": "max", "latest": "max", "oldest": "min", "earliest": "min"},
 }
 ORDERS = frozenset((*_FUNCTIONS, *_PLACES))
-_PRICES = word_set("price cost fare fee amount total rate")
 _OF_TIME = frozenset(("newest", "latest", "oldest", "earliest"))
 _OF_A_NAMED_FIELD = frozenset(("most", "fewest", "least"))
 """"The most votes", while "most tickets" are many of them."""
@@ -229,8 +230,11 @@ def _ranks(
             continue
         field = day_field(rows) if word in _OF_TIME else number_field(words, rows)
         if word in {"cheapest", "priciest"}:
-            prices = {name: number_field([name], rows) for name in (*_PRICES, *words)}
-            field = next((one for name, one in prices.items() if one and name in words_of_field(one)), None)
+            named = [name for name in numbers_of(rows) if place_of_field(name, words) is not None]
+            prices = named or price_fields(numbers_of(rows))
+            field = prices[0] if len(prices) == 1 else None
+        if field is None and word in _OF_TIME and rows:
+            continue  # of what has no days it is not said
         place = words.index(word)
         if word in _OF_A_NAMED_FIELD and (field is None or place_of_field(field, words) != place + 1):
             yield None

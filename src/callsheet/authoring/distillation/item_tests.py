@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, cast
@@ -248,8 +248,8 @@ def signs_in(said: str) -> dict[str, str]:
 def _number_tests(asking: Asking, rows: Sequence[dict[str, JSON]]) -> Iterator[ItemTest | None]:
     """How a number compares with one that the user has said."""
     for word, name in _FIELD_BOUND.findall(asking.said.lower()):
-        others = [one for one in _numbers_of(rows) if any(is_kin(name, part) for part in words_of_field(one))]
-        fields = [one for one in _numbers_of(rows) if one not in others]
+        others = [one for one in numbers_of(rows) if any(is_kin(name, part) for part in words_of_field(one))]
+        fields = [one for one in numbers_of(rows) if one not in others]
         if len(others) != 1 or not fields:
             continue
         named = [one for one in fields if place_of_field(one, asking.words) is not None] or fields
@@ -380,7 +380,7 @@ def _is_within(text: str, asking: Asking) -> bool:
     return bool(longer) and not _is_said(text, said)
 
 
-def _numbers_of(rows: Sequence[dict[str, JSON]]) -> list[str]:
+def numbers_of(rows: Sequence[dict[str, JSON]]) -> list[str]:
     """The fields of numbers that are no names."""
     return [
         name
@@ -391,7 +391,7 @@ def _numbers_of(rows: Sequence[dict[str, JSON]]) -> list[str]:
 
 def number_field(words: Sequence[str], rows: Sequence[dict[str, JSON]]) -> str | None:
     """The field of numbers that the words are about: the one that they name, or the only one."""
-    found = _numbers_of(rows)
+    found = numbers_of(rows)
     named = [name for name in found if place_of_field(name, words) is not None]
     if not named and len(found) > 1:  # in part, with the names of what they are in
         parts = {name: _named_parts(name, words) for name in found}
@@ -399,6 +399,16 @@ def number_field(words: Sequence[str], rows: Sequence[dict[str, JSON]]) -> str |
         named = [name for name in found if parts[name] == most > 0]
     chosen = named or found
     return chosen[0] if len(chosen) == 1 else None
+
+
+PRICES = word_set("price prices cost costs fare fee amount total rate")
+
+
+def price_fields(names: Iterable[str]) -> list[str]:
+    """The fields that say what something costs, by their names or those of the objects that they are in."""
+    return [
+        name for name in names if PRICES & {part for one in name.split(WITHIN) for part in words_of_field(one)}
+    ]
 
 
 def _named_parts(field: str, words: Sequence[str]) -> int:

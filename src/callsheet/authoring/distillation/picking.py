@@ -13,7 +13,12 @@ from itertools import chain
 from math import prod
 from typing import Any, cast
 
-from callsheet.authoring.distillation.item_tests import conditions_of, field_code, words_of_field
+from callsheet.authoring.distillation.item_tests import (
+    conditions_of,
+    field_code,
+    price_fields,
+    words_of_field,
+)
 from callsheet.authoring.distillation.leaves import NAMES_OF_IDS, Source, is_number, leaves_of
 from callsheet.authoring.distillation.rules import Rule, rows_of, rules_for, said_in, tests_of
 from callsheet.authoring.distillation.scopes import MOST_ROWS, Looped, Scope, Term, kept_by
@@ -33,6 +38,7 @@ _OF_TIME = {
     "min": frozenset(["earliest", "oldest", "first", "next", "soonest"]),
     "max": frozenset(["latest", "newest", "last", "recent"]),
 }
+_OF_PRICES = frozenset(["cheapest", "priciest", "dearest"])
 _EXTREMES = frozenset[str]().union(*_SUPERLATIVES.values()) - {"best", "top", "most"}
 """Words that name the least or the greatest, which no place in a list does."""
 _NUMBER_WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -171,14 +177,17 @@ def _extremes(
     scope: Scope, code: str, tables: Sequence[Sequence[JSON]], items: Sequence[JSON], cost: float
 ) -> Iterator[tuple[str, tuple[JSON, ...], float, tuple[str, ...]]]:
     every = [rows_of(table) for table in tables]
-    for name in every[0][0]:
+    prices = price_fields(every[0][0]) if scope.words & _OF_PRICES else []
+    prices += [name for name in every[0][0] if prices and said_in(name, scope.words) and name not in prices]
+    for name in prices or every[0][0]:
         columns: list[list[Any]] = [[row.get(name) for row in rows] for rows in every]
         if not _comparable([*chain.from_iterable(columns)]) or NAMES_OF_IDS & {*words_of_field(name)}:
             continue
         at = field_code("one", name)
         for function, word in ((min, "min"), (max, "max")):
             places = [column.index(function(column)) for column in columns]
-            if all(table[place] == item for table, place, item in zip(tables, places, items, strict=True)):
+            are_alone = all(column.count(function(column)) == 1 for column in columns)
+            if are_alone and all(table[place] == item for table, place, item in zip(tables, places, items, strict=True)):
                 bonus = _bonus(scope, name, word, columns)
                 other = _bonus(scope, name, "min" if word == "max" else "max", columns)
                 if other > bonus and not said_in(name, scope.words):

@@ -24,7 +24,7 @@ from callsheet.ir import JSON
 
 MOST_ITEMS, MOST_ROWS = 300, 1_500
 """The longest list in which what was used is looked for, and how many items lists have in all examples."""
-_MET = 0.6
+_MET = 1.0
 _NAMED = 0.4
 """What a part of a list costs that the words of the user name."""
 _SPAN = re.compile(r"day|week")
@@ -143,7 +143,8 @@ class Scope:
         for age, source in enumerate(self.sources):
             for leaf in leaves_of(source):
                 depth = leaf.code.count("[") - source.code.count("[")
-                cost = 0.8 if source.is_given else 1 + 0.05 * depth + 0.01 * age
+                said = 0.8 if self.readings is None else _NAMED - 0.05  # what the user said is not looked up
+                cost = said if source.is_given else 1 + 0.05 * depth + 0.01 * age
                 cost += 0.7 * (source.code in self.joins)
                 found.append(Term(leaf.code, leaf.values, cost, leaf.conditions, source.is_given))
         for term in [*found]:

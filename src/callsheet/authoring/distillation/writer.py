@@ -15,6 +15,7 @@ from typing import cast
 
 from callsheet.authoring.distillation import guards
 from callsheet.authoring.distillation.inputs import SAID
+from callsheet.authoring.distillation.item_tests import WITHIN
 from callsheet.authoring.distillation.leaves import Source
 from callsheet.authoring.distillation.pages import Pages
 from callsheet.authoring.distillation.patterns import Found, Node, Round
@@ -28,7 +29,7 @@ from callsheet.authoring.distillation.plan_text import (
     singular,
 )
 from callsheet.authoring.distillation.readings import joined, looked_up, nouns_of
-from callsheet.authoring.distillation.recorded_calls import RecordedCall
+from callsheet.authoring.distillation.recorded_calls import RecordedCall, texts_in
 from callsheet.authoring.distillation.rules import in_all, rows_of, rules_for, said_in
 from callsheet.authoring.distillation.scopes import Looped, Scope, Term, agreeing, best, rivals_of
 from callsheet.authoring.distillation.solving import solve, unlike_before
@@ -38,6 +39,7 @@ from callsheet.views.python_types import is_name
 
 _ONCE = re.compile(r"\[\*dict\.fromkeys\(.* for each in (.*)\)\]")
 _MOST_LISTS, _MOST_TESTS, _FEW = 4, 3, 4
+_SHORTEST = 2
 
 
 Open = tuple[JSON, tuple[str, ...]]
@@ -126,6 +128,7 @@ class PlanWriter(Stops):
             each = [
                 all(
                     _is_of(one[number], items, least, is_named=scope.readings is not None)
+                    or _follows(one[number], one[:number])
                     for one, items in zip(found, options[0].items, strict=True)
                 )
                 for number in range(len(nodes))
@@ -572,8 +575,14 @@ def _is_of(call: RecordedCall, items: Sequence[JSON], least: int, *, is_named: b
         related(value, part) >= least and (not is_named or name == field or name.endswith(f"_{field}"))
         for name, value in call.args.items()
         for row in rows_of(items)
-        for field, part in row.items()
+        for field, part in ((whole.rpartition(WITHIN)[2], part) for whole, part in row.items())
     )
+
+
+def _follows(call: RecordedCall, before: Sequence[RecordedCall]) -> bool:
+    """Whether a call has something that a change before it has answered."""
+    told = {text for one in before for text in texts_in(one.result) if len(text) > _SHORTEST}
+    return not told.isdisjoint(texts_in(call.args))
 
 
 def _without_echo(values: tuple[JSON, ...], calls: Sequence[RecordedCall]) -> tuple[JSON, ...]:
