@@ -606,6 +606,33 @@ def test_values_are_compared_as_they_are_written(call: str, said: str, codes: li
     assert [one.message for one in unstated(tree, [said], tools, 'call("Kim")')] == codes
 
 
+@pytest.mark.parametrize("passed", ["found[0]", "one", "first"])
+def test_id_that_is_read_from_result_of_another_kind_is_told(passed: str) -> None:
+    addresses = {"type": "array", "items": TEXT}
+    mails = {"type": "array", "items": {"properties": {"mail_id": TEXT, "body": TEXT, "at": TEXT}}}
+    tools = [
+        spec("delete_mail", "Delete it.", mail_id=TEXT),
+        replace(spec("find_address", "Find.", who=TEXT), effect=Effect.READ, result=addresses),
+        replace(spec("search_mails", "Search.", query=TEXT), effect=Effect.READ, result=mails),
+        replace(spec("list_mail_ids", "List."), effect=Effect.READ, result=addresses),
+    ]
+    program = (
+        "async def main():\n    found = await {}\n    first = found[0]\n"
+        f"    for one in found:\n        await delete_mail(mail_id={passed})\n"
+    )
+
+    def told(lookup: str) -> list[str]:
+        tree = read_python(program.format(lookup)).require().tree
+        assert tree is not None
+        return [f"{one.message}; {one.help}" for one in unstated(tree, ["Delete the mails of Kim"], tools)]
+
+    assert told('find_address(who="Kim")') == [
+        "mail_id is given what find_address finds, which is another thing; "
+        'find it: [x["mail_id"] for x in await search_mails(...)]'
+    ]
+    assert told("list_mail_ids()") == []
+
+
 def test_small_model_writes_names_and_ids_are_looked_up_without_asking_again() -> None:
     found = {"type": "object", "properties": {"id": TEXT, "phone": TEXT}}
     by_name = {"type": "object", "properties": {"name": TEXT}, "required": ["name"]}
