@@ -626,10 +626,9 @@ def test_id_that_is_read_from_result_of_another_kind_is_told(passed: str) -> Non
         assert tree is not None
         return [f"{one.message}; {one.help}" for one in unstated(tree, ["Delete the mails of Kim"], tools)]
 
-    assert told('find_address(who="Kim")') == [
-        "mail_id is given what find_address finds, which is another thing; "
-        'find it: [x["mail_id"] for x in await search_mails(...)]'
-    ]
+    (said,) = told('find_address(who="Kim")')
+    assert said.startswith("mail_id is given what find_address finds, which is another thing; find it: ")
+    assert '[x["mail_id"] for x in await search_mails(...)]' in said
     assert told("list_mail_ids()") == []
 
 
