@@ -108,7 +108,7 @@ def test_rules_and_stubs_are_the_same_for_all_goals_and_goal_is_last() -> None:
 
 
 def test_result_shapes_and_nested_keys_are_told() -> None:
-    prompt = prompt_for(Request(GOALS[0], TOOLS), Strength.SMALL).messages[-1]["content"]
+    prompt = prompt_for(Request(GOALS[0], TOOLS), Strength.SMALL).messages[0]["content"]
     assert "rain: bool\n    celsius: float" in prompt
     assert "oldText: str\n    newText: str" in prompt
 
