@@ -108,7 +108,7 @@ def test_rules_and_stubs_are_the_same_for_all_goals_and_goal_is_last() -> None:
 
 
 def test_result_shapes_and_nested_keys_are_told() -> None:
-    prompt = prompt_for(Request(GOALS[0], TOOLS), Strength.SMALL).messages[-1]["content"]
+    prompt = prompt_for(Request(GOALS[0], TOOLS), Strength.SMALL).messages[0]["content"]
     assert "rain: bool\n    celsius: float" in prompt
     assert "oldText: str\n    newText: str" in prompt
 
@@ -604,6 +604,32 @@ def test_values_are_compared_as_they_are_written(call: str, said: str, codes: li
     read = [replace(one, effect=Effect.READ) for one in (FORECAST, rooms, inns)]
     tools = [*read, *TOOLS[1:], pay, spec("clean", "Clean.", floor=TEXT)]
     assert [one.message for one in unstated(tree, [said], tools, 'call("Kim")')] == codes
+
+
+@pytest.mark.parametrize("passed", ["found[0]", "one", "first"])
+def test_id_that_is_read_from_result_of_another_kind_is_told(passed: str) -> None:
+    addresses = {"type": "array", "items": TEXT}
+    mails = {"type": "array", "items": {"properties": {"mail_id": TEXT, "body": TEXT, "at": TEXT}}}
+    tools = [
+        spec("delete_mail", "Delete it.", mail_id=TEXT),
+        replace(spec("find_address", "Find.", who=TEXT), effect=Effect.READ, result=addresses),
+        replace(spec("search_mails", "Search.", query=TEXT), effect=Effect.READ, result=mails),
+        replace(spec("list_mail_ids", "List."), effect=Effect.READ, result=addresses),
+    ]
+    program = (
+        "async def main():\n    found = await {}\n    first = found[0]\n"
+        f"    for one in found:\n        await delete_mail(mail_id={passed})\n"
+    )
+
+    def told(lookup: str) -> list[str]:
+        tree = read_python(program.format(lookup)).require().tree
+        assert tree is not None
+        return [f"{one.message}; {one.help}" for one in unstated(tree, ["Delete the mails of Kim"], tools)]
+
+    (said,) = told('find_address(who="Kim")')
+    assert said.startswith("mail_id is given what find_address finds, which is another thing; find it: ")
+    assert '[x["mail_id"] for x in await search_mails(...)]' in said
+    assert told("list_mail_ids()") == []
 
 
 def test_small_model_writes_names_and_ids_are_looked_up_without_asking_again() -> None:

@@ -133,6 +133,19 @@ class Origins:
         is_named = _names_id(argument) or address_kind(called, argument) is not None
         return is_named and type_ in (None, "string", "integer", "number")
 
+    def told_otherwise(self, called: ToolSpec, argument: str, tool: str) -> bool:
+        """Whether other tools have a field of the name of this id, and a tool gives a text that has none.
+
+        A tool that is named after ids (`list_task_ids`) may well give them.
+        """
+        spec = next((one for one in self._reading if one.name == tool), None)
+        is_id = self.takes_id(called, argument) and address_kind(called, argument) is None
+        if spec is None or not is_id or _ID.fullmatch(argument) is not None:
+            return False
+        if {"ID", "IDS"} & set(spec.name.split("_")) or not _is_text(spec.result):
+            return False
+        return any(argument in _fields(one) for one in self._reading)
+
     def of(self, called: ToolSpec, argument: str) -> list[Origin]:
         """The tools that read and do not take this argument themselves, nearest by the words of their names.
 
@@ -243,6 +256,18 @@ def _place(spec: ToolSpec, argument: str) -> _Place:
         return _Place(None)
     place = f'{"[0]" if inner else ""}["{own[0]}"]' if is_declared else f' as "{own[0]}"'
     return _Place(place, bool(named))
+
+
+def _fields(spec: ToolSpec) -> Mapping[str, Any]:
+    """The declared fields of a result, or of its items."""
+    result = spec.result
+    inner = _resolved(result.get("items") if result.get("type") == "array" else None, result)
+    return table((inner or _resolved(result, result)).get("properties"))
+
+
+def _is_text(result: Mapping[str, Any]) -> bool:
+    """Whether a result is declared as a text or as texts."""
+    return "string" in (result.get("type"), table(result.get("items")).get("type"))
 
 
 def _names_id(argument: str) -> bool:

@@ -66,20 +66,21 @@ def read_program_answer(answer: str, request: Request, check: Check, *, mends: b
     hidden = tuple(_hidden_tools(program, request))
     if hidden:
         return Reading(None, hidden, Source(NAME, program))
+    example = "" if mends else EXAMPLES  # small models are shown none
     if mends:
         mended, hints = _mended(program, request)
-        reading = _with_goal(mended, request, check) if hints else None
+        reading = _with_goal(mended, request, check, example) if hints else None
         if reading is not None and reading.plan is not None:
             return reading._replace(diagnostics=(*reading.diagnostics, *hints))
-    return _with_goal(program, request, check)
+    return _with_goal(program, request, check, example)
 
 
-def _with_goal(program: str, request: Request, check: Check) -> Reading:
+def _with_goal(program: str, request: Request, check: Check, example: str) -> Reading:
     """The checked plan of a program with the goal as its docstring, if it has none."""
-    reading = _checked(program, request, check)
+    reading = _checked(program, request, check, example)
     if reading.plan is None or _has_docstring(program):
         return reading
-    return _checked(f"{docstring(_header(request.goal), '')}\n\n{program.lstrip()}", request, check)
+    return _checked(f"{docstring(_header(request.goal), '')}\n\n{program.lstrip()}", request, check, example)
 
 
 def _mended(program: str, request: Request) -> tuple[str, tuple[Diagnostic, ...]]:
@@ -94,7 +95,7 @@ def _mended(program: str, request: Request) -> tuple[str, tuple[Diagnostic, ...]
     origins, specs = Origins(request.tools), {spec.name: spec for spec in request.tools}
     sought: dict[tuple[str, str, str], Lookup] = {}
     hints: dict[str, Diagnostic] = {}
-    for one in doubtful(result.plan.tree, _told(request), request.tools, EXAMPLES):
+    for one in doubtful(result.plan.tree, _told(request), request.tools):
         found = origins.by_name(specs[one.act.tool], one.argument) if one.named else None
         if one.spellings is not None:
             word, told = one.spellings
@@ -237,7 +238,7 @@ def _line(program: str, number: int) -> Span:
     return Span(start, start + len(lines[number - 1]))
 
 
-def _checked(program: str, request: Request, check: Check) -> Reading:
+def _checked(program: str, request: Request, check: Check, example: str) -> Reading:
     result = read_python(program, NAME)
     if result.plan is None:  # with the tools known, an unknown name is said to be one
         told = read_python(program, NAME, tools=_signatures(request))
@@ -247,7 +248,7 @@ def _checked(program: str, request: Request, check: Check) -> Reading:
     if result.plan.tree is not None:
         found = (
             *found,
-            *unstated(result.plan.tree, _told(request), request.tools, EXAMPLES),
+            *unstated(result.plan.tree, _told(request), request.tools, example),
             *answers_sometimes(result.plan.tree, _reading(request)),
             *answers_alike(result.plan.tree, _reading(request)),
             *_without_calls(result.plan.tree, request),
@@ -281,7 +282,7 @@ def lookups(plan: Plan, request: Request) -> dict[tuple[str, str], dict[str, str
     """
     if plan.tree is None:
         return {}
-    found = doubtful(plan.tree, _told(request), request.tools, EXAMPLES)
+    found = doubtful(plan.tree, _told(request), request.tools)
     return {
         (function_name(one.act.tool), one.argument): {origin.tool: origin.place for origin in one.origins}
         for one in found

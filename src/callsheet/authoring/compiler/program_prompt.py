@@ -24,7 +24,7 @@ from callsheet.ports.tools import ToolSpec
 from callsheet.views.python_types import Record, Types, docstring
 from callsheet.views.stubs import OMITTED, stub_of
 
-PROGRAM_VERSION = 8
+PROGRAM_VERSION = 9
 """Incremented whenever a text of the prompt changes, so that a journal tells which prompt gave a plan."""
 
 RULES = """\
@@ -46,13 +46,19 @@ finds it by what is known, such as a name, and take it from the result.
 10. End with `return` and the answer for the user."""
 
 SHORT_RULES = """\
-You are given a Python module of async functions. Write `async def main():` that does what the user asks, \
-and nothing else, by awaiting these functions with arguments by name. In front of each part a comment says \
-what the user asks there. An id or an address that the user gives is used as it is; one that the user does \
-not give is looked up with a function that finds it. `await llm("task", data)` writes, translates or \
-summarizes a text, `await llm_extract("what", text)` takes something out of one. \
-End with `return` and the answer for the user. Answer with `main` alone."""
-"""For small models, which follow few rules, know Python, and plan in comments."""
+You are given a Python module of async functions. Write one more, `async def main():`, which does what the \
+user asks by awaiting them, and returns the answer for the user. Answer with `main` alone; the functions \
+exist already."""
+"""For small models, which know Python and follow few rules. They get no examples: what they copy of these is
+the words (a comment that begins with *Find* calls the tool that is called so), not the form."""
+
+_OPERATIONS = '''\
+async def llm(prompt: str, data: Any = None) -> str:
+    """Have a language model write, translate or summarize a text."""
+
+async def llm_extract(prompt: str, data: Any) -> str:
+    """Have a language model take something out of a text."""'''
+"""What a small model is told of the operations of callsheet, as of the tools."""
 
 EXAMPLES = '''\
 Goal: If lamp L-3 is red, paint every wooden wall of the Miller flat white. How many are there?
@@ -194,8 +200,8 @@ def program_question(request: Request, stubs: Stubs, strength: Strength = Streng
         rules = f"{RULES}\n{QUESTION_RULE}\n\n{EXAMPLES}\n\nTools:\n{stubs.text or 'none'}"
         said = asked.text
     else:
-        rules = f"{SHORT_RULES}\n\nExamples over other functions:\n\n{EXAMPLES}"
-        about = asked.text if given or request.context else f"Goal: {goal}"
-        said = f"```python\n{stubs.text or '# no functions'}\n```\n\n{about}"
+        module = "\n\n".join(filter(None, (stubs.text, _OPERATIONS)))
+        rules = f"{SHORT_RULES}\n\n```python\n{module}\n```"
+        said = asked.text if given or request.context else goal
     messages = [{"role": "system", "content": rules}, {"role": "user", "content": said}]
     return Question(messages, (*stubs.remarks, *asked.remarks), f"program/{PROGRAM_VERSION}")

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from callsheet import lazy
 from callsheet.authoring.compiler.origins import Origin, Origins, address_kind
+from callsheet.authoring.compiler.sources import source_of, sources
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import (
     SAYING,
@@ -127,7 +128,7 @@ def doubtful(
         frozenset(float(one) for n in (_DIGITS, _NUMBER) for one in n.findall(own)),
     )
     known = _Known(own, texts, plain(texts), Origins(tools), shared, tuple(tools), numbers)
-    set_once = _set_once(tree)
+    set_once, known_sources = _set_once(tree), sources(tree)
     for act in acts(tree):
         spec, said = declared.get(act.tool, (None, ""))
         for name, given in (*(("", value) for value in act.positional), *act.named):
@@ -147,6 +148,10 @@ def doubtful(
             number = value.value if isinstance(value, Literal) else None
             if _is_no_thing(number, known.numbers) and known.origins.takes_id(spec, name):
                 message = f"{name}={number} is not an id that was told"
+                yield Doubtful(act, name, message, f"find it: {_finders(found)}", found)
+            source = source_of(given, known_sources)
+            if source is not None and known.origins.told_otherwise(spec, name, source):
+                message = f"{name} is given what {function_name(source)} finds, which is another thing"
                 yield Doubtful(act, name, message, f"find it: {_finders(found)}", found)
             if not unknown and text is not None:
                 yield from _of_another_kind(act, name, text, spec, said, known)

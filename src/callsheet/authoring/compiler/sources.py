@@ -1,0 +1,54 @@
+"""Whose result a value is as it stands: the tool that gave it, or one of whose items it is.
+
+Pure. In: a plan with blocks. Out: for its variables, and for a value, the tool. What is read by a field is
+another thing, and is left to the checks of types.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from callsheet.ir import CallKind, Literal
+from callsheet.ir.expression import Call, Expression, Index, Slice, Variable
+from callsheet.ir.tree import Act, Foreach, Let, Tree, all_statements, variables_set
+
+
+def sources(tree: Tree) -> dict[str, str]:
+    """The variables that are set once, to the result of a tool or an item of it, each with the tool.
+
+    >>> from callsheet.frontends.python import read_python
+    >>> text = "async def main():\\n    found = await find()\\n    first = found[0]\\n    x = first['a']"
+    >>> sources(read_python(text).plan.tree)
+    {'found': 'FIND', 'first': 'FIND'}
+    """
+    every = [*all_statements(tree)]
+    times = Counter(name for one in every for name in variables_set(one))
+    times.update(one.var for one in every if isinstance(one, Foreach))
+    found: dict[str, str] = {}
+    for one in every:
+        match one:
+            case Act(into=into) if into is not None and one.kind is CallKind.TOOL:
+                name, tool = into.name, one.tool
+            case Let(name=name, value=value):
+                tool = source_of(value, found)
+            case Foreach(var=name, source=value):
+                tool = source_of(value, found)
+            case _:
+                continue
+        if tool is not None and times[name] == 1:
+            found[name] = tool
+    return found
+
+
+def source_of(value: Expression, known: Mapping[str, str]) -> str | None:
+    """The tool that a value is from, by what is known of variables; None if it is a part by name, or made."""
+    match value:
+        case Variable(name=name):
+            return known.get(name)
+        case Index(target=target, index=Literal(value=int())) | Slice(target=target):
+            return source_of(target, known)
+        case Call(function="list", arguments=(inner,)):
+            return source_of(inner, known)
+        case _:
+            return None
