@@ -380,6 +380,8 @@ class _Compiler:
             self.names.made,
             self.program.warnings.append,
             self.program.own_errors(),
+            around=node,
+            is_guarded=node.name in self.guarded,
         )
         made.body = taking.block(made.body)
         if node is not self.program.main:
