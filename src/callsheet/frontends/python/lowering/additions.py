@@ -44,26 +44,12 @@ def added_after(
     keeps, item = _keeps_errors(one, call)
     if item is None:
         return None
-    empty: dict[int, ast.expr] = {}
-    lines: list[str] = []
     each, all_of, held = fresh("one"), fresh("given"), fresh(call.callee)
-    for number, name in enumerate(found.changes, 1):
-        given = [n for n, argument in enumerate(call.arguments) if argument.name == name]
-        value = call.arguments[given[0]].value if len(given) == 1 else None
-        if not isinstance(value, ast.Name) or value.id == one.target or _returns(found, name):
-            return None
-        if sum(value.id in names_read(argument.value) for argument in call.arguments) != 1:
-            return None
-        told = _addition(found, name, _set_to(around, value.id), value.id, f"{each}[{number}]")
-        if told is None:
-            return None
-        empty[given[0]] = parsed(told[0], place)
-        lines += told[1]
-    for number, value in empty.items():
-        call.arguments[number].value = value
+    lines = _give_empty(call, found, around, each, one.target)
+    if lines is None:
+        return None
     wanted = one.into
     call.into, one.into = held, all_of
-    call.changes = tuple(fresh("own") for _ in found.changes)
     body: core.Block = [call, core.Give(parsed(held, place), place)]
     if not one.stops:
         binds = fresh("error")
@@ -97,6 +83,124 @@ def added_after(
             value = f"{each} if {is_error} else ({value})"
         made.append(assigned(wanted, parsed(f"[{value} for {each} in {all_of}]", place), place))
     return made
+
+
+def _give_empty(
+    call: core.Call, found: core.Function, around: ast.AsyncFunctionDef, result: str, target: str = ""
+) -> list[str] | None:
+    """Let a call add to something empty; the statements that add it from its result, in a variable.
+
+    None, and the call as it was, if what it changes is not known, or is the item `target` of a loop.
+    """
+    empty: dict[int, str] = {}
+    lines: list[str] = []
+    for number, name in enumerate(found.changes, 1):
+        given = [n for n, argument in enumerate(call.arguments) if argument.name == name]
+        value = call.arguments[given[0]].value if len(given) == 1 else None
+        if not isinstance(value, ast.Name) or value.id == target or _returns(found, name):
+            return None
+        if sum(value.id in names_read(argument.value) for argument in call.arguments) != 1:
+            return None
+        told = _addition(found, name, _set_to(around, value.id), value.id, f"{result}[{number}]")
+        if told is None:
+            return None
+        empty[given[0]] = told[0]
+        lines += told[1]
+    for number, text in empty.items():
+        call.arguments[number].value = parsed(text, call.node)
+    call.changes = tuple(f"{result}_{number}" for number in range(len(found.changes)))
+    return lines
+
+
+def added_after_all(
+    one: core.Together,
+    functions: Callable[[core.Core], core.Function | None],
+    around: ast.AsyncFunctionDef,
+    fresh: Callable[[str], str],
+    own_errors: tuple[str, ...],
+    *,
+    is_seen: bool,
+) -> core.Block | None:
+    """Calls that are written out, with additions behind them; None where they have to run one after another."""
+    if len(one.members) < 2 or (one.stops and is_seen):
+        return None
+    calls: list[tuple[core.Call, bool]] = []
+    for member in one.members:
+        match member:
+            case core.Call():
+                calls.append((member, False))
+            case core.Attempt(
+                body=[core.Call() as call], handlers=[core.Caught(kinds=(), body=[core.Pure()])], final=None, within=None
+            ):
+                calls.append((call, True))
+            case _:
+                return None
+    place = one.node
+    for call, _ in calls:
+        found = functions(call)
+        if found is not None and (
+            call.changes
+            or not is_blind(found)
+            or found.made_here
+            or not (found.is_late or found.keeps_failure)
+            or (one.stops and found.keeps_failure)
+        ):
+            return None
+    changed = {
+        argument.value.id
+        for call, _ in calls
+        if (found := functions(call)) is not None
+        for argument in call.arguments
+        if argument.name in found.changes and isinstance(argument.value, ast.Name)
+    }
+    members: core.Block = []
+    additions: core.Block = []
+    raised: core.Block = []
+    taken: core.Block = []
+    before = [(list(call.arguments), [argument.value for argument in call.arguments]) for call, _ in calls]
+    for number, (call, keeps) in enumerate(calls):
+        found = functions(call)
+        into, held = call.into, fresh(call.callee)
+        lines = [] if found is None else _give_empty(call, found, around, held)
+        read = {name for argument in call.arguments for name in names_read(argument.value)}
+        if lines is None or read & changed:
+            for (call, _), (arguments, values) in zip(calls, before, strict=True):
+                call.changes = ()
+                for argument, value in zip(arguments, values, strict=True):
+                    argument.value = value
+            return None
+        if found is None and (keeps or one.stops):
+            members.append(one.members[number])
+            continue
+        binds, is_error = fresh("error"), ast.unparse(is_marked(ast.Name(held, ast.Load())))
+        call.into = held
+        if one.stops:
+            members.append(call)
+            additions += [core.Pure(stmt) for stmt in parsed_lines(lines, place)] if lines else []
+            taken += [assigned(into, parsed(f"{held}[0]", place), place)] if into is not None else []
+            continue
+        kept = ast.Assign([ast.Name(held, ast.Store())], marked_failure(binds, place, own_errors))
+        handler = core.Caught((), binds, [core.Pure(ast.fix_missing_locations(ast.copy_location(kept, place)))], place)
+        members.append(core.Attempt([call], [handler], None, place))
+        test = [f"if not ({is_error}):", *(f"    {line}" for line in lines)]
+        additions += [core.Pure(stmt) for stmt in parsed_lines(test, place)] if lines else []
+        value = held if found is None else f"{held}[0]"
+        failure = f"{held}[{len(found.changes) + 1}]" if found is not None and found.keeps_failure else None
+        if not keeps:
+            raised.append(core.Choice(parsed(is_error, place), [core.Fail(None, None, place, held)], [], place))
+            if failure is not None:
+                again = fresh("failure")
+                raised.append(assigned(again, parsed(failure, place), place))
+                raised.append(
+                    core.Choice(parsed(f"{again} is not None", place), [core.Fail(None, None, place, again)], [], place)
+                )
+        elif failure is not None:
+            value = f"{failure} if {failure} is not None else {value}"
+        if into is not None:
+            value = f"{held} if {is_error} else ({value})" if keeps else value
+            taken.append(assigned(into, parsed(value, place), place))
+    one.members = members
+    return [one, *additions, *raised, *taken]
 
 
 def _keeps_errors(one: core.Loop, call: core.Call) -> tuple[bool, core.Call | None]:

@@ -20,7 +20,7 @@ from callsheet.frontends.python.analysis.sharing import Sharing, sharing_of
 from callsheet.frontends.python.analysis.turns import is_locked, runs_in_turn
 from callsheet.frontends.python.analysis.variables import bound_names
 from callsheet.frontends.python.error_values import as_group, is_marked
-from callsheet.frontends.python.lowering.additions import added_after
+from callsheet.frontends.python.lowering.additions import added_after, added_after_all
 from callsheet.frontends.python.rewrites.inlining import name_called
 from callsheet.frontends.python.source import Refused, dotted, names_read, own_nodes, returned_names
 from callsheet.frontends.python.syntax import assigned, marked_failure, parsed
@@ -274,7 +274,15 @@ class Taking:
                 made += self._one_by_one(one) if apart is None else apart
                 continue
             if isinstance(one, core.Together) and self._changing_in(one.members):
-                made += self._in_a_row(one)
+                together = added_after_all(
+                    one,
+                    self._changing,
+                    self.around,
+                    self.fresh,
+                    self.own_errors,
+                    is_seen=caught or self.is_guarded,
+                )
+                made += self._in_a_row(one) if together is None else together
                 continue
             made.append(one)
             if found is not None and isinstance(one, core.Call) and not one.changes:
