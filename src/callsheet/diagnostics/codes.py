@@ -432,6 +432,7 @@ CODES: dict[str, Code] = _table(
     PYT103="an async function that calls itself, to a known depth",
     PYT104="the order of a set, which is another one in each run of Python",
     PYT106="a wait for the first task behind which the others go on",
+    PYT107="workers of a queue, which a plan does not have",
     POL001="a policy that is not TOML",
     POL002="an unknown key in a policy",
     POL003="an invalid value in a policy",

@@ -37,6 +37,7 @@ from callsheet.frontends.python.lowering.scope import Names, Scope
 from callsheet.frontends.python.lowering.statements import Translator
 from callsheet.frontends.python.module import Within, hoist_imports, needed_part, plans_of
 from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signature, read_program
+from callsheet.frontends.python.rewrites.asyncio_words import asyncio_words_as_plain
 from callsheet.frontends.python.rewrites.changed_constants import ConstantChanged, moved_into_main
 from callsheet.frontends.python.rewrites.closures import box_nonlocals
 from callsheet.frontends.python.rewrites.contexts import contexts_as_statements, returns_after_finally
@@ -137,6 +138,7 @@ _FIRST_REWRITES: Final[tuple[_Rewrite, ...]] = (
     suppress_as_try,
     hoist_imports,
     setters_as_methods,
+    asyncio_words_as_plain,
     loop_times_as_moments,
     _of_nodes(lookups_as_lambdas),
     _of_nodes(partials_as_calls),
@@ -380,6 +382,8 @@ class _Compiler:
             self.names.made,
             self.program.warnings.append,
             self.program.own_errors(),
+            around=node,
+            is_guarded=node.name in self.guarded,
         )
         made.body = taking.block(made.body)
         if node is not self.program.main:

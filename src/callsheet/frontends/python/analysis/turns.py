@@ -16,7 +16,7 @@ from callsheet.frontends.python.syntax import SHARED_LOCK
 
 def runs_in_turn(function: core.Function) -> bool:
     """Whether the calls of a function, whose changes are known, may run one after another."""
-    return any(test(function) for test in (is_locked, _is_blind, _is_early, _is_last))
+    return any(test(function) for test in (is_locked, is_blind, _is_early, _is_last))
 
 
 def _own_part(one: core.Core) -> list[ast.AST]:
@@ -49,7 +49,7 @@ def is_locked(function: core.Function) -> bool:
     )
 
 
-def _is_blind(function: core.Function) -> bool:
+def is_blind(function: core.Function) -> bool:
     """Whether a function only adds to what it changes, and never looks at it."""
     changes = set(function.changes)
     return all(

@@ -20,6 +20,7 @@ from callsheet.frontends.python.analysis.sharing import Sharing, sharing_of
 from callsheet.frontends.python.analysis.turns import is_locked, runs_in_turn
 from callsheet.frontends.python.analysis.variables import bound_names
 from callsheet.frontends.python.error_values import as_group, is_marked
+from callsheet.frontends.python.lowering.additions import added_after, added_after_all
 from callsheet.frontends.python.rewrites.inlining import name_called
 from callsheet.frontends.python.source import Refused, dotted, names_read, own_nodes, returned_names
 from callsheet.frontends.python.syntax import assigned, marked_failure, parsed
@@ -255,8 +256,12 @@ class Taking:
         made_names: Container[str],
         warn: Callable[[Refused], None],
         own_errors: tuple[str, ...] = (),
+        *,
+        around: ast.AsyncFunctionDef,
+        is_guarded: bool,
     ) -> None:
-        self.own_errors = own_errors
+        """`around` is the function whose blocks these are; `is_guarded`: its failure may be caught."""
+        self.own_errors, self.around, self.is_guarded = own_errors, around, is_guarded
         self.functions, self.fresh, self.made_names, self.warn = functions, fresh, made_names, warn
 
     def block(self, block: core.Block, *, caught: bool = False) -> core.Block:
@@ -265,11 +270,19 @@ class Taking:
         for one in block:
             found = self._changing(one)
             if isinstance(one, core.Loop) and one.together and self._changing_in(one.body):
-                apart = self._each_its_own(one)
+                apart = self._each_its_own(one) or self._added(one, caught=caught)
                 made += self._one_by_one(one) if apart is None else apart
                 continue
             if isinstance(one, core.Together) and self._changing_in(one.members):
-                made += self._in_a_row(one)
+                together = added_after_all(
+                    one,
+                    self._changing,
+                    self.around,
+                    self.fresh,
+                    self.own_errors,
+                    is_seen=caught or self.is_guarded,
+                )
+                made += self._in_a_row(one) if together is None else together
                 continue
             made.append(one)
             if found is not None and isinstance(one, core.Call) and not one.changes:
@@ -384,6 +397,14 @@ class Taking:
             text = f"list({one.source.id})" if gives_item else f"[one[0] for one in {all_of}]"
             made.append(assigned(wanted, parsed(text, place), place))
         return made
+
+    def _added(self, one: core.Loop, *, caught: bool) -> core.Block | None:
+        """Let calls side by side that only add to something add it when all have ended; None for other calls."""
+        (call, found), *more = self._changing_in(one.body)
+        if more or call.changes:
+            return None
+        is_seen = caught or self.is_guarded
+        return added_after(one, call, found, self.around, self.fresh, self.own_errors, is_seen=is_seen)
 
     def _one_by_one(self, one: core.Loop) -> core.Block:
         self._check_order(one.body)

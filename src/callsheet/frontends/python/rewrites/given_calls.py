@@ -48,7 +48,7 @@ def given_calls_as_own(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     for owner in nodes:
         if not isinstance(owner, ast.AsyncFunctionDef):
             continue
-        for call in list(own_nodes(*owner.body)):
+        for call in list(own_nodes(owner)):
             if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
                 continue
             helper = functions.get(call.func.id)
@@ -60,7 +60,7 @@ def given_calls_as_own(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
                 continue
             if made is not None:
                 found = True
-                local = {one.name for one in own_nodes(*owner.body) if isinstance(one, ast.AsyncFunctionDef)}
+                local = {one.name for one in own_nodes(owner) if isinstance(one, ast.AsyncFunctionDef)}
                 block = owner.body if helper.name in local or made[1] & local else module.body
                 if block is owner.body:
                     at = 1 + max(n for n, one in enumerate(block) if isinstance(one, ast.AsyncFunctionDef))
@@ -177,7 +177,7 @@ class _Given:
             and len(one.args) > 0
             and isinstance(one.args[0], ast.Name)
             and one.args[0].id == name
-            for one in own_nodes(*self.helper.body)
+            for one in own_nodes(self.helper)
         )
 
     # ------------------------------------------------------------ what stands in the function
@@ -210,7 +210,7 @@ class _Given:
         self, body: list[ast.stmt], name: str, many: list[ast.expr] | ast.ListComp, *, is_one: bool
     ) -> list[ast.stmt]:
         inside = [one for part in body for one in walk(part)]
-        own = {id(one) for one in own_nodes(*body)}
+        own = {id(one) for one in own_nodes(ast.Module(list(body), []))}
         uses = [one for one in inside if isinstance(one, ast.Name) and one.id == name]
         counted = [
             one.args[0]

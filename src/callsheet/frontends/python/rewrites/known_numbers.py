@@ -48,8 +48,9 @@ class KnownNumbers:
 
     def _set_to(self, name: str, function: ast.AsyncFunctionDef) -> ast.expr | None:
         """What a variable, or a constant of the file, is set to, if that is done once."""
-        for body in (function.body, self.module.body):
-            inside = [*own_nodes(*body)]
+        around = self._around(function)
+        for scope in (function, *([] if around is None else [around]), self.module):
+            inside = [*own_nodes(scope)]
             stores = [
                 one
                 for one in inside
@@ -75,7 +76,7 @@ class KnownNumbers:
             return None if around is None else self.count(ast.Name(name, ast.Load()), around, depth + 1)
         if any(
             isinstance(one, ast.Name) and one.id == name and not isinstance(one.ctx, ast.Load)
-            for one in own_nodes(*function.body)
+            for one in own_nodes(function)
         ):
             return None
         calls = [
@@ -106,13 +107,13 @@ class KnownNumbers:
     def _around(self, function: ast.AsyncFunctionDef) -> ast.AsyncFunctionDef | None:
         """The async function in which another one is defined."""
         for one in self.nodes:
-            if isinstance(one, ast.AsyncFunctionDef) and any(each is function for each in own_nodes(*one.body)):
+            if isinstance(one, ast.AsyncFunctionDef) and any(each is function for each in own_nodes(one)):
                 return one
         return None
 
     def _caller(self, call: ast.Call) -> ast.AsyncFunctionDef | None:
         for one in self.nodes:
-            if isinstance(one, ast.AsyncFunctionDef) and any(each is call for each in own_nodes(*one.body)):
+            if isinstance(one, ast.AsyncFunctionDef) and any(each is call for each in own_nodes(one)):
                 return one
         return None
 
@@ -133,7 +134,7 @@ def limits_as_numbers(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     for function in nodes:
         if not isinstance(function, ast.AsyncFunctionDef):
             continue
-        for one in own_nodes(*function.body):
+        for one in own_nodes(function):
             if isinstance(one, ast.Call) and dotted(one.func) in _LIMITS:
                 given = [*one.args, *(word.value for word in one.keywords)]
                 if len(given) == 1 and not isinstance(given[0], ast.Constant):

@@ -77,7 +77,7 @@ def _started(node: ast.AST) -> ast.Call | None:
 
 def _asks(function: ast.AsyncFunctionDef) -> bool:
     """Whether a function asks tasks for more than their results, or keeps them where results could not be."""
-    inside = list(own_nodes(*function.body))
+    inside = list(own_nodes(function))
     if not any(_started(one) is not None for one in inside):
         return False
     names = {one.attr for one in inside if isinstance(one, ast.Attribute)}
@@ -108,7 +108,7 @@ class _Tasks:
 
     def __init__(self, function: ast.AsyncFunctionDef, body: list[ast.stmt], fresh: Fresh) -> None:
         self.function, self.body, self.fresh = function, body, fresh
-        inside = list(own_nodes(*body))
+        inside = list(own_nodes(ast.Module(list(body), [])))
         self.sites = [one for one in inside if _started(one) is not None]
         names = {one.attr for one in inside if isinstance(one, ast.Attribute)}
         self.is_named = "get_name" in names
@@ -154,7 +154,7 @@ class _Tasks:
 
     def _check_questions(self) -> None:
         """Raise _Unknown for questions in functions inside, and for what numbers do not answer."""
-        own = {id(one) for one in own_nodes(*self.body)}
+        own = {id(one) for one in own_nodes(ast.Module(self.body, []))}
         for part in self.body:
             for one in walk(part):
                 match one:
@@ -289,7 +289,7 @@ class _Tasks:
                 each[:] = []
             made = cast("ast.stmt", _Questions(self, before, rest).visit(one))
             is_loop = isinstance(one, (ast.While, ast.For))
-            starts = any(_started(each) is not None for body in held for each in own_nodes(*body))
+            starts = any(_started(each) is not None for body in held for each in own_nodes(ast.Module(list(body), [])))
             is_live, ends = self.is_live or (is_loop and starts), list[bool]()
             self.loops += is_loop
             for each, body in zip(blocks, held, strict=True):

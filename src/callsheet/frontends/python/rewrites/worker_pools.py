@@ -77,7 +77,7 @@ def queues_as_lists(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
             (function, *made)
             for function in nodes
             if isinstance(function, ast.AsyncFunctionDef)
-            for one in own_nodes(*function.body)
+            for one in own_nodes(function)
             if (made := _made(one))[0] and (id(function), made[0]) not in left_alone
         ]
         if not places:
@@ -185,7 +185,7 @@ class _Queue:
 
     def _apply(self, body: list[ast.stmt]) -> None:
         self.function.body = body
-        local = {one.name: one for one in own_nodes(*body) if isinstance(one, ast.AsyncFunctionDef)}
+        local = {one.name: one for one in own_nodes(ast.Module(list(body), [])) if isinstance(one, ast.AsyncFunctionDef)}
         for name, made in self.bodies.items():
             (local.get(name) or self.users[name][0]).body = made
         owners = [self.module.body, *(each for one in walk(self.function) if isinstance(one, ast.stmt) for each in blocks_in(one))]
@@ -204,13 +204,13 @@ class _Queue:
         """The functions that use the queue, each with its name for it."""
         stores = [
             one
-            for one in own_nodes(*self.function.body)
+            for one in own_nodes(self.function)
             if isinstance(one, ast.Name) and one.id == self.name and isinstance(one.ctx, ast.Store)
         ]
         if len(stores) != 1:
             raise _Unknown
         functions = {one.name: one for one in self.nodes if isinstance(one, ast.AsyncFunctionDef)}
-        for one in own_nodes(*self.function.body):
+        for one in own_nodes(self.function):
             if isinstance(one, ast.AsyncFunctionDef) and self.name in names_read(one):
                 self.users[one.name] = one, self.name
             elif isinstance(one, (ast.FunctionDef, ast.Lambda)) and self.name in names_read(one):
@@ -232,7 +232,7 @@ class _Queue:
                 raise _Unknown
             self.users[called] = user, found[0]
         for name, (one, queue) in self.users.items():
-            own = {id(each) for each in own_nodes(*one.body)}
+            own = {id(each) for each in own_nodes(one)}
             uses = [each for each in walk(one) if isinstance(each, ast.Name) and each.id == queue]
             methods = {id(cast("ast.Attribute", each.func).value) for each in walk(one) if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute)}
             if any(id(each) not in own or id(each) not in methods for each in uses):
@@ -393,12 +393,12 @@ class _Queue:
                     found.names.add(name)
                 return found
             case ast.For(target=target, iter=source, body=body, orelse=[]):
-                calls = [call for each in own_nodes(*body) if isinstance(each, ast.expr) and (call := self._call(each)) is not None]
+                calls = [call for each in own_nodes(ast.Module(list(body), [])) if isinstance(each, ast.expr) and (call := self._call(each)) is not None]
                 if not calls:
                     return None
                 names = {
                     each.func.value.id
-                    for each in own_nodes(*body)
+                    for each in own_nodes(ast.Module(list(body), []))
                     if isinstance(each, ast.Call)
                     and isinstance(each.func, ast.Attribute)
                     and each.func.attr in {"append", "add"}
@@ -548,7 +548,7 @@ class _Queue:
         match one.items:
             case [ast.withitem(context_expr=ast.Call(func=func), optional_vars=ast.Name())]:
                 is_group = (dotted(func) or "").endswith("TaskGroup")
-                return is_group and any(isinstance(each, ast.expr) and self._call(each) is not None for each in own_nodes(*one.body))
+                return is_group and any(isinstance(each, ast.expr) and self._call(each) is not None for each in own_nodes(one))
             case _:
                 return False
 
@@ -723,7 +723,7 @@ def _is_done_anyway(function: ast.AsyncFunctionDef, queue: str) -> bool:
     """Whether a worker says that an item is done also if it fails."""
     return any(
         isinstance(one, ast.Try) and any(method_of(each, queue) == "task_done" for part in one.finalbody for each in own_nodes(part))
-        for one in own_nodes(*function.body)
+        for one in own_nodes(function)
     )
 
 

@@ -1,0 +1,179 @@
+"""Words of asyncio for what a plan has under other names: threads, semaphores held by hand, limits that ran out.
+
+In: the tree of a file, which is changed in place. A function that runs in a thread is called where it is awaited, as
+nothing in it can be seen before its end; `acquire` with a `release` in `finally` is `async with`; whether a time limit
+ran out is a variable, which is false as soon as the block has ended in another way.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Final, cast
+
+from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, placed
+from callsheet.frontends.python.source import dotted, walk
+from callsheet.frontends.python.syntax import parsed_lines
+
+_LOOPS: Final = frozenset({"asyncio.get_running_loop", "asyncio.get_event_loop"})
+
+
+def asyncio_words_as_plain(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+    """Write these words as plain Python; whether there were any.
+
+    >>> module = ast.parse('''async def main(rows):
+    ...     await limit.acquire()
+    ...     try:
+    ...         return await asyncio.to_thread(total, rows)
+    ...     finally:
+    ...         limit.release()''')
+    >>> asyncio_words_as_plain(module, list(ast.walk(module)))
+    True
+    >>> print(ast.unparse(module))
+    async def main(rows):
+        async with limit:
+            return total(rows)
+    """
+    words = {one.attr for one in nodes if isinstance(one, ast.Attribute)}
+    found = False
+    if words & {"to_thread", "run_in_executor"}:
+        threads = _Threads()
+        threads.visit(module)
+        found = threads.found
+        if found:
+            _drop_loops(module)
+    if {"acquire", "release"} <= words:
+        found = any([_held(one) for one in nodes if isinstance(one, ast.stmt)]) or found
+    if "expired" in words:
+        found = _limits(nodes) or found
+    return found
+
+
+def _in_thread(node: ast.expr) -> ast.Call | None:
+    """The call that a thread makes."""
+    match node:
+        case ast.Call(func=func, args=[function, *args]) if dotted(func) == "asyncio.to_thread":
+            return ast.copy_location(ast.Call(function, args, node.keywords), node)
+        case ast.Call(func=ast.Attribute(attr="run_in_executor"), args=[_, function, *args]):
+            return ast.copy_location(ast.Call(function, args, node.keywords), node)
+        case _:
+            return None
+
+
+class _Threads(ast.NodeTransformer):
+    found = False
+
+    def visit_Await(self, node: ast.Await) -> ast.AST:
+        """An await of a thread, or of several."""
+        self.generic_visit(node)
+        call = _in_thread(node.value)
+        if call is not None:
+            self.found = True
+            return call
+        waited = node.value
+        if not (isinstance(waited, ast.Call) and dotted(waited.func) == "asyncio.gather" and not waited.keywords):
+            return node
+        parts: list[ast.expr] = []
+        for one in waited.args:
+            many = one.value if isinstance(one, ast.Starred) else None
+            if isinstance(many, (ast.ListComp, ast.GeneratorExp)) and (made := _in_thread(many.elt)) is not None:
+                inner = ast.copy_location(ast.ListComp(made, many.generators), many)
+                parts.append(ast.copy_location(ast.Starred(inner, ast.Load()), one))
+            elif (made := _in_thread(one)) is not None:
+                parts.append(made)
+            else:
+                return node
+        self.found = True
+        if len(parts) == 1 and isinstance(parts[0], ast.Starred):
+            return parts[0].value
+        return placed(ast.List(parts, ast.Load()), node)
+
+
+def _drop_loops(module: ast.Module) -> None:
+    """Leave out the variables for the event loop that nothing reads any more."""
+    read = {one.id for one in walk(module) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+    for one in [each for each in walk(module) if isinstance(each, ast.stmt)]:
+        for block in blocks_in(one):
+            for number, each in enumerate(block):
+                match each:
+                    case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=func, args=[])):
+                        if name not in read and (dotted(func) or "") in _LOOPS:
+                            block[number] = placed(ast.Pass(), each)
+                    case _:
+                        pass
+
+
+def _held(one: ast.stmt) -> bool:
+    """Write `await x.acquire()` before `try: … finally: x.release()` as a block; whether there was any."""
+    found = False
+    for block in blocks_in(one):
+        for number in reversed(range(len(block) - 1)):
+            match block[number : number + 2]:
+                case [
+                    ast.Expr(value=ast.Await(value=ast.Call(func=ast.Attribute(value=held, attr="acquire"), args=[]))),
+                    ast.Try(body=body, finalbody=[*rest, ast.Expr(value=ast.Call(func=ast.Attribute(value=let, attr="release"), args=[]))]) as attempt,
+                ] if ast.dump(held) == ast.dump(let):
+                    if attempt.handlers or attempt.orelse or rest:
+                        attempt.finalbody = rest
+                        body = [attempt]
+                    made = placed(ast.AsyncWith([ast.withitem(held, None)], body), block[number])
+                    block[number : number + 2] = [made]
+                    found = True
+                case _:
+                    pass
+    return found
+
+
+def _limits(nodes: Sequence[ast.AST]) -> bool:
+    """Let a variable say whether a time limit ran out, where that is all that is asked; whether there was any."""
+    fresh, found = Fresh(nodes), False
+    for function in nodes:
+        if not isinstance(function, ast.AsyncFunctionDef):
+            continue
+        for one in [each for each in walk(function) if isinstance(each, ast.stmt)]:
+            for block in blocks_in(one):
+                for number in reversed(range(len(block))):
+                    made = _limit(block[number], function, fresh)
+                    if made is not None:
+                        block[number : number + 1] = made
+                        found = True
+    return found
+
+
+def _limit(one: ast.stmt, function: ast.AsyncFunctionDef, fresh: Fresh) -> list[ast.stmt] | None:
+    match one:
+        case ast.AsyncWith(
+            items=[ast.withitem(context_expr=ast.Call(func=func), optional_vars=ast.Name(id=name)) as item]
+        ) if (dotted(func) or "") in {"asyncio.timeout", "asyncio.timeout_at"}:
+            pass
+        case _:
+            return None
+    asked = [
+        each
+        for each in walk(function)
+        if isinstance(each, ast.Call)
+        and isinstance(each.func, ast.Attribute)
+        and each.func.attr == "expired"
+        and isinstance(each.func.value, ast.Name)
+        and each.func.value.id == name
+    ]
+    uses = sum(isinstance(each, ast.Name) and each.id == name for each in walk(function))
+    if not asked or uses != len(asked) + 1:
+        return None
+    flag = fresh("expired")
+    for each in asked:
+        _become(each, flag)
+    item.optional_vars = None
+    begin, attempt = parsed_lines(
+        [f"{flag} = True", "try:", f"    {flag} = False", "except Exception:", f"    {flag} = False", "    raise"], one
+    )
+    with_ = one
+    cast("ast.Try", attempt).body = [*with_.body, *cast("ast.Try", attempt).body]
+    with_.body = [attempt]
+    return [begin, with_]
+
+
+def _become(call: ast.Call, flag: str) -> None:
+    """Let a question be the variable that answers it: `bool(flag)`, in the place of the call."""
+    call.func = ast.copy_location(ast.Name("bool", ast.Load()), call)
+    call.args = [ast.copy_location(ast.Name(flag, ast.Load()), call)]
