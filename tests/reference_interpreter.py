@@ -12,7 +12,6 @@ import builtins
 import copy
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from contextlib import suppress
 from contextvars import ContextVar
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, assert_never, cast
@@ -492,9 +491,12 @@ class Interpreter:
         async def run(number: int) -> None:
             inner = Scope({one.var: items[number]}, scope)
             inner.item = number  # type: ignore[attr-defined]
-            with suppress(_Next):
+            try:
                 await self.block(one.body, inner)
-            results[number] = inner.given
+            except _Next:
+                pass
+            finally:
+                results[number] = inner.given
 
         async def tried(number: int) -> None:
             try:
@@ -516,7 +518,7 @@ class Interpreter:
                             raise
                     ran += 1
             except _Left:
-                pass
+                ran += 1  # what the item has given counts, null if nothing
         is_denied = any(one.kind == "DENIED" for one in failures.values())
         if failures and (is_denied or not skips):
             raise _gravest([failures[n] for n in sorted(failures)]) or failures[min(failures)]

@@ -169,6 +169,15 @@ def test_machine_and_reference_agree(plan: Plan, is_part: bool) -> None:
     assert by_the_machine(plan, restoring=True, is_part=is_part) == done
 
 
+@pytest.mark.parametrize("end", ["BREAK", "CONTINUE", '@RESPOND ("early")', 'FAIL ("no")'])
+@pytest.mark.parametrize("given", ["YIELD ($i)\n{}", "{}\nYIELD ($i)"], ids=["behind", "before"])
+def test_machine_and_reference_agree_on_early_ends(given: str, end: str) -> None:
+    body = given.format(f"?IF ($i == 2) {{\n{end}\n}}")
+    text = f"# ltp: 2\n?FOREACH ($i IN [1, 2, 3]) {{\n{body}\n}} > $l\n@RESPOND ($l)\n"
+    plan = read_structured(text).require()
+    assert by_the_machine(plan) == by_the_reference(plan)
+
+
 @settings(max_examples=60)
 @given(programs(stops=True), st.booleans(), st.sampled_from([None, POLICY]))
 def test_run_goes_on_from_its_state(plan: Plan, is_part: bool, policy: Policy | None) -> None:
