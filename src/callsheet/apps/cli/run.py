@@ -453,7 +453,9 @@ def _make_job(
     inputs = as_declared(text.plan, inputs, arguments.variables)
     plan = require_plan(text, setup, inputs)
     options.check_approved(plan, start.approved)
-    masker = _make_masker(shapes, secret_values | _declared(plan, inputs), shows_all=arguments.shows_secrets)
+    masker = _make_masker(
+        shapes, {**secret_values, **_declared(plan, inputs)}, shows_all=arguments.shows_secrets
+    )
     limits, progress = arguments.limits, ProgressMode(arguments.progress)
     debugger = None if face is None else debugger_of(plan, text.source, text.path, face, masker)
     if debugger is not None:
