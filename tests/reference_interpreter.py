@@ -273,11 +273,19 @@ class Interpreter:
         if recovery.undo is not None:
             await self.undoing(one, recovery.undo, scope)
             return
+        grave: Failed | None = None
         try:
             await self.recovered(one, recovery, scope)
+        except Failed as failure:
+            grave = failure if failure.kind in GRAVE else None
+            raise
         finally:
             if recovery.final is not None:
-                await self.block(recovery.final, scope)
+                try:
+                    await self.block(recovery.final, scope)
+                except (Failed, _Ended, _Left, _Next) as other:
+                    both = [one for one in (grave, other) if isinstance(one, Failed)]
+                    raise (_gravest(both) if grave is not None else None) or other from None
 
     async def undoing(self, one: tree.Statement, undo: tuple[tuple[str, str], ...], scope: Scope) -> None:
         """A block that takes back, newest first, what it has changed if it fails."""
