@@ -12,7 +12,6 @@ import builtins
 import copy
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from contextlib import suppress
 from contextvars import ContextVar
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, assert_never, cast
@@ -274,11 +273,19 @@ class Interpreter:
         if recovery.undo is not None:
             await self.undoing(one, recovery.undo, scope)
             return
+        grave: Failed | None = None
         try:
             await self.recovered(one, recovery, scope)
+        except Failed as failure:
+            grave = failure if failure.kind in GRAVE else None
+            raise
         finally:
             if recovery.final is not None:
-                await self.block(recovery.final, scope)
+                try:
+                    await self.block(recovery.final, scope)
+                except (Failed, _Ended, _Left, _Next) as other:
+                    both = [one for one in (grave, other) if isinstance(one, Failed)]
+                    raise (_gravest(both) if grave is not None else None) or other from None
 
     async def undoing(self, one: tree.Statement, undo: tuple[tuple[str, str], ...], scope: Scope) -> None:
         """A block that takes back, newest first, what it has changed if it fails."""
@@ -492,9 +499,12 @@ class Interpreter:
         async def run(number: int) -> None:
             inner = Scope({one.var: items[number]}, scope)
             inner.item = number  # type: ignore[attr-defined]
-            with suppress(_Next):
+            try:
                 await self.block(one.body, inner)
-            results[number] = inner.given
+            except _Next:
+                pass
+            finally:
+                results[number] = inner.given
 
         async def tried(number: int) -> None:
             try:
@@ -516,7 +526,7 @@ class Interpreter:
                             raise
                     ran += 1
             except _Left:
-                pass
+                ran += 1  # what the item has given counts, null if nothing
         is_denied = any(one.kind == "DENIED" for one in failures.values())
         if failures and (is_denied or not skips):
             raise _gravest([failures[n] for n in sorted(failures)]) or failures[min(failures)]

@@ -73,3 +73,16 @@ def test_shell_completes_inputs_and_their_words(machine, plan, words, completed)
         f"COMP_CWORD={str(len(words.split()) - 1)!r})"
     )
     assert done.stdout.split() == completed
+
+
+@pytest.mark.parametrize("given", [("--var", "token=correct-horse"), ()], ids=["given", "default"])
+def test_a_secret_input_is_never_shown_however_it_is_given(machine, given):
+    default = "" if given else ' = "correct-horse"'
+    text = f'# ltp: 2\nINPUT SECRET $token: str{default}\n@RESPOND ("it is ${{token}}")\n'
+    done = machine("run", machine.write("plan.ltp", text), *given, "--run-id", "r")
+    assert done.exit_code == 0, done.stderr
+    views = (("show", "r"), ("show", "r", "--events"), ("why", "r", "answer"), ("lctl", "emit", "r"))
+    shown = [machine(*view).stdout for view in views]
+    assert "correct-horse" not in "".join([done.stdout, done.stderr, *shown])
+    if given:  # a default is part of the plan
+        assert b"correct-horse" not in machine.journal.read_bytes()

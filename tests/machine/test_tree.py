@@ -216,11 +216,44 @@ def test_denial_is_caught_by_its_name_alone() -> None:
     assert uncaught.error == "DENIED: denied by ann"
 
 
+@pytest.mark.parametrize(
+    ("final", "error"),
+    [
+        (
+            'REQUIRE (False) "no luck"',
+            "DENIED: denied by ann; then try1.if1.repeat1[#1]/try1.if1.repeat1.try1.require1: no luck",
+        ),
+        ('@RESPOND ("paid")', "DENIED: denied by ann"),
+        ("BREAK", "DENIED: denied by ann"),
+        ("?REPEAT (max=2) {\nBREAK\n} UNTIL (True)", "DENIED: denied by ann"),
+        ("?IF (True) {\nCONTINUE\n}", "DENIED: denied by ann"),
+    ],
+)
+def test_nothing_that_a_finally_block_does_hides_a_denial(final: str, error: str) -> None:
+    text = f"""
+TRY {{
+  ?IF (True) {{
+    ?REPEAT (max=3) {{
+      TRY {{
+        S1: @WRITE (x=1)
+      }} FINALLY {{
+        {final}
+      }}
+    }} UNTIL (True)
+  }}
+}} ON_FAIL {{
+  NOTE ("it goes on")
+}}
+@RESPOND ("paid")
+"""
+    assert _denied(text).error == error
+
+
 def _denied(text: str) -> Result:
     machine = Machine(compile_plan(plan(text), FACTS), approve=["WRITE"])
     (asked,) = machine.feed(Started({}))
     assert not isinstance(asked, Finish)
-    machine.feed(Answered("S1.1", asked.asked.digest, Verdict.DENY, by="ann"))  # type: ignore[union-attr]
+    machine.feed(Answered(asked.key, asked.asked.digest, Verdict.DENY, by="ann"))  # type: ignore[union-attr]
     assert machine.result is not None
     return machine.result
 

@@ -169,6 +169,26 @@ def test_machine_and_reference_agree(plan: Plan, is_part: bool) -> None:
     assert by_the_machine(plan, restoring=True, is_part=is_part) == done
 
 
+@pytest.mark.parametrize("end", ["BREAK", "CONTINUE", '@RESPOND ("early")', 'FAIL ("no")'])
+@pytest.mark.parametrize("given", ["YIELD ($i)\n{}", "{}\nYIELD ($i)"], ids=["behind", "before"])
+def test_machine_and_reference_agree_on_early_ends(given: str, end: str) -> None:
+    body = given.format(f"?IF ($i == 2) {{\n{end}\n}}")
+    text = f"# ltp: 2\n?FOREACH ($i IN [1, 2, 3]) {{\n{body}\n}} > $l\n@RESPOND ($l)\n"
+    plan = read_structured(text).require()
+    assert by_the_machine(plan) == by_the_reference(plan)
+
+
+@pytest.mark.parametrize("final", ['FAIL ("x", kind="own")', "BREAK", "@RESPOND (2)", "NOTE (1)"])
+@pytest.mark.parametrize("kind", ["NOT_UNDONE", "own"])
+def test_machine_and_reference_agree_on_what_a_finally_block_takes_the_place_of(
+    kind: str, final: str
+) -> None:
+    tried = f'TRY {{\nFAIL ("left", kind="{kind}")\n}} FINALLY {{\n{final}\n}}'
+    text = f"# ltp: 2\n?REPEAT (max=2) {{\n{tried}\n}} UNTIL (True)\n@RESPOND (1)\n"
+    plan = read_structured(text).require()
+    assert by_the_machine(plan) == by_the_reference(plan)
+
+
 @settings(max_examples=60)
 @given(programs(stops=True), st.booleans(), st.sampled_from([None, POLICY]))
 def test_run_goes_on_from_its_state(plan: Plan, is_part: bool, policy: Policy | None) -> None:

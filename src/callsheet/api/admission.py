@@ -252,7 +252,7 @@ def prepare(
         return _whole(written, registry, request.source)
 
     whole = make() if cache is None else cache.whole(written, registry, make)
-    request = replace(request, plan=whole)
+    request = _with_secret_inputs(replace(request, plan=whole))
     plan, policy = request.plan, request.policy
     _check_names(request)
     if plan.tree is not None:
@@ -292,6 +292,16 @@ def _whole(plan: ir.Plan, registry: Registry, source: Source | None) -> ir.Plan:
         return with_inverses(plan, registry)
     except CallsheetError as error:
         raise PlanError(error.diagnostics, source) from None
+
+
+def _with_secret_inputs(request: Request) -> Request:
+    """The request in which the values of SECRET inputs are secrets, however they are given, defaults too."""
+    if request.plan.tree is None:
+        return request
+    from callsheet.ir.inputs import secret_inputs  # noqa: PLC0415 - only for version 2
+
+    found = secret_inputs(request.plan.tree, request.inputs)
+    return replace(request, inputs={**request.inputs, **found}, secret=request.secret | found.keys())
 
 
 def _wrong_inputs(request: Request) -> tuple[Diagnostic, ...]:

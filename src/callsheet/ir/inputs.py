@@ -425,6 +425,16 @@ def _of_another_type(one: Input, error: NotOfType) -> Diagnostic:
     return Diagnostic("RUN037", Severity.ERROR, f"the input {place} takes {error.wanted}{found}", one.span)
 
 
+def secret_inputs(tree: Tree, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a plan's SECRET inputs by name: those that are given, and the defaults of the others."""
+    found: dict[str, Any] = {}
+    for one in tree.inputs:
+        value = given.get(one.name, one.default)
+        if one.is_secret and (one.name in given or value is not None):
+            found[one.name] = value
+    return found
+
+
 def input_schema(plan: Tree | SubPlan, named: Mapping[str, Record] | None = None) -> dict[str, Any]:
     """The JSON Schema of an object with the plan's inputs, for HTTP, MCP, forms and `as_tool`.
 

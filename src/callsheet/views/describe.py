@@ -342,7 +342,7 @@ class _PythonWording(Wording):
 
     def expression(self, text: str) -> str:
         said = self._lines.expression(text)
-        return text if said is None else said.replace("\n", " ")
+        return text if said is None else printable(said.replace("\n", " "))
 
     def variable(self, name: str, path: tuple[str | int, ...] = ()) -> str:
         said = self._lines.variable(name, path)
@@ -353,7 +353,9 @@ class _PythonWording(Wording):
 
     def branch(self, number: int, condition: Expression) -> str:
         said = self._lines.test(condition)
-        return super().branch(number, condition) if said is None else f"{'elif' if number else 'if'} {said}:"
+        if said is None:
+            return super().branch(number, condition)
+        return fitted(f"{'elif' if number else 'if'} {said}:".replace("\n", " "), _MOST_LINE)
 
     def part(self, name: str) -> str:
         return self._lines.part(name)

@@ -560,7 +560,7 @@ def _result(step: StepForecast, words: Wording) -> str:
 
 def _sums(forecast: Forecast, totals: Totals, price: float | None, words: Wording) -> Iterator[str]:
     yield f"calls: {counted(totals.calls)}" + (_meaning(totals.calls) if totals.tools else "")
-    name_width = max((width(printable(name)) for name, *_ in totals.tools), default=0) + 3
+    name_width = max((width(words.tool(printable(name))) for name, *_ in totals.tools), default=0) + 2
     for name, effect, declared, times in totals.tools:
         text = str(effect) if declared else f"{effect} (undeclared)"
         yield f"  {pad(words.tool(printable(name)), name_width)}{counted(times)}  {text}"

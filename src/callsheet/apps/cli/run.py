@@ -29,7 +29,7 @@ from callsheet.apps.cli.start_options import StartOptions, start
 from callsheet.apps.operations.library import bound, origin_note, other_tools
 from callsheet.apps.operations.reading import PlanText
 from callsheet.diagnostics import CallsheetError, Diagnostic, to_json
-from callsheet.ir import Order, Plan
+from callsheet.ir import JSON, Order, Plan
 from callsheet.lazy import dataclass
 from callsheet.sealing.keys import MASK
 
@@ -453,7 +453,9 @@ def _make_job(
     inputs = as_declared(text.plan, inputs, arguments.variables)
     plan = require_plan(text, setup, inputs)
     options.check_approved(plan, start.approved)
-    masker = _make_masker(shapes, secret_values, shows_all=arguments.shows_secrets)
+    masker = _make_masker(
+        shapes, {**secret_values, **_declared(plan, inputs)}, shows_all=arguments.shows_secrets
+    )
     limits, progress = arguments.limits, ProgressMode(arguments.progress)
     debugger = None if face is None else debugger_of(plan, text.source, text.path, face, masker)
     if debugger is not None:
@@ -494,7 +496,16 @@ def _named(secrets: tuple[str, ...]) -> dict[str, SecretReference]:
     return secret_references(secrets)
 
 
-def _make_masker(shapes: Shapes | None, secret_values: dict[str, str], *, shows_all: bool) -> Masker:
+def _declared(plan: Plan, inputs: Mapping[str, JSON]) -> Mapping[str, JSON]:
+    """The values of the inputs that the plan declares as SECRET."""
+    if plan.tree is None:
+        return {}
+    from callsheet.ir.inputs import secret_inputs  # noqa: PLC0415 - only for version 2
+
+    return secret_inputs(plan.tree, inputs)
+
+
+def _make_masker(shapes: Shapes | None, secret_values: Mapping[str, JSON], *, shows_all: bool) -> Masker:
     """The masker of the run, which knows these secrets."""
     from callsheet.apps.masking import Masker  # noqa: PLC0415 - imports the runtime
     from callsheet.sealing.known import Known  # noqa: PLC0415 - as above

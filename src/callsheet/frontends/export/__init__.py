@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from callsheet.frontends.export.blocks import structured_grammar
 from callsheet.frontends.export.flat import plan_schema, read_flat
 from callsheet.frontends.export.plans import plan_grammar
 from callsheet.frontends.export.programs import program_grammar
@@ -27,6 +28,7 @@ __all__ = [
     "plan_schema",
     "program_grammar",
     "read_flat",
+    "structured_grammar",
 ]
 
 

@@ -78,12 +78,14 @@ class Grammar:
     """Rules by name, and the name of the start rule.
 
     `tokens` are the names of rules that are tokens of a lexer, which use only tokens. Names consist of
-    lower-case letters, digits and `-`.
+    lower-case letters, digits and `-`. Without a lexer (`by_character`) each character is a token: a lexer
+    takes the longest token, and does not go back to a shorter one that the rest of the text needs.
     """
 
     start: str
     rules: Mapping[str, Rule]
     tokens: frozenset[str] = field(default_factory=frozenset[str])
+    by_character: bool = False
 
     @property
     def nodes(self) -> dict[str, Node]:
@@ -286,7 +288,8 @@ def as_lark(grammar: Grammar) -> str:
         return f"/{_class(node, _lark_char)}/"
 
     lines = ["%llguidance {}", f"start: {name_of(grammar.start)}"]
-    lines += _Writer(": ", name_of, _quoted, class_of, is_naming=True).rules(grammar)
+    quoted = _in_characters if grammar.by_character else _quoted
+    lines += _Writer(": ", name_of, quoted, class_of, is_naming=True).rules(grammar)
     return "\n".join([*lines, ""])
 
 
@@ -366,6 +369,10 @@ def _class(node: Chars, char: Callable[[int], str]) -> str:
         char(first) if first == last else f"{char(first)}-{char(last)}" for first, last in node.ranges
     )
     return f"[{'^' if node.outside else ''}{inside}]"
+
+
+def _in_characters(text: str) -> str:
+    return f"({' '.join(map(_quoted, text))})" if len(text) > 1 else _quoted(text)
 
 
 def _quoted(text: str) -> str:

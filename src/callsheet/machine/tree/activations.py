@@ -11,6 +11,7 @@ from callsheet.ir.labels import Label
 from callsheet.ir.tree import Word
 from callsheet.machine.expressions import Environment
 from callsheet.machine.tree.failures import Failure
+from callsheet.machine.tree.gravity import after, gravest
 from callsheet.machine.tree.program import NONE, Body, InvokeOp, LoopOp, ParallelOp
 
 if TYPE_CHECKING:
@@ -241,6 +242,8 @@ NEXT, STAY, WAITING, ENDED = range(4)
 def unwind(act: Activation, failure: Failure) -> int:
     """Give a failure to the innermost guard of an activation, or end the activation with it."""
     act.failure = None
+    kept = act.guards[-1].pending if act.guards else 0
+    failure = after([one for one in act.pending[kept:] if isinstance(one, Failure)], failure)
     if not act.guards:
         act.pending.clear()
         act.ended = Ended(failure)
@@ -257,8 +260,22 @@ def unwind(act: Activation, failure: Failure) -> int:
     return STAY
 
 
+def taken_up(act: Activation, kept: int) -> Failure | None:
+    """What goes on in place of an early end in a FINALLY block: a grave failure under way, else nothing.
+
+    What was under way but for the first `kept` is over.
+    """
+    left = [one for one in act.pending[kept:] if isinstance(one, Failure)]
+    del act.pending[kept:]
+    return gravest(left)
+
+
 def leave(act: Activation, leaving: Leaving) -> int:
-    """Leave guards, FINALLY blocks first, for an early end."""
+    """Leave guards, FINALLY blocks first, for an early end; a grave failure under way takes its place."""
+    if leaving.to == NONE:
+        failure = taken_up(act, 0)
+        if failure is not None:
+            return unwind(act, failure)
     while len(act.guards) > leaving.depth:
         guard = act.guards.pop()
         del act.pending[guard.pending :]

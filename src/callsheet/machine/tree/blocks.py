@@ -28,6 +28,7 @@ from callsheet.machine.tree.activations import (
     Members,
     Pending,
     leave,
+    taken_up,
     unwind,
 )
 from callsheet.machine.tree.failures import Failure, StatementFailed, record_of
@@ -128,12 +129,15 @@ class Blocks(Statements):
         return NEXT
 
     def _break(self, run: Run, act: Activation, op: BreakOp, out: list[Command]) -> int:
-        return self._leave_round(act, op.word, op.repeat, op.head)
+        return self._leave_round(act, op.word, op.repeat, op.head, op.finals)
 
     @staticmethod
-    def _leave_round(act: Activation, word: Word, repeat: int, at: int) -> int:
+    def _leave_round(act: Activation, word: Word, repeat: int, at: int, finals: int = 0) -> int:
         if repeat == NONE:
             return leave(act, Leaving(word))
+        failure = taken_up(act, len(act.pending) - finals)
+        if failure is not None:
+            return unwind(act, failure)
         _, _, path, depth = act.slots[repeat]
         head = act.body.operations[at]
         assert isinstance(head, RoundOp)
@@ -204,7 +208,7 @@ class Blocks(Statements):
     def _undo(self, run: Run, act: Activation, op: CatchOp, failure: Failure, guard: Guard) -> int:
         """Begin the handler that takes back what was done inside a guard; what cannot be is named first.
 
-        What it does is done to its end, as in a FINALLY block: the failure is pending meanwhile.
+        What it does is done to its end, as in a FINALLY block: something is pending meanwhile.
         """
         taken = taken_back(act.done[guard.done :], op.undo or {})
         del act.done[guard.done :]
@@ -218,7 +222,7 @@ class Blocks(Statements):
         self.undone |= {f"{loop}[{n}]": done.step for n, (done, _) in enumerate(taken.calls)}
         act.slots[slot] = taken.record(failure)
         self.bound_undo(act, op, act.body.names[slot], failure, taken)
-        act.pending.append(failure)
+        act.pending.append(None)  # the block raises the failure again by itself
         act.pc = first
         return STAY
 

@@ -155,8 +155,8 @@ def _no_slot(name: str) -> int:
 class _Repeat:
     """A REPEAT around the statement that is compiled."""
 
-    def __init__(self, slot: int, head: int) -> None:
-        self.slot, self.head = slot, head
+    def __init__(self, slot: int, head: int, finals: int) -> None:
+        self.slot, self.head, self.finals = slot, head, finals
 
 
 class _Compiler:
@@ -170,6 +170,8 @@ class _Compiler:
         """Each tool's call without arguments: those are compiled as expressions."""
         self.names = Names(_no_slot, {}, self.facts, None, count(NOWHERE - 1, -1), {})
         self.bodies: dict[str, tuple[BodyScope, tuple[int, ...]]] = {}
+        self.finals = 0
+        """How many FINALLY blocks are around the current place."""
         self.repeats: list[_Repeat | None] = []
         """The REPEATs around the current place; None for the item of a FOREACH."""
 
@@ -208,8 +210,11 @@ class _Compiler:
         match one.word:
             case Word.BREAK | Word.CONTINUE:
                 around = self.repeats[-1] if self.repeats else None
-                slot, head = (NONE, NONE) if around is None else (around.slot, around.head)
-                operations.append(BreakOp(one.id, one.word, slot, head))
+                if around is None:
+                    operations.append(BreakOp(one.id, one.word))
+                else:
+                    finals = self.finals - around.finals
+                    operations.append(BreakOp(one.id, one.word, around.slot, around.head, finals))
             case Word.REPLAN:
                 code = self.code(flat.Step(one.id, self.bare_call("")), None)
                 code.kind = Kind.REPLAN
@@ -300,7 +305,9 @@ class _Compiler:
         if recovery.final is not None:
             for each in inner:
                 each.final = len(operations)
+            self.finals += 1
             self.block(recovery.final, scope)
+            self.finals -= 1
             operations.append(done := EndFinalOp())
             ends.append(done)
         for end in ends:
@@ -478,7 +485,7 @@ class _Compiler:
         head = RoundOp(one.id, slot, while_)
         at = len(operations)
         operations.append(head)
-        self.repeats.append(_Repeat(slot, at))
+        self.repeats.append(_Repeat(slot, at, self.finals))
         self.block(one.body, scope)
         self.repeats.pop()
         head.next = len(operations)

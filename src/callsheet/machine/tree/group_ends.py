@@ -6,26 +6,29 @@ others are stopped, None while there is none; at the end the failure of the whol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from typing import Any, Final, TypeVar, assert_never, cast
+from collections.abc import Mapping, Sequence, Set
+from typing import Any, Final, assert_never
 
-from callsheet.ir.failing import BY_NAME, GRAVE, IS_FAILURE, Failing
-from callsheet.ir.labels import Label, join
+from callsheet.ir.failing import BY_NAME, Failing
 from callsheet.ir.tree import Ends
 from callsheet.machine.frames import Attempt, TreeFrame
 from callsheet.machine.tree.activations import Cause, Loop, Members
-from callsheet.machine.tree.failures import Failure, record_of
-
-T = TypeVar("T")
+from callsheet.machine.tree.failures import Failure
+from callsheet.machine.tree.gravity import (
+    RECORDS,
+    by_gravity,
+    gravest,
+    joined_label,
+    kinds_of,
+    kinds_of_record,
+    marked_record,
+    records_of,
+    shown,
+    words_of,
+)
 
 TIMER: Final = 0
 """The member of a block with a time limit that is its timer; the block itself follows."""
-_SHOWN: Final = 5
-"""How many failed tasks a message names."""
-_RECORDS: Final = "exceptions"
-"""The field of a failure of several with their records."""
-_OF_SEVERAL: Final = (*GRAVE, Failing.GROUP.value)
-"""The kinds of a failure that may stand for several."""
 
 
 def is_timer_of(attempt: Attempt, members: Members) -> bool:
@@ -154,100 +157,28 @@ def _of_group(failures: Mapping[int, Failure], joined: Set[int], *, is_told: boo
     records: list[Any] = []
     for number in numbers:
         one = failures[number]
-        records += records_of(one) if number in joined else [_record(one)]
+        records += records_of(one) if number in joined else [marked_record(one)]
     whole = grave or own[0]
-    ordered = _by_gravity(records, _kinds_of)
-    shown = _shown(ordered, lambda record: _words(record["kind"], record["error"], whole))
+    ordered = by_gravity(records, kinds_of_record)
+    told = shown(ordered, lambda record: words_of(record["kind"], record["error"], whole))
     count = f"{len(records)} sub-exception" + ("" if len(records) == 1 else "s")
     return Failure(
         Failing.GROUP.value if grave is None else grave.kind,
         f"unhandled errors in a TaskGroup ({count})" if grave is None else grave.message,
         whole.step,
-        f"{len(records)} failed: {shown}",
-        label=_joined(own),
-        fields={_RECORDS: records},
+        f"{len(records)} failed: {told}",
+        label=joined_label(own),
+        fields={RECORDS: records},
     )
 
 
 def _of_items(failures: Mapping[int, Failure], count: int, whole: Failure) -> Failure:
     """The failure of a loop of so many items: `whole`, with the items that failed in its full text."""
-    ordered = _by_gravity(sorted(failures), lambda number: _kinds(failures[number]))
+    ordered = by_gravity(sorted(failures), lambda number: kinds_of(failures[number]))
 
     def said(number: int) -> str:
         one = failures[number]
-        return f"[{number}] {_words(one.kind, one.text, whole)}"
+        return f"[{number}] {words_of(one.kind, one.text, whole)}"
 
     items = "item" if count == 1 else "items"
-    return whole._replace(error=f"{len(failures)} of {count} {items} failed: {_shown(ordered, said)}")
-
-
-# -------------------------------------------------------------- which failure counts
-
-
-def gravest(failures: Sequence[Failure]) -> Failure | None:
-    """What failures that end together come to if one of them is grave, whatever else has failed; else None.
-
-    It is the first of the gravest kind, and has the words and the records of all others that are grave.
-    """
-    grave = [one for one in _by_gravity(failures, _kinds) if one.kind in GRAVE]
-    if len(grave) < 2:
-        return grave[0] if grave else None
-    first, *others = grave
-    also = _shown(others, lambda one: f"{one.step}: {_words(one.kind, one.text, first)}")
-    records = [record for one in grave for record in records_of(one)]
-    label = _joined(grave)
-    return first._replace(error=f"{first.text}; also {also}", label=label, fields={_RECORDS: records})
-
-
-def _by_gravity(every: Sequence[T], kinds: Callable[[T], Set[str]]) -> list[T]:
-    """All in their order, behind the first that tells of each grave kind: what is cut off hides none."""
-    first: list[int] = []
-    for grave in GRAVE:
-        if not any(grave in kinds(every[place]) for place in first):
-            first += [place for place, one in enumerate(every) if grave in kinds(one)][:1]
-    return [every[place] for place in dict.fromkeys((*first, *range(len(every))))]
-
-
-def _kinds(failure: Failure) -> Set[str]:
-    """The kinds that a failure tells of: its own, and those of the failures that it stands for."""
-    if failure.kind not in _OF_SEVERAL:
-        return {failure.kind}
-    return {failure.kind, *(record["kind"] for record in records_of(failure))}
-
-
-def _kinds_of(record: Mapping[str, Any]) -> Set[str]:
-    return {record["kind"]}
-
-
-def records_of(failure: Failure) -> list[Any]:
-    """The failures that a failure stands for, as records."""
-    fields: Any = failure.fields
-    if failure.kind in _OF_SEVERAL and isinstance(fields, dict):
-        inner: Any = cast("dict[str, Any]", fields).get(_RECORDS)
-        if isinstance(inner, list) and all(map(_is_record, cast("list[Any]", inner))):
-            return cast("list[Any]", inner)
-    return [_record(failure)]
-
-
-def _record(failure: Failure) -> dict[str, Any]:
-    return {**record_of(failure), IS_FAILURE: True}
-
-
-def _is_record(value: Any) -> bool:
-    return isinstance(value, dict) and IS_FAILURE in value and "kind" in value
-
-
-def _words(kind: str, text: str, whole: Failure) -> str:
-    """What is said of one of several failures: its kind, too, where it is grave and the whole has another."""
-    return f"{kind}: {text}" if kind in GRAVE and kind != whole.kind else text
-
-
-def _shown(every: Sequence[T], said: Callable[[T], str]) -> str:
-    more = len(every) - _SHOWN
-    return ", ".join(map(said, every[:_SHOWN])) + (f" and {more} more" if more > 0 else "")
-
-
-def _joined(failures: Iterable[Failure]) -> Label | None:
-    """The label of what is said of several failures; None in a run without a policy."""
-    labels = [one.label for one in failures if one.label is not None]
-    return join(labels) if labels else None
+    return whole._replace(error=f"{len(failures)} of {count} {items} failed: {shown(ordered, said)}")

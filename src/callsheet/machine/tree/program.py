@@ -197,6 +197,8 @@ class BreakOp:
     """The slot of the REPEAT's state."""
     head: int = NONE
     """The place of its RoundOp."""
+    finals: int = 0
+    """How many FINALLY blocks of the REPEAT it is in."""
 
 
 @dataclass(slots=True)
