@@ -6,12 +6,13 @@ Nodes are immutable; equality ignores spans. What an expression means is in `cal
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import TypeAlias, assert_never
 
 from callsheet.diagnostics import Span
 from callsheet.ir.expr import Literal
+from callsheet.lazy import dataclass
 
 
 @dataclass(frozen=True, slots=True)

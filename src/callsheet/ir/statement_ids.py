@@ -35,6 +35,8 @@ def with_ids(tree: Tree) -> Tree:
     kind and its number among those of this kind. Sub-plans give their name in front.
     """
     taken = {one.id: 0 for one in all_statements(tree) if one.id}
+    if not tree.plans and all(one.id and is_single(one) for one in tree.body):
+        return tree
     plans = tuple(replace(one, body=_named_block(one.body, one.name, taken)) for one in tree.plans)
     return replace(tree, body=_named_block(tree.body, "", taken), plans=plans)
 

@@ -7,7 +7,7 @@ Nodes are immutable; equality ignores spans and comments.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from itertools import chain
 from typing import TypeAlias, assert_never
@@ -17,6 +17,7 @@ from callsheet.ir.expr import JSON
 from callsheet.ir.expression import Expression, variables_in
 from callsheet.ir.operations import CallKind, call_kind
 from callsheet.ir.types import Maybe, Record, Type
+from callsheet.lazy import dataclass
 
 # ------------------------------------------------------------------ failures
 

@@ -9,6 +9,7 @@ from collections.abc import Collection, Generator
 from contextlib import contextmanager
 from typing import Final, NoReturn
 
+from callsheet import lazy
 from callsheet.diagnostics import Span
 from callsheet.frontends.expressions.names import OTHER_WORDS
 from callsheet.frontends.values.reader import NAME
@@ -42,6 +43,21 @@ _ENDS: Final = re.compile(r"[ \t]*(?:\?\?|[)\]},:]|$)")
 NEVER_ABSENT: Final = "a variable alone is never absent; where it may be null, write $name ?? value"
 WRONG_OPERATORS: Final = {"&&": "and", "||": "or", "<>": "!=", "=": "==", "!": "not "}
 """Operators of other languages, and what they are here."""
+_PLAIN: Final = lazy.pattern(r"[^\\$\r\n]+")
+_BODIES: Final = {
+    '"': lazy.pattern(r'([^"\\]*+(?:\\.[^"\\]*+)*)"', re.DOTALL),
+    "'": lazy.pattern(r"([^'\\]*+(?:\\.[^'\\]*+)*)'", re.DOTALL),
+    '"""': lazy.pattern(r'([^"\\]*+(?:(?:\\.|"(?!""))[^"\\]*+)*)"""', re.DOTALL),
+    "'''": lazy.pattern(r"([^'\\]*+(?:(?:\\.|'(?!''))[^'\\]*+)*)'''", re.DOTALL),
+}
+"""What stands in quotes, and the closing ones."""
+_RAW_BODIES: Final = {
+    '"': lazy.pattern(r'([^"\n]*+)"'),
+    "'": lazy.pattern(r"([^'\n]*+)'"),
+    '"""': lazy.pattern(r'([^"]*+(?:"(?!"")[^"]*+)*)"""'),
+    "'''": lazy.pattern(r"([^']*+(?:'(?!'')[^']*+)*)'''"),
+}
+"""The same of raw texts, where a backslash is itself."""
 _ESCAPE: Final = re.compile(
     r"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|(\r\n|.))",
     re.DOTALL,
@@ -207,18 +223,10 @@ class Cursor(ABC):
 
     def string_end(self, start: int, opening: int, quote: str, *, is_raw: bool) -> tuple[int, int]:
         """Where the text in quotes ends, and where what follows it begins."""
-        at = opening
-        while at < self.end:
-            char = self.text[at]
-            if char == "\\" and not is_raw:
-                at += 2
-            elif self.text.startswith(quote, at) and at + len(quote) <= self.end:
-                return at, at + len(quote)
-            elif char == "\n" and len(quote) == 1 and is_raw:
-                break
-            else:
-                at += 1
-        return self.fail(f"this text is not closed: its closing {quote} is missing", start)
+        found = (_RAW_BODIES if is_raw else _BODIES)[quote].match(self.text, opening, self.end)
+        if found is None:
+            self.fail(f"this text is not closed: its closing {quote} is missing", start)
+        return found.end(1), found.end()
 
     def body(self, start: int, end: int, indent: str, span: Span, *, is_block: bool) -> Expression:
         """The text between the quotes: escapes, references and holes."""
@@ -235,8 +243,8 @@ class Cursor(ABC):
                 parts.append("\n")
                 at = without_indent(text, at + (1 if char == "\n" else 2), end, indent)
             else:
-                stop = next((i for i in range(at, end) if text[i] in "\\$\r\n"), end)
-                stop = max(stop, at + 1)
+                plain = _PLAIN.match(text, at, end)
+                stop = at + 1 if plain is None else plain.end()
                 parts.append(text[at:stop])
                 at = stop
         return text_of(parts, span)

@@ -79,8 +79,7 @@ def read_expression(
     """
     parser = _Parser(text, start, len(text) if end is None else end)
     parser.brackets, parser.names = int(in_brackets), names
-    node = parser.expression()
-    found = parser.resolved(parser.bounded(node, start, parser.pos), frozenset())
+    found = parser.known(parser.expression(), start)
     at = parser.pos
     while text[at - 1].isspace():
         at -= 1
@@ -98,8 +97,15 @@ def read_operand(text: str, start: int, names: Collection[str] = ()) -> Reading:
     """
     parser = _Parser(text, start, len(text))
     parser.names = names
-    node = parser.operation(POWER)
-    return Reading(parser.resolved(parser.bounded(node, start, parser.pos), frozenset()), parser.pos)
+    return Reading(parser.known(parser.operation(POWER), start), parser.pos)
+
+
+def read_text(text: str, start: int, end: int) -> Expression:
+    """Parse what stands between the double quotes around `start` to `end`. Raises NotAnExpression."""
+    parser = _Parser(text, start, end)
+    made = parser.body(start, end, "", Span(start - 1, end + 1), is_block=False)
+    parser.pos = end
+    return parser.known(made, start)
 
 
 def read_hole(text: str, at: int) -> tuple[Hole, int]:
@@ -111,7 +117,8 @@ def read_hole(text: str, at: int) -> tuple[Hole, int]:
     parts: list[str | Hole] = []
     end = parser.hole(at, len(text), parts)
     (hole,) = (part for part in parts if isinstance(part, Hole))
-    return Hole(parser.resolved(parser.bounded(hole.expression, at, end), frozenset()), hole.format), end
+    parser.pos = end
+    return Hole(parser.known(hole.expression, at), hole.format), end
 
 
 _WORDS: Final = frozenset({"and", "or", "not", "in", "is", "if", "else", "for", "lambda"})
@@ -131,6 +138,14 @@ _LENIENT: Final = re.compile(rf"(v1\.{NAME})\(")
 
 
 class _Parser(Operators):
+    has_names = False
+    """Whether there is a bare name, so that `resolved` may change something."""
+
+    def known(self, node: Expression, start: int) -> Expression:
+        """The expression read from `start` to the position, not too high, with its bare names resolved."""
+        self.bounded(node, start, self.pos)
+        return self.resolved(node, frozenset()) if self.has_names else node
+
     # ------------------------------------------------------------ paths and calls
 
     def postfix(self, found: Expression | None = None) -> Expression:
@@ -322,6 +337,7 @@ class _Parser(Operators):
             arguments, named = self.arguments(word)
             return Call(word, arguments, named, Span(start, self.pos))
         self.pos = after
+        self.has_names = True
         return Bound(word, Span(start, after))
 
     def variable(self) -> Expression:
@@ -493,10 +509,14 @@ class _Parser(Operators):
         if found is None:
             parts.append("$")
             return at + 1
-        inner = _Parser(self.text, at, found.end())
-        node = inner.postfix(inner.variable())
+        name, path = found.groups()
+        stop = at + 1 + len(name)
+        node: Expression = Variable(name, Span(at, stop))
+        if path:
+            inner = _Parser(self.text, stop, found.end())
+            node = inner.postfix(node)
         parts.append(Hole(node, is_open=True))
-        return inner.pos
+        return found.end()
 
     def hole(self, at: int, end: int, parts: list[str | Hole]) -> int:
         inner = _Parser(self.text, at + 2, end)
@@ -519,6 +539,7 @@ class _Parser(Operators):
             if not char:
                 self.unclosed(at)
             inner.unexpected()
+        self.has_names = self.has_names or inner.has_names
         parts.append(Hole(node, spec))
         return inner.pos + 1
 
@@ -538,6 +559,7 @@ class _Parser(Operators):
             return self.expression()
         span = Span(self.pos, self.pos + len(word))
         self.pos += len(word)
+        self.has_names = True
         node = self.postfix(Bound(word, span))
         if self.operator() == "??":
             self.pos += 2

@@ -80,7 +80,7 @@ class Reader:
             if char not in _WHITE:
                 self.pos = pos + 1
                 return char
-        elif char not in _WHITE:
+        elif char not in _WHITE or (char == "\n" and not self.depth):
             return char
         if not self.depth:
             match = _BLANKS.match(text, pos)

@@ -8,11 +8,12 @@ are jumps within their body; @PARALLEL has a body for each member that shares th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from callsheet.ir.tree import Ends, Input, Word
 from callsheet.ir.types import Record, Type
+from callsheet.lazy import dataclass
 from callsheet.machine.expressions import Compiled
 
 if TYPE_CHECKING:
