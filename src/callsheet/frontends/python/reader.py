@@ -67,7 +67,7 @@ from callsheet.frontends.python.rewrites.recursion import Copies, depth_of
 from callsheet.frontends.python.rewrites.setters import setters_as_methods
 from callsheet.frontends.python.rewrites.started_in_loops import collect_tasks
 from callsheet.frontends.python.rewrites.timeouts import loop_times_as_moments
-from callsheet.frontends.python.source import Refused, Text, names_bound, walk
+from callsheet.frontends.python.source import Refused, Text, walk
 from callsheet.frontends.unseen import hidden_characters
 from callsheet.frontends.values.reader import ParseResult
 from callsheet.ir import tree, types
@@ -212,9 +212,9 @@ def _compiled(
     seen = orders_seen(module)
 
     def move(module: ast.Module, _: Sequence[ast.AST]) -> bool:
-        for one in changed:
-            if one.name in names_bound(*module.body) and not moved_into_main(module, one):
-                raise one
+        failed = moved_into_main(module, changed)
+        if failed is not None:
+            raise failed
         return bool(changed)
 
     for rewrite in (*_FIRST_REWRITES, move, *_REWRITES):
