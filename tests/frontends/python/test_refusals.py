@@ -63,6 +63,10 @@ REFUSED = {
     ),
     "async def main():\n    try:\n        await score(1)\n    except* ToolError:\n        try:\n"
     "            raise\n        except ValueError:\n            pass": ("PYT021", 5),
+    "async def main(n):\n    try:\n        await score(n)\n        raise ValueError(n)\n"
+    "    except ValueError as error:\n        return repr(error)": ("PYT021", 6),
+    "from collections import OrderedDict\nasync def main(n):\n    d = OrderedDict(n=await score(n))\n"
+    "    return f'{[d]}'": ("PYT026", 4),
     "known = []\ndef kept(f):\n    known.append(1)\n    return f\n@kept\ndef f(): return 1\n"
     "async def main():\n    return f(), known": ("PYT015", 5),
     "from functools import cache\n@cache\ndef rows(): return [1]\nasync def main():\n    rows().append(2)": (

@@ -16,6 +16,7 @@ from callsheet.diagnostics import Severity, Span
 from callsheet.frontends.pure_code.refusals import judged
 from callsheet.frontends.python import core
 from callsheet.frontends.python.analysis.kinds import ltp_function, objects_given
+from callsheet.frontends.python.analysis.ordered_texts import check_ordered_texts
 from callsheet.frontends.python.analysis.unordered import orders_seen
 from callsheet.frontends.python.annotations import Annotations, is_moment, moment
 from callsheet.frontends.python.error_values import classes_as_types
@@ -210,6 +211,7 @@ def _compiled(
         nodes = list(walk(module))
     check_made_once(module, nodes)
     seen = orders_seen(module)
+    check_ordered_texts(nodes)
 
     def move(module: ast.Module, _: Sequence[ast.AST]) -> bool:
         failed = moved_into_main(module, changed)
