@@ -407,3 +407,16 @@ def test_value_that_keeps_a_variables_place_is_no_value_of_it(
     plan = read_python(text, tools=SIGNATURES).plan
     assert plan is not None
     assert [one.code for one in Plan(plan).check().diagnostics if one.code != "TOL001"] == warned
+
+
+def test_change_of_name_of_file_is_refused_with_dict_that_may_be_changed() -> None:
+    program = (
+        "{}\nasync def call(n):\n    {}\n    return await score(n)\n"
+        "async def main():\n    return await call(1), await call(2), {}"
+    )
+    result = read_python(program.format("N = 0", "global N\n    N += 1", "N"))
+    (refusal,) = result.diagnostics
+    assert refusal.code == "PYT017"
+    assert 'N = {"now": …}' in (refusal.help or "")
+    repaired = program.format('N = {"now": 0}', 'N["now"] += 1', 'N["now"]')
+    assert interpreted(repaired, {}) == cpython(repaired, {})
