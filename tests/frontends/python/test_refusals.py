@@ -63,6 +63,10 @@ REFUSED = {
     ),
     "async def main():\n    try:\n        await score(1)\n    except* ToolError:\n        try:\n"
     "            raise\n        except ValueError:\n            pass": ("PYT021", 5),
+    "async def main(n):\n    try:\n        await score(n)\n        raise ValueError(n)\n"
+    "    except ValueError as error:\n        return repr(error)": ("PYT021", 6),
+    "from collections import OrderedDict\nasync def main(n):\n    d = OrderedDict(n=await score(n))\n"
+    "    return f'{[d]}'": ("PYT026", 4),
     "known = []\ndef kept(f):\n    known.append(1)\n    return f\n@kept\ndef f(): return 1\n"
     "async def main():\n    return f(), known": ("PYT015", 5),
     "from functools import cache\n@cache\ndef rows(): return [1]\nasync def main():\n    rows().append(2)": (
@@ -403,3 +407,16 @@ def test_value_that_keeps_a_variables_place_is_no_value_of_it(
     plan = read_python(text, tools=SIGNATURES).plan
     assert plan is not None
     assert [one.code for one in Plan(plan).check().diagnostics if one.code != "TOL001"] == warned
+
+
+def test_change_of_name_of_file_is_refused_with_dict_that_may_be_changed() -> None:
+    program = (
+        "{}\nasync def call(n):\n    {}\n    return await score(n)\n"
+        "async def main():\n    return await call(1), await call(2), {}"
+    )
+    result = read_python(program.format("N = 0", "global N\n    N += 1", "N"))
+    (refusal,) = result.diagnostics
+    assert refusal.code == "PYT017"
+    assert 'N = {"now": …}' in (refusal.help or "")
+    repaired = program.format('N = {"now": 0}', 'N["now"] += 1', 'N["now"]')
+    assert interpreted(repaired, {}) == cpython(repaired, {})

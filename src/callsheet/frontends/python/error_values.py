@@ -6,7 +6,8 @@ An error that is kept in a variable, a list or a tuple is a record of its failur
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Final
 
 from callsheet.frontends.python import core
@@ -142,24 +143,89 @@ def error_fields(nodes: Iterable[ast.AST], exceptions: Exceptions) -> tuple[str,
     return tuple(found)
 
 
-def makes_of_several(nodes: Iterable[ast.AST], exceptions: Exceptions) -> bool:
-    """Whether an error is made of several values, of which a plan keeps the text alone."""
+def made_of_others(nodes: Iterable[ast.AST], exceptions: Exceptions) -> ast.AST | None:
+    """The first that makes an error of several values, or of one that may be no text.
+
+    Of such an error a plan keeps the text alone. A KeyError keeps its key.
+
+    >>> made = "async def f(name: str, n): raise {}"
+    >>> for text in ("ValueError(name)", "ValueError(f'{n}')", "ValueError(n)", "ValueError(name, n)"):
+    ...     nodes = list(ast.walk(ast.parse(made.format(text))))
+    ...     print(text, made_of_others(nodes, Exceptions({})) is None)
+    ValueError(name) True
+    ValueError(f'{n}') True
+    ValueError(n) False
+    ValueError(name, n) False
+    """
     every = list(nodes)
     classes = [one for one in every if isinstance(one, ast.ClassDef)]
     with_init = {
         one.name for one in classes for each in one.body if getattr(each, "name", None) == "__init__"
     }
+    texts = _texts(every)
     for one in every:
         match one:
             case ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr="__init__")):
-                several = len(one.args) > 1
-            case ast.Call(args=[_, _, *_]):
-                several = made_error(one, exceptions) not in (None, *with_init)
+                given = one.args
+            case ast.Call(args=given) if made_error(one, exceptions) not in (None, *with_init, "KeyError"):
+                pass
             case _:
-                several = False
-        if several:
+                continue
+        if len(given) > 1 or not all(_is_text(each, texts) for each in given):
+            return one
+    return None
+
+
+_TEXT_METHODS: Final = frozenset(
+    {"format", "join", "strip", "lower", "upper", "title", "capitalize", "isoformat", "strftime"}
+)
+
+
+def _texts(nodes: Sequence[ast.AST]) -> frozenset[str]:
+    """The names that hold texts wherever a file gives them a value."""
+    given: dict[str, list[ast.expr | None]] = {}
+    for one in nodes:
+        match one:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                given.setdefault(name, []).append(value)
+            case (
+                ast.arg(arg=name, annotation=annotation)
+                | ast.AnnAssign(target=ast.Name(id=name), annotation=annotation)
+            ):
+                is_text = annotation is not None and dotted(annotation) == "str"
+                given.setdefault(name, []).append(ast.Constant("") if is_text else None)
+            case ast.Name(id=name, ctx=ast.Store()):
+                given.setdefault(name, [])
+            case _:
+                pass
+    stored = Counter(
+        one.id for one in nodes if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+    ) + Counter(one.arg for one in nodes if isinstance(one, ast.arg))
+    known = {name for name, values in given.items() if len(values) == stored[name]}
+    texts = frozenset[str]()
+    while True:  # of texts others are made
+        found = {name for name in known if all(one and _is_text(one, texts) for one in given[name])}
+        if found <= texts:
+            return texts
+        texts |= found
+
+
+def _is_text(node: ast.expr, texts: Container[str]) -> bool:
+    match node:
+        case ast.Constant(value=str()) | ast.JoinedStr() | ast.Call(func=ast.Name(id="str" | "repr")):
             return True
-    return False
+        case ast.Name(id=name):
+            return name in texts
+        case ast.Call(func=ast.Attribute(attr=attr)):
+            return attr in _TEXT_METHODS
+        case ast.BinOp(left=left, op=ast.Mod()):
+            return _is_text(left, texts)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _is_text(left, texts) or _is_text(right, texts)
+        case ast.IfExp(body=first, orelse=second):
+            return _is_text(first, texts) and _is_text(second, texts)
+        case _:
+            return False
 
 
 def has_cause(node: ast.Raise) -> bool:

@@ -16,7 +16,7 @@ from callsheet.frontends.python.error_values import (
     GROUP,
     check_causes,
     error_fields,
-    makes_of_several,
+    made_of_others,
     raised_with_cause,
     uses_errors,
 )
@@ -117,8 +117,8 @@ class Program:
     """Whether errors may be values of the program, as among the results of a gather."""
     error_fields: tuple[str, ...] = ()
     """What the program's own exceptions carry beside their words."""
-    makes_of_several: bool = False
-    """Whether it makes errors of several values."""
+    made_of_others: ast.AST | None = None
+    """What makes an error of something else than one text."""
     with_cause: tuple[str, ...] = ()
     """The kinds of the exceptions that it raises from others, where it asks for what they came from."""
     computed: list[ast.stmt] = field(default_factory=list[ast.stmt])
@@ -351,7 +351,7 @@ class _Reader:
             keeps_errors=uses_errors(nodes, exceptions),
             error_fields=error_fields(nodes, exceptions),
             with_cause=raised_with_cause(nodes),
-            makes_of_several=makes_of_several(nodes, exceptions),
+            made_of_others=made_of_others(nodes, exceptions),
             warnings=self.imports.warnings,
             named_kinds=(kind_of(DENIED),) if any(_names_denial(one) for one in nodes) else (),
             tells_attributes=any(isinstance(one, ast.Name) and one.id in _OF_FIELDS for one in nodes),

@@ -16,6 +16,7 @@ from callsheet.diagnostics import Severity, Span
 from callsheet.frontends.pure_code.refusals import judged
 from callsheet.frontends.python import core
 from callsheet.frontends.python.analysis.kinds import ltp_function, objects_given
+from callsheet.frontends.python.analysis.ordered_texts import check_ordered_texts
 from callsheet.frontends.python.analysis.unordered import orders_seen
 from callsheet.frontends.python.annotations import Annotations, is_moment, moment
 from callsheet.frontends.python.error_values import classes_as_types
@@ -72,7 +73,7 @@ from callsheet.frontends.python.rewrites.started_in_loops import collect_tasks
 from callsheet.frontends.python.rewrites.task_numbers import tasks_as_numbers
 from callsheet.frontends.python.rewrites.timeouts import loop_times_as_moments
 from callsheet.frontends.python.rewrites.worker_pools import WARNED, queues_as_lists
-from callsheet.frontends.python.source import Refused, Text, names_bound, walk
+from callsheet.frontends.python.source import Refused, Text, walk
 from callsheet.frontends.unseen import hidden_characters
 from callsheet.frontends.values.reader import ParseResult
 from callsheet.ir import tree, types
@@ -220,11 +221,12 @@ def _compiled(
         nodes = list(walk(module))
     check_made_once(module, nodes)
     seen = orders_seen(module)
+    check_ordered_texts(nodes)
 
     def move(module: ast.Module, _: Sequence[ast.AST]) -> bool:
-        for one in changed:
-            if one.name in names_bound(*module.body) and not moved_into_main(module, one):
-                raise one
+        failed = moved_into_main(module, changed)
+        if failed is not None:
+            raise failed
         return bool(changed)
 
     for rewrite in (*_FIRST_REWRITES, move, *_REWRITES):

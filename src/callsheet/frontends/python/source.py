@@ -104,6 +104,22 @@ class Text:
         return Diagnostic(refused.code, severity, refused.message, span, refused.rewrite)
 
 
+def outer_name_changed(node: ast.Global | ast.Nonlocal) -> Refused:
+    """The refusal (PYT017) of a function that gives a variable around it another value."""
+    name = node.names[0]
+    if isinstance(node, ast.Nonlocal):
+        told = f"{name} is a variable of another function"
+        return Refused(
+            "PYT017", node, told, "return the new value, and assign it where the function is called"
+        )
+    return Refused(
+        "PYT017",
+        node,
+        f"{name} is a variable of the file, which no function gives another value",
+        f'keep it in a dict of the file: {name} = {{"now": …}}, and here {name}["now"] = …, without global',
+    )
+
+
 def said(meant: Sequence[str]) -> str:
     """What to write instead of a name, of the names that are like it; empty if there are none.
 

@@ -35,14 +35,21 @@ class Blocks(Computation):
 
     def _declared(self, place: int, block: tree.Block) -> tree.Block:
         """A scope's block, with a value for what an inner loop sets before the block itself does."""
-        made: list[tree.Statement] = []
-        for name in self.variables.predeclared.get(place, []):
-            for one in block:
-                if not isinstance(one, tree.Assign) and name in tree.variables_set(one):
-                    break
-                if any(name in tree.variables_set(each) for each in tree.statements((one,))):
-                    made.append(tree.Let("", name, Literal(None), is_placeholder=True))
-                    break
+        first_made: dict[str, int] = {}
+        first_set: dict[str, int] = {}
+        names = self.variables.predeclared.get(place, [])
+        for number, one in enumerate(block) if names else ():
+            if not isinstance(one, tree.Assign):
+                for name in tree.variables_set(one):
+                    first_made.setdefault(name, number)
+            for each in tree.statements((one,)):
+                for name in tree.variables_set(each):
+                    first_set.setdefault(name, number)
+        made = [
+            tree.Let("", name, Literal(None), is_placeholder=True)
+            for name in names
+            if name in first_set and first_set[name] < first_made.get(name, len(block))
+        ]
         return (*made, *block)
 
     def block(self, block: core.Block, path: Path) -> tree.Block:

@@ -262,12 +262,14 @@ class Failures(ast.NodeTransformer):
         return json_field(_field(held, "message", node), node.attr, node)
 
     def _check_given(self, node: ast.AST) -> None:
-        """Raises Refused (PYT021) where what an error was given is asked for, and may be several values."""
-        if self.of.program.makes_of_several:
+        """Raises Refused (PYT021) where what an error was given is asked for, and may be no single text."""
+        made = self.of.program.made_of_others
+        if made is not None:
             raise Refused(
                 "PYT021",
                 node,
-                "an error that is made of several values keeps their text alone",
+                "an error that is made of several values, or of one that may be no text, keeps its text"
+                f" alone: see line {getattr(made, 'lineno', 0)}",
                 "ask for str(error), or make each error of one text: f'…'",
             )
 

@@ -23,6 +23,7 @@ from callsheet.frontends.python.source import (
     dotted,
     names_bound,
     names_read,
+    outer_name_changed,
     own_nodes,
     parameters_of,
     said,
@@ -313,12 +314,7 @@ class Scope:
                         "match fields that the records have",
                     )
             elif isinstance(node, (ast.Global, ast.Nonlocal)):
-                raise Refused(
-                    "PYT017",
-                    node,
-                    f"{node.names[0]} is a variable of another function",
-                    "return the new value, and assign it where the function is called",
-                )
+                raise outer_name_changed(node)
             elif isinstance(node, (ast.Yield, ast.YieldFrom)):
                 self._check_yield(root, node)
         called = {id(node.func) for node in walk(root) if isinstance(node, ast.Call)}

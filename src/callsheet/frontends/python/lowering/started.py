@@ -43,7 +43,7 @@ class Started(Groups):
                 )
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and self.starts_task(node.value):
             names = names_bound(node)
-            if not names & names_read(*self.function.body):
+            if not names & self.read_somewhere:
                 raise Refused(
                     "PYT007",
                     node,
@@ -51,6 +51,11 @@ class Started(Groups):
                     f"await it later: await {min(names, default='task')}",
                 )
         return cast("ast.stmt", _Starts(self).visit(node))
+
+    @cached_property
+    def read_somewhere(self) -> frozenset[str]:
+        """The names that the function reads, before any of its statements is translated."""
+        return frozenset(names_read(*self.function.body))
 
     def _is_start(self, node: ast.expr) -> bool:
         return isinstance(node, ast.Call) and self.starts_task(node)

@@ -21,6 +21,7 @@ from callsheet.frontends.python.source import (
     leaves,
     names_bound,
     names_read,
+    outer_name_changed,
     own_nodes,
     parameters_of,
     waits,
@@ -154,12 +155,7 @@ class Translator(Raising):
             elif isinstance(each, ast.Nonlocal) and self.outer is not None:
                 self.nonlocals |= set(each.names)
             elif isinstance(each, (ast.Global, ast.Nonlocal)):
-                raise Refused(
-                    "PYT017",
-                    each,
-                    f"{each.names[0]} is a variable of another function",
-                    "return the new value, and assign it where the function is called",
-                )
+                raise outer_name_changed(each)
         self.bound -= set(self.local_helpers) | self.nonlocals
         defined = {
             name

@@ -2,7 +2,7 @@
 
 In: the tree of a file, which is changed in place. The tasks become the calls of one await, which gives the
 number of the one that was done first, and its result or error. What asks the tasks then asks these two.
-A wait whose other tasks go on stays as it is.
+A wait whose other tasks go on stays: who reads it lets it wait for all of them, and warns of that.
 """
 
 from __future__ import annotations

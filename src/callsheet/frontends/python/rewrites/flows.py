@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import ast
 import copy
+from collections import Counter
 from collections.abc import Mapping, Sequence, Set
+from itertools import chain
 from typing import Any, Final, cast
 
 from callsheet.frontends.pure_code.laziness import calls_gone_through, could_tell, ran_ahead
@@ -117,18 +119,21 @@ def _without_unused(module: ast.Module, generators: Mapping[str, Generator]) -> 
         for parent in list(walk(module)):
             if not isinstance(parent, (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef)):
                 continue
-            for one in list(parent.body):
-                if not isinstance(one, ast.AsyncFunctionDef) or one.name not in generators:
-                    continue
-                used = any(
-                    isinstance(each, ast.Name) and each.id == one.name
-                    for other in parent.body
-                    if other is not one
-                    for each in walk(other)
-                )
-                if not used:
-                    parent.body.remove(one)
-                    changed = True
+            if not any(
+                isinstance(one, ast.AsyncFunctionDef) and one.name in generators for one in parent.body
+            ):
+                continue
+            named = [{each.id for each in walk(one) if isinstance(each, ast.Name)} for one in parent.body]
+            uses = Counter(chain.from_iterable(named))
+            kept = [
+                one
+                for one, own in zip(parent.body, named, strict=True)
+                if not isinstance(one, ast.AsyncFunctionDef)
+                or one.name not in generators
+                or uses[one.name] > (one.name in own)
+            ]
+            changed = changed or len(kept) < len(parent.body)
+            parent.body = kept
 
 
 class _Flows:

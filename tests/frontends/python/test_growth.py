@@ -1,0 +1,118 @@
+"""Twice as much of a construct takes about twice the work to compile."""
+
+from __future__ import annotations
+
+import re
+import sys
+from types import FrameType
+
+import pytest
+
+from callsheet.frontends.python import read_python
+
+SMALL = 20
+MOST = 2.2
+"""A square would be 4; what a program has in proportion to its length comes to 2."""
+
+CONSTRUCTS = """\
+--- try
+    try:
+        out.append(await score(#))
+    except ToolError as error:
+        out.append(str(error))
+    else:
+        out.append(2)
+    finally:
+        await note_it("x")
+--- except*
+    try:
+        out.append(await score(#))
+    except* ToolError as group:
+        out.append(len(group.exceptions))
+        raise
+    except* ValueError:
+        out.append(1)
+    finally:
+        await note_it("x")
+--- task groups
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(score(#))
+    out.append(task.result())
+--- tasks
+    task = asyncio.create_task(score(#))
+    out.append(await score(1))
+    out.append(await task)
+--- while loops
+    c# = None
+    while True:
+        p# = await page(c#)
+        out.extend(p#["rows"])
+        c# = p#["next"]
+        if not c#:
+            break
+--- match
+    match await get("k"):
+        case {"v": v}:
+            out.append(await score(v))
+        case [p, *rest]:
+            out.append(p)
+--- comprehensions
+    out.append([y for x in await get("k") if x for y in x["items"]])
+--- helpers
+async def h#(x):
+    r = await score(x)
+    return r
+===
+    out.append(await h#(#))
+--- changed globals
+G# = {}
+===
+    for x in await get("k"):
+        G#[x] = await score(x)
+--- async generators
+async def g#(k):
+    for x in range(k):
+        yield await score(x)
+===
+    async for x in g#(3):
+        out.append(x)
+"""
+"""What is repeated in the main function; before `===`, what of the file. `#` is the number of the copy."""
+
+
+def program(construct: str, size: int) -> str:
+    definition, _, piece = construct.rpartition("===\n")
+    before, inside = (
+        "".join(text.replace("#", str(number)) for number in range(size)) for text in (definition, piece)
+    )
+    return f"import asyncio\n{before}async def main():\n    out = []\n{inside}    return out\n"
+
+
+def functions_called(text: str) -> int:
+    """How many functions of Python are called to compile a program: the same on every machine."""
+    count = 0
+
+    def profile(_: FrameType, event: str, __: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        assert read_python(text).plan is not None
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def constructs() -> dict[str, str]:
+    return dict(re.findall(r"^--- (.*?)\n(.*?)(?=^--- |\Z)", CONSTRUCTS, re.MULTILINE | re.DOTALL))
+
+
+@pytest.mark.parametrize("name", constructs())
+def test_work_grows_with_program_and_not_faster(name: str) -> None:
+    construct = constructs()[name]
+    read_python(program(construct, 1))  # fills caches
+    assert functions_called(program(construct, 2 * SMALL)) < MOST * functions_called(
+        program(construct, SMALL)
+    )
