@@ -182,7 +182,29 @@ class Stops:
                 continue
             indent, code, whole = line[1:].split("\6")
             if self.unmet(whole, text):
-                yield from self.stops([*guards.same_item(code, self.chosen[line])], indent)
+                yield from self.stops(
+                    [*guards.same_item(code, self.chosen[line], self.inputs.request)], indent
+                )
+            yield from self.stops([*self.compared(code, self.chosen[line], text)], indent)
+
+    def compared(self, code: str, items: Sequence[JSON], text: str) -> Iterator[str]:
+        """The conditions that numbers of an item compare with those of looks that nothing uses, as they did."""
+        for name, calls in self.looks.items():
+            results = [call.result for call in calls]
+            if _is_used(name, text) or len(results) != len(items):
+                continue
+            pairs = [
+                (one, two)
+                for one, two in zip(items, results, strict=True)
+                if isinstance(one, dict) and isinstance(two, dict)
+            ]
+            for field, other in product(*pairs[0]) if len(pairs) == len(items) else ():
+                values = [(one.get(field), two.get(other)) for one, two in pairs]
+                if all(is_number(a) and is_number(b) for a, b in values):
+                    signs = {cast("float", a) <= cast("float", b) for a, b in values}
+                    if len(signs) == 1:
+                        sign = "<=" if signs.pop() else ">"
+                        yield f"{code}[{json.dumps(field)}] {sign} {name}[{json.dumps(other)}]"
 
     def apart(self, name: str, text: str) -> Iterator[str]:
         """The conditions that two looks have nothing in common, if they never had, and one has no use."""

@@ -189,6 +189,7 @@ class PlanWriter(Stops):
         if tool in self.reads:
             whole = in_all(guards.is_whole(result, call.args, call.result) for call in calls)
             lines += self.stops(whole, indent)
+            lines += self.stops([*guards.not_longer(result, [(one.args, one.result) for one in calls])], indent)
             self.looks[result] = (*calls,)
             if scope.readings is not None:
                 scope.readings.know(result, calls)
