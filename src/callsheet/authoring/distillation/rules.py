@@ -182,7 +182,7 @@ def _tests_of(
             for sign, compare in (("<", operator.lt), ("<=", operator.le)):
                 code = f"{field_code('each', one)} {sign} {field_code('each', two)}"
                 bonus = _SAID if said_in(one, words) or said_in(two, words) else 0
-                yield Rule(code, _bits([*map(compare, left, right)]), 1.4 - bonus)
+                yield Rule(code, _bits([*map(compare, left, right)]), (1.4 if bonus else 1.9) - bonus)
 
 
 def _tests_of_some(
@@ -402,7 +402,9 @@ def _tests_of_texts(
                 text,
             )
     for text in [*dict.fromkeys(left)][:_MOST_CONSTANTS] if not are_days else ():
-        if (left.count(text) > 1 or len({*left}) == 1) and not _is_of_this_time(text) and " " not in text:
+        is_many = left.count(text) > 1 or len({*left}) == 1
+        is_known = not state or said_in(text, words)
+        if is_many and is_known and not _is_of_this_time(text) and " " not in text:
             yield (
                 f"{at} != {json.dumps(text, ensure_ascii=False)}",
                 [one != text for one in texts],

@@ -99,6 +99,8 @@ class Scope:
     """The lists that the words restrict in a way that is not understood, unless a rule with them fits."""
     parted: dict[tuple[object, ...], _Parted] = field(default_factory=dict[tuple[object, ...], "_Parted"])
     """What words of the user say of lists, by their code and values: the same from call to call."""
+    records: set[str] = field(default_factory=set[str])
+    """The results of single looks, whose fields were looked up to be used."""
     signs: Mapping[str, str] = field(default_factory=dict[str, str])
     """By the names of inputs, how the words say that things compare with them."""
     is_strict: bool = False

@@ -186,6 +186,8 @@ class PlanWriter(Stops):
         values = tuple(call.result for call in calls)
         self.nouns[result] = nouns_of(calls[0])
         scope.know(Source(result, _without_echo(values, calls)), is_receipt=tool not in self.reads)
+        if tool in self.reads and not scope.is_round:
+            scope.records.add(result)
         if tool in self.reads:
             whole = in_all(guards.is_whole(result, call.args, call.result) for call in calls)
             lines += self.stops(whole, indent)
