@@ -80,6 +80,7 @@ def candidates(
         writer.requests = [unquoted(one.said) for one in works]
         writer.changed = frozenset(chain.from_iterable(map(texts_in, changing)))
         scope = Scope(sources, len(runs), said, seen, means_all=inputs.means_all())
+        scope.unmet = writer.unmet
         scope.asks, scope.is_strict = asked_figures(inputs.request), strict
         signs = signs_in(inputs.request)
         scope.signs = {name: signs.get(str(values[0]), "") for name, values in given.items()}

@@ -29,6 +29,8 @@ from callsheet.authoring.distillation.wording import is_kin, restrictions
 from callsheet.ir import JSON
 
 
+_OF_CODE = frozenset(("each", "one", "row", "item", "all", "any", "key", "min", "max", "for", "in", "if", "not"))
+"""The words that code has by itself."""
 _COMPARING = frozenset(word for phrase in COMPARED for word in phrase.split())
 """The words of comparisons, which the numbers and days after them account for."""
 
@@ -126,7 +128,7 @@ class Stops:
     def unmet(self, code: str, text: str) -> list[str]:
         """The words that restrict what a list has, of which nothing is in the plan."""
         nouns = self.nouns_in(code)
-        written = {word.lower() for word in re.findall(r"[^\W\d_]+", text)}
+        written = {word.lower() for word in re.findall(r"[^\W\d_]+", text)} - _OF_CODE
         used = {*re.findall(r"\w+", text)}
         data = {
             word.lower()
@@ -182,10 +184,17 @@ class Stops:
                 continue
             indent, code, whole = line[1:].split("\6")
             if self.unmet(whole, text):
-                yield from self.stops(
-                    [*guards.same_item(code, self.chosen[line], self.inputs.request)], indent
-                )
+                asks = guards.same_item(code, self.chosen[line], self.inputs.request)
+                yield from self.stops([self.as_said(one) for one in asks], indent)
             yield from self.stops([*self.compared(code, self.chosen[line], text)], indent)
+
+    def as_said(self, condition: str) -> str:
+        """A condition with the input in place of a text that the user has said."""
+        at, equal, text = condition.partition(" == ")
+        names = [
+            name for name, value in self.inputs.values.items() if isinstance(value, str) and json.dumps(value) == text
+        ]
+        return f"{at}{equal}{names[0]}" if names else condition
 
     def compared(self, code: str, items: Sequence[JSON], text: str) -> Iterator[str]:
         """The conditions that numbers of an item compare with those of looks that nothing uses, as they did."""
