@@ -110,7 +110,8 @@ def candidates(
             yield Missed(f"the word {word}")
             continue
         if scope.readings is not None:
-            plan = plan._replace(readings=(*scope.readings.told(plan.text),))
+            read = [*scope.readings.told(plan.text), *writer.read_in(scope.unclear, plan.text)]
+            plan = plan._replace(readings=(*dict.fromkeys(read),))
         each = [
             {name: given[name][number] if name in given else value for name, value in plan.inputs.items()}
             for number in range(len(runs))

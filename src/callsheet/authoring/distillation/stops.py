@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
@@ -149,6 +149,13 @@ class Stops:
         vague = is_unclear(words_in(self.inputs.request)) if used else ()
         return next((word for word in (*missing, *vague)), "")
 
+    def read_in(self, unclear: Iterable[str], text: str) -> Iterator[str]:
+        """What a plan takes of lists because a rule with the user's words fits the run."""
+        for line in self.chosen:
+            whole = line.rpartition("\6")[2]
+            if whole in plain(text) and any(one in whole for one in unclear):
+                yield f"{whole} is what the user's words select, and was so in the run"
+
     def means_each(self, code: str) -> bool:
         """Whether the user asks for something of each item of a list, by the word for it."""
         each = re.findall(r"\b(?:each|every)((?: [\w'-]+){1,4})", self.inputs.request.lower())
@@ -178,15 +185,18 @@ class Stops:
     def as_chosen(self, lines: Sequence[str]) -> Iterator[str]:
         """The lines, with stops where an item is not as those that were chosen, if words are not understood."""
         text = "\n".join(line for line in lines if " assert " not in line and not line.startswith("\3"))
+        known: set[str] = set()
         for line in lines:
             if not line.startswith("\6"):
+                known |= {*re.findall(r"^ *(\w+) = await", line)}
                 yield line
                 continue
             indent, code, whole = line[1:].split("\6")
             if self.unmet(whole, text):
                 asks = guards.same_item(code, self.chosen[line], self.inputs.request)
                 yield from self.stops([self.as_said(one) for one in asks], indent)
-            yield from self.stops([*self.compared(code, self.chosen[line], text)], indent)
+            before = self.looks.keys() & known
+            yield from self.stops([*self.compared(code, self.chosen[line], text, before)], indent)
 
     def as_said(self, condition: str) -> str:
         """A condition with the input in place of a text that the user has said."""
@@ -196,11 +206,11 @@ class Stops:
         ]
         return f"{at}{equal}{names[0]}" if names else condition
 
-    def compared(self, code: str, items: Sequence[JSON], text: str) -> Iterator[str]:
+    def compared(self, code: str, items: Sequence[JSON], text: str, before: Set[str]) -> Iterator[str]:
         """The conditions that numbers of an item compare with those of looks that nothing uses, as they did."""
         for name, calls in self.looks.items():
             results = [call.result for call in calls]
-            if _is_used(name, text) or len(results) != len(items):
+            if name not in before or _is_used(name, text) or len(results) != len(items):
                 continue
             pairs = [
                 (one, two)

@@ -252,6 +252,7 @@ class PlanWriter(Stops):
         every = self.inputs.new_name(f"all_{answer}")
         number = self.inputs.new_name(paging.argument)
         lines.append(f"    {every} = [*{paging.listing_code(answer)}]")
+        may_lack = any(each.may_lack for each in pages)
         following, step = paging.cursor_code(answer), list[str]()
         if paging.step == "pages":
             lines.append(f"    {number} = {written.get(paging.argument, paging.first)}")
@@ -260,7 +261,7 @@ class PlanWriter(Stops):
             following = f"len({every})"
         again = call_code(one.calls[0].tool, {**written, paging.argument: following})
         lines += [
-            f"    while {paging.more_code(answer, every, number)}:",
+            f"    while {paging.more_code(answer, every, number, may_lack=may_lack)}:",
             *step,
             f"        {answer} = {again}",
             f"        {every} += {paging.listing_code(answer)}",
