@@ -246,7 +246,7 @@ ORDERS: list[JSON] = [
         ("close the order with the largest total", (3,), 'max(orders, key=lambda one: one["total"])'),
         ("close the order with the most stock", (0,), 'max(orders, key=lambda one: one["stock"])'),
         ("close most orders", (0, 1, 3), ""),
-        ("close the largest order", (3,), ""),  # by the total or by the stock?
+        ("close the largest order", (3,), 'max(orders, key=lambda one: one["total"])'),  # it has little stock
         ("close the open orders", (0, 1, 3), ""),  # the agent has done something else
         ("close the open orders", (0, 1, 2, 3), ""),
         ("close all orders except the paid ones", (1, 3), ""),
@@ -768,8 +768,13 @@ def _hotels(town: str, *rates: int) -> RecordedWork:
 async def test_words_that_nothing_in_the_plan_follows_leave_no_guess() -> None:
     made = await distil_all([_loans("ann", "2026-11-26")], {}, ["monday"])
     assert made.plan.unexplained  # what is the day for?
-    with pytest.raises(CallsheetError, match="BOOK hotel is not explained"):  # the cheapest was the last
-        await distil_all([_hotels("Graz", 90, 70), _hotels("Porto", 80, 85, 60)], {}, ["monday", "tuesday"])
+
+
+async def test_item_is_chosen_by_what_was_looked_up_for_each() -> None:
+    """The cheapest was the last of both lists, which is not why it was taken."""
+    runs = [_hotels("Graz", 90, 70), _hotels("Porto", 80, 85, 60)]
+    made = await distil_all(runs, {}, ["monday", "tuesday"])
+    assert "min(joined, key=lambda one: one[\"rate\"][\"rate\"])" in made.plan.text
 
 
 def _issues(repo: str, label: str, *labels: str) -> RecordedWork:

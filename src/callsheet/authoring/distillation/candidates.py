@@ -80,6 +80,7 @@ def candidates(
         writer.requests = [unquoted(one.said) for one in works]
         writer.changed = frozenset(chain.from_iterable(map(texts_in, changing)))
         scope = Scope(sources, len(runs), said, seen, means_all=inputs.means_all())
+        scope.unmet = writer.unmet
         scope.asks, scope.is_strict = asked_figures(inputs.request), strict
         signs = signs_in(inputs.request)
         scope.signs = {name: signs.get(str(values[0]), "") for name, values in given.items()}
@@ -109,7 +110,8 @@ def candidates(
             yield Missed(f"the word {word}")
             continue
         if scope.readings is not None:
-            plan = plan._replace(readings=(*scope.readings.told(plan.text),))
+            read = [*scope.readings.told(plan.text), *writer.read_in(scope.unclear, plan.text)]
+            plan = plan._replace(readings=(*dict.fromkeys(read),))
         each = [
             {name: given[name][number] if name in given else value for name, value in plan.inputs.items()}
             for number in range(len(runs))

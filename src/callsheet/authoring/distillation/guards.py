@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
-from callsheet.authoring.distillation.lists import own_lists
+from callsheet.authoring.distillation.lists import all_lists, own_lists
 from callsheet.ir import JSON
 
 _STATE = re.compile(
@@ -33,6 +33,9 @@ _AMOUNT = re.compile(
 _FIELD = re.compile(r"\[([\"'])([^\"'\\\]]+)\1\]")
 _FIELDS = re.compile(r"(?:\[([\"'])[^\"'\\\]]+\1\])+")
 _KIND = re.compile(r"\w(\.[A-Za-z]\w{1,4})\Z")
+_PAGE = re.compile(r"^(?:page|page_?number|offset|skip|start)$", re.IGNORECASE)
+_PAGES = re.compile(r"(?:^|_)(?:pages|page_count|last_page)$|Pages$")
+_COUNT = re.compile(r"^(?:total|count)|(?:total|count)$", re.IGNORECASE)
 _DEEPEST = 2
 
 
@@ -145,8 +148,10 @@ def alike(code: str, rows: list[JSON]) -> Iterator[str]:
             yield f"all({at} in {seen} for each in {code})"
 
 
-def same_item(code: str, items: Sequence[JSON]) -> Iterator[str]:
-    """The conditions that an item is in the state in which each item was: its flags, words, what is zero or empty.
+def same_item(code: str, items: Sequence[JSON], said: str = "") -> Iterator[str]:
+    """The conditions that an item is in the state in which each item was: flags, words, what is zero or empty.
+
+    A text that the user has `said` is such a word.
 
     >>> [*same_item("door", [{"open": True, "steps": 0, "kind": "oak"}, {"open": True, "steps": 0, "kind": "elm"}])]
     ['door["open"]', 'door["steps"] == 0']
@@ -157,15 +162,23 @@ def same_item(code: str, items: Sequence[JSON]) -> Iterator[str]:
         first = values[0]
         if any(value != first or type(value) is not type(first) for value in values):
             if all(isinstance(value, dict) for value in values):
-                yield from same_item(at, values)
+                yield from same_item(at, values, said)
         elif isinstance(first, bool):
             yield at if first else f"not {at}"
-        elif first in (0, None, "", []) or is_state(name, first):
+        elif first in (0, None, "", []) or is_state(name, first) or _is_word_of(first, said):
             yield f"{at} == {first!r}" if not isinstance(first, str) else f"{at} == {_quoted(first)}"
         elif isinstance(first, dict):
-            yield from same_item(at, values)
+            yield from same_item(at, values, said)
         if all(isinstance(value, list) and len(value) == 1 for value in values):
-            yield from same_item(f"{at}[0]", [cast("list[JSON]", value)[0] for value in values])
+            yield from same_item(f"{at}[0]", [cast("list[JSON]", value)[0] for value in values], said)
+
+
+def _is_word_of(value: JSON, said: str) -> bool:
+    return (
+        isinstance(value, str)
+        and _TOKEN.fullmatch(value) is not None
+        and re.search(rf"\b{re.escape(value.lower())}\b", said.lower()) is not None
+    )
 
 
 def all_empty(code: str, rows: Sequence[JSON]) -> Iterator[str]:
@@ -199,6 +212,39 @@ def is_whole(code: str, args: Mapping[str, JSON], value: JSON) -> Iterator[str]:
         for at, items in own_lists(code, value):
             if len(items) < limit:
                 yield f"len({at}) < {limit}"
+
+
+def not_longer(code: str, calls: Sequence[tuple[Mapping[str, JSON], JSON]]) -> Iterator[str]:
+    """The conditions that a listing has no further page, of which the recorded ones say nothing.
+
+    Of a listing whose call names a page, and whose answer does not say how much there is, nobody knows more
+    than that it was not longer.
+
+    >>> [*not_longer("doors", [({"page": 1}, [1, 2]), ({"page": 1}, [1])])]
+    ['len(doors) <= 2']
+    >>> [*not_longer("doors", [({}, {"total": 2, "items": [1, 2]}), ({}, {"total": 1, "items": [1]})])]
+    ['doors["total"] <= len(doors["items"])']
+    """
+    every = [dict(all_lists(code, value)) for _, value in calls]
+    names = [name for name in every[0] if all(name in one for one in every)] if every else []
+    if len(names) != 1:
+        return
+    sizes = [len(one[names[0]]) for one in every]
+    tables = [value for _, value in calls if isinstance(value, dict)]
+    is_told = False
+    for name in tables[0] if len(tables) == len(calls) else ():
+        values, at = [table.get(name) for table in tables], f"{code}[{_quoted(name)}]"
+        is_told |= is_more(name)
+        if not all(isinstance(value, int) and not isinstance(value, bool) for value in values):
+            continue
+        if _COUNT.search(name) and values == sizes:
+            is_told = True
+            yield f"{at} <= len({names[0]})"
+        elif _PAGES.search(name) and all(value in {0, 1} for value in values):
+            is_told = True
+            yield f"{at} <= 1"
+    if not is_told and all(any(_PAGE.search(name) for name in args) for args, _ in calls):
+        yield f"len({names[0]}) <= {max(sizes)}"
 
 
 def is_more(name: str) -> bool:

@@ -77,12 +77,15 @@ class Paging(NamedTuple):
             return self.number_of(calls) + 1
         return sum(len(self.items(call.result)) for call in calls)
 
-    def more_code(self, answer: str, every: str, number: str) -> str:
-        """The code of whether there is more, after an answer, with all items so far, and a page's number."""
+    def more_code(self, answer: str, every: str, number: str, *, may_lack: bool) -> str:
+        """The code of whether there is more, after an answer, with all items so far, and a page's number.
+
+        `may_lack` is whether some answer does not have the field.
+        """
         value = _code(answer, self.more)
         match self.shows:
             case "filled":
-                return _code(answer, self.more, may_lack=True)
+                return _code(answer, self.more, may_lack=may_lack)
             case "unset":
                 return f"not {value}"
             case "pages":
@@ -107,6 +110,13 @@ class Pages(NamedTuple):
 
     calls: tuple[RecordedCall, ...]
     paging: Paging
+
+    @property
+    def may_lack(self) -> bool:
+        """Whether an answer does not have the field that shows whether there is more."""
+        *objects, name = self.paging.more or ("",)
+        held = [_at(call.result, (*objects,)) for call in self.calls]
+        return not all(isinstance(one, dict) and name in one for one in held)
 
     @property
     def items(self) -> list[JSON]:

@@ -28,6 +28,7 @@ _SHORTEST, _LEAST = 4, 3
 _CLEAR = 4
 """Of so many choices the first line is no chance, although no word names it."""
 _ASKED = 0.4
+_MOST_TESTS = 200
 _SUPERLATIVES = {
     "min": frozenset(["least", "lowest", "smallest", "cheapest", "shortest", "fewest", "nearest", "minimum"]),
     "max": frozenset(
@@ -128,7 +129,7 @@ def picks(
     seen: set[int] = set()
     for test in sorted(
         tests_of(rows, wanted, at_hand, scope.words, only_said=scope.only_said), key=lambda one: one.cost
-    )[:60]:
+    )[:_MOST_TESTS]:
         if test.passes & goal_bits != goal_bits or test.passes in seen or test.passes == goal_bits:
             continue
         seen.add(test.passes)
@@ -227,7 +228,7 @@ def loops(
             continue
         for places in _places(scope, tables, groups):
             found += _looped(scope, term, tables, places, may_end=may_end)
-    found = [one._replace(cost=one.cost - scope.met_by(one.code)) for one in found]
+    found = [one._replace(cost=one.cost - scope.met_by(one.code, one.code)) for one in found]
     found.sort(key=lambda one: one.cost)
     return [*{one.code: one for one in reversed(found)}.values()][::-1]
 

@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 
 from callsheet.ir import JSON
 
-_TOKEN = re.compile(r"\d{4}-\d\d-\d\d|\w+|\s+|[^\w\s]")
+_TOKEN = re.compile(r"\d{4}-\d\d-\d\d|\d+(?:\.\d+)+|\w+|\s+|[^\w\s]")
 
 
 class Retelling:

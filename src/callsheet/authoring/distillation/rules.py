@@ -14,7 +14,7 @@ from itertools import combinations, permutations
 from typing import Any, NamedTuple, cast
 
 from callsheet.authoring.distillation.guards import is_state
-from callsheet.authoring.distillation.item_tests import CELL, TEXT, WITHIN, field_code, flat, words_of_field
+from callsheet.authoring.distillation.item_tests import CELL, LABEL, TEXT, WITHIN, field_code, flat, words_of_field
 from callsheet.authoring.distillation.leaves import NAMES_OF_IDS, is_number
 from callsheet.authoring.distillation.wording import SMALL_WORDS, is_kin
 from callsheet.ir import JSON
@@ -174,6 +174,7 @@ def _tests_of(
         for code, passes, cost, text in _tests_of_field(field, at, column, wanted, at_hand, words):
             bonus = _SAID if support or (text and said_in(text, words)) else 0
             yield Rule(code, _bits(passes), cost - bonus)
+    yield from _tests_of_some(rows, at_hand, words)
     for one, two in permutations(fields, 2):
         left: list[Any] = [row[one] for row in rows]
         right: list[Any] = [row[two] for row in rows]
@@ -181,7 +182,30 @@ def _tests_of(
             for sign, compare in (("<", operator.lt), ("<=", operator.le)):
                 code = f"{field_code('each', one)} {sign} {field_code('each', two)}"
                 bonus = _SAID if said_in(one, words) or said_in(two, words) else 0
-                yield Rule(code, _bits([*map(compare, left, right)]), 1.4 - bonus)
+                yield Rule(code, _bits([*map(compare, left, right)]), (1.4 if bonus else 1.9) - bonus)
+
+
+def _tests_of_some(
+    rows: Sequence[dict[str, JSON]], at_hand: Sequence[AtHand], words: frozenset[str]
+) -> Iterator[Rule]:
+    """Whether a field that only some rows have is as the user has said it."""
+    every = {name for row in rows for name in row}
+    some = sorted(name for name in every if not all(name in row for row in rows))
+    for field in some:
+        parent, _, name = field.rpartition(WITHIN)
+        column = [row.get(field) for row in rows]
+        has_parent = not parent or all(any(one.startswith(parent + WITHIN) for one in row) for row in rows)
+        if not has_parent or LABEL in field or not all(one is None or isinstance(one, str) for one in column):
+            continue
+        at = f"{field_code('each', parent)}.get({json.dumps(name, ensure_ascii=False)})"
+        for one in at_hand:
+            if one.is_given:
+                passes = [value == given for value, given in zip(column, one.values, strict=True)]
+                yield Rule(f"{at} == {one.code}", _bits(passes), _cost(one) - _SAID)
+        for text in dict.fromkeys(one for one in column if isinstance(one, str)):
+            if not _is_of_this_time(text) and said_in(text, words) and len(text) < _LONGEST:
+                code = f"{at} == {json.dumps(text, ensure_ascii=False)}"
+                yield Rule(code, _bits([value == text for value in column]), 1.0 - _SAID)
 
 
 def states_of(rows: Sequence[dict[str, JSON]], words: frozenset[str]) -> Iterator[Rule]:
@@ -378,7 +402,9 @@ def _tests_of_texts(
                 text,
             )
     for text in [*dict.fromkeys(left)][:_MOST_CONSTANTS] if not are_days else ():
-        if (left.count(text) > 1 or len({*left}) == 1) and not _is_of_this_time(text) and " " not in text:
+        is_many = left.count(text) > 1 or len({*left}) == 1
+        is_known = not state or said_in(text, words)
+        if is_many and is_known and not _is_of_this_time(text) and " " not in text:
             yield (
                 f"{at} != {json.dumps(text, ensure_ascii=False)}",
                 [one != text for one in texts],

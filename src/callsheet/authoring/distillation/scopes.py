@@ -24,7 +24,7 @@ from callsheet.ir import JSON
 
 MOST_ITEMS, MOST_ROWS = 300, 1_500
 """The longest list in which what was used is looked for, and how many items lists have in all examples."""
-_MET = 1.0
+_MET, _UNMET = 1.0, 0.7
 _NAMED = 0.4
 """What a part of a list costs that the words of the user name."""
 _SPAN = re.compile(r"day|week")
@@ -99,6 +99,10 @@ class Scope:
     """The lists that the words restrict in a way that is not understood, unless a rule with them fits."""
     parted: dict[tuple[object, ...], _Parted] = field(default_factory=dict[tuple[object, ...], "_Parted"])
     """What words of the user say of lists, by their code and values: the same from call to call."""
+    unmet: Callable[[str, str], Sequence[str]] = lambda code, text: ()
+    """The words that restrict what a list has, of which nothing is in a text."""
+    records: set[str] = field(default_factory=set[str])
+    """The results of single looks, whose fields were looked up to be used."""
     signs: Mapping[str, str] = field(default_factory=dict[str, str])
     """By the names of inputs, how the words say that things compare with them."""
     is_strict: bool = False
@@ -289,9 +293,11 @@ class Scope:
             )
         return found
 
-    def met_by(self, code: str) -> float:
-        """What code costs less that compares with something as the words say."""
-        return _MET * sum(bool(sign) and f" {sign} {name}" in code for name, sign in self.signs.items())
+    def met_by(self, code: str, listing: str = "") -> float:
+        """What code costs less that compares as the words say, and more that leaves out words for a list."""
+        unmet = len(self.unmet(listing, code)) if listing else 0
+        named = sum(bool(sign) and f" {sign} {name}" in code for name, sign in self.signs.items())
+        return _MET * named - _UNMET * unmet
 
     def conditions_in(self, code: str) -> tuple[str, ...]:
         """What has to hold for the values that code compares with."""

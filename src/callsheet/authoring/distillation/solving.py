@@ -67,7 +67,7 @@ def solve(scope: Scope, name: str, goal: Sequence[JSON]) -> list[Term]:
             and not (isinstance(first, str) and (LONE.search(first) or DAY.search(first)))
             and (scope.may_stay(str(first)) or (scope.is_look and guards.is_paging(name, first)))
             and not _has_name(first, scope)
-            and not (found and _is_data(first))
+            and not (found and (_is_data(first) or _is_looked_up(found, scope, first)))
         ):
             found.append(Term(quoted(first), tuple(goal), _cost_of_constant(scope, first)))
         if scope.may_pick and not scope.is_row and not any(term.cost < _CLEAR for term in found):
@@ -78,7 +78,7 @@ def solve(scope: Scope, name: str, goal: Sequence[JSON]) -> list[Term]:
             found += _texts(scope, name, cast("Sequence[str]", goal))
     if guards.is_name(name) and isinstance(first, int):  # an identifier is that of something
         found = [one for one in found if one.code != repr(first)] or found
-    found = [term._replace(cost=term.cost - scope.met_by(term.code)) for term in found]
+    found = [term._replace(cost=term.cost - scope.met_by(term.code, term.code if term.picked else "")) for term in found]
     found.sort(key=lambda term: term.cost)
     return [*{term.code: term for term in reversed(found)}.values()][::-1][:_MOST]
 
@@ -92,6 +92,16 @@ def _has_name(value: JSON, scope: Scope) -> bool:
 def _is_data(value: JSON) -> bool:
     """Whether a text is an address or an identifier, which is taken from a result that has it."""
     return isinstance(value, str) and re.search(r"@\w|\w\d|\d\w", value) is not None
+
+
+def _is_looked_up(found: Sequence[Term], scope: Scope, value: JSON) -> bool:
+    """Whether a text is a field of what was looked up by itself, and says in no state in which that is."""
+    if not isinstance(value, str) or said_in(value, scope.words):
+        return False
+    fields = [re.fullmatch(r"(\w+)(?:\[\"[^\"]+\"\])*\[\"([^\"]+)\"\]", term.code) for term in found]
+    return any(
+        one is not None and one[1] in scope.records and not guards.is_state(one[2], value) for one in fields
+    )
 
 
 def _cost_of_constant(scope: Scope, value: JSON) -> float:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
@@ -29,6 +29,8 @@ from callsheet.authoring.distillation.wording import is_kin, restrictions
 from callsheet.ir import JSON
 
 
+_OF_CODE = frozenset(("each", "one", "row", "item", "all", "any", "key", "min", "max", "for", "in", "if", "not"))
+"""The words that code has by itself."""
 _COMPARING = frozenset(word for phrase in COMPARED for word in phrase.split())
 """The words of comparisons, which the numbers and days after them account for."""
 
@@ -126,7 +128,7 @@ class Stops:
     def unmet(self, code: str, text: str) -> list[str]:
         """The words that restrict what a list has, of which nothing is in the plan."""
         nouns = self.nouns_in(code)
-        written = {word.lower() for word in re.findall(r"[^\W\d_]+", text)}
+        written = {word.lower() for word in re.findall(r"[^\W\d_]+", text)} - _OF_CODE
         used = {*re.findall(r"\w+", text)}
         data = {
             word.lower()
@@ -146,6 +148,13 @@ class Stops:
         missing = [word for code in used for word in self.unmet(code, text)]
         vague = is_unclear(words_in(self.inputs.request)) if used else ()
         return next((word for word in (*missing, *vague)), "")
+
+    def read_in(self, unclear: Iterable[str], text: str) -> Iterator[str]:
+        """What a plan takes of lists because a rule with the user's words fits the run."""
+        for line in self.chosen:
+            whole = line.rpartition("\6")[2]
+            if whole in plain(text) and any(one in whole for one in unclear):
+                yield f"{whole} is what the user's words select, and was so in the run"
 
     def means_each(self, code: str) -> bool:
         """Whether the user asks for something of each item of a list, by the word for it."""
@@ -176,13 +185,45 @@ class Stops:
     def as_chosen(self, lines: Sequence[str]) -> Iterator[str]:
         """The lines, with stops where an item is not as those that were chosen, if words are not understood."""
         text = "\n".join(line for line in lines if " assert " not in line and not line.startswith("\3"))
+        known: set[str] = set()
         for line in lines:
             if not line.startswith("\6"):
+                known |= {*re.findall(r"^ *(\w+) = await", line)}
                 yield line
                 continue
             indent, code, whole = line[1:].split("\6")
             if self.unmet(whole, text):
-                yield from self.stops([*guards.same_item(code, self.chosen[line])], indent)
+                asks = guards.same_item(code, self.chosen[line], self.inputs.request)
+                yield from self.stops([self.as_said(one) for one in asks], indent)
+            before = self.looks.keys() & known
+            yield from self.stops([*self.compared(code, self.chosen[line], text, before)], indent)
+
+    def as_said(self, condition: str) -> str:
+        """A condition with the input in place of a text that the user has said."""
+        at, equal, text = condition.partition(" == ")
+        names = [
+            name for name, value in self.inputs.values.items() if isinstance(value, str) and json.dumps(value) == text
+        ]
+        return f"{at}{equal}{names[0]}" if names else condition
+
+    def compared(self, code: str, items: Sequence[JSON], text: str, before: Set[str]) -> Iterator[str]:
+        """The conditions that numbers of an item compare with those of looks that nothing uses, as they did."""
+        for name, calls in self.looks.items():
+            results = [call.result for call in calls]
+            if name not in before or _is_used(name, text) or len(results) != len(items):
+                continue
+            pairs = [
+                (one, two)
+                for one, two in zip(items, results, strict=True)
+                if isinstance(one, dict) and isinstance(two, dict)
+            ]
+            for field, other in product(*pairs[0]) if len(pairs) == len(items) else ():
+                values = [(one.get(field), two.get(other)) for one, two in pairs]
+                if all(is_number(a) and is_number(b) for a, b in values):
+                    signs = {cast("float", a) <= cast("float", b) for a, b in values}
+                    if len(signs) == 1:
+                        sign = "<=" if signs.pop() else ">"
+                        yield f"{code}[{json.dumps(field)}] {sign} {name}[{json.dumps(other)}]"
 
     def apart(self, name: str, text: str) -> Iterator[str]:
         """The conditions that two looks have nothing in common, if they never had, and one has no use."""

@@ -8,6 +8,7 @@ repeat it. The words are English ones.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _SHORTEST_FORM = 3
 _SHORTEST_STEM = 5
@@ -85,13 +86,14 @@ def says_the_same(text: str, said: str, vocabulary: frozenset[str]) -> bool:
     return True
 
 
-def restrictions(said: str, nouns: frozenset[str]) -> list[str]:
+@lru_cache(maxsize=1_000)
+def restrictions(said: str, nouns: frozenset[str]) -> tuple[str, ...]:
     """The words by the word for some things that say which of them are meant.
 
     >>> restrictions("book the earliest direct flight to Rome", frozenset(["flight"]))
-    ['direct', 'earliest']
+    ('direct', 'earliest')
     >>> restrictions("return the items that arrived broken, and tell ann", frozenset(["items"]))
-    ['arrived', 'broken']
+    ('arrived', 'broken')
     """
     words = re.findall(r"[\w'-]+|[,.;:]", said.lower())
     found: dict[str, None] = {}
@@ -108,7 +110,7 @@ def restrictions(said: str, nouns: frozenset[str]) -> list[str]:
         for after in clause[start + 1 : end] if start is not None else ():
             if after not in SMALL_WORDS | QUANTIFIERS and after[0].isalpha():
                 found[after] = None
-    return [*found]
+    return (*found,)
 
 
 def is_form(word: str, other: str) -> bool:

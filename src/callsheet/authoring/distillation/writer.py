@@ -186,9 +186,12 @@ class PlanWriter(Stops):
         values = tuple(call.result for call in calls)
         self.nouns[result] = nouns_of(calls[0])
         scope.know(Source(result, _without_echo(values, calls)), is_receipt=tool not in self.reads)
+        if tool in self.reads and not scope.is_round:
+            scope.records.add(result)
         if tool in self.reads:
             whole = in_all(guards.is_whole(result, call.args, call.result) for call in calls)
             lines += self.stops(whole, indent)
+            lines += self.stops([*guards.not_longer(result, [(one.args, one.result) for one in calls])], indent)
             self.looks[result] = (*calls,)
             if scope.readings is not None:
                 scope.readings.know(result, calls)
@@ -249,6 +252,7 @@ class PlanWriter(Stops):
         every = self.inputs.new_name(f"all_{answer}")
         number = self.inputs.new_name(paging.argument)
         lines.append(f"    {every} = [*{paging.listing_code(answer)}]")
+        may_lack = any(each.may_lack for each in pages)
         following, step = paging.cursor_code(answer), list[str]()
         if paging.step == "pages":
             lines.append(f"    {number} = {written.get(paging.argument, paging.first)}")
@@ -257,7 +261,7 @@ class PlanWriter(Stops):
             following = f"len({every})"
         again = call_code(one.calls[0].tool, {**written, paging.argument: following})
         lines += [
-            f"    while {paging.more_code(answer, every, number)}:",
+            f"    while {paging.more_code(answer, every, number, may_lack=may_lack)}:",
             *step,
             f"        {answer} = {again}",
             f"        {every} += {paging.listing_code(answer)}",
