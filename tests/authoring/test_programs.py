@@ -294,7 +294,7 @@ def test_grammar_of_second_answer_begins_with_lookup_of_what_nobody_stated() -> 
 
 def test_ids_are_words_of_the_goal_or_read_from_results() -> None:
     shapes = [ToolShape(tool.executor, tool.parameters) for tool in TOOLS]
-    told = told_ids([FORECAST, CANCEL], Request("Cancel Ada Holm's event e-5.", TOOLS))
+    told = told_ids([FORECAST, CANCEL], Request("Cancel Ada Holm's event e-5 of 2026-05-04.", TOOLS))
     assert set(told) == {("cancel_event", "event_id")}
     grammar = program_grammar(shapes, told=told)
     program = CONDITIONAL.rstrip("\n")
@@ -307,7 +307,7 @@ def test_ids_are_words_of_the_goal_or_read_from_results() -> None:
         "event_id",
         'max(weather, key=lambda x: x["n"])["id"]',
     )
-    bad = ('"e-77"', "'Ada e-5'", "5", 'f"{weather}-5"')
+    bad = ('"e-77"', '"2026-05-04"', "'Ada e-5'", "5", 'f"{weather}-5"')
     assert [is_sentence(grammar, program.replace('"e-5"', each)) for each in good] == [True] * len(good)
     assert [is_sentence(grammar, program.replace('"e-5"', each)) for each in bad] == [False] * len(bad)
     assert max(readings(grammar, program)) <= 50
@@ -563,6 +563,11 @@ def test_lookup_that_decides_nothing_and_made_up_values_are_told() -> None:
         ),
         ("cancel_event(event_id='boat_trip')", "cancel the boat trip", ["event_id='boat_trip' is not an id"]),
         ("cancel_event(event_id='trip')", "cancel the trip", []),
+        (
+            "cancel_event(event_id='2026-05-04')",
+            "It is 2026-05-04. Cancel the trip.",
+            ["event_id='2026-05-04' is not an id"],
+        ),
         ("forecast(city='new_york')", "New York", ["city='new_york', but the goal says 'New York'"]),
         (
             "forecast(city='Oslo, Bergen')",

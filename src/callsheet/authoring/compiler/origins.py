@@ -142,9 +142,7 @@ class Origins:
         is_id = self.takes_id(called, argument) and address_kind(called, argument) is None
         if spec is None or not is_id or _ID.fullmatch(argument) is not None:
             return False
-        if {"ID", "IDS"} & set(spec.name.split("_")) or not _is_text(spec.result):
-            return False
-        return any(argument in _fields(one) for one in self._reading)
+        return _gives_other_text(spec) and any(argument in _fields(one) for one in self._reading)
 
     def of(self, called: ToolSpec, argument: str) -> list[Origin]:
         """The tools that read and do not take this argument themselves, nearest by the words of their names.
@@ -199,7 +197,10 @@ class Origins:
         takers = self._takers.get(argument, [])
         times = Counter(word for words in takers for word in words)
         tellers: list[tuple[set[str], bool, Origin]] = []
+        is_field = any(argument in _fields(spec) for spec in self._reading)
         for spec in self._reading:
+            if is_field and _gives_other_text(spec):
+                continue
             taken = {one.removesuffix("s") for one in spec.parameter_names}
             place = None if argument.removesuffix("s") in taken else _place(spec, argument)
             if place is not None and place.text is not None:
@@ -265,9 +266,10 @@ def _fields(spec: ToolSpec) -> Mapping[str, Any]:
     return table((inner or _resolved(result, result)).get("properties"))
 
 
-def _is_text(result: Mapping[str, Any]) -> bool:
-    """Whether a result is declared as a text or as texts."""
-    return "string" in (result.get("type"), table(result.get("items")).get("type"))
+def _gives_other_text(spec: ToolSpec) -> bool:
+    """Whether a result is declared as a text or as texts, of a tool that is not named after ids."""
+    is_text = "string" in (spec.result.get("type"), table(spec.result.get("items")).get("type"))
+    return is_text and not {"ID", "IDS"} & set(spec.name.split("_"))
 
 
 def _names_id(argument: str) -> bool:

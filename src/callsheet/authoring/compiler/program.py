@@ -28,6 +28,7 @@ from callsheet.authoring.compiler.catalogue import by_fit
 from callsheet.authoring.compiler.origins import Origins
 from callsheet.authoring.compiler.program_prompt import EXAMPLES
 from callsheet.authoring.compiler.prompt import finding_line
+from callsheet.authoring.compiler.quantities import is_date
 from callsheet.authoring.compiler.request import Check, Request
 from callsheet.authoring.compiler.review import doubtful, unstated
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span
@@ -309,7 +310,7 @@ def told_ids(tools: Iterable[ToolSpec], request: Request) -> dict[tuple[str, str
         for argument in filter(lambda name: origins.takes_id(spec, name), spec.parameter_names):
             schema = table(properties.get(argument))
             about = _phrases(f"{schema.get('description', '')} {schema.get('default', '')}", most=1)
-            words = dict.fromkeys((*own, *about))
+            words = dict.fromkeys(one for one in (*own, *about) if not is_date(one))
             numbers = tuple(int(one) for one in words if one.isdecimal() and one.isascii())
             is_number = schema.get("type") in ("integer", "number")
             known = numbers if is_number else (*words, *(numbers if "type" not in schema else ()))

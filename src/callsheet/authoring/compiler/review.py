@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from callsheet import lazy
 from callsheet.authoring.compiler.origins import Origin, Origins, address_kind
+from callsheet.authoring.compiler.quantities import DATE, NUMBER, is_date, is_of
 from callsheet.authoring.compiler.sources import source_of, sources
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import (
@@ -56,8 +57,6 @@ from callsheet.views.stubs import function_name
 
 PART = lazy.pattern(r"[^\s,;()\[\]{}<>\"']+")
 _DIGITS = lazy.pattern(r"\d{1,9}", re.ASCII)
-_TIMES = lazy.pattern(r"(?:\d{4}-\d\d-\d\d)?(?:(?:^|T)\d\d?:\d\d(?::\d\d)?)?", re.ASCII)
-"""A date, a time of day, or both."""
 _QUOTED = lazy.pattern(r'"([^"\n{}]+)"')
 _WORD = lazy.pattern(r"[^\W\d]+(?:-[^\W\d]+)*")
 """A text of one word, perhaps with underscores or hyphens."""
@@ -125,7 +124,7 @@ def doubtful(
     ]
     shared, numbers = (
         taken[0] & taken[1],
-        frozenset(float(one) for n in (_DIGITS, _NUMBER) for one in n.findall(own)),
+        frozenset(float(one) for n in (_DIGITS, NUMBER) for one in n.findall(own)),
     )
     known = _Known(own, texts, plain(texts), Origins(tools), shared, tuple(tools), numbers)
     set_once, known_sources = _set_once(tree), sources(tree)
@@ -195,13 +194,13 @@ def _unknown(
             yield Doubtful(act, name, message, f"find it: {first}")
     numbers = known.numbers
     for part in _parts(value):
-        if plain(part) and plain(part) not in known.letters and not _is_of(part, numbers):
+        if plain(part) and plain(part) not in known.letters and not is_of(part, numbers):
             shown = one_line(part)[:60]
             where = f"{name}={shown}" if name else f"{act.tool.lower()}({shown})"
             message = f"{where}: nothing that the model was told has {shown}"
             found = () if spec is None else known.origins_of(spec, name)
             may_lack = spec is not None and not found and name not in required_of(spec.parameters)
-            is_date = _DATE.match(part) is not None
+            is_date = DATE.match(part) is not None
             how = (
                 "leave it out, it need not be given"
                 if may_lack and not is_date
@@ -253,14 +252,13 @@ def _texts(value: Expression) -> Iterator[str]:
 
 def _looked_up(part: str, tools: Iterable[ToolSpec]) -> str:
     """How what nobody stated is found out; for a date, how today's is."""
-    if part and not _DATE.match(part):
+    if part and not DATE.match(part):
         return "what is not known has to be looked up by a tool"
     telling = (one.name for one in tools if _TODAY.search(one.name) and not required_of(one.parameters))
     tool = next(telling, None)
     return f"that of today is {'str(today())' if tool is None else f'await {function_name(tool)}()'}"
 
 
-_DATE = lazy.pattern(r"\d{4}-\d\d-\d\d(?!\d)", re.ASCII)
 _TODAY = lazy.pattern(r"(?:^|_)(?:NOW|TODAY|CURRENT_(?:DAY|DATE|TIME|DATETIME))(?:_|$)")
 """The names of tools that tell today's date."""
 _IS_DATE = lazy.pattern(r"(?:^|_)date$|[a-z]Date$")
@@ -324,11 +322,13 @@ def _as_told(text: str, told: str) -> str | None:
 def _stands(text: str, told: str) -> bool:
     """Whether a text may be an id: one with a digit, which is compared alone, or a whole word that was told.
 
+    A date is none.
+
     >>> _stands("rent", "Pay the rent."), _stands("plan.txt", "Copy notes/plan.txt.")
     (True, False)
     """
     if any(c.isdigit() for c in text):
-        return True
+        return not is_date(text)
     whole = rf"(?<![\w/.@-]){re.escape(text)}(?![\w/@-])"
     return len(text.split()) == 1 and re.search(whole, told, re.IGNORECASE) is not None
 
@@ -365,36 +365,6 @@ def _parts(node: Expression) -> Iterator[str]:
                 yield from _parts(value)
         case _:
             return
-
-
-def _is_of(part: str, numbers: Collection[float]) -> bool:
-    """Whether a time or date is made of these numbers, or a number of one of them (see `ways`).
-
-    A month may have been said as a word, an hour of the afternoon by half the day; the last minute of a day
-    is that of any day.
-
-    >>> _is_of("07:15", {7, 15}), _is_of("2026-05-04", {4, 2026}), _is_of("2026-05-04", {4, 2025})
-    (True, True, False)
-    >>> _is_of("17:30", {5, 30}), _is_of("23:59:59", {}), _is_of("90", {1.5}), _is_of("91", {1.5})
-    (True, True, True, False)
-    """
-    if not _TIMES.fullmatch(part):
-        return _NUMBER.fullmatch(part) is not None and any(float(part) in ways(one) for one in numbers)
-    date, _, time = part.rpartition("T") if "T" in part else (part, "", "") if "-" in part else ("", "", part)
-    hour, *rest = [0] if not time or time.startswith(_LAST_MINUTE) else map(int, time.split(":"))
-    is_told = hour in numbers or (hour > _NOON and hour - _NOON in numbers)
-    stated = [*map(int, filter(None, date.split("-")[::2])), *rest]
-    return (is_told or not hour) and all(one in numbers for one in stated if one)
-
-
-_NUMBER = lazy.pattern(r"\d+(?:\.\d+)?", re.ASCII)
-_LAST_MINUTE, _NOON = "23:59", 12
-
-
-def ways(number: float) -> Iterator[float]:
-    """What a number of a goal may become in a plan: an hour of the afternoon, a factor, a smaller unit."""
-    yield from (number, number + 12, number / 100, number * 60, number * 3_600, number * 100, number * 1_000)
-    yield from (round(1 + number / 100, 6), round(1 - number / 100, 6))
 
 
 def _of_text(text: str) -> Iterator[str]:

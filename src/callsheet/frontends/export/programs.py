@@ -61,11 +61,8 @@ _SPARE = ("result", "results", "item", "items")
 _OPERATIONS: Mapping[str, tuple[str, ...]] = {
     "llm": ("prompt", "data"),
     "llm_extract": ("prompt", "data"),
-    "llm_classify": ("text", "categories"),
-    "llm_summarize": ("text", "format"),
-    "ask_human": ("prompt",),
 }
-"""The operations of callsheet with the arguments that are given by place."""
+"""The operations that a small model is told, with the arguments that are given by place."""
 _IMPORTS = ("asyncio", "datetime", "json", "math", "re")
 _FROM = (
     "from datetime import datetime, timedelta",
