@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import logging
 import sys
 import time
@@ -30,6 +31,8 @@ def main() -> int:
     parser.add_argument("--mutations", nargs="?", const="", help="plant each bug whose name has this text")
     given = parser.parse_args()
     logging.getLogger("opentelemetry.context").disabled = True  # it reports sessions of dead processes
+    gc.freeze()  # of what a seed leaves, little is in cycles
+    gc.set_threshold(20_000, 20, 100)
     if given.mutations is None:
         return _try_seeds(given.seeds or range(1, 1001), given.jobs)
     return _try_mutations(given.seeds, given.mutations)

@@ -24,11 +24,11 @@ from typing import Any
 from benchmarks.simulation.disk import Disk
 from benchmarks.simulation.process import Killed, Process
 from benchmarks.simulation.server import ServerProcess
-from benchmarks.simulation.system import File, Folders, Locks, Maps, Sqlite, System, kind_of
+from benchmarks.simulation.system import File, Folders, Locks, Maps, Room, Sqlite, System, kind_of
 
 from callsheet import files
 from callsheet.ports.mcp import connection
-from callsheet.store import blobs, lock, schema, tail, writer
+from callsheet.store import blobs, journal_paths, lock, schema, tail, writer
 from callsheet.store.writer import GroupWriter
 
 _EPOCH = 1_790_000_000.0
@@ -175,6 +175,7 @@ class Kernel:
         system, folders = System(self), Folders(self)
         changes: list[tuple[Any, str, Any]] = [
             *((module, "os", system) for module in (tail, blobs, lock, files)),
+            (journal_paths, "os", Room()),
             *((module, "fcntl", Locks(self)) for module in (tail, lock)),
             (tail, "mmap", Maps(self)),
             (connection, "ServerProcess", ServerProcess),

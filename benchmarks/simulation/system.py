@@ -34,7 +34,8 @@ class System:
         self._kernel = kernel
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(os, name)
+        value = self.__dict__[name] = getattr(os, name)
+        return value
 
     def getpid(self) -> int:
         current = self._kernel.current
@@ -113,6 +114,16 @@ class System:
 
     def utime(self, path: Any) -> None:
         self._kernel.point("date")
+
+
+class Room:
+    """`os` for the question whether the disk has room, which it always has."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(os, name)
+
+    def posix_fallocate(self, fd: int, at: int, size: int) -> None:
+        os.ftruncate(fd, at + size)
 
 
 class Folders:
@@ -243,7 +254,8 @@ class Sqlite:
         self._kernel = kernel
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(sqlite3, name)
+        value = self.__dict__[name] = getattr(sqlite3, name)
+        return value
 
     def connect(self, path: Any, **options: Any) -> sqlite3.Connection:
         made: Connection = sqlite3.connect(path, factory=Connection, **options)
@@ -300,12 +312,12 @@ class _Cursor(sqlite3.Cursor):
         of: Any = self.connection
         if of.process is not None and of.process.is_dead:
             raise Killed
-        if of.writes and statement.startswith(_CHANGES):
+        self._changes = of.writes and statement.startswith(_CHANGES)
+        if self._changes:
             try:
                 of.kernel.writing(f"SQL {statement[:24]}")
             except OSError as error:
                 raise sqlite3.OperationalError("database or disk is full") from error
-        self._changes = of.writes and statement.startswith(_CHANGES)
 
     def _after(self) -> None:
         of: Any = self.connection

@@ -96,7 +96,7 @@ class Memory:
 
     def __init__(self) -> None:
         self._plans: dict[str, Plan] = {}
-        self._programs: dict[tuple[int, str], tuple[Plan, Any]] = {}
+        self._programs: dict[tuple[object, ...], tuple[Plan, Any]] = {}
 
     @contextmanager
     def used(self) -> Generator[None]:
@@ -110,7 +110,7 @@ class Memory:
             return self._plans[key]
 
         def compile_plan(plan: Plan, facts: Any, ranks: Any = MappingProxyType({})) -> Any:
-            key = id(plan), repr((sorted(facts.items()), sorted(ranks.items())))
+            key = id(plan), frozenset(facts.items()), frozenset(ranks.items())
             if key not in self._programs:
                 self._programs[key] = plan, compile_anew(plan, facts, ranks)
             return self._programs[key][1]

@@ -1,11 +1,13 @@
-"""Journals recorded by earlier builds replay to the same state, command by command.
+"""Journals recorded by earlier builds replay to the same state, command by command, and their runs go on.
 
-A file of `recorded/` is an export and is never rewritten. If one of these tests fails, the meaning of plans
-has changed: the version of the machine has to be raised.
+A file of `recorded/` is an export or a journal, and is never rewritten; `format-2-without-index.db.gz` is of
+a build that had no index of runs. If one of these tests fails, the meaning of plans has changed: the version
+of the machine has to be raised.
 """
 
 from __future__ import annotations
 
+import gzip
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -13,6 +15,7 @@ from pathlib import Path
 import pytest
 from tests.runtime.tools import launch, plan_of, ports_for
 
+from callsheet import Answer, RunFilter, Runtime, tool
 from callsheet.machine import Limits
 from callsheet.machine.keys import MACHINE_VERSION
 from callsheet.runtime.cancelling import cancel_now
@@ -87,3 +90,43 @@ async def test_run_of_other_version_is_refused_and_unchanged(tmp_path: Path) -> 
             cancel_now(journal, "r", "enough")
         assert journal.find_run("r").events == before.events
         assert journal.find_run("r").status == before.status
+
+
+@pytest.fixture
+def earlier(tmp_path: Path) -> Path:
+    """The journal of an earlier build, with a run that is done and one that waits for a person."""
+    path = tmp_path / "journal.db"
+    path.write_bytes(gzip.decompress(RECORDED[0].with_name("format-2-without-index.db.gz").read_bytes()))
+    return path
+
+
+def test_journal_of_earlier_build_gets_its_index_and_stays_intact(earlier: Path) -> None:
+    with Journal.open(earlier) as journal:
+        assert {info.run_id: journal.verify(info.run_id) for info in journal.runs()} == {
+            "blocks": None,
+            "waits": None,
+        }
+        assert journal.find_run("blocks").events == 24
+    (done,) = Runtime(journal=earlier).runs_sync(where=RunFilter(failed_step="S1"))
+    assert done.run_id == "blocks"
+
+
+async def test_run_that_waits_in_journal_of_earlier_build_goes_on(earlier: Path) -> None:
+    made: list[str] = []
+
+    @tool(effect="read")
+    def look(n: int) -> int:
+        made.append(f"look {n}")
+        return n * 2
+
+    @tool
+    def write(n: int, text: str) -> str:
+        made.append(f"write {n}")
+        return f"w{n} {text}"
+
+    runtime = Runtime([look, write], journal=earlier)
+    (ask,) = await runtime.inbox()
+    await runtime.answer("waits", ask.key, Answer.of("yes"))
+    result = await runtime.resume("waits")
+    assert result.answer == [["w0 first", 0], ["w1 first", 2], ["w2 first", 4]]
+    assert made == ["look 1"]

@@ -6,7 +6,7 @@ and their data. Nothing is executed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -17,6 +17,7 @@ from callsheet.ir.gc_pause import gc_paused
 from callsheet.machine import Usage
 from callsheet.machine.events import SAME_PLACE
 from callsheet.machine.keys import parse_key
+from callsheet.machine.tree.variables import LoopUnderWay
 from callsheet.runtime.inbox import GivenAnswer, given_answers
 from callsheet.store import Journal, JournalError
 from callsheet.store.events import Event
@@ -297,6 +298,11 @@ class RunMoment:
         return self.folded.variables_to_show()
 
     @property
+    def loops(self) -> Sequence[LoopUnderWay]:
+        """The loops of a plan with blocks that were under way, with the results of their items so far."""
+        return self.folded.loops_to_show()
+
+    @property
     def visits(self) -> Mapping[str, int]:
         """How often each step had been reached, by its id."""
         machine = self.folded.machine
@@ -319,12 +325,14 @@ class RunMoment:
         return self.folded.usage()
 
 
-def run_at(journal: Journal, run_id: str, event: int) -> RunMoment:
-    """The state of a run after one of its events.
+def run_at(journal: Journal, run_id: str, event: int | None = None) -> RunMoment:
+    """The state of a run after one of its events, by default after the last one.
 
     Raises JournalError: JRN002 for an unknown run, JRN041 for an event that it does not have.
     """
     info = journal.find_run(run_id)
+    if event is None:
+        event = info.events
     if not 1 <= event <= info.events:
         raise JournalError(
             "JRN041", f"the run has no event {event}", f"its events have the numbers 1 to {info.events}"

@@ -69,11 +69,12 @@ def check_file(journal: Journal, run_id: str) -> None:
     except CallsheetError:
         changes = ["it has errors now"]
     if changes:
+        kept = "" if original.tree is None else f"with the finished calls kept: --plan {edited.argument}; "
         raise JournalError(
             "JRN024",
             f"{edited.name} was edited after run {run_id} began: {_listed(changes)}",
-            hint="to continue with the plan as it was: --as-recorded (as_recorded); to run it as it is "
-            f"now, from the beginning: callsheet run {edited.argument}",
+            hint=f"to continue with the plan as it was: --as-recorded (as_recorded); to run it as it is now, "
+            f"{kept}from the beginning: callsheet run {edited.argument}",
         )
 
 

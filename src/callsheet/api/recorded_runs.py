@@ -260,13 +260,16 @@ class RecordedRuns(Inspecting):
     why_sync = blocking(why)
 
     @RunOrServer
-    async def at(self, run_id: str, event: int) -> RunMoment:
-        """The state of a run after one of its events: variables, pending calls, usage.
+    async def at(self, run_id: str, event: int | None = None) -> RunMoment:
+        """The state of a run after one of its events, by default the last: variables, pending calls, usage.
+
+        The loops under way have the results of their items so far.
 
         Raises CallsheetError: JRN002 for an unknown run, JRN041 for an event that it does not have;
         ValueError for a runtime without a journal.
         """
-        wanted("event", event, int, "the number of an event")
+        if event is not None:
+            wanted("event", event, int, "the number of an event")
         return await self._read(lambda journal: explaining.run_at(journal, run_id, event))
 
     at_sync = blocking(at.of_run)

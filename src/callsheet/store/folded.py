@@ -47,6 +47,7 @@ from callsheet.store.start import Start
 
 if TYPE_CHECKING:
     from callsheet.machine import Enforcement
+    from callsheet.machine.tree.variables import LoopUnderWay
 
 _OF_THE_RUN = Started | Cancelled | Reopened | TimeUp | LimitsChanged | PolicyChanged
 """Events that are not about a call."""
@@ -106,6 +107,28 @@ class Folded:
         from callsheet.machine.tree.variables import without_computed  # noqa: PLC0415 - only with secrets
 
         return without_computed(tree, values, has_placeholder)
+
+    def loops_to_show(self) -> list[LoopUnderWay]:
+        """The loops of a plan with blocks that are under way; results as `variables_to_show` shows values."""
+        tree = self.machine.program.plan.tree
+        if tree is None or self.machine.result is not None:
+            return []
+        from callsheet.machine.tree.variables import (  # noqa: PLC0415 - only for version 2
+            loops_under_way,
+            without_computed,
+        )
+
+        loops = loops_under_way(self.machine)
+        if not self.start.is_veiled:
+            return loops
+        values = self.machine.all_variables()
+        shown: list[LoopUnderWay] = []
+        for loop in loops:
+            made = {f"{item}/{loop.variable}": value for item, value in loop.results.items()}
+            seen = without_computed(tree, {**values, **made}, has_placeholder)
+            results = {item: seen[f"{item}/{loop.variable}"] for item in loop.results}
+            shown.append(loop._replace(results=results))
+        return shown
 
     @property
     def response_to_show(self) -> str | None:

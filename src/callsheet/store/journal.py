@@ -117,8 +117,7 @@ class Journal:
         ValueError for a durability that there is not.
         """
         place, durability = place_of(wanted_path("path", path)), Durability(durability)
-        prepare(place)
-        return cls(place, durability, clock, monotonic, None, keys, finder)
+        return cls(place, durability, clock, monotonic, prepare(place), keys, finder)
 
     @classmethod
     def open_to_read(cls, path: Path) -> Journal:

@@ -27,7 +27,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from enum import StrEnum
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -274,8 +274,8 @@ class Durability(StrEnum):
     """A crash of the process; one of the system may damage the journal."""
 
 
-def prepare(place: JournalPaths) -> None:
-    """Create the journal file if there is none, and check that this version can use it.
+def prepare(place: JournalPaths) -> sqlite3.Connection:
+    """Create the journal file if there is none, and check that this version can use it; give a reader of it.
 
     Raises JournalError: JRN008 for another program's file, JRN009 for a newer journal, JRN010 for a path that
     cannot be used, JRN011 for a network file system, JRN012 for a damaged journal, JRN025 for an altered one.
@@ -292,7 +292,13 @@ def prepare(place: JournalPaths) -> None:
             pass
     except (OSError, sqlite3.OperationalError) as error:
         raise unusable(path, error) from error
-    _check(path)
+    connection = connect_reading(path)
+    try:
+        _check(path, connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 _OF_THE_DISK = frozenset(
@@ -382,8 +388,7 @@ def _create_tables(path: Path) -> None:
         connection.close()
 
 
-def _check(path: Path) -> None:
-    connection = connect_reading(path)
+def _check(path: Path, connection: sqlite3.Connection) -> None:
     try:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -392,8 +397,6 @@ def _check(path: Path) -> None:
         raise unusable(path, error) from error
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise (damaged(f"{path} cannot be read: {error}") if is_marked(path) else _foreign(path)) from error
-    finally:
-        connection.close()
     if application != APPLICATION_ID:
         raise _foreign(path)
     if version != SCHEMA_VERSION:
@@ -406,6 +409,7 @@ def _check(path: Path) -> None:
         )
 
 
+@lru_cache(maxsize=64)
 def _form(definition: str) -> str:
     """A definition without what differs between journals of this format: white space, the added columns."""
     text = re.sub(r"\s*([(),])\s*", r"\1", " ".join(definition.split()))

@@ -144,8 +144,7 @@ def left_tails(folder: Path, own: str = "") -> list[OrphanedTail]:
     `own` is the name of this process's tail, which is ignored.
     """
     try:
-        with os.scandir(folder) as listed:
-            names = [entry.name for entry in listed if entry.name.endswith(SUFFIX) and entry.name != own]
+        names = [name for name in os.listdir(folder) if name.endswith(SUFFIX) and name != own]
     except OSError:
         return []
     paths = [folder / name for name in names]

@@ -73,15 +73,16 @@ def without_gc(command: Callable[_P, _R]) -> Callable[_P, _R]:
 
 @click.command()
 @click.argument("run", metavar="RUN")
-@click.argument("seq", metavar="SEQ", type=int)
+@click.argument("seq", metavar="[SEQ]", type=int, required=False)
 @journals.journal_path
 @options.as_json
 @without_gc
-def at(run: str, seq: int, journal: Path | None, as_json: bool) -> int:
-    """Show the state of RUN after its event SEQ: status, position, pending calls, variables.
+def at(run: str, seq: int | None, journal: Path | None, as_json: bool) -> int:
+    """Show the state of RUN after its event SEQ: status, position, pending calls, loops, variables.
 
-    RUN is a run id, a unique prefix of one, or `last`. `callsheet show RUN --events` lists the events with
-    their numbers. Nothing is executed.
+    Without SEQ it is the state now. Loops under way have the results of their items so far, with --json all
+    of them. RUN is a run id, a unique prefix of one, or `last`. `callsheet show RUN --events` lists the
+    events with their numbers. Nothing is executed.
 
     \b
     Example:
@@ -109,6 +110,11 @@ def _print_state(moment: RunMoment, events: int) -> None:
     print_text(f"used     {moment.usage.describe()}")
     for command in folded.waiting.values():
         print_text(f"pending  {command.key}  {_describe_command(command)}")
+    for loop in moment.loops:
+        failed = f", {len(loop.failed)} failed" if loop.failed else ""
+        given = f"; so far {preview([*loop.results.values()], 100)}" if loop.variable and loop.results else ""
+        done = f"{len(loop.results.keys() - loop.failed.keys()):,} of {loop.items:,} items done{failed}"
+        print_text(f"loop     {loop.place}{f' > ${loop.variable}' if loop.variable else ''}: {done}{given}")
     variables = [f"${name} = {preview(value, 100)}" for name, value in moment.variables.items()]
     if variables:
         print_text("\n".join(variables))

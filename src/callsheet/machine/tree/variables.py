@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from callsheet.ir import JSON
 from callsheet.ir.expression import variables_in
@@ -28,7 +28,7 @@ from callsheet.ir.tree import (
 from callsheet.ir.types import Basic
 from callsheet.machine.frames import Attempt, TreeFrame
 from callsheet.machine.keys import segment
-from callsheet.machine.tree.activations import Activation, Loop, Members
+from callsheet.machine.tree.activations import MISSING, Activation, Loop, Members
 from callsheet.machine.tree.values import conformed, plain
 from callsheet.sealing.keys import WITHHELD
 
@@ -105,6 +105,41 @@ def results_under_way(run: Run) -> list[tuple[str, list[Any], list[int]]]:
     """The results so far of the items of each loop under way, and which of them failed."""
     loops = {id(act.role): act.role for act in activations_under_way(run) if isinstance(act.role, Loop)}
     return [(loop.path, [*loop.results], sorted(loop.failures)) for loop in loops.values()]
+
+
+class LoopUnderWay(NamedTuple):
+    """A loop that has begun and not ended, with what its items have come to so far."""
+
+    place: str
+    """Its place in the run, as `S2` or `S2[4]/S3`."""
+    variable: str | None
+    """The name of the variable that its list will be in."""
+    items: int
+    """How many there are."""
+    results: dict[int, JSON]
+    """What the items that are done have given, by item, as JSON data; null where there is no variable."""
+    failed: dict[int, str]
+    """The errors of those that have failed."""
+
+
+def loops_under_way(run: Run) -> list[LoopUnderWay]:
+    """The loops of a plan tree that are under way, the outer ones first."""
+    loops = {id(act.role): act.role for act in activations_under_way(run) if isinstance(act.role, Loop)}
+    return [
+        LoopUnderWay(
+            loop.path,
+            loop.op.into and loop.op.into.name,
+            len(loop.items),
+            _results(loop),
+            {item: failure.error or failure.message for item, failure in sorted(loop.failures.items())},
+        )
+        for loop in loops.values()
+    ]
+
+
+def _results(loop: Loop) -> dict[int, JSON]:
+    done = ((item, value) for item, value in enumerate(loop.results) if value is not MISSING)
+    return {item: plain(value) if loop.op.into is not None else None for item, value in done}
 
 
 def secret_under_way(run: Run) -> set[str]:

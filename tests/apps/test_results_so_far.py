@@ -1,0 +1,59 @@
+"""`callsheet at` without an event: the results so far of the loops of a run that waits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from callsheet import Runtime
+
+if TYPE_CHECKING:
+    from tests.apps.conftest import Machine
+
+PLAN = """# ltp: 2
+PLAN row ($n: int) {
+  ?IF ($n == 1) THEN FAIL ("not 1")
+  ?IF ($n == 3) THEN @ASK_HUMAN ("3?", options=["yes", "no"]) > $said
+  RETURN ([$n, "row $n"])
+}
+S1: ?FOREACH ($n IN range(5)) TOGETHER MAX 2 {
+  S2: CALL row (n=$n) > $r
+  YIELD ($r)
+} > $rows
+@RESPOND ($rows)
+"""
+
+
+def test_run_that_waits_has_the_results_and_failures_of_its_items_so_far(machine: Machine) -> None:
+    machine.write("plan.ltp", PLAN)
+    assert machine("run", "plan.ltp", "--run-id", "r").exit_code == 4
+    told = 'loop     S1 > $rows: 3 of 5 items done, 1 failed; so far [[0,"row 0"],[2,"row 2"],[4,"row 4"]]\n'
+    assert told in machine("at", "r").stdout
+    (loop,) = machine.json("at", "r")["loops"]
+    assert (loop["loop"], loop["variable"], loop["items"]) == ("S1", "rows", 5)
+    assert [(one["item"], one["value"]) for one in loop["ended"]] == [
+        *((0, [0, "row 0"]), (1, None), (2, [2, "row 2"]), (4, [4, "row 4"]))
+    ]
+    assert [one["error"] and "not 1" in one["error"] for one in loop["ended"]] == [*(None, True, None, None)]
+    assert Runtime(journal=machine.journal).at_sync("r").loops[0].results[2] == [2, "row 2"]
+
+
+def test_loops_of_a_run_that_has_ended_are_its_variables(machine: Machine) -> None:
+    machine.write("plan.ltp", PLAN.replace("range(5)", "[0, 2]"))
+    assert machine("run", "plan.ltp", "--run-id", "r").exit_code == 0
+    assert machine.json("at", "r")["loops"] == []
+
+
+def test_results_that_are_computed_from_a_secret_are_withheld(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", "sesame-open-1234")
+    plan = PLAN.replace("# ltp: 2\n", "# ltp: 2\nINPUT $token: str\n")
+    machine.write("plan.ltp", plan.replace("YIELD ($r)", "YIELD (len($token) + $n)"))
+    given = ("run", "plan.ltp", "--run-id", "r", "--secret", "token=env:TOKEN")
+    assert machine(*given).exit_code == 4
+    (loop,) = machine.json("at", "r")["loops"]
+    assert {str(one["value"]) for one in loop["ended"] if one["error"] is None} == {
+        "[withheld: computed from a sealed value]"
+    }
