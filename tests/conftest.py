@@ -17,7 +17,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from itertools import count
@@ -132,8 +132,20 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.line("\n".join(left))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, pytest.CollectReport]:
+    """Let each worker begin to read at another folder, and find compiled what the others have read."""
+    report = yield
+    worker = getattr(collector.config, "workerinput", None)
+    if worker and collector.path == ROOT / "tests":
+        first = int(worker["workerid"][2:]) * len(report.result) // worker["workercount"]
+        report.result = report.result[first:] + report.result[:first]
+    return report
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give each property test the examples of the profile."""
+    """Have the tests in the order of their files, and give each property test the examples of the profile."""
+    items.sort(key=lambda item: item.path.parts)
     give_examples(items)
 
 
@@ -193,7 +205,8 @@ def _environment(name: str, requirements: tuple[str, ...]) -> Path:
                 _run(uv, "pip", "install", "--quiet", "--python", python, *requirements)
             else:
                 _run(sys.executable, "-m", "venv", "--without-pip", folder)
-                _run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", *requirements)
+                pip = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-compile")
+                _run(*pip, *requirements)
     return python
 
 
