@@ -57,8 +57,10 @@ def prepare(*, dev: bool) -> None:
 
 
 def pip(*arguments: str) -> None:
-    """Run pip in the environment; its output is shown only if it fails."""
-    command = [str(BIN / "python"), "-m", "pip", "--disable-pip-version-check", "--quiet", *arguments]
+    """Run pip in the environment; its output is shown only if it fails. What is imported compiles itself."""
+    verb, *more = arguments
+    options = ("--disable-pip-version-check", "--quiet")
+    command = [str(BIN / "python"), "-m", "pip", *options, verb, "--no-compile", *more]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode:
         sys.stderr.write(done.stdout + done.stderr)

@@ -17,7 +17,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from itertools import count
@@ -49,10 +49,13 @@ FILES_LEFT = pytest.StashKey[list[str]]()
 os.environ["CALLSHEET_SEAL_KEY"] = "5e" * 32
 BROKEN_REQUIREMENTS = {"mcp-server-sqlite": ("mcp-server-sqlite==2025.4.25", "mcp>=2.3,<3")}
 FETCH_REQUIREMENTS = ("mcp-server-fetch==2026.10.24",)
-NODE_REQUIREMENTS = {
+NODE_SERVERS = {
     "@modelcontextprotocol/server-everything": "2026.8.31",
     "@modelcontextprotocol/server-filesystem": "2026.8.31",
     "@modelcontextprotocol/server-memory": "2026.8.31",
+}
+"""They share what they need: to install all of them takes as long as to install one."""
+NODE_REQUIREMENTS = {
     "@modelcontextprotocol/inspector": "2.12.0",
     "s3rver": "3.7.1",
 }
@@ -132,8 +135,20 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.line("\n".join(left))
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, pytest.CollectReport]:
+    """Let each worker begin to read at another folder, and find compiled what the others have read."""
+    report = yield
+    worker = getattr(collector.config, "workerinput", None)
+    if worker and collector.path == ROOT / "tests":
+        first = int(worker["workerid"][2:]) * len(report.result) // worker["workercount"]
+        report.result = report.result[first:] + report.result[:first]
+    return report
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give each property test the examples of the profile."""
+    """Have the tests in the order of their files, and give each property test the examples of the profile."""
+    items.sort(key=lambda item: item.path.parts)
     give_examples(items)
 
 
@@ -193,7 +208,8 @@ def _environment(name: str, requirements: tuple[str, ...]) -> Path:
                 _run(uv, "pip", "install", "--quiet", "--python", python, *requirements)
             else:
                 _run(sys.executable, "-m", "venv", "--without-pip", folder)
-                _run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", *requirements)
+                pip = (sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-compile")
+                _run(*pip, *requirements)
     return python
 
 
@@ -246,21 +262,14 @@ def _node_package(package: str, script: str) -> tuple[str, str]:
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None:
         pytest.skip(f"{package} needs node and npm, which are not installed here")
-    version = NODE_REQUIREMENTS[package]
-    folder = _cache() / f"{package.rpartition('/')[2]}-{version}"
+    together = NODE_SERVERS if package in NODE_SERVERS else {package: NODE_REQUIREMENTS[package]}
+    wanted = [f"{name}@{version}" for name, version in together.items()]
+    name = package.rpartition("/")[2] if len(wanted) == 1 else "servers"
+    folder = _cache() / f"{name}-{hashlib.sha256(repr(wanted).encode()).hexdigest()[:8]}"
     with _built(folder) as complete:
         if not complete:
             folder.mkdir(parents=True)
-            _run(
-                npm,
-                "install",
-                "--silent",
-                "--no-fund",
-                "--no-audit",
-                "--prefix",
-                folder,
-                f"{package}@{version}",
-            )
+            _run(npm, "install", "--silent", "--no-fund", "--no-audit", "--prefix", folder, *wanted)
     return node, str(folder / "node_modules" / package / script)
 
 

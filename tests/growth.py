@@ -11,12 +11,12 @@ TRIES = 3
 
 
 def takes_linear_time(read: Callable[[str], object], around: str, piece: str) -> bool:
-    """Whether sixteen times the text takes at most about sixteen times as long.
+    """Whether eight times the text takes at most about eight times as long.
 
-    A square would take 256 times as long. Of several tries one is enough.
+    A square would take 64 times as long. Of several tries one is enough.
     """
-    short, long = (around.format(piece * (size // len(piece))) for size in (SMALL, 16 * SMALL))
-    return any(seconds(lambda: read(long)) < 60 * seconds(lambda: read(short)) + 0.1 for _ in range(TRIES))
+    short, long = (around.format(piece * (size // len(piece))) for size in (SMALL, 8 * SMALL))
+    return any(seconds(lambda: read(long)) < 25 * seconds(lambda: read(short)) + 0.05 for _ in range(TRIES))
 
 
 def seconds(work: Callable[[], object]) -> float:

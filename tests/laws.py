@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
-LEAST = 12
+LEAST = 8
 """Examples that no profile goes below, where a test asks for as many."""
 SHARES = {"ci": 0.15, "thorough": 10.0}
 """Of the examples that a test asks for, those it is given in a profile."""

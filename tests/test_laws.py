@@ -22,6 +22,6 @@ def test_example_count_follows_profile() -> None:
 
 
 def test_ci_profile_reduces_and_thorough_profile_multiplies_examples() -> None:
-    assert [examples(asked, "ci") for asked in (10, 30, 100, 500)] == [10, 12, 15, 75]
+    assert [examples(asked, "ci") for asked in (6, 30, 100, 500)] == [6, 8, 15, 75]
     assert examples(100, "default") == examples(100, None) == 100
     assert examples(30, "thorough") == 300

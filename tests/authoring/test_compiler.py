@@ -286,7 +286,7 @@ def test_truncated_answer_is_no_plan_even_if_it_parses() -> None:
 
 
 def test_long_noise_is_truncated_in_repair_request() -> None:
-    noise = "S1: @noise " * 40_000
+    noise = "S1: @noise " * 4_000
     model = Scripted([noise, GOOD])
     assert drafted(model).plan is not None
     assert sum(len(m["content"]) for m in model.asked[1]) < 20_000

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +137,12 @@ def _parsed(plan: Any) -> ParseResult:
 
 def policy_of(overrides: Mapping[str, Any]) -> Policy:
     """The policy for the fields of a case."""
-    said = {**_BASE, **overrides}
+    return _policy(json.dumps(overrides))
+
+
+@cache
+def _policy(overrides: str) -> Policy:
+    said = {**_BASE, **json.loads(overrides)}
     dynamic = said["dynamic"]
     agent, replan = dynamic.get("agent"), dynamic.get("replan")
     allowed = said["allowed_tools"]

@@ -49,8 +49,8 @@ def sweep(tmp_path: Path) -> Sweep:
 @pytest.mark.parametrize(
     ("error", "durability", "every"),
     [
-        *(("EIO", "full", 4), ("EROFS", "full", 9), ("EDQUOT", "full", 11)),
-        *(("EIO", "normal", 5), ("EROFS", "normal", 10), ("EDQUOT", "off", 11)),
+        *(("EIO", "full", 7), ("EROFS", "full", 13), ("EDQUOT", "full", 15)),
+        *(("EIO", "normal", 8), ("EROFS", "normal", 14), ("EDQUOT", "off", 15)),
     ],
 )
 def test_disk_failing_from_kth_write_stops_run_without_loss(

@@ -14,6 +14,7 @@ PIECES = [
         '"""',
         'r"""',
         "(",
+        ")",
         "[",
         "{",
         "\\",
@@ -54,7 +55,15 @@ PIECES = [
     *("\n a", '\n "', "\\q", "${", "$$"),
     *("S1: @X () # c\n", "S1: @X (a=1, a=2)\n", "@X ()\n", "$a.b", "1.", 'S: @X ("${', "?FOREACH ($a IN ["),
 ]
-AROUND = ["{}", "PLAN_START\nS1: @X ({}", 'S1: @X ("{}', 'S1: @X ("""{}', "S1: ?IF ({}", "@PARALLEL {{\n{}"]
+AROUND = [
+    "{}",
+    'PLAN_START\nS1: @X (a="b")\n{}',
+    "PLAN_START\nS1: @X ({}",
+    'S1: @X ("{}',
+    'S1: @X ("""{}',
+    "S1: ?IF ({}",
+    "@PARALLEL {{\n{}",
+]
 
 
 @pytest.mark.parametrize("around", AROUND)

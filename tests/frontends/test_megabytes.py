@@ -21,24 +21,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "answer": read_answer_plan,
     "documented": LTPParser.parse,
 }
-RUNS = (
-    " ",
-    "\n",
-    '"',
-    "'",
-    "(",
-    "[",
-    "{",
-    ")",
-    "\\",
-    "9",
-    "$a",
-    "S1: ",
-    '"""',
-    "```\n",
-    "PLAN_START\n",
-    "@X ",
-)
+RUNS = ('"', "(", "[", "\\", "S1: ", '"""', "```\n", "@X ")
 PIECES = (
     *(" ", "\t", "\n", "\r\n", '"', "'", '"""', 'r"', "\\", "(", ")", "[", "]", "{", "}", ",", "=", ">", ":"),
     *("#", "```\n", "PLAN_START\n", "PLAN_END\n", "@PARALLEL {\n", "S1: @X (", "?IF (", "THEN ", "ON_FAIL "),

@@ -10,6 +10,7 @@ import sys
 import types
 from collections.abc import Mapping
 from datetime import datetime
+from functools import cache
 from typing import Any, cast
 
 from tests.reference_interpreter import Failed, Interpreter, Record
@@ -17,6 +18,7 @@ from tests.reference_interpreter import Failed, Interpreter, Record
 from benchmarks import python_programs
 from callsheet.diagnostics import render_all
 from callsheet.frontends.python import Signature, read_python
+from callsheet.frontends.values.reader import ParseResult
 
 _BUILT_IN_KINDS = {"TYPE": "TypeError", "VALUE": "ValueError", "KEY": "KeyError", "INDEX": "IndexError",
                    "ATTRIBUTE": "AttributeError", "ZERO": "ZeroDivisionError", "OVERFLOW": "OverflowError",
@@ -171,9 +173,15 @@ def cpython(source: str, inputs: Mapping[str, Any]) -> tuple[Any, Any]:
     return ended, world.calls
 
 
+@cache
+def read(source: str) -> ParseResult:
+    """A program as the compiler reads it; several tests ask something of each program."""
+    return read_python(source, "program.py", tools=SIGNATURES)
+
+
 def interpreted(source: str, inputs: Mapping[str, Any]) -> tuple[Any, Any]:
     """What the plan of a program does; ("refused", text) if there is none."""
-    result = read_python(source, "program.py", tools=SIGNATURES)
+    result = read(source)
     if result.plan is None:
         return ("refused", render_all(result.diagnostics, result.source)), []
     world, loop = World(), VirtualLoop()

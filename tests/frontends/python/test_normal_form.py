@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.frontends.python.generator import Generator, SharingGenerator
-from tests.frontends.python.office import SIGNATURES
+from tests.frontends.python.office import read
 from tests.frontends.python.test_programs import PROGRAMS
 
 from callsheet import Plan, Runtime, tool
-from callsheet.frontends.python import read_python
 from callsheet.passes.verify.verdict import Verdict
 
 
@@ -59,7 +58,7 @@ def judged(verdict: Verdict) -> object:
 
 
 def both_forms(source: str) -> tuple[Plan, Plan] | None:
-    result = read_python(source, tools=SIGNATURES)
+    result = read(source)
     if result.plan is None:
         return None
     plan = Plan(result.plan, result.source)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.frontends.python.generator import Generator, SharingGenerator
-from tests.frontends.python.office import SIGNATURES, interpreted
+from tests.frontends.python.office import interpreted, read
 from tests.frontends.python.test_programs import PROGRAMS
 from tests.machine.test_tree_laws import by_the_machine, by_the_reference
 from tests.structured_plans import programs, trees
@@ -28,7 +28,7 @@ NOT_PRINTED = {
 
 
 def plan_of(text: str) -> Plan:
-    return read_python(text, tools=SIGNATURES).require()
+    return read(text).require()
 
 
 def printed_or_refused(plan: Plan) -> tuple[str | None, tuple[Diagnostic, ...]]:
@@ -67,7 +67,7 @@ def test_program_of_every_construct_returns_as_python(name: str) -> None:
 @given(st.integers(0, 2**32), st.sampled_from([Generator, SharingGenerator]))
 def test_random_program_returns_as_python(seed: int, kind: type[Generator]) -> None:
     source = kind(Random(seed)).program()
-    plan = read_python(source, tools=SIGNATURES).plan
+    plan = read(source).plan
     if plan is None:
         return
     try:

@@ -81,10 +81,10 @@ def test_what_a_plan_cannot_do_as_python_does_fails_and_tells_the_way_out(source
 
 
 def test_check_refuses_no_program_that_runs() -> None:
+    """`test_normal_form` checks the other programs, with their tools."""
     told = {
         (name, found.code, found.message)
-        for programs in (PROGRAMS, ON_MACHINE)
-        for name, source in programs.items()
+        for name, source in ON_MACHINE.items()
         if (read := read_python(source)).plan is not None  # one with more arguments needs the catalogue
         for found in Plan(read.plan).check().diagnostics
         if found.is_error and found.code != "TOL001"

@@ -6,9 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.frontends.python.generator import FailingGenerator, Generator, SharingGenerator
-from tests.frontends.python.office import SIGNATURES, cpython, interpreted, on_machine
-
-from callsheet.frontends.python import read_python
+from tests.frontends.python.office import cpython, interpreted, on_machine, read
 
 
 def _sorted(calls: list[Any]) -> list[str]:
@@ -65,5 +63,5 @@ def test_enough_failing_programs_are_understood() -> None:
 
 def test_enough_programs_with_shared_objects_are_understood() -> None:
     sources = [SharingGenerator(Random(seed)).program() for seed in range(60)]
-    plans = [read_python(source, tools=SIGNATURES).plan for source in sources]
+    plans = [read(source).plan for source in sources]
     assert sum(plan is not None for plan in plans) > 26

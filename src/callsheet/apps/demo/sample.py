@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import importlib.util
 import json
 import os
 import shutil
@@ -189,9 +190,15 @@ async def _installed(folder: Path, package: str, say: Callable[[str], None]) -> 
     shutil.rmtree(environment, ignore_errors=True)
     try:
         environment.parent.mkdir(parents=True, exist_ok=True)
-        await _run(package, sys.executable, "-m", "venv", str(environment))
-        pip = (str(command.with_name("python")), "-m", "pip", "install", "--quiet")
-        await _run(package, *pip, "--disable-pip-version-check", *REQUIREMENTS[package])
+        python = str(command.with_name("python"))
+        if importlib.util.find_spec("pip"):  # a pip for each environment takes longer than the server
+            await _run(package, sys.executable, "-m", "venv", "--without-pip", str(environment))
+            pip = (sys.executable, "-m", "pip", "--python", python)
+        else:
+            await _run(package, sys.executable, "-m", "venv", str(environment))
+            pip = (python, "-m", "pip")
+        options = ("install", "--quiet", "--no-compile", "--disable-pip-version-check")
+        await _run(package, *pip, *options, *REQUIREMENTS[package])
         (environment / "complete").touch()
     except OSError as error:
         reason = f"{environment.parent}: {error.strerror or error}"
