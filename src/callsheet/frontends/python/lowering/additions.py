@@ -71,7 +71,10 @@ def added_after(
             checks += [
                 assigned(failure, parsed(f"{each}[{count + 1}]", place), place),
                 core.Choice(
-                    parsed(f"{failure} is not None", place), [core.Fail(None, None, place, failure)], [], place
+                    parsed(f"{failure} is not None", place),
+                    [core.Fail(None, None, place, failure)],
+                    [],
+                    place,
                 ),
             ]
         made.append(core.Loop(each, parsed(all_of, place), checks, place))
@@ -130,7 +133,10 @@ def added_after_all(
             case core.Call():
                 calls.append((member, False))
             case core.Attempt(
-                body=[core.Call() as call], handlers=[core.Caught(kinds=(), body=[core.Pure()])], final=None, within=None
+                body=[core.Call() as call],
+                handlers=[core.Caught(kinds=(), body=[core.Pure()])],
+                final=None,
+                within=None,
             ):
                 calls.append((call, True))
             case _:
@@ -180,19 +186,28 @@ def added_after_all(
             taken += [assigned(into, parsed(f"{held}[0]", place), place)] if into is not None else []
             continue
         kept = ast.Assign([ast.Name(held, ast.Store())], marked_failure(binds, place, own_errors))
-        handler = core.Caught((), binds, [core.Pure(ast.fix_missing_locations(ast.copy_location(kept, place)))], place)
+        handler = core.Caught(
+            (), binds, [core.Pure(ast.fix_missing_locations(ast.copy_location(kept, place)))], place
+        )
         members.append(core.Attempt([call], [handler], None, place))
         test = [f"if not ({is_error}):", *(f"    {line}" for line in lines)]
         additions += [core.Pure(stmt) for stmt in parsed_lines(test, place)] if lines else []
         value = held if found is None else f"{held}[0]"
         failure = f"{held}[{len(found.changes) + 1}]" if found is not None and found.keeps_failure else None
         if not keeps:
-            raised.append(core.Choice(parsed(is_error, place), [core.Fail(None, None, place, held)], [], place))
+            raised.append(
+                core.Choice(parsed(is_error, place), [core.Fail(None, None, place, held)], [], place)
+            )
             if failure is not None:
                 again = fresh("failure")
                 raised.append(assigned(again, parsed(failure, place), place))
                 raised.append(
-                    core.Choice(parsed(f"{again} is not None", place), [core.Fail(None, None, place, again)], [], place)
+                    core.Choice(
+                        parsed(f"{again} is not None", place),
+                        [core.Fail(None, None, place, again)],
+                        [],
+                        place,
+                    )
                 )
         elif failure is not None:
             value = f"{failure} if {failure} is not None else {value}"
@@ -216,7 +231,11 @@ def _keeps_errors(one: core.Loop, call: core.Call) -> tuple[bool, core.Call | No
                 return False
 
     match one.body:
-        case [core.Attempt(body=body, handlers=[core.Caught(kinds=(), body=rest)], final=None, within=None, undo=None)]:
+        case [
+            core.Attempt(
+                body=body, handlers=[core.Caught(kinds=(), body=rest)], final=None, within=None, undo=None
+            )
+        ]:
             gives = all(isinstance(each, core.Give) for each in rest)
             return True, call if gives and is_call(body) else None
         case body:
@@ -242,7 +261,9 @@ def _set_to(around: ast.AsyncFunctionDef, name: str) -> ast.expr | None:
                 for target in targets:
                     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
                         pairs = zip(target.elts, value.elts, strict=False)
-                        found += [each for part, each in pairs if isinstance(part, ast.Name) and part.id == name]
+                        found += [
+                            each for part, each in pairs if isinstance(part, ast.Name) and part.id == name
+                        ]
                     elif isinstance(target, ast.Name) and target.id == name:
                         found.append(value)
             case ast.AnnAssign(target=ast.Name(id=known), value=value) if known == name:
@@ -297,7 +318,9 @@ def _addition(
                 kinds.add(kind or "")
             case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(), attr=attr))):
                 kinds.add(_METHODS.get(attr, ""))
-            case ast.AugAssign(target=ast.Subscript(value=ast.Name(), slice=ast.Constant(value=key)), op=ast.Add()):
+            case ast.AugAssign(
+                target=ast.Subscript(value=ast.Name(), slice=ast.Constant(value=key)), op=ast.Add()
+            ):
                 kinds.add("counts")
                 keys.append("" if id(one.stmt) in in_loops else key)
             case ast.AugAssign(target=ast.Name(), op=ast.Add()):
@@ -308,7 +331,9 @@ def _addition(
     if len(kinds) != 1:
         return None
     (what,) = kinds
-    is_once = "" not in keys and len(set(map(repr, keys))) == len(keys)  # sums of several are rounded otherwise
+    is_once = "" not in keys and len(set(map(repr, keys))) == len(
+        keys
+    )  # sums of several are rounded otherwise
     match what:
         case "list" | "set" | "dict" if what == kind:
             empty = {"list": "[]", "dict": "{}", "set": "set()"}[what]

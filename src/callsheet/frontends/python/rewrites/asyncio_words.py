@@ -50,7 +50,9 @@ def asyncio_words_as_plain(module: ast.Module, nodes: Sequence[ast.AST]) -> bool
 
 
 def _in_thread(node: ast.expr) -> ast.Call | None:
-    """The call that a thread makes."""
+    """The call that a thread makes, but for remarks, which a thread would make at any time."""
+    if isinstance(node, ast.Call) and any(dotted(one) == "print" for one in node.args):
+        return None
     match node:
         case ast.Call(func=func, args=[function, *args]) if dotted(func) == "asyncio.to_thread":
             return ast.copy_location(ast.Call(function, args, node.keywords), node)
@@ -71,12 +73,17 @@ class _Threads(ast.NodeTransformer):
             self.found = True
             return call
         waited = node.value
-        if not (isinstance(waited, ast.Call) and dotted(waited.func) == "asyncio.gather" and not waited.keywords):
+        if not (
+            isinstance(waited, ast.Call) and dotted(waited.func) == "asyncio.gather" and not waited.keywords
+        ):
             return node
         parts: list[ast.expr] = []
         for one in waited.args:
             many = one.value if isinstance(one, ast.Starred) else None
-            if isinstance(many, (ast.ListComp, ast.GeneratorExp)) and (made := _in_thread(many.elt)) is not None:
+            if (
+                isinstance(many, (ast.ListComp, ast.GeneratorExp))
+                and (made := _in_thread(many.elt)) is not None
+            ):
                 inner = ast.copy_location(ast.ListComp(made, many.generators), many)
                 parts.append(ast.copy_location(ast.Starred(inner, ast.Load()), one))
             elif (made := _in_thread(one)) is not None:
@@ -110,8 +117,18 @@ def _held(one: ast.stmt) -> bool:
         for number in reversed(range(len(block) - 1)):
             match block[number : number + 2]:
                 case [
-                    ast.Expr(value=ast.Await(value=ast.Call(func=ast.Attribute(value=held, attr="acquire"), args=[]))),
-                    ast.Try(body=body, finalbody=[*rest, ast.Expr(value=ast.Call(func=ast.Attribute(value=let, attr="release"), args=[]))]) as attempt,
+                    ast.Expr(
+                        value=ast.Await(
+                            value=ast.Call(func=ast.Attribute(value=held, attr="acquire"), args=[])
+                        )
+                    ),
+                    ast.Try(
+                        body=body,
+                        finalbody=[
+                            *rest,
+                            ast.Expr(value=ast.Call(func=ast.Attribute(value=let, attr="release"), args=[])),
+                        ],
+                    ) as attempt,
                 ] if ast.dump(held) == ast.dump(let):
                     if attempt.handlers or attempt.orelse or rest:
                         attempt.finalbody = rest
@@ -165,7 +182,15 @@ def _limit(one: ast.stmt, function: ast.AsyncFunctionDef, fresh: Fresh) -> list[
         _become(each, flag)
     item.optional_vars = None
     begin, attempt = parsed_lines(
-        [f"{flag} = True", "try:", f"    {flag} = False", "except Exception:", f"    {flag} = False", "    raise"], one
+        [
+            f"{flag} = True",
+            "try:",
+            f"    {flag} = False",
+            "except Exception:",
+            f"    {flag} = False",
+            "    raise",
+        ],
+        one,
     )
     with_ = one
     cast("ast.Try", attempt).body = [*with_.body, *cast("ast.Try", attempt).body]

@@ -42,7 +42,9 @@ def given_calls_as_own(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
         return await race_at_1(given_at_1=1, given_at_2=2)
     """
     functions = {one.name: one for one in nodes if isinstance(one, ast.AsyncFunctionDef)}
-    names = [one.name for one in nodes if isinstance(one, (ast.AsyncFunctionDef, ast.FunctionDef, ast.ClassDef))]
+    names = [
+        one.name for one in nodes if isinstance(one, (ast.AsyncFunctionDef, ast.FunctionDef, ast.ClassDef))
+    ]
     pure = {one.name for one in nodes if isinstance(one, (ast.FunctionDef, ast.ClassDef))}
     fresh, found = Fresh(nodes), False
     for owner in nodes:
@@ -114,14 +116,20 @@ class _Given:
             return None
         body = copy.deepcopy(self.helper.body)
         for name, many in calls.items():
-            is_one = name in plain and isinstance(many, list) and any(value is many[0] for _, value in pairs if many)
+            is_one = (
+                name in plain
+                and isinstance(many, list)
+                and any(value is many[0] for _, value in pairs if many)
+            )
             body = self._with(body, name, many, is_one=is_one)
         made = copy.copy(self.helper)
         made.name = self.fresh(self.helper.name)
         made.args = copy.deepcopy(of)
         made.args.vararg = None if of.vararg is not None and of.vararg.arg in calls else made.args.vararg
         self._take_out(made.args, {*calls})
-        made.args.args += [placed(ast.arg(word.arg or ""), self.call) for word in self.words if not made.args.defaults]
+        made.args.args += [
+            placed(ast.arg(word.arg or ""), self.call) for word in self.words if not made.args.defaults
+        ]
         if made.args.defaults:
             made.args.kwonlyargs += [placed(ast.arg(word.arg or ""), self.call) for word in self.words]
             made.args.kw_defaults += [None for _ in self.words]
@@ -148,8 +156,12 @@ class _Given:
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)) or waits(node):
             return False
         name = node.func.id
-        is_builtin = name in vars(__builtins__) if not isinstance(__builtins__, dict) else name in __builtins__
-        plain = not any(isinstance(one, ast.Starred) for one in node.args) and all(one.arg for one in node.keywords)
+        is_builtin = (
+            name in vars(__builtins__) if not isinstance(__builtins__, dict) else name in __builtins__
+        )
+        plain = not any(isinstance(one, ast.Starred) for one in node.args) and all(
+            one.arg for one in node.keywords
+        )
         return plain and name not in self.pure and (name in self.known or not is_builtin)
 
     def _many(self, given: Sequence[ast.expr]) -> list[ast.expr] | ast.ListComp | None:
@@ -162,7 +174,10 @@ class _Given:
         match value:
             case ast.List(elts=elts) | ast.Tuple(elts=elts) if elts and all(map(self._is_call, elts)):
                 return list(elts)
-            case ast.ListComp(elt=elt, generators=generators) | ast.GeneratorExp(elt=elt, generators=generators):
+            case (
+                ast.ListComp(elt=elt, generators=generators)
+                | ast.GeneratorExp(elt=elt, generators=generators)
+            ):
                 if not self._is_call(elt):
                     return None
                 return ast.copy_location(ast.ListComp(elt, generators), value)
@@ -215,7 +230,10 @@ class _Given:
         counted = [
             one.args[0]
             for one in inside
-            if isinstance(one, ast.Call) and dotted(one.func) == "len" and len(one.args) == 1 and one.args[0] in uses
+            if isinstance(one, ast.Call)
+            and dotted(one.func) == "len"
+            and len(one.args) == 1
+            and one.args[0] in uses
         ]
         once = [one for one in uses if one not in counted]
         if len(once) != 1 or any(id(one) not in own or not isinstance(one.ctx, ast.Load) for one in once):
@@ -233,7 +251,9 @@ class _Given:
 class _Writer(ast.NodeTransformer):
     """Puts calls in the place of what a function was given."""
 
-    def __init__(self, use: ast.Name, of: _Given, many: list[ast.expr] | ast.ListComp, *, is_one: bool) -> None:
+    def __init__(
+        self, use: ast.Name, of: _Given, many: list[ast.expr] | ast.ListComp, *, is_one: bool
+    ) -> None:
         self.use, self.of, self.many, self.is_one = use, of, many, is_one
         self.is_done = False
 
@@ -288,15 +308,24 @@ class _Writer(ast.NodeTransformer):
         """A loop over the calls, of which each is used once."""
         if node.iter is not self.use or not isinstance(node.target, ast.Name) or node.orelse:
             return self.generic_visit(node)
-        uses = [one for part in node.body for one in walk(part) if isinstance(one, ast.Name) and one.id == node.target.id]
+        uses = [
+            one
+            for part in node.body
+            for one in walk(part)
+            if isinstance(one, ast.Name) and one.id == node.target.id
+        ]
         if len(uses) != 1:
             raise _Unknown
         self.is_done = True
         if isinstance(self.many, list):
-            if any(isinstance(one, (ast.Break, ast.Continue)) for part in node.body for one in own_nodes(part)):
+            if any(
+                isinstance(one, (ast.Break, ast.Continue)) for part in node.body for one in own_nodes(part)
+            ):
                 raise _Unknown
             calls = [self.of._told(one, None, []) for one in self.many]
-            return [cast("ast.stmt", _put(part, node.target.id, call)) for call in calls for part in node.body]
+            return [
+                cast("ast.stmt", _put(part, node.target.id, call)) for call in calls for part in node.body
+            ]
         row, values = self.of.fresh("row"), list[ast.expr]()
         call = self.of._told(self.many.elt, row, values)
         rows = ast.ListComp(ast.Tuple(values, ast.Load()), self.many.generators)

@@ -132,7 +132,10 @@ def _taken(loop: ast.While, queue: str) -> tuple[ast.expr, list[ast.stmt]] | Non
     elif may_end and not isinstance(first, (ast.Assign, ast.AnnAssign)):
         return None
     match first:
-        case ast.Assign(targets=[target], value=value) | ast.AnnAssign(target=target, value=ast.expr() as value):
+        case (
+            ast.Assign(targets=[target], value=value)
+            | ast.AnnAssign(target=target, value=ast.expr() as value)
+        ):
             is_item = isinstance(target, (ast.Name, ast.Tuple))
             return (target, rest) if is_item and method_of(value, queue) in {"get", "get_nowait"} else None
         case _:
@@ -287,7 +290,13 @@ def _leaves(body: Sequence[ast.stmt], *, in_loop: bool = False) -> bool:
 
 def _reads_apart(loop: QueueLoop, dropped: set[str]) -> bool:
     """Whether a round reads which consumer it is, other than for a remark."""
-    told = {id(each) for one in loop.body for part in walk(one) if isinstance(part, ast.Expr) and is_print(part) for each in walk(part)}
+    told = {
+        id(each)
+        for one in loop.body
+        for part in walk(one)
+        if isinstance(part, ast.Expr) and is_print(part)
+        for each in walk(part)
+    }
     return any(
         isinstance(each, ast.Name) and each.id in dropped and id(each) not in told
         for one in loop.body
@@ -311,7 +320,9 @@ def _fails(one: ast.stmt) -> bool:
             rest = (*(each for handler in one.handlers for each in handler.body), *one.orelse, *one.finalbody)
             return any(map(_fails, rest))
         return any(map(_fails, (*one.body, *rest_of(one))))
-    blocks = [each for field in ("body", "orelse") for each in cast("list[ast.stmt]", getattr(one, field, []))]
+    blocks = [
+        each for field in ("body", "orelse") for each in cast("list[ast.stmt]", getattr(one, field, []))
+    ]
     if blocks and not isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return any(map(_fails, blocks))
     return waits(one)

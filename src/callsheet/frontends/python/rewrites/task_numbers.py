@@ -118,12 +118,7 @@ class _Tasks:
         self.kinds: dict[str, ast.Call] = {}
         """The calls that tasks are made of, by their forms, with what a row holds in their arguments."""
         stored = [one.id for one in inside if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)]
-        in_loops = {
-            name
-            for one in inside
-            if isinstance(one, _LOOPS[:3])
-            for name in names_bound(one)
-        }
+        in_loops = {name for one in inside if isinstance(one, _LOOPS[:3]) for name in names_bound(one)}
         own = {one.arg for one in parameters_of(function.args)}
         self.fixed = {name for name in {*stored, *own} if stored.count(name) <= (name not in own)} - in_loops
         """The variables that have one value wherever a task may read them."""
@@ -232,7 +227,11 @@ class _Tasks:
         if name in {"asyncio.gather", "gather"}:
             return bool(waited.args) and all(_is_task(one) for one in waited.args)
         if name == "asyncio.wait_for":  # nothing else runs beside it
-            return isinstance(waited.args[0], ast.Name) and len(waited.args) + len(waited.keywords) == 2 and self.is_single
+            return (
+                isinstance(waited.args[0], ast.Name)
+                and len(waited.args) + len(waited.keywords) == 2
+                and self.is_single
+            )
         return isinstance(waited.func, ast.Attribute) and waited.func.attr in {"pop", "popleft"}
 
     def _completed(self, node: ast.expr) -> ast.expr | None:
@@ -289,7 +288,9 @@ class _Tasks:
                 each[:] = []
             made = cast("ast.stmt", _Questions(self, before, rest).visit(one))
             is_loop = isinstance(one, (ast.While, ast.For))
-            starts = any(_started(each) is not None for body in held for each in own_nodes(ast.Module(list(body), [])))
+            starts = any(
+                _started(each) is not None for body in held for each in own_nodes(ast.Module(list(body), []))
+            )
             is_live, ends = self.is_live or (is_loop and starts), list[bool]()
             self.loops += is_loop
             for each, body in zip(blocks, held, strict=True):
@@ -430,14 +431,23 @@ class _Tasks:
             numbers = self._all(many, before)
             if limit is None and not self.is_limited:
                 return self._with("([_t for _t in _many], [])", numbers, place)
-            text = f"([_t for _t in _many if _t not in {self.late}], [_t for _t in _many if _t in {self.late}])"
+            text = (
+                f"([_t for _t in _many if _t not in {self.late}], [_t for _t in _many if _t in {self.late}])"
+            )
             return self._with(text, numbers, place)
         if when.endswith("FIRST_COMPLETED") and limit is None and self.loops and not self.cancels:
             self.is_ordered = True
             self._run(place, before)
             numbers = self._all(many, before)
             held = self.fresh("waited")
-            before.append(placed(ast.Assign([ast.Name(held, ast.Store())], ast.Call(ast.Name("list", ast.Load()), [numbers], [])), place))
+            before.append(
+                placed(
+                    ast.Assign(
+                        [ast.Name(held, ast.Store())], ast.Call(ast.Name("list", ast.Load()), [numbers], [])
+                    ),
+                    place,
+                )
+            )
             text = f"([_t for _t in {self.order} if _t in {held}][:1], [_t for _t in {self.order} if _t in {held}][1:])"
             return self._with(text, numbers, place)
         raise _Unknown
@@ -523,7 +533,9 @@ class _Tasks:
                 f"async def {self._helper('limited')}({row}, seconds):",
                 "    try:",
                 *(
-                    [f"        return [await asyncio.wait_for({self._helper('caught')}({row}), seconds), False]"]
+                    [
+                        f"        return [await asyncio.wait_for({self._helper('caught')}({row}), seconds), False]"
+                    ]
                     if self.is_alone
                     else [
                         "        async with asyncio.timeout(seconds):",
@@ -625,7 +637,10 @@ class _Questions(ast.NodeTransformer):
             many: ast.expr = tasks
             if len(waited.args) == 1 and isinstance(waited.args[0], ast.Starred):
                 many = waited.args[0].value
-            made = cast("ast.ListComp", of._with(f"[{of.values}[_t] for _t in _many]", cast("ast.expr", self.visit(many)), node))
+            made = cast(
+                "ast.ListComp",
+                of._with(f"[{of.values}[_t] for _t in _many]", cast("ast.expr", self.visit(many)), node),
+            )
             if not keeps:
                 made.elt = of._taken(cast("ast.Subscript", made.elt).slice, node)
             return made
@@ -649,7 +664,9 @@ class _Questions(ast.NodeTransformer):
             self.before.append(placed(ast.Assign([ast.Name(of.started, ast.Store())], new), node))
             return placed(ast.Name(held, ast.Load()), node)
         match node:
-            case ast.Call(func=ast.Attribute(value=task, attr=attr), args=[], keywords=[]) if attr in _QUESTIONS:
+            case ast.Call(func=ast.Attribute(value=task, attr=attr), args=[], keywords=[]) if (
+                attr in _QUESTIONS
+            ):
                 return self._answer(cast("ast.expr", self.visit(task)), attr, node)
             case ast.Call(func=ast.Attribute(attr="cancel"), args=[]):
                 raise _Unknown
@@ -762,7 +779,9 @@ def _is_discarding(one: ast.stmt) -> bool:
 def _waits_for(body: Sequence[ast.stmt], many: ast.expr) -> bool:
     """Whether a block waits for tasks of which a test asks whether there are any."""
     return isinstance(many, ast.Name) and any(
-        isinstance(each, ast.Call) and dotted(each.func) == "asyncio.wait" and ast.dump(each.args[0]) == ast.dump(many)
+        isinstance(each, ast.Call)
+        and dotted(each.func) == "asyncio.wait"
+        and ast.dump(each.args[0]) == ast.dump(many)
         for one in body
         for each in own_nodes(one)
         if isinstance(each, ast.Call) and each.args

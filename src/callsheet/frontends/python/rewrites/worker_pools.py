@@ -26,7 +26,16 @@ from callsheet.frontends.python.rewrites.queue_loops import (
     over_list,
     takes_from,
 )
-from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read, own_nodes, parameters_of, waits, walk
+from callsheet.frontends.python.source import (
+    Refused,
+    dotted,
+    names_bound,
+    names_read,
+    own_nodes,
+    parameters_of,
+    waits,
+    walk,
+)
 from callsheet.frontends.python.syntax import is_plain, parsed_lines
 
 WARNED: Final = "warned"
@@ -101,8 +110,12 @@ def _split_assignments(function: ast.AsyncFunctionDef) -> None:
     made: list[ast.stmt] = []
     for one in function.body:
         match one:
-            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)) if len(names) == len(values):
-                pairs = [placed(ast.Assign([name], value), one) for name, value in zip(names, values, strict=True)]
+            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)) if len(
+                names
+            ) == len(values):
+                pairs = [
+                    placed(ast.Assign([name], value), one) for name, value in zip(names, values, strict=True)
+                ]
                 made += pairs if all(_made(each)[0] for each in pairs) else [one]
             case _:
                 made.append(one)
@@ -185,17 +198,29 @@ class _Queue:
 
     def _apply(self, body: list[ast.stmt]) -> None:
         self.function.body = body
-        local = {one.name: one for one in own_nodes(ast.Module(list(body), [])) if isinstance(one, ast.AsyncFunctionDef)}
+        local = {
+            one.name: one
+            for one in own_nodes(ast.Module(list(body), []))
+            if isinstance(one, ast.AsyncFunctionDef)
+        }
         for name, made in self.bodies.items():
             (local.get(name) or self.users[name][0]).body = made
-        owners = [self.module.body, *(each for one in walk(self.function) if isinstance(one, ast.stmt) for each in blocks_in(one))]
+        owners = [
+            self.module.body,
+            *(each for one in walk(self.function) if isinstance(one, ast.stmt) for each in blocks_in(one)),
+        ]
         for worker, made in self.made:
             for block in owners:
                 for number, one in enumerate(block):
                     if isinstance(one, ast.AsyncFunctionDef) and one.name == worker.name:
                         block[number] = made
         at = next(
-            (n for n, one in enumerate(self.module.body) if isinstance(one, (ast.AsyncFunctionDef, ast.ClassDef))), 0
+            (
+                n
+                for n, one in enumerate(self.module.body)
+                if isinstance(one, (ast.AsyncFunctionDef, ast.ClassDef))
+            ),
+            0,
         )
         self.module.body[at:at] = self.limits
         vars(self.module).setdefault(WARNED, []).extend(self.warned)
@@ -226,15 +251,27 @@ class _Queue:
                 raise _Unknown
             user = functions[called]
             names = [one.arg for one in (*user.args.posonlyargs, *user.args.args)]
-            found = [names[n] for n, one in enumerate(call.args) if isinstance(one, ast.Name) and one.id == self.name and n < len(names)]
-            found += [word.arg or "" for word in call.keywords if isinstance(word.value, ast.Name) and word.value.id == self.name]
+            found = [
+                names[n]
+                for n, one in enumerate(call.args)
+                if isinstance(one, ast.Name) and one.id == self.name and n < len(names)
+            ]
+            found += [
+                word.arg or ""
+                for word in call.keywords
+                if isinstance(word.value, ast.Name) and word.value.id == self.name
+            ]
             if len(found) != 1 or self.users.get(called, (user, found[0])) != (user, found[0]):
                 raise _Unknown
             self.users[called] = user, found[0]
         for name, (one, queue) in self.users.items():
             own = {id(each) for each in own_nodes(one)}
             uses = [each for each in walk(one) if isinstance(each, ast.Name) and each.id == queue]
-            methods = {id(cast("ast.Attribute", each.func).value) for each in walk(one) if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute)}
+            methods = {
+                id(cast("ast.Attribute", each.func).value)
+                for each in walk(one)
+                if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute)
+            }
             if any(id(each) not in own or id(each) not in methods for each in uses):
                 raise _Unknown
             elsewhere = [
@@ -302,7 +339,9 @@ class _Queue:
             case ast.For(target=ast.Name(id=name), body=body) if all(_cancels(each) == name for each in body):
                 one.iter = self._without_known(one.iter)
                 return isinstance(one.iter, ast.List) and not one.iter.elts
-            case ast.Expr(value=ast.ListComp(elt=elt, generators=[ast.comprehension(iter=ast.Name(id=many))])):
+            case ast.Expr(
+                value=ast.ListComp(elt=elt, generators=[ast.comprehension(iter=ast.Name(id=many))])
+            ):
                 return many in self.known and _cancels(ast.Expr(elt)) is not None
             case ast.Expr() if _cancels(one) in self.known:
                 return True
@@ -337,7 +376,11 @@ class _Queue:
 
     def _call(self, node: ast.expr) -> ast.Call | None:
         """The call of a consumer in an expression that makes, or starts, it."""
-        while isinstance(node, ast.Call) and node.args and (dotted(node.func) or "").rpartition(".")[2] in _STARTS:
+        while (
+            isinstance(node, ast.Call)
+            and node.args
+            and (dotted(node.func) or "").rpartition(".")[2] in _STARTS
+        ):
             node = node.args[0]
         is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         return node if is_call and node.func.id in self.consumers else None
@@ -385,15 +428,20 @@ class _Queue:
     def _starts(self, one: ast.stmt) -> _Pool | None:
         """The consumers that a statement starts, to await them later."""
         match one:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) | ast.AnnAssign(
-                target=ast.Name(id=name), value=ast.expr() as value
+            case (
+                ast.Assign(targets=[ast.Name(id=name)], value=value)
+                | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
             ):
                 found = self._many(value)
                 if found is not None:
                     found.names.add(name)
                 return found
             case ast.For(target=target, iter=source, body=body, orelse=[]):
-                calls = [call for each in own_nodes(ast.Module(list(body), [])) if isinstance(each, ast.expr) and (call := self._call(each)) is not None]
+                calls = [
+                    call
+                    for each in own_nodes(ast.Module(list(body), []))
+                    if isinstance(each, ast.expr) and (call := self._call(each)) is not None
+                ]
                 if not calls:
                     return None
                 names = {
@@ -423,7 +471,11 @@ class _Queue:
                 targets = [target]
             case ast.Return(value=ast.Await() as waited):
                 pass
-            case ast.For(target=ast.Name(id=name), iter=ast.Name(id=many), body=[ast.Expr(value=ast.Await(value=ast.Name(id=each)))]):
+            case ast.For(
+                target=ast.Name(id=name),
+                iter=ast.Name(id=many),
+                body=[ast.Expr(value=ast.Await(value=ast.Name(id=each)))],
+            ):
                 return self._run_all(one) if name == each and many in self.known else None
             case _:
                 return None
@@ -441,7 +493,12 @@ class _Queue:
         name = dotted(call.func)
         if name in {"asyncio.gather", "gather"}:
             return self._gathered(call, one, targets)
-        if name == "asyncio.wait" and call.args and isinstance(call.args[0], ast.Name) and call.args[0].id in self.known:
+        if (
+            name == "asyncio.wait"
+            and call.args
+            and isinstance(call.args[0], ast.Name)
+            and call.args[0].id in self.known
+        ):
             return self._run_all(one) if not targets else self._no()
         return None
 
@@ -453,7 +510,9 @@ class _Queue:
         pools, self.pending = self.pending, []
         if len(pools) > 1:
             calls = [call for each in pools for call in each.calls]
-            one = _Pool(calls, sum(each.count for each in pools), {name for each in pools for name in each.varying})
+            one = _Pool(
+                calls, sum(each.count for each in pools), {name for each in pools for name in each.varying}
+            )
             pools = [one]
         for each in pools:
             made += self._run(each, place)
@@ -488,7 +547,11 @@ class _Queue:
         if not touched:
             return None
         is_tuple = bool(targets) and isinstance(targets[0], ast.Tuple)
-        is_plain_call = len(pools) == 1 and pools[0].is_single and not any(isinstance(each, ast.Starred) for each in call.args)
+        is_plain_call = (
+            len(pools) == 1
+            and pools[0].is_single
+            and not any(isinstance(each, ast.Starred) for each in call.args)
+        )
         before: list[ast.stmt] = []
         if targets or isinstance(one, ast.Return):
             if len(call.args) == 1 and len(pools) == 1 and pools[0].count == 1 and not others:
@@ -496,7 +559,10 @@ class _Queue:
                 self._single(pools[0])
                 call.args = [pools[0].calls[0]]
                 return [*self._sorted(one), one]
-            if not (is_tuple and is_plain_call and len(cast("ast.Tuple", targets[0]).elts) == len(call.args)) or call.keywords:
+            if (
+                not (is_tuple and is_plain_call and len(cast("ast.Tuple", targets[0]).elts) == len(call.args))
+                or call.keywords
+            ):
                 raise self._keeps_own(cast("ast.Name", pools[0].calls[0].func).id) if pools else _Unknown
             self.pending = [each for each in self.pending if each is not pools[0]]
             late: list[ast.stmt] = []
@@ -521,7 +587,11 @@ class _Queue:
             self._mixes(one)
         self.pending += [each for each in pools if each not in self.pending]
         keeps = any(word.arg == "return_exceptions" for word in call.keywords)
-        return [*before, *(self._run_all(one) if pools else [])] if not keeps or not pools else [*before, *self._run_all_safe(one)]
+        return (
+            [*before, *(self._run_all(one) if pools else [])]
+            if not keeps or not pools
+            else [*before, *self._run_all_safe(one)]
+        )
 
     def _run_all_safe(self, one: ast.stmt) -> list[ast.stmt]:
         self.keeps = True
@@ -548,7 +618,9 @@ class _Queue:
         match one.items:
             case [ast.withitem(context_expr=ast.Call(func=func), optional_vars=ast.Name())]:
                 is_group = (dotted(func) or "").endswith("TaskGroup")
-                return is_group and any(isinstance(each, ast.expr) and self._call(each) is not None for each in own_nodes(one))
+                return is_group and any(
+                    isinstance(each, ast.expr) and self._call(each) is not None for each in own_nodes(one)
+                )
             case _:
                 return False
 
@@ -588,7 +660,9 @@ class _Queue:
                 if dotted(call.func) == "asyncio.gather":
                     many = cast("ast.ListComp", cast("ast.Starred", call.args[0]).value)
                     part = many.generators[0]
-                    inside = [ast.For(part.target, part.iter, [ast.Expr(ast.Call(start, [many.elt], []))], [])]
+                    inside = [
+                        ast.For(part.target, part.iter, [ast.Expr(ast.Call(start, [many.elt], []))], [])
+                    ]
                 else:
                     inside = [ast.Expr(ast.Call(start, [call], []))]
                 made[number] = placed(ast.AsyncWith(copy.deepcopy(node.items), inside), node)
@@ -660,7 +734,11 @@ class _Queue:
             made.body = [_Puts(queue).visit(one) for one in made.body]
         else:
             made.args.args = [one for one in made.args.args if one.arg != queue]
-        if (queue in names_read(*made.body) and not in_waves) or self._asks(made.body, queue) or any(not is_plain(value) for key, value in given[0].items() if key not in apart):
+        if (
+            (queue in names_read(*made.body) and not in_waves)
+            or self._asks(made.body, queue)
+            or any(not is_plain(value) for key, value in given[0].items() if key not in apart)
+        ):
             raise _Unknown
         limit = self.fresh("limit")
         self.limits += parsed_lines([f"{limit} = asyncio.Semaphore({pool.count})"], place)
@@ -674,7 +752,11 @@ class _Queue:
                 "catch ToolError around the calls of the worker",
             )
         item = self.fresh("item")
-        inner = [ast.keyword(key, value) for key, value in given[0].items() if key not in apart and (key != queue or in_waves)]
+        inner = [
+            ast.keyword(key, value)
+            for key, value in given[0].items()
+            if key not in apart and (key != queue or in_waves)
+        ]
         names_of = [one.arg for one in parameters_of(function.args)]
         args: list[ast.expr] = []
         for one in names_of:
@@ -696,7 +778,12 @@ class _Queue:
                 "go in waves yourself, if that is meant: while todo: todo = [new for news in await"
                 " asyncio.gather(*[work(one) for one in todo]) for new in news]",
             )
-            lines = [f"while {self.name}:", f"    {source} = list({self.name})", f"    {self.name}.clear()", "    pass"]
+            lines = [
+                f"while {self.name}:",
+                f"    {source} = list({self.name})",
+                f"    {self.name}.clear()",
+                "    pass",
+            ]
             (waves,) = parsed_lines(lines, place)
             cast("ast.While", waves).body[-1] = placed(ast.Expr(awaited), place)
             return [waves]
@@ -708,7 +795,9 @@ def _bound(function: ast.AsyncFunctionDef, call: ast.Call) -> dict[str, ast.expr
     """What a call gives each parameter."""
     of = function.args
     plain = [one.arg for one in (*of.posonlyargs, *of.args)]
-    if any(isinstance(one, ast.Starred) for one in call.args) or any(word.arg is None for word in call.keywords):
+    if any(isinstance(one, ast.Starred) for one in call.args) or any(
+        word.arg is None for word in call.keywords
+    ):
         raise _Unknown
     given = dict(zip(plain, call.args, strict=False)) | {word.arg or "": word.value for word in call.keywords}
     defaults = dict(zip(plain[len(plain) - len(of.defaults) :], of.defaults, strict=True))
@@ -722,7 +811,8 @@ def _bound(function: ast.AsyncFunctionDef, call: ast.Call) -> dict[str, ast.expr
 def _is_done_anyway(function: ast.AsyncFunctionDef, queue: str) -> bool:
     """Whether a worker says that an item is done also if it fails."""
     return any(
-        isinstance(one, ast.Try) and any(method_of(each, queue) == "task_done" for part in one.finalbody for each in own_nodes(part))
+        isinstance(one, ast.Try)
+        and any(method_of(each, queue) == "task_done" for part in one.finalbody for each in own_nodes(part))
         for one in own_nodes(function)
     )
 
