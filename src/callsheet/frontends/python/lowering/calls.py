@@ -212,8 +212,8 @@ class Calls(SpreadCalls, ABC):
                     "PYT020",
                     node,
                     f"{name} would go on beside what follows its time limit",
-                    f"leave out shield: a call of a tool that is under way is awaited anyway, and {name} stops"
-                    " behind it",
+                    "leave out shield: a call of a tool that is under way is awaited anyway, and then"
+                    f" {name} stops",
                 )
             case _:
                 pass

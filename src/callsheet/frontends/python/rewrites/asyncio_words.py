@@ -1,8 +1,8 @@
-"""Words of asyncio for what a plan has under other names: threads, semaphores held by hand, limits that ran out.
+"""Words of asyncio for what a plan has under other names: threads, held semaphores, limits that ran out.
 
-In: the tree of a file, which is changed in place. A function that runs in a thread is called where it is awaited, as
-nothing in it can be seen before its end; `acquire` with a `release` in `finally` is `async with`; whether a time limit
-ran out is a variable, which is false as soon as the block has ended in another way.
+In: the tree of a file, which is changed in place. A function that runs in a thread is called where it is
+awaited, as nothing in it can be seen before its end; `acquire` with a `release` in `finally` is `async with`;
+whether a time limit ran out is a variable, which is false as soon as the block has ended in another way.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def asyncio_words_as_plain(module: ast.Module, nodes: Sequence[ast.AST]) -> bool
         if found:
             _drop_loops(module)
     if {"acquire", "release"} <= words:
-        found = any([_held(one) for one in nodes if isinstance(one, ast.stmt)]) or found
+        held = [_held(one) for one in nodes if isinstance(one, ast.stmt)]
+        found = any(held) or found
     if "expired" in words:
         found = _limits(nodes) or found
     return found
@@ -133,7 +134,8 @@ def _held(one: ast.stmt) -> bool:
                     if attempt.handlers or attempt.orelse or rest:
                         attempt.finalbody = rest
                         body = [attempt]
-                    made = placed(ast.AsyncWith([ast.withitem(held, None)], body), block[number])
+                    inner: list[ast.stmt] = [*body]
+                    made = placed(ast.AsyncWith([ast.withitem(held, None)], inner), block[number])
                     block[number : number + 2] = [made]
                     found = True
                 case _:
@@ -142,7 +144,7 @@ def _held(one: ast.stmt) -> bool:
 
 
 def _limits(nodes: Sequence[ast.AST]) -> bool:
-    """Let a variable say whether a time limit ran out, where that is all that is asked; whether there was any."""
+    """Let a variable say whether a time limit ran out, if nothing else is asked; whether there was any."""
     fresh, found = Fresh(nodes), False
     for function in nodes:
         if not isinstance(function, ast.AsyncFunctionDef):

@@ -1,8 +1,8 @@
 """Calls that are made, not awaited, and given to an async function, which starts or awaits them.
 
-In: the tree of a file, which is changed in place. A function such as `race(*calls)` becomes one for each place that
-calls it: it is given the arguments of the calls, and makes them itself where it used what it was given. What it does
-else with them leaves the place as it is.
+In: the tree of a file, which is changed in place. A function such as `race(*calls)` becomes one for each
+place that calls it: it is given the arguments of the calls, and makes them itself where it used what it was
+given. What it does else with them leaves the place as it is.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Final, cast
 
 from callsheet.frontends.python.rewrites.inlining import Fresh, placed
-from callsheet.frontends.python.source import dotted, names_bound, own_nodes, parameters_of, waits, walk
+from callsheet.frontends.python.source import dotted, own_nodes, waits, walk
 
 _STARTS: Final = frozenset({"create_task", "ensure_future"})
 _LISTS: Final = frozenset({"list", "tuple", "set"})
@@ -197,16 +197,16 @@ class _Given:
 
     # ------------------------------------------------------------ what stands in the function
 
-    def _told(self, call: ast.expr, row: str | None, values: list[ast.expr]) -> ast.Call:
+    def told_call(self, call: ast.expr, row: str | None, values: list[ast.expr]) -> ast.Call:
         """A call with parameters, or parts of a row, as its arguments."""
         made = cast("ast.Call", copy.copy(call))
         self.callees.add(cast("ast.Name", made.func).id)
 
         def told(value: ast.expr) -> ast.expr:
             if isinstance(value, ast.Constant):
-                return copy.deepcopy(value) if row is not None else self._word(value)
+                return copy.deepcopy(value) if row is not None else self.word_for(value)
             if row is None:
-                return self._word(value)
+                return self.word_for(value)
             values.append(value)
             part = ast.Subscript(ast.Name(row, ast.Load()), ast.Constant(len(values) - 1), ast.Load())
             return placed(part, value)
@@ -216,7 +216,7 @@ class _Given:
         made.keywords = [placed(ast.keyword(one.arg, told(one.value)), one) for one in made.keywords]
         return made
 
-    def _word(self, value: ast.expr) -> ast.expr:
+    def word_for(self, value: ast.expr) -> ast.expr:
         name = self.fresh("given")
         self.words.append(ast.keyword(name, value))
         return placed(ast.Name(name, ast.Load()), value)
@@ -261,12 +261,12 @@ class _Writer(ast.NodeTransformer):
         """The list of what an expression makes of each call, which it has under a name."""
         self.is_done = True
         if isinstance(self.many, list):
-            parts = [_put(around, name, self.of._told(one, None, [])) for one in self.many]
+            parts = [_put(around, name, self.of.told_call(one, None, [])) for one in self.many]
             return placed(ast.List(parts, ast.Load()), self.use)
         row, values = self.of.fresh("row"), list[ast.expr]()
-        call = self.of._told(self.many.elt, row, values)
+        call = self.of.told_call(self.many.elt, row, values)
         rows = ast.ListComp(ast.Tuple(values, ast.Load()), self.many.generators)
-        source = self.of._word(placed(rows, self.many))
+        source = self.of.word_for(placed(rows, self.many))
         clause = ast.comprehension(ast.Name(row, ast.Store()), source, [], 0)
         return placed(ast.ListComp(_put(around, name, call), [clause]), self.use)
 
@@ -276,7 +276,7 @@ class _Writer(ast.NodeTransformer):
             return node
         if self.is_one:
             self.is_done = True
-            return self.of._told(cast("list[ast.expr]", self.many)[0], None, [])
+            return self.of.told_call(cast("list[ast.expr]", self.many)[0], None, [])
         return self.calls(ast.Name("_", ast.Load()), "_")
 
     def _comprehension(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp) -> ast.AST:
@@ -322,14 +322,14 @@ class _Writer(ast.NodeTransformer):
                 isinstance(one, (ast.Break, ast.Continue)) for part in node.body for one in own_nodes(part)
             ):
                 raise _Unknown
-            calls = [self.of._told(one, None, []) for one in self.many]
+            calls = [self.of.told_call(one, None, []) for one in self.many]
             return [
                 cast("ast.stmt", _put(part, node.target.id, call)) for call in calls for part in node.body
             ]
         row, values = self.of.fresh("row"), list[ast.expr]()
-        call = self.of._told(self.many.elt, row, values)
+        call = self.of.told_call(self.many.elt, row, values)
         rows = ast.ListComp(ast.Tuple(values, ast.Load()), self.many.generators)
-        source = self.of._word(placed(rows, self.many))
+        source = self.of.word_for(placed(rows, self.many))
         body = [cast("ast.stmt", _put(part, node.target.id, call)) for part in node.body]
         return placed(ast.For(ast.Name(row, ast.Store()), source, body, []), node)
 

@@ -1,7 +1,7 @@
 """Numbers that a program computes before any call: how many run at a time.
 
-In: an expression, the function around it, and the nodes of the file. What a variable, a constant of the file or a
-parameter holds is known where it is set once, and where all calls give the same.
+In: an expression, the function around it, and the nodes of the file. What a variable, a constant of the file
+or a parameter holds is known where it is set once, and where all calls give the same.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The loop in which an async function takes from a queue, as one over a list, or as what it does with one item.
+"""The loop in which an async function takes from a queue, as one over a list, or as its part for one item.
 
-In: the function, and its name for the queue. A queue that is filled before anything is taken from it is a list:
-a single consumer takes from its front until it is empty; of several, each item is done by one of them, whichever
-it is, so that the items may be done side by side, as many at a time as there are consumers.
+In: the function, and its name for the queue. A queue that is filled before anything is taken from it is a
+list: a single consumer takes from its front until it is empty; of several, each item is done by one of them,
+whichever it is, so that the items may be done side by side, as many at a time as there are consumers.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ class _OneItem(ast.NodeTransformer):
 def of_one_item(
     function: ast.AsyncFunctionDef, loop: QueueLoop, dropped: set[str], fresh: Fresh
 ) -> ast.AsyncFunctionDef | None:
-    """The function that does with one item what a consumer does; None if consumers keep something of their own.
+    """The function that does with one item what a consumer does; None if consumers keep something apart.
 
     `dropped` are the parameters that only say which consumer it is.
     """

@@ -1,7 +1,8 @@
 """The calls of tasks as rows of a list, and the statements that let them run side by side.
 
-In: the body of a function that starts tasks. A task is the number of its row: which call it is, its name, and the
-arguments that are not the same for all. What has run is in two lists, of values and of the numbers that were late.
+In: the body of a function that starts tasks. A task is the number of its row: which call it is, its name, and
+the arguments that are not the same for all. What has run is in two lists, of values and of the numbers that
+were late.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Final, cast
 from callsheet.frontends.python.rewrites.first_done import IS_TAKEN
 from callsheet.frontends.python.rewrites.inlining import Fresh, placed
 from callsheet.frontends.python.rewrites.task_words import UnknownTasks, is_around, part_of, started
-from callsheet.frontends.python.source import dotted, names_bound, own_nodes, parameters_of, waits, walk
+from callsheet.frontends.python.source import names_bound, own_nodes, parameters_of, waits, walk
 from callsheet.frontends.python.syntax import is_shared, parsed, parsed_lines
 
 _LOOPS: Final = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -137,8 +138,10 @@ class TaskCalls:
             held = self.fresh("seconds")
             before.append(placed(ast.Assign([ast.Name(held, ast.Store())], limit), place))
             lines = [
-                f"{self.new} = await asyncio.gather(*[{self._helper('limited')}({self.row}, {held}) for {self.row} in {since}])",
-                f"{self.late} = [*{self.late}, *[n for n, one in enumerate({self.new}, len({self.values})) if one[1]]]",
+                f"{self.new} = await asyncio.gather(*[{self._helper('limited')}({self.row}, {held})"
+                f" for {self.row} in {since}])",
+                f"{self.late} = [*{self.late}, *[n for n, one in enumerate({self.new}, len({self.values}))"
+                " if one[1]]]",
                 f"{self.values} = [*{self.values}, *[one[0] for one in {self.new}]]",
             ]
         elif self.is_ordered:
@@ -150,11 +153,13 @@ class TaskCalls:
                 "    ended_as = await ended",
                 f"    {self.new}.append(ended_as)",
                 f"{self.order} = [*{self.order}, *[one[0] for one in {self.new}]]",
-                f"{self.values} = [*{self.values}, *[one[1] for one in sorted({self.new}, key=lambda one: one[0])]]",
+                f"{self.values} = [*{self.values}, *[one[1] for one in sorted({self.new},"
+                " key=lambda one: one[0])]]",
             ]
         else:
             lines = [
-                f"{self.new} = await asyncio.gather(*[_call for {self.row} in {since}], return_exceptions=True)",
+                f"{self.new} = await asyncio.gather(*[_call for {self.row} in {since}],"
+                " return_exceptions=True)",
                 f"{self.values} = [*{self.values}, *{self.new}]",
             ]
         made = parsed_lines(lines, place)
@@ -199,7 +204,8 @@ class TaskCalls:
                 "    try:",
                 *(
                     [
-                        f"        return [await asyncio.wait_for({self._helper('caught')}({row}), seconds), False]"
+                        f"        return [await asyncio.wait_for({self._helper('caught')}({row}),"
+                        " seconds), False]"
                     ]
                     if self.is_alone
                     else [

@@ -1,10 +1,11 @@
 """Tasks that a program asks for more than their results, as the numbers of calls that run side by side.
 
-In: the tree of a file, which is changed in place. Where a function starts tasks and waits with `asyncio.wait`,
-`as_completed` or `gather`, and asks which are late, what failed, or what a task is called, each task becomes the
-number of its call, and each wait runs the calls that were started before it. All that Python says of tasks is
-then said of numbers: they are equal to themselves alone, and may be keys or elements of a set. Where something
-else is awaited while tasks run, or it is not known what a task is, the function stays as it is.
+In: the tree of a file, which is changed in place. Where a function starts tasks and waits with
+`asyncio.wait`, `as_completed` or `gather`, and asks which are late, what failed, or what a task is called,
+each task becomes the number of its call, and each wait runs the calls that were started before it. All that
+Python says of tasks is then said of numbers: they are equal to themselves alone, and may be keys or elements
+of a set. Where something else is awaited while tasks run, or it is not known what a task is, the function
+stays as it is.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ class _Tasks(TaskCalls):
                 made.append(again)
         return made or [placed(ast.Pass(), block[0])] if block else []
 
-    def _statement(self, one: ast.stmt, rest: Sequence[ast.stmt], before: list[ast.stmt]) -> ast.stmt | None:  # noqa: PLR0911, PLR0912 - cases
+    def _statement(self, one: ast.stmt, rest: Sequence[ast.stmt], before: list[ast.stmt]) -> ast.stmt | None:
         if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             return _Questions(self, before).visit(one) if self.is_named else one
         if only_cancels(one) or is_discarding(one):
@@ -244,7 +245,8 @@ class _Tasks(TaskCalls):
                     place,
                 )
             )
-            text = f"([_t for _t in {self.order} if _t in {held}][:1], [_t for _t in {self.order} if _t in {held}][1:])"
+            ended = f"[_t for _t in {self.order} if _t in {held}]"
+            text = f"({ended}[:1], {ended}[1:])"
             return self.with_tasks(text, numbers, place)
         raise UnknownTasks
 

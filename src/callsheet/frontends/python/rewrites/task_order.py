@@ -14,7 +14,7 @@ from callsheet.frontends.python.rewrites.task_words import (
     UnknownTasks,
     completed,
     flushes,
-    is_question,
+    question_of,
     started,
     waits_for,
 )
@@ -81,7 +81,7 @@ def _check_head(one: ast.stmt, head: Sequence[ast.AST], *, live: bool, is_single
         raise UnknownTasks
     if starts and (has_run or isinstance(one, (ast.If, ast.While, ast.For, ast.Return))):
         raise UnknownTasks
-    questions = {each.func.attr for each in head if is_question(each)}
+    questions = {question_of(each) for each in head} - {None}
     if (live or starts) and not has_run and questions - {"get_name"}:
         raise UnknownTasks
     if has_run and isinstance(one, ast.While):

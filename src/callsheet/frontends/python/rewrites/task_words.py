@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import Final, cast
+from typing import Final
 
 from callsheet.frontends.python.source import dotted, own_nodes, waits, walk
 
@@ -39,12 +39,10 @@ def takes(node: ast.AST) -> bool:
 
 def part_of(call: ast.Call, path: Sequence[int | str]) -> ast.expr:
     """An argument of a call, or of a call in it, by its places and names."""
-    part: ast.expr = call
-    for one in path:
-        inner = cast("ast.Call", part)
-        named = {word.arg: word.value for word in inner.keywords}
-        part = inner.args[one] if isinstance(one, int) else named[one]
-    return part
+    first, *rest = path
+    named = {word.arg: word.value for word in call.keywords}
+    part = call.args[first] if isinstance(first, int) else named[first]
+    return part_of(part, rest) if rest and isinstance(part, ast.Call) else part
 
 
 def is_around(call: ast.Call) -> bool:
@@ -62,13 +60,13 @@ def is_task(node: ast.expr) -> bool:
     return isinstance(node, (ast.Name, ast.Subscript))
 
 
-def is_question(node: ast.AST) -> bool:
-    """Whether an expression asks a task."""
+def question_of(node: ast.AST) -> str | None:
+    """What an expression asks a task."""
     match node:
-        case ast.Call(func=ast.Attribute(attr=attr), args=[], keywords=[]):
-            return attr in QUESTIONS
+        case ast.Call(func=ast.Attribute(attr=attr), args=[], keywords=[]) if attr in QUESTIONS:
+            return attr
         case _:
-            return False
+            return None
 
 
 def is_cancelling(node: ast.AST) -> bool:
@@ -111,9 +109,7 @@ def is_discarding(one: ast.stmt) -> bool:
 def waits_for(body: Sequence[ast.stmt], many: ast.expr) -> bool:
     """Whether a block waits for tasks of which a test asks whether there are any."""
     return isinstance(many, ast.Name) and any(
-        isinstance(each, ast.Call)
-        and dotted(each.func) == "asyncio.wait"
-        and ast.dump(each.args[0]) == ast.dump(many)
+        dotted(each.func) == "asyncio.wait" and ast.dump(each.args[0]) == ast.dump(many)
         for one in body
         for each in own_nodes(one)
         if isinstance(each, ast.Call) and each.args
