@@ -179,9 +179,9 @@ def _limit(one: ast.stmt, function: ast.AsyncFunctionDef, fresh: Fresh) -> list[
     uses = sum(isinstance(each, ast.Name) and each.id == name for each in walk(function))
     if not asked or uses != len(asked) + 1:
         return None
-    flag = fresh("expired")
+    flag, inside = fresh("expired"), {id(each) for part in one.body for each in walk(part)}
     for each in asked:
-        _become(each, flag)
+        _become(each, ast.Constant(False) if id(each) in inside else ast.Name(flag, ast.Load()))
     item.optional_vars = None
     begin, attempt = parsed_lines(
         [
@@ -200,7 +200,7 @@ def _limit(one: ast.stmt, function: ast.AsyncFunctionDef, fresh: Fresh) -> list[
     return [begin, with_]
 
 
-def _become(call: ast.Call, flag: str) -> None:
-    """Let a question be the variable that answers it: `bool(flag)`, in the place of the call."""
+def _become(call: ast.Call, answer: ast.expr) -> None:
+    """Let a question be what answers it, in the place of the call."""
     call.func = ast.copy_location(ast.Name("bool", ast.Load()), call)
-    call.args = [ast.copy_location(ast.Name(flag, ast.Load()), call)]
+    call.args = [ast.copy_location(answer, call)]

@@ -372,7 +372,7 @@ class _Queue(WorkerItems):
 
 
 def _puts_items(one: ast.stmt, queue: str) -> bool:
-    """Whether a statement puts something into a queue that may be an item, and not only says that it is over."""
+    """Whether a statement puts something into a queue that may be an item, and is not the sign to end."""
     return any(
         method_of(each, queue) in {"put", "put_nowait"}
         and any(not isinstance(given, ast.Constant) and not _is_mark(given) for given in each.args)
