@@ -1,8 +1,8 @@
-"""Calls side by side that only add to variables around them: each adds to something empty, which is added after.
+"""Calls side by side that only add to variables around them: each adds to something empty, added after.
 
-In: the loop over the calls, and the function that they call. Such a call sees nothing of what the others add; so
-each is given an empty list, dict or set, or zero, and what it gives back is added when all have ended, in the order
-of the items. A container whose kind is not known is left to calls one after another.
+In: the loop over the calls, and the function that they call. Such a call sees nothing of what the others add;
+so each is given an empty list, dict or set, or zero, and what it gives back is added when all have ended, in
+the order of the items. A container whose kind is not known is left to calls one after another.
 """
 
 from __future__ import annotations
@@ -37,9 +37,7 @@ def added_after(
     call has failed and its group was stopped.
     """
     place, count = one.node, len(found.changes)
-    if not is_blind(found) or found.made_here or (one.stops and (is_seen or found.keeps_failure)):
-        return None
-    if not (found.is_late or found.keeps_failure):
+    if not _is_addable(found, stops=one.stops) or (one.stops and is_seen):
         return None
     keeps, item = _keeps_errors(one, call)
     if item is None:
@@ -71,7 +69,10 @@ def added_after(
             checks += [
                 assigned(failure, parsed(f"{each}[{count + 1}]", place), place),
                 core.Choice(
-                    parsed(f"{failure} is not None", place), [core.Fail(None, None, place, failure)], [], place
+                    parsed(f"{failure} is not None", place),
+                    [core.Fail(None, None, place, failure)],
+                    [],
+                    place,
                 ),
             ]
         made.append(core.Loop(each, parsed(all_of, place), checks, place))
@@ -121,7 +122,7 @@ def added_after_all(
     *,
     is_seen: bool,
 ) -> core.Block | None:
-    """Calls that are written out, with additions behind them; None where they have to run one after another."""
+    """Calls that are written out, with additions behind them; None where they have to run in turn."""
     if len(one.members) < 2 or (one.stops and is_seen):
         return None
     calls: list[tuple[core.Call, bool]] = []
@@ -130,77 +131,105 @@ def added_after_all(
             case core.Call():
                 calls.append((member, False))
             case core.Attempt(
-                body=[core.Call() as call], handlers=[core.Caught(kinds=(), body=[core.Pure()])], final=None, within=None
+                body=[core.Call() as call],
+                handlers=[core.Caught(kinds=(), body=[core.Pure()])],
+                final=None,
+                within=None,
             ):
                 calls.append((call, True))
             case _:
                 return None
-    place = one.node
+    changed: set[str] = set()
     for call, _ in calls:
         found = functions(call)
-        if found is not None and (
-            call.changes
-            or not is_blind(found)
-            or found.made_here
-            or not (found.is_late or found.keeps_failure)
-            or (one.stops and found.keeps_failure)
-        ):
-            return None
-    changed = {
-        argument.value.id
-        for call, _ in calls
-        if (found := functions(call)) is not None
-        for argument in call.arguments
-        if argument.name in found.changes and isinstance(argument.value, ast.Name)
-    }
-    members: core.Block = []
-    additions: core.Block = []
-    raised: core.Block = []
-    taken: core.Block = []
-    before = [(list(call.arguments), [argument.value for argument in call.arguments]) for call, _ in calls]
+        if found is not None:
+            if call.changes or not _is_addable(found, stops=one.stops):
+                return None
+            given = [argument.value for argument in call.arguments if argument.name in found.changes]
+            changed |= {value.id for value in given if isinstance(value, ast.Name)}
+    before = [[argument.value for argument in call.arguments] for call, _ in calls]
+    parts = _Parts(one, fresh, own_errors)
     for number, (call, keeps) in enumerate(calls):
-        found = functions(call)
-        into, held = call.into, fresh(call.callee)
+        found, held = functions(call), fresh(call.callee)
         lines = [] if found is None else _give_empty(call, found, around, held)
         read = {name for argument in call.arguments for name in names_read(argument.value)}
         if lines is None or read & changed:
-            for (call, _), (arguments, values) in zip(calls, before, strict=True):
-                call.changes = ()
-                for argument, value in zip(arguments, values, strict=True):
-                    argument.value = value
+            _take_back([call for call, _ in calls], before)
             return None
-        if found is None and (keeps or one.stops):
-            members.append(one.members[number])
-            continue
-        binds, is_error = fresh("error"), ast.unparse(is_marked(ast.Name(held, ast.Load())))
+        parts.add(one.members[number], call, found, held, lines, keeps=keeps)
+    one.members = parts.members
+    return [one, *parts.additions, *parts.raised, *parts.taken]
+
+
+def _is_addable(found: core.Function, *, stops: bool) -> bool:
+    """Whether what a function adds may be added when its call has ended."""
+    is_known = is_blind(found) and not found.made_here and (found.is_late or found.keeps_failure)
+    return is_known and not (stops and found.keeps_failure)
+
+
+def _take_back(calls: list[core.Call], before: list[list[ast.expr]]) -> None:
+    for call, values in zip(calls, before, strict=True):
+        call.changes = ()
+        for argument, value in zip(call.arguments, values, strict=True):
+            argument.value = value
+
+
+class _Parts:
+    """The calls of a group, and what follows it: additions, errors that are raised, results."""
+
+    def __init__(
+        self, group: core.Together, fresh: Callable[[str], str], own_errors: tuple[str, ...]
+    ) -> None:
+        self.place, self.stops, self.fresh, self.own_errors = group.node, group.stops, fresh, own_errors
+        self.members: core.Block = []
+        self.additions: core.Block = []
+        self.raised: core.Block = []
+        self.taken: core.Block = []
+
+    def add(
+        self,
+        member: core.Core,
+        call: core.Call,
+        found: core.Function | None,
+        held: str,
+        lines: list[str],
+        *,
+        keeps: bool,
+    ) -> None:
+        """Add a call whose result is in the variable `held`, and the statements that add what it gives."""
+        place, into = self.place, call.into
+        if found is None and (keeps or self.stops):
+            self.members.append(member)
+            return
         call.into = held
-        if one.stops:
-            members.append(call)
-            additions += [core.Pure(stmt) for stmt in parsed_lines(lines, place)] if lines else []
-            taken += [assigned(into, parsed(f"{held}[0]", place), place)] if into is not None else []
-            continue
-        kept = ast.Assign([ast.Name(held, ast.Store())], marked_failure(binds, place, own_errors))
-        handler = core.Caught((), binds, [core.Pure(ast.fix_missing_locations(ast.copy_location(kept, place)))], place)
-        members.append(core.Attempt([call], [handler], None, place))
+        if self.stops:
+            self.members.append(call)
+            self.additions += [core.Pure(stmt) for stmt in parsed_lines(lines, place)] if lines else []
+            self.taken += [assigned(into, parsed(f"{held}[0]", place), place)] if into is not None else []
+            return
+        binds, is_error = self.fresh("error"), ast.unparse(is_marked(ast.Name(held, ast.Load())))
+        kept = ast.Assign([ast.Name(held, ast.Store())], marked_failure(binds, place, self.own_errors))
+        stored: core.Block = [core.Pure(ast.fix_missing_locations(ast.copy_location(kept, place)))]
+        self.members.append(core.Attempt([call], [core.Caught((), binds, stored, place)], None, place))
         test = [f"if not ({is_error}):", *(f"    {line}" for line in lines)]
-        additions += [core.Pure(stmt) for stmt in parsed_lines(test, place)] if lines else []
+        self.additions += [core.Pure(stmt) for stmt in parsed_lines(test, place)] if lines else []
         value = held if found is None else f"{held}[0]"
         failure = f"{held}[{len(found.changes) + 1}]" if found is not None and found.keeps_failure else None
         if not keeps:
-            raised.append(core.Choice(parsed(is_error, place), [core.Fail(None, None, place, held)], [], place))
+            self._raise(is_error, held)
             if failure is not None:
-                again = fresh("failure")
-                raised.append(assigned(again, parsed(failure, place), place))
-                raised.append(
-                    core.Choice(parsed(f"{again} is not None", place), [core.Fail(None, None, place, again)], [], place)
-                )
+                again = self.fresh("failure")
+                self.raised.append(assigned(again, parsed(failure, place), place))
+                self._raise(f"{again} is not None", again)
         elif failure is not None:
             value = f"{failure} if {failure} is not None else {value}"
         if into is not None:
             value = f"{held} if {is_error} else ({value})" if keeps else value
-            taken.append(assigned(into, parsed(value, place), place))
-    one.members = members
-    return [one, *additions, *raised, *taken]
+            self.taken.append(assigned(into, parsed(value, place), place))
+
+    def _raise(self, test: str, name: str) -> None:
+        failed: core.Block = [core.Fail(None, None, self.place, name)]
+        self.raised.append(core.Choice(parsed(test, self.place), failed, [], self.place))
 
 
 def _keeps_errors(one: core.Loop, call: core.Call) -> tuple[bool, core.Call | None]:
@@ -216,7 +245,11 @@ def _keeps_errors(one: core.Loop, call: core.Call) -> tuple[bool, core.Call | No
                 return False
 
     match one.body:
-        case [core.Attempt(body=body, handlers=[core.Caught(kinds=(), body=rest)], final=None, within=None, undo=None)]:
+        case [
+            core.Attempt(
+                body=body, handlers=[core.Caught(kinds=(), body=rest)], final=None, within=None, undo=None
+            )
+        ]:
             gives = all(isinstance(each, core.Give) for each in rest)
             return True, call if gives and is_call(body) else None
         case body:
@@ -242,7 +275,9 @@ def _set_to(around: ast.AsyncFunctionDef, name: str) -> ast.expr | None:
                 for target in targets:
                     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
                         pairs = zip(target.elts, value.elts, strict=False)
-                        found += [each for part, each in pairs if isinstance(part, ast.Name) and part.id == name]
+                        found += [
+                            each for part, each in pairs if isinstance(part, ast.Name) and part.id == name
+                        ]
                     elif isinstance(target, ast.Name) and target.id == name:
                         found.append(value)
             case ast.AnnAssign(target=ast.Name(id=known), value=value) if known == name:
@@ -297,7 +332,9 @@ def _addition(
                 kinds.add(kind or "")
             case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(), attr=attr))):
                 kinds.add(_METHODS.get(attr, ""))
-            case ast.AugAssign(target=ast.Subscript(value=ast.Name(), slice=ast.Constant(value=key)), op=ast.Add()):
+            case ast.AugAssign(
+                target=ast.Subscript(value=ast.Name(), slice=ast.Constant(value=key)), op=ast.Add()
+            ):
                 kinds.add("counts")
                 keys.append("" if id(one.stmt) in in_loops else key)
             case ast.AugAssign(target=ast.Name(), op=ast.Add()):
@@ -308,7 +345,9 @@ def _addition(
     if len(kinds) != 1:
         return None
     (what,) = kinds
-    is_once = "" not in keys and len(set(map(repr, keys))) == len(keys)  # sums of several are rounded otherwise
+    is_once = "" not in keys and len(set(map(repr, keys))) == len(
+        keys
+    )  # sums of several are rounded otherwise
     match what:
         case "list" | "set" | "dict" if what == kind:
             empty = {"list": "[]", "dict": "{}", "set": "set()"}[what]

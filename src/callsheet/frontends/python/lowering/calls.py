@@ -151,6 +151,7 @@ class Calls(SpreadCalls, ABC):
         if resolved in STARTS and call.args:
             return self.member(call.args[0], out, into)
         if resolved == "asyncio.wait_for" and call.args:
+            self.check_shield(call.args[0])
             return self.awaited_for(call, [self.member(call.args[0], out, into)], self.time_of(call, out))
         if resolved == _GATHER:
             inner: core.Block = []
@@ -201,6 +202,22 @@ class Calls(SpreadCalls, ABC):
             return block[0]
         return core.Attempt(block, [], None, node, within=seconds)
 
+    def check_shield(self, node: ast.expr) -> None:
+        """Raises Refused (PYT020) for an async function that would go on behind its time limit."""
+        match node:
+            case ast.Call(func=func, args=[ast.Call(func=ast.Name(id=name))]) if (
+                self.program.resolved(func) == "asyncio.shield" and self.helper(name) is not None
+            ):
+                raise Refused(
+                    "PYT020",
+                    node,
+                    f"{name} would go on beside what follows its time limit",
+                    "leave out shield: a call of a tool that is under way is awaited anyway, and then"
+                    f" {name} stops",
+                )
+            case _:
+                pass
+
     def awaited_for(self, call: ast.AST, block: core.Block, seconds: ast.expr | None) -> core.Core:
         """What `wait_for(…, seconds)` waits for: nothing is begun where there is no time left."""
         message = ast.copy_location(ast.Constant("there is no time left"), call)
@@ -223,7 +240,9 @@ class Calls(SpreadCalls, ABC):
         return value.value if isinstance(value, ast.Constant) else None
 
     @staticmethod
-    def late_timeout(node: ast.AST, which: str = "tasks have run to their end where they are started") -> Refused:
+    def late_timeout(
+        node: ast.AST, which: str = "tasks have run to their end where they are started"
+    ) -> Refused:
         """Why a time-out that comes after what it is to stop cannot be kept."""
         return Refused(
             "PYT101",

@@ -399,7 +399,7 @@ class Taking:
         return made
 
     def _added(self, one: core.Loop, *, caught: bool) -> core.Block | None:
-        """Let calls side by side that only add to something add it when all have ended; None for other calls."""
+        """Let calls side by side that only add to something do so when all have ended; None for others."""
         (call, found), *more = self._changing_in(one.body)
         if more or call.changes:
             return None

@@ -125,6 +125,8 @@ class Started(Groups):
         if not isinstance(waited, ast.Call) or _is_taken(waited):
             return self.take(waited, node, out, into)
         resolved = self.program.resolved(waited.func) or ""
+        if resolved == "asyncio.wait_for" and waited.args and self._is_shielded(waited.args[0]):
+            raise self.late_timeout(waited)
         if resolved in _OF_TASKS and waited.args and not isinstance(waited.args[0], ast.Call):
             if resolved == "asyncio.wait_for":
                 raise self.late_timeout(waited)
@@ -146,6 +148,14 @@ class Started(Groups):
             )
             return self.take_all(waited.args, node, out, into, keeps=keeps)
         return None
+
+    def _is_shielded(self, node: ast.expr) -> bool:
+        """Whether a task goes on though what waits for it is stopped."""
+        match node:
+            case ast.Call(func=func, args=[task]):
+                return self.program.resolved(func) == "asyncio.shield" and not self._is_start(task)
+            case _:
+                return False
 
     def _waits_for_first(self, waited: ast.Call, when: str) -> Refused:
         """Why the first of tasks that have run to their end is not known."""

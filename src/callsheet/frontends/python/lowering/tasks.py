@@ -68,6 +68,7 @@ class Tasks(HeldCalls):
             return self.gather(waited, node, out, into)
         if resolved == "asyncio.wait_for" and waited.args:
             inner: core.Block = []
+            self.check_shield(waited.args[0])
             within = self.time_of(waited, out)
             made = self.await_(ast.copy_location(ast.Await(waited.args[0]), node), inner, into)
             out.append(self.awaited_for(waited, inner, within))

@@ -1,8 +1,8 @@
-"""Words of asyncio for what a plan has under other names: threads, semaphores held by hand, limits that ran out.
+"""Words of asyncio for what a plan has under other names: threads, held semaphores, limits that ran out.
 
-In: the tree of a file, which is changed in place. A function that runs in a thread is called where it is awaited, as
-nothing in it can be seen before its end; `acquire` with a `release` in `finally` is `async with`; whether a time limit
-ran out is a variable, which is false as soon as the block has ended in another way.
+In: the tree of a file, which is changed in place. A function that runs in a thread is called where it is
+awaited, as nothing in it can be seen before its end; `acquire` with a `release` in `finally` is `async with`;
+whether a time limit ran out is a variable, which is false as soon as the block has ended in another way.
 """
 
 from __future__ import annotations
@@ -43,14 +43,17 @@ def asyncio_words_as_plain(module: ast.Module, nodes: Sequence[ast.AST]) -> bool
         if found:
             _drop_loops(module)
     if {"acquire", "release"} <= words:
-        found = any([_held(one) for one in nodes if isinstance(one, ast.stmt)]) or found
+        held = [_held(one) for one in nodes if isinstance(one, ast.stmt)]
+        found = any(held) or found
     if "expired" in words:
         found = _limits(nodes) or found
     return found
 
 
 def _in_thread(node: ast.expr) -> ast.Call | None:
-    """The call that a thread makes."""
+    """The call that a thread makes, but for remarks, which a thread would make at any time."""
+    if isinstance(node, ast.Call) and any(dotted(one) == "print" for one in node.args):
+        return None
     match node:
         case ast.Call(func=func, args=[function, *args]) if dotted(func) == "asyncio.to_thread":
             return ast.copy_location(ast.Call(function, args, node.keywords), node)
@@ -71,12 +74,17 @@ class _Threads(ast.NodeTransformer):
             self.found = True
             return call
         waited = node.value
-        if not (isinstance(waited, ast.Call) and dotted(waited.func) == "asyncio.gather" and not waited.keywords):
+        if not (
+            isinstance(waited, ast.Call) and dotted(waited.func) == "asyncio.gather" and not waited.keywords
+        ):
             return node
         parts: list[ast.expr] = []
         for one in waited.args:
             many = one.value if isinstance(one, ast.Starred) else None
-            if isinstance(many, (ast.ListComp, ast.GeneratorExp)) and (made := _in_thread(many.elt)) is not None:
+            if (
+                isinstance(many, (ast.ListComp, ast.GeneratorExp))
+                and (made := _in_thread(many.elt)) is not None
+            ):
                 inner = ast.copy_location(ast.ListComp(made, many.generators), many)
                 parts.append(ast.copy_location(ast.Starred(inner, ast.Load()), one))
             elif (made := _in_thread(one)) is not None:
@@ -110,13 +118,24 @@ def _held(one: ast.stmt) -> bool:
         for number in reversed(range(len(block) - 1)):
             match block[number : number + 2]:
                 case [
-                    ast.Expr(value=ast.Await(value=ast.Call(func=ast.Attribute(value=held, attr="acquire"), args=[]))),
-                    ast.Try(body=body, finalbody=[*rest, ast.Expr(value=ast.Call(func=ast.Attribute(value=let, attr="release"), args=[]))]) as attempt,
+                    ast.Expr(
+                        value=ast.Await(
+                            value=ast.Call(func=ast.Attribute(value=held, attr="acquire"), args=[])
+                        )
+                    ),
+                    ast.Try(
+                        body=body,
+                        finalbody=[
+                            *rest,
+                            ast.Expr(value=ast.Call(func=ast.Attribute(value=let, attr="release"), args=[])),
+                        ],
+                    ) as attempt,
                 ] if ast.dump(held) == ast.dump(let):
                     if attempt.handlers or attempt.orelse or rest:
                         attempt.finalbody = rest
                         body = [attempt]
-                    made = placed(ast.AsyncWith([ast.withitem(held, None)], body), block[number])
+                    inner: list[ast.stmt] = [*body]
+                    made = placed(ast.AsyncWith([ast.withitem(held, None)], inner), block[number])
                     block[number : number + 2] = [made]
                     found = True
                 case _:
@@ -125,7 +144,7 @@ def _held(one: ast.stmt) -> bool:
 
 
 def _limits(nodes: Sequence[ast.AST]) -> bool:
-    """Let a variable say whether a time limit ran out, where that is all that is asked; whether there was any."""
+    """Let a variable say whether a time limit ran out, if nothing else is asked; whether there was any."""
     fresh, found = Fresh(nodes), False
     for function in nodes:
         if not isinstance(function, ast.AsyncFunctionDef):
@@ -160,12 +179,20 @@ def _limit(one: ast.stmt, function: ast.AsyncFunctionDef, fresh: Fresh) -> list[
     uses = sum(isinstance(each, ast.Name) and each.id == name for each in walk(function))
     if not asked or uses != len(asked) + 1:
         return None
-    flag = fresh("expired")
+    flag, inside = fresh("expired"), {id(each) for part in one.body for each in walk(part)}
     for each in asked:
-        _become(each, flag)
+        _become(each, ast.Constant(False) if id(each) in inside else ast.Name(flag, ast.Load()))
     item.optional_vars = None
     begin, attempt = parsed_lines(
-        [f"{flag} = True", "try:", f"    {flag} = False", "except Exception:", f"    {flag} = False", "    raise"], one
+        [
+            f"{flag} = True",
+            "try:",
+            f"    {flag} = False",
+            "except Exception:",
+            f"    {flag} = False",
+            "    raise",
+        ],
+        one,
     )
     with_ = one
     cast("ast.Try", attempt).body = [*with_.body, *cast("ast.Try", attempt).body]
@@ -173,7 +200,7 @@ def _limit(one: ast.stmt, function: ast.AsyncFunctionDef, fresh: Fresh) -> list[
     return [begin, with_]
 
 
-def _become(call: ast.Call, flag: str) -> None:
-    """Let a question be the variable that answers it: `bool(flag)`, in the place of the call."""
+def _become(call: ast.Call, answer: ast.expr) -> None:
+    """Let a question be what answers it, in the place of the call."""
     call.func = ast.copy_location(ast.Name("bool", ast.Load()), call)
-    call.args = [ast.copy_location(ast.Name(flag, ast.Load()), call)]
+    call.args = [ast.copy_location(answer, call)]

@@ -1,8 +1,8 @@
 """Calls that are made, not awaited, and given to an async function, which starts or awaits them.
 
-In: the tree of a file, which is changed in place. A function such as `race(*calls)` becomes one for each place that
-calls it: it is given the arguments of the calls, and makes them itself where it used what it was given. What it does
-else with them leaves the place as it is.
+In: the tree of a file, which is changed in place. A function such as `race(*calls)` becomes one for each
+place that calls it: it is given the arguments of the calls, and makes them itself where it used what it was
+given. What it does else with them leaves the place as it is.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Final, cast
 
 from callsheet.frontends.python.rewrites.inlining import Fresh, placed
-from callsheet.frontends.python.source import dotted, names_bound, own_nodes, parameters_of, waits, walk
+from callsheet.frontends.python.source import dotted, own_nodes, waits, walk
 
 _STARTS: Final = frozenset({"create_task", "ensure_future"})
 _LISTS: Final = frozenset({"list", "tuple", "set"})
@@ -42,7 +42,9 @@ def given_calls_as_own(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
         return await race_at_1(given_at_1=1, given_at_2=2)
     """
     functions = {one.name: one for one in nodes if isinstance(one, ast.AsyncFunctionDef)}
-    names = [one.name for one in nodes if isinstance(one, (ast.AsyncFunctionDef, ast.FunctionDef, ast.ClassDef))]
+    names = [
+        one.name for one in nodes if isinstance(one, (ast.AsyncFunctionDef, ast.FunctionDef, ast.ClassDef))
+    ]
     pure = {one.name for one in nodes if isinstance(one, (ast.FunctionDef, ast.ClassDef))}
     fresh, found = Fresh(nodes), False
     for owner in nodes:
@@ -114,14 +116,20 @@ class _Given:
             return None
         body = copy.deepcopy(self.helper.body)
         for name, many in calls.items():
-            is_one = name in plain and isinstance(many, list) and any(value is many[0] for _, value in pairs if many)
+            is_one = (
+                name in plain
+                and isinstance(many, list)
+                and any(value is many[0] for _, value in pairs if many)
+            )
             body = self._with(body, name, many, is_one=is_one)
         made = copy.copy(self.helper)
         made.name = self.fresh(self.helper.name)
         made.args = copy.deepcopy(of)
         made.args.vararg = None if of.vararg is not None and of.vararg.arg in calls else made.args.vararg
         self._take_out(made.args, {*calls})
-        made.args.args += [placed(ast.arg(word.arg or ""), self.call) for word in self.words if not made.args.defaults]
+        made.args.args += [
+            placed(ast.arg(word.arg or ""), self.call) for word in self.words if not made.args.defaults
+        ]
         if made.args.defaults:
             made.args.kwonlyargs += [placed(ast.arg(word.arg or ""), self.call) for word in self.words]
             made.args.kw_defaults += [None for _ in self.words]
@@ -148,8 +156,12 @@ class _Given:
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)) or waits(node):
             return False
         name = node.func.id
-        is_builtin = name in vars(__builtins__) if not isinstance(__builtins__, dict) else name in __builtins__
-        plain = not any(isinstance(one, ast.Starred) for one in node.args) and all(one.arg for one in node.keywords)
+        is_builtin = (
+            name in vars(__builtins__) if not isinstance(__builtins__, dict) else name in __builtins__
+        )
+        plain = not any(isinstance(one, ast.Starred) for one in node.args) and all(
+            one.arg for one in node.keywords
+        )
         return plain and name not in self.pure and (name in self.known or not is_builtin)
 
     def _many(self, given: Sequence[ast.expr]) -> list[ast.expr] | ast.ListComp | None:
@@ -162,7 +174,10 @@ class _Given:
         match value:
             case ast.List(elts=elts) | ast.Tuple(elts=elts) if elts and all(map(self._is_call, elts)):
                 return list(elts)
-            case ast.ListComp(elt=elt, generators=generators) | ast.GeneratorExp(elt=elt, generators=generators):
+            case (
+                ast.ListComp(elt=elt, generators=generators)
+                | ast.GeneratorExp(elt=elt, generators=generators)
+            ):
                 if not self._is_call(elt):
                     return None
                 return ast.copy_location(ast.ListComp(elt, generators), value)
@@ -182,16 +197,16 @@ class _Given:
 
     # ------------------------------------------------------------ what stands in the function
 
-    def _told(self, call: ast.expr, row: str | None, values: list[ast.expr]) -> ast.Call:
+    def told_call(self, call: ast.expr, row: str | None, values: list[ast.expr]) -> ast.Call:
         """A call with parameters, or parts of a row, as its arguments."""
         made = cast("ast.Call", copy.copy(call))
         self.callees.add(cast("ast.Name", made.func).id)
 
         def told(value: ast.expr) -> ast.expr:
             if isinstance(value, ast.Constant):
-                return copy.deepcopy(value) if row is not None else self._word(value)
+                return copy.deepcopy(value) if row is not None else self.word_for(value)
             if row is None:
-                return self._word(value)
+                return self.word_for(value)
             values.append(value)
             part = ast.Subscript(ast.Name(row, ast.Load()), ast.Constant(len(values) - 1), ast.Load())
             return placed(part, value)
@@ -201,7 +216,7 @@ class _Given:
         made.keywords = [placed(ast.keyword(one.arg, told(one.value)), one) for one in made.keywords]
         return made
 
-    def _word(self, value: ast.expr) -> ast.expr:
+    def word_for(self, value: ast.expr) -> ast.expr:
         name = self.fresh("given")
         self.words.append(ast.keyword(name, value))
         return placed(ast.Name(name, ast.Load()), value)
@@ -215,7 +230,10 @@ class _Given:
         counted = [
             one.args[0]
             for one in inside
-            if isinstance(one, ast.Call) and dotted(one.func) == "len" and len(one.args) == 1 and one.args[0] in uses
+            if isinstance(one, ast.Call)
+            and dotted(one.func) == "len"
+            and len(one.args) == 1
+            and one.args[0] in uses
         ]
         once = [one for one in uses if one not in counted]
         if len(once) != 1 or any(id(one) not in own or not isinstance(one.ctx, ast.Load) for one in once):
@@ -233,7 +251,9 @@ class _Given:
 class _Writer(ast.NodeTransformer):
     """Puts calls in the place of what a function was given."""
 
-    def __init__(self, use: ast.Name, of: _Given, many: list[ast.expr] | ast.ListComp, *, is_one: bool) -> None:
+    def __init__(
+        self, use: ast.Name, of: _Given, many: list[ast.expr] | ast.ListComp, *, is_one: bool
+    ) -> None:
         self.use, self.of, self.many, self.is_one = use, of, many, is_one
         self.is_done = False
 
@@ -241,12 +261,12 @@ class _Writer(ast.NodeTransformer):
         """The list of what an expression makes of each call, which it has under a name."""
         self.is_done = True
         if isinstance(self.many, list):
-            parts = [_put(around, name, self.of._told(one, None, [])) for one in self.many]
+            parts = [_put(around, name, self.of.told_call(one, None, [])) for one in self.many]
             return placed(ast.List(parts, ast.Load()), self.use)
         row, values = self.of.fresh("row"), list[ast.expr]()
-        call = self.of._told(self.many.elt, row, values)
+        call = self.of.told_call(self.many.elt, row, values)
         rows = ast.ListComp(ast.Tuple(values, ast.Load()), self.many.generators)
-        source = self.of._word(placed(rows, self.many))
+        source = self.of.word_for(placed(rows, self.many))
         clause = ast.comprehension(ast.Name(row, ast.Store()), source, [], 0)
         return placed(ast.ListComp(_put(around, name, call), [clause]), self.use)
 
@@ -256,7 +276,7 @@ class _Writer(ast.NodeTransformer):
             return node
         if self.is_one:
             self.is_done = True
-            return self.of._told(cast("list[ast.expr]", self.many)[0], None, [])
+            return self.of.told_call(cast("list[ast.expr]", self.many)[0], None, [])
         return self.calls(ast.Name("_", ast.Load()), "_")
 
     def _comprehension(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp) -> ast.AST:
@@ -288,19 +308,28 @@ class _Writer(ast.NodeTransformer):
         """A loop over the calls, of which each is used once."""
         if node.iter is not self.use or not isinstance(node.target, ast.Name) or node.orelse:
             return self.generic_visit(node)
-        uses = [one for part in node.body for one in walk(part) if isinstance(one, ast.Name) and one.id == node.target.id]
+        uses = [
+            one
+            for part in node.body
+            for one in walk(part)
+            if isinstance(one, ast.Name) and one.id == node.target.id
+        ]
         if len(uses) != 1:
             raise _Unknown
         self.is_done = True
         if isinstance(self.many, list):
-            if any(isinstance(one, (ast.Break, ast.Continue)) for part in node.body for one in own_nodes(part)):
+            if any(
+                isinstance(one, (ast.Break, ast.Continue)) for part in node.body for one in own_nodes(part)
+            ):
                 raise _Unknown
-            calls = [self.of._told(one, None, []) for one in self.many]
-            return [cast("ast.stmt", _put(part, node.target.id, call)) for call in calls for part in node.body]
+            calls = [self.of.told_call(one, None, []) for one in self.many]
+            return [
+                cast("ast.stmt", _put(part, node.target.id, call)) for call in calls for part in node.body
+            ]
         row, values = self.of.fresh("row"), list[ast.expr]()
-        call = self.of._told(self.many.elt, row, values)
+        call = self.of.told_call(self.many.elt, row, values)
         rows = ast.ListComp(ast.Tuple(values, ast.Load()), self.many.generators)
-        source = self.of._word(placed(rows, self.many))
+        source = self.of.word_for(placed(rows, self.many))
         body = [cast("ast.stmt", _put(part, node.target.id, call)) for part in node.body]
         return placed(ast.For(ast.Name(row, ast.Store()), source, body, []), node)
 

@@ -15,7 +15,7 @@ from callsheet.frontends.python.source import dotted, names_bound, names_read, o
 from callsheet.frontends.python.syntax import Renaming
 
 Generator = ast.AsyncFunctionDef | ast.FunctionDef
-_Made = TypeVar("_Made", ast.stmt, ast.expr)
+_Made = TypeVar("_Made", bound=ast.AST)
 _Fresh = Callable[[str], str]
 _LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
 

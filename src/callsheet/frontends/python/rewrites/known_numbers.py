@@ -1,7 +1,7 @@
 """Numbers that a program computes before any call: how many run at a time.
 
-In: an expression, the function around it, and the nodes of the file. What a variable, a constant of the file or a
-parameter holds is known where it is set once, and where all calls give the same.
+In: an expression, the function around it, and the nodes of the file. What a variable, a constant of the file
+or a parameter holds is known where it is set once, and where all calls give the same.
 """
 
 from __future__ import annotations
@@ -60,7 +60,10 @@ class KnownNumbers:
                 one.value
                 for one in inside
                 if isinstance(one, (ast.Assign, ast.AnnAssign))
-                and any(each in stores for each in ([one.target] if isinstance(one, ast.AnnAssign) else one.targets))
+                and any(
+                    each in stores
+                    for each in ([one.target] if isinstance(one, ast.AnnAssign) else one.targets)
+                )
             ]
             if stores:
                 return values[0] if len(stores) == 1 and len(values) == 1 else None
@@ -90,7 +93,10 @@ class KnownNumbers:
         default, found = dict(given_by_default(function)).get(name), set[int | None]()
         plain = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
         for call in calls:
-            if any(isinstance(one, ast.Starred) for one in call.args[: plain.index(name) + 1 if name in plain else 0]):
+            if any(
+                isinstance(one, ast.Starred)
+                for one in call.args[: plain.index(name) + 1 if name in plain else 0]
+            ):
                 return None
             if any(word.arg is None for word in call.keywords):
                 return None

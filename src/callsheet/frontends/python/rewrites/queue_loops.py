@@ -1,8 +1,8 @@
-"""The loop in which an async function takes from a queue, as one over a list, or as what it does with one item.
+"""The loop in which an async function takes from a queue, as one over a list, or as its part for one item.
 
-In: the function, and its name for the queue. A queue that is filled before anything is taken from it is a list:
-a single consumer takes from its front until it is empty; of several, each item is done by one of them, whichever
-it is, so that the items may be done side by side, as many at a time as there are consumers.
+In: the function, and its name for the queue. A queue that is filled before anything is taken from it is a
+list: a single consumer takes from its front until it is empty; of several, each item is done by one of them,
+whichever it is, so that the items may be done side by side, as many at a time as there are consumers.
 """
 
 from __future__ import annotations
@@ -132,7 +132,10 @@ def _taken(loop: ast.While, queue: str) -> tuple[ast.expr, list[ast.stmt]] | Non
     elif may_end and not isinstance(first, (ast.Assign, ast.AnnAssign)):
         return None
     match first:
-        case ast.Assign(targets=[target], value=value) | ast.AnnAssign(target=target, value=ast.expr() as value):
+        case (
+            ast.Assign(targets=[target], value=value)
+            | ast.AnnAssign(target=target, value=ast.expr() as value)
+        ):
             is_item = isinstance(target, (ast.Name, ast.Tuple))
             return (target, rest) if is_item and method_of(value, queue) in {"get", "get_nowait"} else None
         case _:
@@ -233,7 +236,7 @@ class _OneItem(ast.NodeTransformer):
 def of_one_item(
     function: ast.AsyncFunctionDef, loop: QueueLoop, dropped: set[str], fresh: Fresh
 ) -> ast.AsyncFunctionDef | None:
-    """The function that does with one item what a consumer does; None if consumers keep something of their own.
+    """The function that does with one item what a consumer does; None if consumers keep something apart.
 
     `dropped` are the parameters that only say which consumer it is.
     """
@@ -287,7 +290,13 @@ def _leaves(body: Sequence[ast.stmt], *, in_loop: bool = False) -> bool:
 
 def _reads_apart(loop: QueueLoop, dropped: set[str]) -> bool:
     """Whether a round reads which consumer it is, other than for a remark."""
-    told = {id(each) for one in loop.body for part in walk(one) if isinstance(part, ast.Expr) and is_print(part) for each in walk(part)}
+    told = {
+        id(each)
+        for one in loop.body
+        for part in walk(one)
+        if isinstance(part, ast.Expr) and is_print(part)
+        for each in walk(part)
+    }
     return any(
         isinstance(each, ast.Name) and each.id in dropped and id(each) not in told
         for one in loop.body
@@ -311,7 +320,9 @@ def _fails(one: ast.stmt) -> bool:
             rest = (*(each for handler in one.handlers for each in handler.body), *one.orelse, *one.finalbody)
             return any(map(_fails, rest))
         return any(map(_fails, (*one.body, *rest_of(one))))
-    blocks = [each for field in ("body", "orelse") for each in cast("list[ast.stmt]", getattr(one, field, []))]
+    blocks = [
+        each for field in ("body", "orelse") for each in cast("list[ast.stmt]", getattr(one, field, []))
+    ]
     if blocks and not isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return any(map(_fails, blocks))
     return waits(one)

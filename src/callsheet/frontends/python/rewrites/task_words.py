@@ -1,0 +1,146 @@
+"""What programs say of tasks: how they start, are waited for, asked and cancelled.
+
+In: nodes of a tree, which stay as they are.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Final
+
+from callsheet.frontends.python.source import dotted, own_nodes, waits, walk
+
+_STARTS: Final = frozenset({"create_task", "ensure_future"})
+_AROUND: Final = frozenset({"asyncio.wait_for", "asyncio.shield"})
+QUESTIONS: Final = frozenset({"result", "exception", "done", "cancelled", "get_name"})
+"""What a task is asked, by methods without arguments."""
+
+
+class UnknownTasks(Exception):
+    """What a function does with its tasks cannot be said with numbers."""
+
+
+def started(node: ast.AST) -> ast.Call | None:
+    """The call of which an expression makes a task."""
+    match node:
+        case ast.Call(func=func, args=[call, *_]):
+            owner, _, name = (dotted(func) or "").rpartition(".")
+            is_loop = owner in {"asyncio", "loop"}
+            return call if name in _STARTS and is_loop and isinstance(call, ast.Call) else None
+        case _:
+            return None
+
+
+def takes(node: ast.AST) -> bool:
+    """Whether a tree takes the result of a task."""
+    return any(isinstance(one, ast.Await) for one in walk(node))
+
+
+def part_of(call: ast.Call, path: Sequence[int | str]) -> ast.expr:
+    """An argument of a call, or of a call in it, by its places and names."""
+    first, *rest = path
+    named = {word.arg: word.value for word in call.keywords}
+    part = call.args[first] if isinstance(first, int) else named[first]
+    return part_of(part, rest) if rest and isinstance(part, ast.Call) else part
+
+
+def is_around(call: ast.Call) -> bool:
+    """Whether a call stands around one that it waits for."""
+    return dotted(call.func) in _AROUND and bool(call.args)
+
+
+def is_task(node: ast.expr) -> bool:
+    """Whether an argument of gather is a task, or several, and no call."""
+    if isinstance(node, ast.Starred):
+        many = node.value
+        if isinstance(many, ast.Call):
+            return isinstance(many.func, ast.Attribute) and many.func.attr in {"values", "keys", "copy"}
+        return isinstance(many, (ast.Name, ast.Subscript, ast.Attribute))
+    return isinstance(node, (ast.Name, ast.Subscript))
+
+
+def question_of(node: ast.AST) -> str | None:
+    """What an expression asks a task."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr=attr), args=[], keywords=[]) if attr in QUESTIONS:
+            return attr
+        case _:
+            return None
+
+
+def is_cancelling(node: ast.AST) -> bool:
+    """Whether an expression cancels a task."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="cancel"), args=[]):
+            return True
+        case _:
+            return False
+
+
+def only_cancels(one: ast.stmt) -> bool:
+    """Whether a statement only cancels tasks, which by then are done or stopped."""
+    match one:
+        case ast.Expr(value=value) if is_cancelling(value):
+            return True
+        case ast.Expr(value=ast.ListComp(elt=value)) if is_cancelling(value):
+            return True
+        case ast.For(iter=source, body=body, orelse=[]) if not waits(source):
+            return all(map(only_cancels, body))
+        case ast.If(test=test, body=body, orelse=[]) if not waits(test):
+            return all(map(only_cancels, body))
+        case _:
+            return False
+
+
+def is_discarding(one: ast.stmt) -> bool:
+    """Whether a statement lets a task leave a set when it is done, which holds it only to keep it alive."""
+    match one:
+        case ast.Expr(
+            value=ast.Call(
+                func=ast.Attribute(attr="add_done_callback"), args=[ast.Attribute(attr="discard" | "remove")]
+            )
+        ):
+            return True
+        case _:
+            return False
+
+
+def waits_for(body: Sequence[ast.stmt], many: ast.expr) -> bool:
+    """Whether a block waits for tasks of which a test asks whether there are any."""
+    return isinstance(many, ast.Name) and any(
+        dotted(each.func) == "asyncio.wait" and ast.dump(each.args[0]) == ast.dump(many)
+        for one in body
+        for each in own_nodes(one)
+        if isinstance(each, ast.Call) and each.args
+    )
+
+
+def flushes(node: ast.AST, *, is_single: bool) -> bool:
+    """Whether an await waits for tasks; `is_single` says that there is one alone."""
+    if not isinstance(node, ast.Await):
+        return False
+    waited = node.value
+    if not isinstance(waited, ast.Call):
+        return True
+    name = dotted(waited.func)
+    if name == "asyncio.wait":
+        return True
+    if name in {"asyncio.gather", "gather"}:
+        return bool(waited.args) and all(is_task(one) for one in waited.args)
+    if name == "asyncio.wait_for":  # nothing else runs beside it
+        return (
+            isinstance(waited.args[0], ast.Name)
+            and len(waited.args) + len(waited.keywords) == 2
+            and is_single
+        )
+    return isinstance(waited.func, ast.Attribute) and waited.func.attr in {"pop", "popleft"}
+
+
+def completed(node: ast.expr) -> ast.expr | None:
+    """The tasks that `as_completed` goes through."""
+    match node:
+        case ast.Call(func=func, args=[many], keywords=[]) if dotted(func) == "asyncio.as_completed":
+            return many
+        case _:
+            return None

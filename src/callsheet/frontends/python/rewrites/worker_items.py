@@ -1,0 +1,172 @@
+"""Workers of a queue as calls for each item of a list, or as the one function that takes from it."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from typing import cast
+
+from callsheet.frontends.python.rewrites.inlining import placed
+from callsheet.frontends.python.rewrites.queue_loops import (
+    QueueLoop,
+    loop_of,
+    may_end_worker,
+    method_of,
+    of_one_item,
+    over_list,
+)
+from callsheet.frontends.python.rewrites.queue_users import Pool, Puts, UnknownQueue
+from callsheet.frontends.python.rewrites.worker_starts import WorkerStarts
+from callsheet.frontends.python.source import Refused, names_read, own_nodes, parameters_of, walk
+from callsheet.frontends.python.syntax import is_plain, parsed_lines
+
+
+class WorkerItems(WorkerStarts):
+    """The part that lets workers do the items."""
+
+    keeps = False
+    """Whether what awaits the workers keeps their errors."""
+
+    def single(self, pool: Pool) -> None:
+        """Let the only consumer take from the list."""
+        if pool.count != 1:
+            raise UnknownQueue
+        name = cast("ast.Name", pool.calls[0].func).id
+        queue, loop = self.users[name][1], self._loop(name)
+        if name in self.bodies or (self.kind == "PriorityQueue" and _puts_into(loop, queue)):
+            raise UnknownQueue
+        body = over_list(loop, queue, self.kind)
+        body = [Puts(queue).visit(one) for one in body]
+        if self.asks(body, queue):
+            raise UnknownQueue
+        self.bodies[name] = body
+
+    def keeps_own(self, name: str) -> Refused:
+        """Why several workers cannot be calls for each item."""
+        return Refused(
+            "PYT020",
+            self.users[name][0],
+            f"each worker {name} keeps something of its own, or says which one it is: who takes an item is"
+            " not known before the run",
+            "write what is done with one item as an async function, and await"
+            " asyncio.gather(*[work(item) for item in items]); a Semaphore in it limits how many run",
+        )
+
+    def _loop(self, name: str) -> QueueLoop:
+        function, queue = self.users[name]
+        again = copy.deepcopy(function)
+        loop = loop_of(again, queue)
+        if loop is None:
+            raise UnknownQueue
+        return loop
+
+    def run(self, pool: Pool, place: ast.stmt) -> list[ast.stmt]:
+        """Let consumers do the items."""
+        if pool.count == 1:
+            self.single(pool)
+            return [*self.sorted_first(place), placed(ast.Expr(ast.Await(pool.calls[0])), place)]
+        names = {cast("ast.Name", each.func).id for each in pool.calls}
+        if len(names) != 1 or names & {one.name for one, _ in self.made}:
+            raise UnknownQueue
+        (name,) = names
+        function, queue = self.users[name]
+        loop = self._loop(name)
+        in_waves = _puts_into(loop, queue)
+        if in_waves and self.kind != "Queue":
+            raise UnknownQueue
+        given = [_bound(function, each) for each in pool.calls]
+        apart = {
+            key
+            for key in given[0]
+            if key != queue
+            and (
+                len({ast.dump(each.get(key, ast.Constant(None))) for each in given}) > 1
+                or names_read(given[0][key]) & pool.varying
+            )
+        }
+        made = of_one_item(function, loop, {*apart}, self.fresh)
+        if made is None:
+            raise self.keeps_own(name)
+        if in_waves:
+            made.body = [Puts(queue).visit(one) for one in made.body]
+        else:
+            made.args.args = [one for one in made.args.args if one.arg != queue]
+        if (
+            (queue in names_read(*made.body) and not in_waves)
+            or self.asks(made.body, queue)
+            or any(not is_plain(value) for key, value in given[0].items() if key not in apart)
+        ):
+            raise UnknownQueue
+        limit = self.fresh("limit")
+        self.limits += parsed_lines([f"{limit} = asyncio.Semaphore({pool.count})"], place)
+        entered = ast.AsyncWith([ast.withitem(ast.Name(limit, ast.Load()), None)], made.body)
+        made.body = [placed(entered, function)]
+        self.made.append((function, made))
+        if may_end_worker(loop):
+            self.warn(
+                function,
+                f"in Python a failure ends one of the {pool.count} workers; a plan goes on with all of them",
+                "catch ToolError around the calls of the worker",
+            )
+        names = [one.arg for one in made.args.args[:-1]]
+        call = ast.Call(ast.Name(made.name, ast.Load()), [given[0][one] for one in names], [])
+        is_lost = self.keeps or (self.joined and may_end_worker(loop) and _is_done_anyway(function, queue))
+        return self._each_item(call, place, name, in_waves=in_waves, is_lost=is_lost)
+
+    def _each_item(
+        self, call: ast.Call, place: ast.stmt, worker: str, *, in_waves: bool, is_lost: bool
+    ) -> list[ast.stmt]:
+        """The statements that make a call for each item, which is its last argument."""
+        item, source = self.fresh("item"), self.name
+        call.args.append(ast.Name(item, ast.Load()))
+        is_again = in_waves or self.loops != self.made_at
+        source = self.fresh("items") if is_again else self.name
+        clause = ast.comprehension(ast.Name(item, ast.Store()), ast.Name(source, ast.Load()), [], 0)
+        many = ast.Starred(ast.ListComp(call, [clause]), ast.Load())
+        gather = ast.Attribute(ast.Name("asyncio", ast.Load()), "gather", ast.Load())
+        words = [ast.keyword("return_exceptions", ast.Constant(True))] if is_lost else []
+        awaited: ast.stmt = placed(ast.Expr(ast.Await(ast.Call(gather, [many], words))), place)
+        reverse = parsed_lines([f"{self.name}.reverse()"], place) if self.kind == "LifoQueue" else []
+        taken = (
+            parsed_lines([f"{source} = list({self.name})", f"{self.name}.clear()"], place) if is_again else []
+        )
+        body = [*self.sorted_first(place), *reverse, *taken, awaited]
+        if not in_waves:
+            return body
+        self.warn(
+            place,
+            f"what {worker} puts into the queue is begun when all that was in it before is done",
+            "go in waves yourself, if that is meant: while todo: todo = [new for news in await"
+            " asyncio.gather(*[work(one) for one in todo]) for new in news]",
+        )
+        return [placed(ast.While(ast.Name(self.name, ast.Load()), body, []), place)]
+
+
+def _bound(function: ast.AsyncFunctionDef, call: ast.Call) -> dict[str, ast.expr]:
+    """What a call gives each parameter."""
+    of = function.args
+    plain = [one.arg for one in (*of.posonlyargs, *of.args)]
+    if any(isinstance(one, ast.Starred) for one in call.args) or any(
+        word.arg is None for word in call.keywords
+    ):
+        raise UnknownQueue
+    given = dict(zip(plain, call.args, strict=False)) | {word.arg or "": word.value for word in call.keywords}
+    defaults = dict(zip(plain[len(plain) - len(of.defaults) :], of.defaults, strict=True))
+    defaults |= {one.arg: value for one, value in zip(of.kwonlyargs, of.kw_defaults, strict=True) if value}
+    made = {one.arg: given.get(one.arg, defaults.get(one.arg)) for one in parameters_of(of)}
+    if any(value is None for value in made.values()):
+        raise UnknownQueue
+    return cast("dict[str, ast.expr]", made)
+
+
+def _is_done_anyway(function: ast.AsyncFunctionDef, queue: str) -> bool:
+    """Whether a worker says that an item is done also if it fails."""
+    return any(
+        isinstance(one, ast.Try)
+        and any(method_of(each, queue) == "task_done" for part in one.finalbody for each in own_nodes(part))
+        for one in own_nodes(function)
+    )
+
+
+def _puts_into(loop: QueueLoop, queue: str) -> bool:
+    return any(method_of(each, queue) in {"put", "put_nowait"} for one in loop.body for each in walk(one))
