@@ -637,6 +637,27 @@ def test_id_that_is_read_from_result_of_another_kind_is_told(passed: str) -> Non
     assert told("list_mail_ids()") == []
 
 
+@pytest.mark.parametrize("listed", ["found", "[x for x in found if x.open]", "sorted(found)"])
+def test_id_of_another_thing_is_told_with_the_tools_that_take_it(listed: str) -> None:
+    tools = [
+        spec("close_job", "Close it.", job_id=TEXT),
+        spec("pay_invoice", "Pay it.", invoice_id=TEXT),
+        replace(spec("list_invoices", "List."), effect=Effect.READ),
+    ]
+    head = f"async def main():\n    found = await list_invoices()\n    for one in {listed}:\n"
+
+    def told(call: str, among: Sequence[ToolSpec]) -> list[str]:
+        tree = read_python(f"{head}        await {call}\n").require().tree
+        assert tree is not None
+        return [f"{one.message}; {one.help}" for one in unstated(tree, ["Settle the invoices"], among)]
+
+    wrong = "job_id is given the id of what list_invoices finds; that is taken by pay_invoice"
+    assert told('close_job(job_id=one["id"])', tools) == [wrong]
+    assert told("close_job(job_id=one.id)", tools) == [wrong]
+    assert told('pay_invoice(invoice_id=one["id"])', tools) == []
+    assert told('close_job(job_id=one["id"])', [tools[0], tools[2]]) == []
+
+
 def test_small_model_writes_names_and_ids_are_looked_up_without_asking_again() -> None:
     found = {"type": "object", "properties": {"id": TEXT, "phone": TEXT}}
     by_name = {"type": "object", "properties": {"name": TEXT}, "required": ["name"]}

@@ -106,6 +106,7 @@ class Origins:
 
     def __init__(self, tools: Collection[ToolSpec]) -> None:
         self._keys = _keys(tools)
+        self._arguments = {spec.name: spec.parameter_names for spec in tools}
         self._words = {spec.name: set(words_of(spec.name.lower())) for spec in tools}
         self._reading = [spec for spec in tools if spec.effect.only_reads]
         self._texts = {
@@ -132,6 +133,21 @@ class Origins:
         type_ = table(table(called.parameters.get("properties")).get(argument)).get("type")
         is_named = _names_id(argument) or address_kind(called, argument) is not None
         return is_named and type_ in (None, "string", "integer", "number")
+
+    def takers_of(self, argument: str, tool: str) -> list[str]:
+        """The tools that take the id of what a tool finds, if an argument takes that of another thing.
+
+        The things are those that the names of arguments and tools say: no `job_id` is the id of an invoice
+        that `list_invoices` found, where `pay_invoice` takes an `invoice_id`.
+        """
+        found, noun = self._words.get(tool, set[str]()), set(words_of(_ID.sub("", argument)))
+        if not noun or noun & found or _ID.search(argument) is None:
+            return []
+        return [
+            function_name(name)
+            for name, arguments in self._arguments.items()
+            if any(_ID.search(one) and set(words_of(_ID.sub("", one))) & found for one in arguments)
+        ]
 
     def told_otherwise(self, called: ToolSpec, argument: str, tool: str) -> bool:
         """Whether other tools have a field of the name of this id, and a tool gives a text that has none.

@@ -26,7 +26,7 @@ from callsheet.authoring.compiler.answers import (
 from callsheet.authoring.compiler.asking import NAME, Reading
 from callsheet.authoring.compiler.catalogue import by_fit
 from callsheet.authoring.compiler.origins import Origins
-from callsheet.authoring.compiler.program_prompt import EXAMPLES
+from callsheet.authoring.compiler.program_prompt import EXAMPLES, SHORT_EXAMPLES
 from callsheet.authoring.compiler.prompt import finding_line
 from callsheet.authoring.compiler.quantities import is_date
 from callsheet.authoring.compiler.request import Check, Request
@@ -67,7 +67,7 @@ def read_program_answer(answer: str, request: Request, check: Check, *, mends: b
     hidden = tuple(_hidden_tools(program, request))
     if hidden:
         return Reading(None, hidden, Source(NAME, program))
-    example = "" if mends else EXAMPLES  # small models are shown none
+    example = SHORT_EXAMPLES if mends else EXAMPLES
     if mends:
         mended, hints = _mended(program, request)
         reading = _with_goal(mended, request, check, example) if hints else None
@@ -96,7 +96,7 @@ def _mended(program: str, request: Request) -> tuple[str, tuple[Diagnostic, ...]
     origins, specs = Origins(request.tools), {spec.name: spec for spec in request.tools}
     sought: dict[tuple[str, str, str], Lookup] = {}
     hints: dict[str, Diagnostic] = {}
-    for one in doubtful(result.plan.tree, _told(request), request.tools):
+    for one in doubtful(result.plan.tree, _told(request), request.tools, SHORT_EXAMPLES):
         found = origins.by_name(specs[one.act.tool], one.argument) if one.named else None
         if one.spellings is not None:
             word, told = one.spellings
@@ -283,7 +283,7 @@ def lookups(plan: Plan, request: Request) -> dict[tuple[str, str], dict[str, str
     """
     if plan.tree is None:
         return {}
-    found = doubtful(plan.tree, _told(request), request.tools)
+    found = doubtful(plan.tree, _told(request), request.tools, SHORT_EXAMPLES)
     return {
         (function_name(one.act.tool), one.argument): {origin.tool: origin.place for origin in one.origins}
         for one in found

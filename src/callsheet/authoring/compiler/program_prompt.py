@@ -24,7 +24,7 @@ from callsheet.ports.tools import ToolSpec
 from callsheet.views.python_types import Record, Types, docstring
 from callsheet.views.stubs import OMITTED, stub_of
 
-PROGRAM_VERSION = 9
+PROGRAM_VERSION = 10
 """Incremented whenever a text of the prompt changes, so that a journal tells which prompt gave a plan."""
 
 RULES = """\
@@ -49,8 +49,36 @@ SHORT_RULES = """\
 You are given a Python module of async functions. Write one more, `async def main():`, which does what the \
 user asks by awaiting them, and returns the answer for the user. Answer with `main` alone; the functions \
 exist already."""
-"""For small models, which know Python and follow few rules. They get no examples: what they copy of these is
-the words (a comment that begins with *Find* calls the tool that is called so), not the form."""
+"""For small models, which know Python and follow few rules."""
+
+SHORT_EXAMPLES = '''\
+Goal: If lamp L-3 is red, paint every wooden wall of the Miller flat white. How many are there?
+async def main():
+    lamp = await lamp_state(lamp_id="L-3")
+    flats = await flats_of(owner="Miller")
+    walls = [x for x in await walls_in(flat_id=flats[0]["id"]) if x["material"] == "wood"]
+    if lamp["color"] == "red":
+        for wall in walls:
+            await paint(wall_id=wall["id"], color="white")
+    return f"The lamp is {lamp['color']}, and there are {len(walls)} walls."
+
+Goal: Water the rose and the fern if it is drier than 30 percent; otherwise let Ann know.
+async def main():
+    for plant in ["rose", "fern"]:
+        if await moisture(plant=plant) < 30:
+            await water(plant=plant)
+        else:
+            ann = await person(name="Ann")
+            await note(to=ann["email"], text=f"The {plant} is not dry.")
+    return "The plants are looked after."
+
+Goal: Whose boat came in last?
+async def main():
+    boats = await boats_in_port(order="arrival")
+    last = max(boats, key=lambda x: x["arrival"])
+    return f"The last one is the boat of {last['owner']}."'''
+"""For small models, which copy the words of examples too: there are no comments (one that begins with *Find*
+calls the tool that is called so), and their functions do not begin with the verbs of tools."""
 
 _OPERATIONS = '''\
 async def llm(prompt: str, data: Any = None) -> str:
@@ -91,6 +119,8 @@ async def main():
     boats = await list_boats()
     owners = [x["owner"] for x in boats if x["at_sea"]]
     return f"At sea are the boats of {', '.join(owners)}."'''
+
+_INTRODUCED = "Examples over other functions:"
 
 QUESTION_RULE = """\
 11. If no tool does what the goal asks for, or the goal can be read in two ways that change different \
@@ -202,6 +232,7 @@ def program_question(request: Request, stubs: Stubs, strength: Strength = Streng
     else:
         module = "\n\n".join(filter(None, (stubs.text, _OPERATIONS)))
         rules = f"{SHORT_RULES}\n\n```python\n{module}\n```"
-        said = asked.text if given or request.context else goal
+        about = asked.text if given or request.context else f"Goal: {goal}"
+        said = f"{_INTRODUCED}\n\n{SHORT_EXAMPLES}\n\nNow with the functions of the module.\n{about}"
     messages = [{"role": "system", "content": rules}, {"role": "user", "content": said}]
     return Question(messages, (*stubs.remarks, *asked.remarks), f"program/{PROGRAM_VERSION}")

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from callsheet import lazy
 from callsheet.authoring.compiler.origins import Origin, Origins, address_kind
 from callsheet.authoring.compiler.quantities import DATE, NUMBER, is_date, is_of
-from callsheet.authoring.compiler.sources import source_of, sources
+from callsheet.authoring.compiler.sources import id_source, source_of, sources
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import (
     SAYING,
@@ -152,6 +152,11 @@ def doubtful(
             if source is not None and known.origins.told_otherwise(spec, name, source):
                 message = f"{name} is given what {function_name(source)} finds, which is another thing"
                 yield Doubtful(act, name, message, f"find it: {_finders(found)}", found)
+            record = id_source(given, known_sources)
+            takers = () if record is None else known.origins.takers_of(name, record)
+            if record is not None and takers:
+                message = f"{name} is given the id of what {function_name(record)} finds"
+                yield Doubtful(act, name, message, f"that is taken by {' or '.join(takers[:2])}")
             if not unknown and text is not None:
                 yield from _of_another_kind(act, name, text, spec, said, known)
 

@@ -10,7 +10,17 @@ from collections import Counter
 from collections.abc import Mapping
 
 from callsheet.ir import CallKind, Literal
-from callsheet.ir.expression import Call, Expression, Index, Slice, Variable
+from callsheet.ir.expression import (
+    Bound,
+    Call,
+    Clause,
+    Comprehension,
+    Expression,
+    Field,
+    Index,
+    Slice,
+    Variable,
+)
 from callsheet.ir.tree import Act, Foreach, Let, Tree, all_statements, variables_set
 
 
@@ -41,6 +51,15 @@ def sources(tree: Tree) -> dict[str, str]:
     return found
 
 
+def id_source(value: Expression, known: Mapping[str, str]) -> str | None:
+    """The tool whose record a value is the `id` of; None if it is none."""
+    match value:
+        case Field(target=target, name="id") | Index(target=target, index=Literal(value="id")):
+            return source_of(target, known)
+        case _:
+            return None
+
+
 def source_of(value: Expression, known: Mapping[str, str]) -> str | None:
     """The tool that a value is from, by what is known of variables; None if it is a part by name, or made."""
     match value:
@@ -48,7 +67,9 @@ def source_of(value: Expression, known: Mapping[str, str]) -> str | None:
             return known.get(name)
         case Index(target=target, index=Literal(value=int())) | Slice(target=target):
             return source_of(target, known)
-        case Call(function="list", arguments=(inner,)):
+        case Call(function="list" | "sorted", arguments=(inner,)):
             return source_of(inner, known)
+        case Comprehension(element=Bound(name=name), clauses=(Clause(target=one, source=inner),)):
+            return source_of(inner, known) if one == name else None  # some of the items
         case _:
             return None
