@@ -43,9 +43,9 @@ FEW = 3  # at most so many failed tests are run again; if more fail, something i
 
 def prepare(*, dev: bool) -> None:
     """Create the environment, or update it to pyproject.toml."""
-    stamp = ENVIRONMENT / f"installed-{'dev' if dev else 'core'}"
+    stamp, with_tools = (ENVIRONMENT / f"installed-{what}" for what in ("dev" if dev else "core", "dev"))
     wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
-    if stamp.exists() and stamp.read_text() == wanted:
+    if any(each.exists() and each.read_text() == wanted for each in (stamp, with_tools)):
         return
     if not (BIN / "python").exists() and not (BIN / "python.exe").exists():
         print(f"creating an environment in {ENVIRONMENT}", file=sys.stderr)

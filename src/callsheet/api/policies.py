@@ -65,14 +65,6 @@ def share_policy(name: str, text: str) -> str:
         return files.place(_checked(name))
 
 
-def shared_names() -> tuple[str, ...]:
-    """The names of all shared policies, in order; empty without a shared store."""
-    if shared_address() is None:
-        return ()
-    with _files() as files:
-        return tuple(f"{SHARED}{name}" for name in files.names())
-
-
 def _checked(name: str) -> str:
     bare = name.removeprefix(SHARED)
     if not _NAME.fullmatch(bare):
