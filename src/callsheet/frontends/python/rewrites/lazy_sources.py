@@ -78,7 +78,7 @@ def item_by_item(one: ast.For, fresh: Fresh) -> ast.For | None:
     body: list[ast.stmt] = [ast.Assign([one.target], item), *one.body]
     for test in reversed(tests):
         body = [ast.If(test, body, [])]
-    return cast("ast.For", placed(ast.For(target, source, body, one.orelse), one))
+    return placed(ast.For(target, source, body, one.orelse), one)
 
 
 def _called(made: ast.expr, item: ast.expr) -> ast.expr:
@@ -118,9 +118,7 @@ def as_generator(
             name == "zip" and lazy.full_name(counter) == "itertools.count"
         ):
             numbered = ast.Call(ast.Name("enumerate", ast.Load()), [source, *counter.args], [])
-            return as_generator(
-                cast("ast.For", placed(ast.For(one.target, numbered, one.body, one.orelse), one)), lazy, fresh
-            )
+            return as_generator(placed(ast.For(one.target, numbered, one.body, one.orelse), one), lazy, fresh)
         case ast.Call(args=sources, keywords=words):
             if name in {"map", "filter"} or words or any(isinstance(each, ast.Starred) for each in sources):
                 return _mapped(one, lazy, fresh) if name == "map" and not words else None

@@ -18,12 +18,23 @@ from callsheet.frontends.python.rewrites.task_words import (
     started,
     waits_for,
 )
-from callsheet.frontends.python.source import own_nodes, walk
+from callsheet.frontends.python.source import Refused, own_nodes, walk
 
 
 def check_questions(body: Sequence[ast.stmt]) -> None:
-    """Raise UnknownTasks for questions in functions inside, and for what numbers do not answer."""
+    """Raise UnknownTasks for questions in functions inside, and for what numbers do not answer.
+
+    Raises Refused (PYT020) for a lambda that asks for a result.
+    """
     own = {id(one) for one in own_nodes(ast.Module(list(body), []))}
+    for one in own_nodes(ast.Module(list(body), [])):
+        if isinstance(one, ast.Lambda) and any(question_of(each) == "result" for each in walk(one)):
+            raise Refused(
+                "PYT020",
+                one,
+                "a lambda asks a task for its result, which may be an error",
+                "take the results first: results = [task.result() for task in done]; and let it ask these",
+            )
     for part in body:
         for one in walk(part):
             match one:
