@@ -251,7 +251,7 @@ def _initializer(
 ) -> Callable[..., None] | None:
     """The `__init__` of a class without bases; None for others, and if a field says more than its default.
 
-    It fills the slots of a frozen class by their descriptors, which takes half as long as `object.__setattr__`.
+    It fills the slots of a frozen class by their descriptors, twice as fast as `object.__setattr__`.
     """
     if cls.__bases__ != (object,):
         return None

@@ -157,6 +157,12 @@ def test_variables_are_listed_in_order() -> None:
     assert sum(isinstance(one, Bound) for one in nodes(node)) == 1
 
 
+def test_comparisons_in_a_row_have_an_end() -> None:
+    read_expression("$a" + " < $b" * 100)
+    with pytest.raises(NotAnExpression, match="at most 100 comparisons stand in a row"):
+        read_expression("$a" + " < $b" * 101)
+
+
 @pytest.mark.parametrize("rest", [" + 1", ".b", "[0]", ".strip()"])
 def test_operations_in_a_row_have_an_end(rest: str) -> None:
     read_expression("$a" + rest * 99)

@@ -6,7 +6,7 @@ Nodes are immutable; equality ignores spans and comments.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from enum import StrEnum
 from itertools import chain
@@ -430,10 +430,16 @@ class Tree:
     plans: tuple[SubPlan, ...] = ()
     result: Type | None = None
     """What the main plan's answer is declared as, in a Python plan."""
+    named_plans: Mapping[str, SubPlan] | None = field(default=None, init=False, repr=False, compare=False)
+    """The sub-plans by name, kept by `plan`."""
 
     def plan(self, name: str) -> SubPlan | None:
-        """The sub-plan of this name, None if there is none."""
-        return next((one for one in self.plans if one.name == name), None)
+        """The sub-plan of this name, the first of several; None if there is none."""
+        if self.named_plans is None:
+            named = {one.name: one for one in reversed(self.plans)}
+            object.__setattr__(self, "named_plans", named)
+            return named.get(name)
+        return self.named_plans.get(name)
 
     @property
     def named_types(self) -> dict[str, Record]:

@@ -64,6 +64,8 @@ def _stripped(node: Any) -> Any:
         return node
     changed: dict[str, Any] = {}
     for part in fields(node):
+        if not part.init:
+            continue
         value = getattr(node, part.name)
         if not part.compare:
             changed[part.name] = () if part.name == "comments" else None

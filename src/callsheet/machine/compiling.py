@@ -68,7 +68,7 @@ def compile_plan(
     decide which of the ready steps of a graph starts first. If two steps share an id, a jump finds the first.
     Raises CallsheetError (RUN001) for a graph that cannot be run: a cycle, an unknown or duplicate index.
     """
-    with gc_paused(len(plan.steps) >= _LARGE):
+    with gc_paused(plan.tree is not None or len(plan.steps) >= _LARGE):
         if plan.tree is not None:
             from callsheet.machine.tree.compiling import compile_tree  # noqa: PLC0415 - only for version 2
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, assert_never
 from callsheet.frontends.expressions import format_expression
 from callsheet.frontends.structured.printer import with_plain_parameters
 from callsheet.ir.expression import Expression
+from callsheet.ir.gc_pause import gc_paused
 from callsheet.ir.tree import (
     Act,
     Assign,
@@ -304,16 +305,17 @@ class _Chart:
     def statement(self, one: Statement, before: _From) -> _From:
         own = f"{one.id}: " if _is_named(one) else ""
         text = own + describe_statement(one)
+        after: _From
         match one:
             case If(branches=branches, otherwise=otherwise):
-                after: _From = ()
+                ends: list[tuple[str, str]] = []
                 for number, branch in enumerate(branches):
                     said = text if number == 0 else f"ELSE IF ({describe_expression(branch.condition)})"
                     test = self.node(said, "{}")
                     self.lead(before, test)
-                    after += self.block(branch.body, ((test, "yes"),))
+                    ends += self.block(branch.body, ((test, "yes"),))
                     before = ((test, "no"),)
-                return after + (before if otherwise is None else self.block(otherwise, before))
+                return (*ends, *(before if otherwise is None else self.block(otherwise, before)))
             case Foreach(body=body) | Repeat(body=body):
                 head = self.node(text, "{{}}")
                 self.lead(before, head)
@@ -328,8 +330,7 @@ class _Chart:
             case Parallel(members=members):
                 head = self.node("@PARALLEL", "{{}}")
                 self.lead(before, head)
-                ends = [self.statement(member, ((head, ""),)) for member in members]
-                after = tuple(end for of_member in ends for end in of_member)
+                after = tuple(end for member in members for end in self.statement(member, ((head, ""),)))
             case Say(word=word):
                 head = self.node(text, "([])" if word in _ENDS else "[]")
                 self.lead(before, head)
@@ -346,9 +347,11 @@ class _Chart:
         recovery = recovery_of(one)
         if recovery is None:
             return after
+        ends = list(after)
         for handler in recovery.handlers:
             kinds = ", ".join(handler.kinds) or "fails"
-            after += self.block(handler.body, ((head, kinds),))
+            ends += self.block(handler.body, ((head, kinds),))
+        after = tuple(ends)
         return after if recovery.final is None else self.inside("FINALLY", recovery.final, after)
 
 
@@ -360,9 +363,10 @@ _ENDS = frozenset(
 def tree_mermaid(tree: Tree) -> str:
     """The plan as a Mermaid `graph TD`, without a code fence: blocks are subgraphs, sub-plans stand apart."""
     chart = _Chart()
-    for plan in tree.plans:
-        chart.inside(f"PLAN {plan.name}", plan.body, ())
-    chart.block(tree.body, ())
+    with gc_paused(True):
+        for plan in tree.plans:
+            chart.inside(f"PLAN {plan.name}", plan.body, ())
+        chart.block(tree.body, ())
     if not chart.count:
         return 'graph TD\n    empty["Empty plan"]'
     return "\n".join(["graph TD", *chart.lines, *chart.arrows])

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from typing import Final
 
 from callsheet.diagnostics import Span
-from callsheet.frontends.expressions.cursor import Cursor
+from callsheet.frontends.expressions.cursor import MAX_HEIGHT, Cursor
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import (
     Binary,
@@ -122,6 +122,9 @@ class Operators(Cursor):
             if op in {Comparison.IS, Comparison.IS_NOT} and operand != Literal(None):
                 self.fail(f"{op} compares with None only; write == for values", at, self.pos)
             rest.append((op, operand))
+            if len(rest) > MAX_HEIGHT:
+                help_ = "join several comparisons with and"
+                self.fail(f"at most {MAX_HEIGHT} comparisons stand in a row", at, self.pos, help_)
         return Compared(first, tuple(rest), joined_span(first, rest[-1][1]))
 
     def comparing(self) -> Comparison | None:

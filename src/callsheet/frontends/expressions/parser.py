@@ -417,8 +417,8 @@ class _Parser(Operators):
         if value is None:
             return Display(kind, tuple(items), span)
         keys = [key.value for key, _ in pairs if isinstance(key, Literal)]
-        twice = next((key for index, key in enumerate(keys) if key in keys[:index]), None)
-        if twice is not None:
+        if len(set(keys)) < len(keys):
+            twice = next(key for index, key in enumerate(keys) if key in keys[:index])
             self.fail(f"the key {twice!r} is given twice", start, self.pos)
         return Mapping(tuple((key, held) for key, held in pairs if held is not None), span)
 

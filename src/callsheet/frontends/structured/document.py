@@ -79,7 +79,7 @@ class Document(BlockReader):
         super().__init__(text, 1 if text.startswith("\ufeff") else 0)
         self.meta: dict[str, str] = {}
         self.types: dict[str, Record] = {}
-        self.inputs: list[Input] = []
+        self.inputs: dict[str, Input] = {}
         self.plans: dict[str, SubPlan] = {}
         self.result: Type | None = None
         self.found = False
@@ -95,7 +95,7 @@ class Document(BlockReader):
         self.text = whole
         self.found = self.found or bool(body) or bool(self.plans) or self.errors > 0
         plans = tuple(self.plans.values())
-        tree = Tree(body, tuple(self.inputs), tuple(self.types.items()), plans, self.result)
+        tree = Tree(body, tuple(self.inputs.values()), tuple(self.types.items()), plans, self.result)
         self._check_ids(tree)
         return tree
 
@@ -207,9 +207,9 @@ class Document(BlockReader):
         help_ = self._end(start, comments)
         one = replace(one, help=help_, comments=tuple(comments), span=self.since(start))
         comments.clear()
-        if any(other.name == one.name for other in self.inputs):
+        if one.name in self.inputs:
             raise self._twice(f"the input ${one.name}", start)
-        self.inputs.append(one)
+        self.inputs[one.name] = one
 
     def _parameter(self) -> Input:
         """`$name: type = default`, perhaps with SECRET before it."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from callsheet.ir import JSON, Call, Effect, Plan, Replan, Respond, Step, Terminate
+from callsheet.ir.gc_pause import gc_paused
 from callsheet.ir.operations import COMPUTE
 from callsheet.ir.tree import (
     Act,
@@ -55,7 +56,8 @@ def foresee_tree(
     `recall` is asked about each call in the order of the text, and may know its value. Raises CallsheetError
     for a plan that cannot be compiled.
     """
-    return _TreeInterpreter(plan, knowledge or Knowledge(), recall).forecast(inputs or {})
+    with gc_paused(True):
+        return _TreeInterpreter(plan, knowledge or Knowledge(), recall).forecast(inputs or {})
 
 
 class _TreeInterpreter(BlockWalk):

@@ -20,8 +20,6 @@ from callsheet.passes.structured.flow import Flow
 
 __all__ = ["check_tree"]
 
-_LARGE = 1_000
-
 
 def check_tree(tree: Tree, *, tools: Mapping[str, ToolSignature] | None = None) -> tuple[Diagnostic, ...]:
     """All findings about a plan of version 2, in the order of the text; empty for a good plan.
@@ -31,7 +29,7 @@ def check_tree(tree: Tree, *, tools: Mapping[str, ToolSignature] | None = None) 
     """
     every = list(all_statements(tree))
     order = {one.id: number for number, one in enumerate(every)}
-    with gc_paused(len(every) >= _LARGE):
+    with gc_paused(True):
         report = Report(tools)
         if len(order) < len(every):
             placement.repeated_ids(every, report)

@@ -6,7 +6,7 @@ In: the tree alone; no values, no tools. CHK016, CHK020, CHK021, CHK041, CHK042,
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from callsheet.diagnostics import Severity
@@ -89,7 +89,7 @@ def unknown_types(tree: Tree, every: Iterable[Statement], report: Report) -> Non
                 report.add(
                     "CHK107", f"{where} has the type {name}, which there is not", statement, help=help_
                 )
-    for name in known:
+    for name in _not_made_of_simpler(known):
         if name in _reached(name, known):
             report.add(
                 "CHK107",
@@ -125,6 +125,25 @@ def _named(of: Type) -> Iterator[str]:
                 yield from _named(inner)
         case _:
             pass
+
+
+def _not_made_of_simpler(known: Mapping[str, Record]) -> list[str]:
+    """The declared types that contain themselves or one that does, in the order of the text."""
+    inside = {name: set(_named(record)) & known.keys() for name, record in known.items()}
+    around: dict[str, list[str]] = {}
+    for name, parts in inside.items():
+        for part in parts:
+            around.setdefault(part, []).append(name)
+    left = {name: len(parts) for name, parts in inside.items()}
+    simple = [name for name, count in left.items() if not count]
+    while simple:
+        part = simple.pop()
+        del left[part]
+        for name in around.get(part, ()):
+            left[name] -= 1
+            if not left[name]:
+                simple.append(name)
+    return [name for name in known if name in left]
 
 
 def _reached(name: str, known: dict[str, Record]) -> set[str]:

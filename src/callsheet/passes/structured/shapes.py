@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import chain
 from typing import Any, TypeAlias, assert_never, cast
 
 from callsheet.ir.types import Basic, DictOf, ListOf, Maybe, Named, OneOf, Record, Type
@@ -119,6 +120,8 @@ FAILURE_FIELDS: Mapping[str, Shape] = {
 """The fields of a failure as a value."""
 
 _MOST_KINDS = 8
+_BESIDE_UNKNOWN = (Special.NULL, Special.FAILURE)
+"""What is known of a value of which nothing else is."""
 
 
 def list_of(item: Shape) -> Shape:
@@ -135,30 +138,47 @@ def join(*shapes: Shape) -> Shape:
     if len(shapes) == 2 and (shapes[0] is shapes[1] or shapes[0] == shapes[1]):
         return shapes[0]
     made: list[Kind] = []
+    alike: dict[object, list[Kind]] = {}
+    is_unknown = False
     for shape in shapes:
         for kind in shape.kinds:
-            if kind not in made:
-                _add(made, kind)
-    is_unknown = Basic.JSON in made or len(made) > _MOST_KINDS
+            sort = None if is_unknown else _sort(kind)
+            if sort is not None and sort in alike:
+                alike[sort].append(kind)
+            elif (sort is not None or kind not in made) and (not is_unknown or kind in _BESIDE_UNKNOWN):
+                made.append(kind)
+                if sort is not None:
+                    alike[sort] = [kind]
+                if not is_unknown and (kind is Basic.JSON or len(made) > _MOST_KINDS):
+                    is_unknown = True
+                    made = [Basic.JSON, *(kind for kind in made if kind in _BESIDE_UNKNOWN)]
     if is_unknown:
-        made = [Basic.JSON, *(kind for kind in made if kind in (Special.NULL, Special.FAILURE))]
-    return Shape(tuple(made))
+        return Shape(tuple(made))
+    return Shape(tuple([kind if (sort := _sort(kind)) is None else _merged(alike[sort]) for kind in made]))
 
 
-def _add(made: list[Kind], kind: Kind) -> None:
-    """Add a kind, joined with one that is there if they are of one sort."""
-    for number, other in enumerate(made):
-        if isinstance(kind, Items) and isinstance(other, Items) and kind.kind == other.kind:
-            made[number] = Items(kind.kind, join(kind.item, other.item))
-            return
-        if isinstance(kind, Table) and isinstance(other, Table):
-            made[number] = Table(join(kind.value, other.value))
-            return
-        if isinstance(kind, Options) and isinstance(other, Options):
-            both = (*other.values, *(one for one in kind.values if one not in other.values))
-            made[number] = Options(both)
-            return
-    made.append(kind)
+def _sort(kind: Kind) -> object:
+    """What kinds have in common of which a shape has only one, joined of all; None for a kind of its own."""
+    if isinstance(kind, Items):
+        return kind.kind
+    return type(kind) if isinstance(kind, Table | Options) else None
+
+
+def _merged(kinds: list[Kind]) -> Kind:
+    """Kinds of one sort in one."""
+    first = kinds[0]
+    if len(kinds) == 1:
+        return first
+    match first:
+        case Items(kind=kind):
+            return Items(kind, join(*(one.item for one in reversed(kinds) if isinstance(one, Items))))
+        case Table():
+            return Table(join(*(one.value for one in reversed(kinds) if isinstance(one, Table))))
+        case Options():
+            options = [one.values for one in kinds if isinstance(one, Options)]
+            return Options(tuple(dict.fromkeys(chain.from_iterable(options))))
+        case _:
+            return first
 
 
 def widened(shape: Shape) -> Shape:

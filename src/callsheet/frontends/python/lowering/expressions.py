@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from callsheet.diagnostics import Span
+from callsheet.frontends.expressions.cursor import MAX_HEIGHT
 from callsheet.frontends.expressions.names import FUNCTIONS, METHOD_NAMES
 from callsheet.frontends.python.analysis.kinds import ANY, DATA, NUMBERS, OPAQUE, Kinds, ltp_function
 from callsheet.frontends.python.source import dotted, walk
@@ -283,6 +284,8 @@ class Lowering:
     def _compared(self, node: ast.Compare, span: Span | None) -> Expression:
         """Comparisons; equality of values whose types may differ is membership, which never fails."""
         if len(node.ops) > 1 and any(isinstance(one, (ast.Eq, ast.NotEq)) for one in node.ops):
+            raise NotSimple
+        if len(node.ops) > MAX_HEIGHT:
             raise NotSimple
         left = self.lower(node.left)
         before = node.left
