@@ -14,7 +14,15 @@ from itertools import combinations, permutations
 from typing import Any, NamedTuple, cast
 
 from callsheet.authoring.distillation.guards import is_state
-from callsheet.authoring.distillation.item_tests import CELL, LABEL, TEXT, WITHIN, field_code, flat, words_of_field
+from callsheet.authoring.distillation.item_tests import (
+    CELL,
+    LABEL,
+    TEXT,
+    WITHIN,
+    field_code,
+    flat,
+    words_of_field,
+)
 from callsheet.authoring.distillation.leaves import NAMES_OF_IDS, is_number
 from callsheet.authoring.distillation.wording import SMALL_WORDS, is_kin
 from callsheet.ir import JSON
@@ -318,14 +326,21 @@ def _tests_within(
         for text in sorted({value for value in taken if isinstance(value, str) and is_state(name, value)}):
             passes = [any(one.get(name) == text for one in each) for each in tables]
             yield f"any({code} == {json.dumps(text)} for one in {at})", passes, 1.6, text
-        for one in at_hand if any(isinstance(item.get(name), str) for each in tables for item in each) else ():
+        for one in (
+            at_hand if any(isinstance(item.get(name), str) for each in tables for item in each) else ()
+        ):
             passes = [
                 any(item.get(name) == value for item in each)
                 for each, value in zip(tables, one.values, strict=True)
             ]
             if one.is_given and any(passes):
                 yield f"any({code} == {one.code} for one in {at})", passes, _cost(one) + 0.2, ""
-                yield f"all({code} != {one.code} for one in {at})", [not x for x in passes], _cost(one) + 0.3, ""
+                yield (
+                    f"all({code} != {one.code} for one in {at})",
+                    [not x for x in passes],
+                    _cost(one) + 0.3,
+                    "",
+                )
 
 
 def _membership(at: str, column: Sequence[JSON], one: AtHand) -> Iterator[_Found]:
