@@ -77,8 +77,7 @@ def candidates(
         scope = Scope(sources, len(runs), said, seen, means_all=inputs.means_all())
         scope.unmet = writer.unmet
         scope.asks, scope.is_strict = asked_figures(inputs.request), strict
-        signs = signs_in(inputs.request)
-        scope.signs = {name: signs.get(str(values[0]), "") for name, values in given.items()}
+        scope.signs = _signs(inputs, given)
         asked = (name for calls in runs for call in calls for name in call.args)
         scope.is_ordered = any(_ORDER.search(name) for name in asked)
         if len(runs) == 1:
@@ -112,6 +111,12 @@ def candidates(
             for number in range(len(runs))
         ]
         yield Candidate(plan, each, runs[0], writer.open)
+
+
+def _signs(inputs: Inputs, given: Mapping[str, Sequence[JSON]]) -> dict[str, str]:
+    """By the names of inputs, how the words say that things compare with them."""
+    signs = signs_in(inputs.request)
+    return {name: signs.get(str(values[0]), "") for name, values in given.items()}
 
 
 def _vocabulary(runs: Sequence[Sequence[RecordedCall]]) -> frozenset[str]:

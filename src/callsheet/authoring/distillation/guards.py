@@ -153,7 +153,7 @@ def same_item(code: str, items: Sequence[JSON], said: str = "") -> Iterator[str]
 
     A text that the user has `said` is such a word.
 
-    >>> [*same_item("door", [{"open": True, "steps": 0, "of": "oak"}, {"open": True, "steps": 0, "of": "elm"}])]
+    >>> [*same_item("door", [{"open": True, "steps": 0, "of": "o"}, {"open": True, "steps": 0, "of": "e"}])]
     ['door["open"]', 'door["steps"] == 0']
     """
     tables = [item for item in items if isinstance(item, dict)]

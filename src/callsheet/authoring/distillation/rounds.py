@@ -65,6 +65,7 @@ def args_of(calls: Sequence[RecordedCall]) -> dict[str, JSON]:
 
 
 def by_run(items: Sequence[JSON], times: Sequence[int], counts: Sequence[int]) -> tuple[list[JSON], ...]:
+    """The items of each run with which anything was done; `counts` has how many a run had."""
     found, at = list[list[JSON]](), 0
     for count in counts:
         found.append(
