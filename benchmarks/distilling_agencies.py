@@ -72,7 +72,7 @@ def _day(chance: random.Random, first: int, last: int) -> str:
 
 
 def _mail(person: str) -> str:
-    return f"{person.split()[0].lower()}@mail.example"
+    return f"{person.split(maxsplit=1)[0].lower()}@mail.example"
 
 
 class Agencies(World):
@@ -95,7 +95,8 @@ class Agencies(World):
 
     def get_patient(self, patient_id: int) -> dict[str, Any]:
         chance = self.pick("patient", patient_id)
-        return {"id": patient_id, "name": {"first": chance.choice(PEOPLE).split()[0], "last": chance.choice(DOCTORS)},
+        return {"id": patient_id, "name": {"first": chance.choice(PEOPLE).split()[0],
+         "last": chance.choice(DOCTORS)},
                 "mobile": f"+47 4{chance.randrange(10**6, 10**7)}", "insured": True}  # fmt: skip
 
     def list_transactions(self, account: str, month: str, cursor: str = "") -> dict[str, Any]:
@@ -128,7 +129,8 @@ class Agencies(World):
         chance = self.pick("loans", card)
         return {"card": {"number": card, "blocked": False}, "loans": [
             {"loan_id": chance.randrange(10**5, 10**6), "title": title, "due": _day(chance, -5, 40),
-             "reserved_by_others": chance.choice((0, 0, 1, 2))} for title in self.some(chance, BOOKS)]}  # fmt: skip
+             "reserved_by_others": chance.choice((0, 0, 1, 2))} for title in self.some(chance,
+              BOOKS)]}  # fmt: skip
 
     def list_samples(self, batch: str) -> dict[str, Any]:
         chance = self.pick("samples", batch)
@@ -166,8 +168,8 @@ class Agencies(World):
         chance = self.pick("ticket", number)
         who = chance.choice(PEOPLE)
         return (
-            f"Ticket {number} from {_mail(who)}\nHello,\nmy order ORD{chance.randrange(10**4, 10**5)} came broken. "
-            f"I would like my money back.\n{who}"
+            f"Ticket {number} from {_mail(who)}\nHello,\nmy order ORD{chance.randrange(10**4, 10**5)} came "
+            f"broken. I would like my money back.\n{who}"
         )
 
     def get_purchase(self, order: str) -> dict[str, Any]:
@@ -180,7 +182,8 @@ class Agencies(World):
     def search_artists(self, query: str) -> dict[str, Any]:
         chance = self.pick("artists", query)
         return {"artists": {"items": [
-            {"id": f"ar{chance.randrange(10**5, 10**6)}", "name": name, "followers": chance.randrange(100, 9000)}
+            {"id": f"ar{chance.randrange(10**5, 10**6)}", "name": name, "followers": chance.randrange(100,
+             9000)}
             for name in (f"{query} Tribute", query, f"The {query}s")]}}  # fmt: skip
 
     def list_top_tracks(self, artist_id: str) -> dict[str, Any]:
@@ -192,7 +195,8 @@ class Agencies(World):
     def search_flats(self, district: str) -> dict[str, Any]:
         chance = self.pick("flats", district)
         return {"count": 0, "flats": [
-            {"ref": f"FL{chance.randrange(100, 999)}", "street": f"{chance.choice(SONGS)} Street {chance.randrange(1, 90)}",
+            {"ref": f"FL{chance.randrange(100, 999)}",
+             "street": f"{chance.choice(SONGS)} Street {chance.randrange(1, 90)}",
              "rent": {"cold": chance.randrange(500, 1800), "currency": "EUR"}, "features": {
                  "balcony": chance.random() < 0.6, "rooms": chance.randrange(1, 5)}}
             for _ in range(self.size(chance))]}  # fmt: skip
@@ -201,7 +205,8 @@ class Agencies(World):
         chance = self.pick("members", club)
         found = [
             {"member_id": f"M{chance.randrange(100, 999)}", "name": person,
-             "category": chance.choice(("adult", "youth")), "last_paid_year": chance.choice((2025, 2025, 2026))}
+             "category": chance.choice(("adult", "youth")), "last_paid_year": chance.choice((2025, 2025,
+              2026))}
             for person in self.some(chance, PEOPLE)
         ]  # fmt: skip
         return {"members": found[offset : offset + 3], "total": len(found)}
@@ -214,7 +219,8 @@ class Agencies(World):
         chance = self.pick("query", sql)
         return {"rows": [
             {"id": number, "company": person.split()[1] + " Ltd", "email": None}
-            for number, person in zip(sorted(chance.sample(range(1, 999), 9)), self.some(chance, PEOPLE), strict=False)]}  # fmt: skip
+            for number, person in zip(sorted(chance.sample(range(1, 999), 9)), self.some(chance, PEOPLE),
+             strict=False)]}  # fmt: skip
 
     def find_account(self, company: str) -> dict[str, Any]:
         chance = self.pick("account", company)
@@ -228,11 +234,13 @@ class Agencies(World):
             {"tracking": f"JD{chance.randrange(10**7, 10**8)}", "events": [
                 {"at": _day(chance, -9, -4), "depot": chance.choice(("Bern", "Metz")), "what": "arrived"},
                 {"at": _day(chance, -3, 0), "depot": chance.choice(("Bern", "Metz", "Graz")),
-                 "what": chance.choice(("held", "held", "departed"))}]} for _ in range(self.size(chance))]}  # fmt: skip
+                 "what": chance.choice(("held", "held", "departed"))}]}
+                  for _ in range(self.size(chance))]}  # fmt: skip
 
     def list_drafts(self, section: str) -> list[dict[str, Any]]:
         chance = self.pick("drafts", section)
-        return [{"draft_id": chance.randrange(100, 999), "headline": f"{song} in {section}", "slug": song.lower().replace(" ", "-"),
+        return [{"draft_id": chance.randrange(100, 999), "headline": f"{song} in {section}",
+         "slug": song.lower().replace(" ", "-"),
                  "publish_at": _day(chance, -10, 10), "author": {"name": chance.choice(PEOPLE)}}
                 for song in self.some(chance, SONGS)]  # fmt: skip
 
@@ -256,7 +264,8 @@ class Agencies(World):
     def list_pupils(self, class_name: str) -> dict[str, Any]:
         chance = self.pick("pupils", class_name)
         return {"class": class_name, "pupils": [
-            {"pupil_id": chance.randrange(100, 999), "name": person, "parents": {"email": f"parents.{_mail(person)}"}}
+            {"pupil_id": chance.randrange(100, 999), "name": person,
+             "parents": {"email": f"parents.{_mail(person)}"}}
             for person in self.some(chance, PEOPLE)]}  # fmt: skip
 
     def get_grades(self, pupil_id: int, term: str) -> dict[str, Any]:
@@ -267,7 +276,8 @@ class Agencies(World):
         chance = self.pick("rooms", day)
         seats = chance.sample(range(4, 60), 9)
         return {"day": day, "rooms": [
-            {"room_id": f"RM{chance.randrange(10, 99)}", "seats": seats[place], "booked": place > 0 and chance.random() < 0.4}
+            {"room_id": f"RM{chance.randrange(10, 99)}", "seats": seats[place],
+             "booked": place > 0 and chance.random() < 0.4}
             for place in range(2 + self.size(chance))]}  # fmt: skip
 
     def get_current_time(self) -> dict[str, Any]:

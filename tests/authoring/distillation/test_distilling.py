@@ -774,7 +774,7 @@ async def test_item_is_chosen_by_what_was_looked_up_for_each() -> None:
     """The cheapest was the last of both lists, which is not why it was taken."""
     runs = [_hotels("Graz", 90, 70), _hotels("Porto", 80, 85, 60)]
     made = await distil_all(runs, {}, ["monday", "tuesday"])
-    assert "min(joined, key=lambda one: one[\"rate\"][\"rate\"])" in made.plan.text
+    assert 'min(joined, key=lambda one: one["rate"]["rate"])' in made.plan.text
 
 
 def _issues(repo: str, label: str, *labels: str) -> RecordedWork:

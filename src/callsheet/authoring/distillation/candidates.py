@@ -63,12 +63,7 @@ def candidates(
     is_strict = (False, True) if len(runs) == 1 else (True,)
     for (nodes, found), strict in product(patterns(runs), is_strict):
         names = {call.tool.lower() for calls in runs for call in calls} | {*_TAKEN}
-        words = chain.from_iterable(
-            re.split(r"\W|_", text.lower()) for call in runs[0] for text in (call.tool, *call.args)
-        )
-        if len(runs) == 1:  # no second one shows which words differ
-            words = chain(words, *(fields_of(call.result) for call in runs[0]))
-        inputs = Inputs(first, unquoted(first), frozenset(words), names)
+        inputs = Inputs(first, unquoted(first), _vocabulary(runs), names)
         given = _given(inputs, works, runs[0])
         sources = [Source(name, tuple(values), is_given=True) for name, values in given.items()]
         said = frozenset(_WORD.findall(inputs.request.lower()))
@@ -82,8 +77,7 @@ def candidates(
         scope = Scope(sources, len(runs), said, seen, means_all=inputs.means_all())
         scope.unmet = writer.unmet
         scope.asks, scope.is_strict = asked_figures(inputs.request), strict
-        signs = signs_in(inputs.request)
-        scope.signs = {name: signs.get(str(values[0]), "") for name, values in given.items()}
+        scope.signs = _signs(inputs, given)
         asked = (name for calls in runs for call in calls for name in call.args)
         scope.is_ordered = any(_ORDER.search(name) for name in asked)
         if len(runs) == 1:
@@ -117,6 +111,22 @@ def candidates(
             for number in range(len(runs))
         ]
         yield Candidate(plan, each, runs[0], writer.open)
+
+
+def _signs(inputs: Inputs, given: Mapping[str, Sequence[JSON]]) -> dict[str, str]:
+    """By the names of inputs, how the words say that things compare with them."""
+    signs = signs_in(inputs.request)
+    return {name: signs.get(str(values[0]), "") for name, values in given.items()}
+
+
+def _vocabulary(runs: Sequence[Sequence[RecordedCall]]) -> frozenset[str]:
+    """The words of the tools and their arguments; of one run, also those of the fields of results."""
+    words = chain.from_iterable(
+        re.split(r"\W|_", text.lower()) for call in runs[0] for text in (call.tool, *call.args)
+    )
+    if len(runs) == 1:  # no second one shows which words differ
+        words = chain(words, *(fields_of(call.result) for call in runs[0]))
+    return frozenset(words)
 
 
 def _given(

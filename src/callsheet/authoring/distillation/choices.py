@@ -29,7 +29,6 @@ from callsheet.authoring.distillation.item_tests import (
     place_of_field,
     price_fields,
     words_in,
-    words_of_field,
 )
 from callsheet.authoring.distillation.leaves import number_of
 from callsheet.authoring.distillation.wording import QUANTIFIERS, SMALL_WORDS, word_set
@@ -228,11 +227,7 @@ def _ranks(
         function = _FUNCTIONS.get(word)
         if function is None:
             continue
-        field = day_field(rows) if word in _OF_TIME else number_field(words, rows)
-        if word in {"cheapest", "priciest"}:
-            named = [name for name in numbers_of(rows) if place_of_field(name, words) is not None]
-            prices = named or price_fields(numbers_of(rows))
-            field = prices[0] if len(prices) == 1 else None
+        field = _ranked_field(word, words, rows)
         if field is None and word in _OF_TIME and rows:
             continue  # of what has no days it is not said
         place = words.index(word)
@@ -261,6 +256,17 @@ def _ranks(
         picked = f"{function}({listing}, key=lambda one: one{at})"
         is_alone = f"len([each for each in {listing} if each{at} == {picked}{at}]) == 1"
         yield Part(listing, (rows[values.index(best)],), picked, (is_alone,))
+
+
+def _ranked_field(word: str, words: Sequence[str], rows: Sequence[dict[str, JSON]]) -> str | None:
+    """The field that a word for the least or the greatest is about; None if that is not clear."""
+    if word in _OF_TIME:
+        return day_field(rows)
+    if word not in {"cheapest", "priciest"}:
+        return number_field(words, rows)
+    named = [name for name in numbers_of(rows) if place_of_field(name, words) is not None]
+    prices = named or price_fields(numbers_of(rows))
+    return prices[0] if len(prices) == 1 else None
 
 
 def _topmost(

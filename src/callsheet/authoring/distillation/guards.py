@@ -149,11 +149,11 @@ def alike(code: str, rows: list[JSON]) -> Iterator[str]:
 
 
 def same_item(code: str, items: Sequence[JSON], said: str = "") -> Iterator[str]:
-    """The conditions that an item is in the state in which each item was: flags, words, what is zero or empty.
+    """The conditions that an item is in the state in which each was: flags, words, what is zero or empty.
 
     A text that the user has `said` is such a word.
 
-    >>> [*same_item("door", [{"open": True, "steps": 0, "kind": "oak"}, {"open": True, "steps": 0, "kind": "elm"}])]
+    >>> [*same_item("door", [{"open": True, "steps": 0, "of": "o"}, {"open": True, "steps": 0, "of": "e"}])]
     ['door["open"]', 'door["steps"] == 0']
     """
     tables = [item for item in items if isinstance(item, dict)]

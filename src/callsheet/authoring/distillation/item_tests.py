@@ -407,7 +407,9 @@ PRICES = word_set("price prices cost costs fare fee amount total rate")
 def price_fields(names: Iterable[str]) -> list[str]:
     """The fields that say what something costs, by their names or those of the objects that they are in."""
     return [
-        name for name in names if PRICES & {part for one in name.split(WITHIN) for part in words_of_field(one)}
+        name
+        for name in names
+        if PRICES & {part for one in name.split(WITHIN) for part in words_of_field(one)}
     ]
 
 

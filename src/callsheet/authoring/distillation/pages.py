@@ -24,7 +24,7 @@ Path = tuple[str, ...]
 
 
 class Paging(NamedTuple):
-    """How a listing goes on: by which argument, where a page has its items, and what shows that there is more.
+    """How a listing goes on: by which argument, where a page has its items, and what shows if there is more.
 
     `step` is what the argument is the next time: a "cursor" of the last answer, a number that counts
     "pages", or the number of "items" so far. `more` is the field that shows it (of a cursor: which has it),
@@ -136,9 +136,7 @@ def pages_at(runs: Sequence[Sequence[RecordedCall]], places: Sequence[int]) -> l
         return None
     for calls, place in zip(runs, places, strict=True):
         for paging in _pagings(calls, place):
-            each = [
-                _walked(paging, one, at, calls[place].tool) for one, at in zip(runs, places, strict=True)
-            ]
+            each = [_walked(paging, one, at, calls[place].tool) for one, at in zip(runs, places, strict=True)]
             pages = [Pages(one, paging) for one in each if one is not None]
             if len(pages) == len(runs):
                 return pages
@@ -228,7 +226,9 @@ def _listings(result: JSON) -> list[Path]:
     if isinstance(result, list):
         return [()]
     found = [path for path, value in _fields(result, ()) if isinstance(value, list)]
-    objects = [path for path in found if all(isinstance(one, dict) for one in cast("list[JSON]", _at(result, path)))]
+    objects = [
+        path for path in found if all(isinstance(one, dict) for one in cast("list[JSON]", _at(result, path)))
+    ]
     return objects if len(objects) == 1 else found if len(found) == 1 else []
 
 

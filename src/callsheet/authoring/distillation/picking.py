@@ -188,7 +188,9 @@ def _extremes(
         for function, word in ((min, "min"), (max, "max")):
             places = [column.index(function(column)) for column in columns]
             are_alone = all(column.count(function(column)) == 1 for column in columns)
-            if are_alone and all(table[place] == item for table, place, item in zip(tables, places, items, strict=True)):
+            if are_alone and all(
+                table[place] == item for table, place, item in zip(tables, places, items, strict=True)
+            ):
                 bonus = _bonus(scope, name, word, columns)
                 other = _bonus(scope, name, "min" if word == "max" else "max", columns)
                 if other > bonus and not said_in(name, scope.words):
@@ -345,7 +347,9 @@ def _looped(
         asks = tuple(conditions_of(test.code, term.code))
         for one in begun:
             yield from (
-                Looped(f"{one.code}[:{limit}]", items, one.cost + cost - 0.6, conditions=(*asks, *one.conditions))
+                Looped(
+                    f"{one.code}[:{limit}]", items, one.cost + cost - 0.6, conditions=(*asks, *one.conditions)
+                )
                 for limit, cost in limits
             )
             if may_end:

@@ -103,7 +103,7 @@ def without_repetitions(calls: Sequence[RecordedCall], effects: Mapping[str, Eff
 def in_one_order(
     runs: Sequence[Sequence[RecordedCall]], effects: Mapping[str, Effect]
 ) -> list[Sequence[RecordedCall]]:
-    """The calls of runs, with looks between two changes in the order of tools in which the first run had them.
+    """The calls of runs, with looks between two changes in the order of tools of the first run.
 
     The order of looks that do not need each other is chance.
     """

@@ -14,7 +14,15 @@ from itertools import combinations, permutations
 from typing import Any, NamedTuple, cast
 
 from callsheet.authoring.distillation.guards import is_state
-from callsheet.authoring.distillation.item_tests import CELL, LABEL, TEXT, WITHIN, field_code, flat, words_of_field
+from callsheet.authoring.distillation.item_tests import (
+    CELL,
+    LABEL,
+    TEXT,
+    WITHIN,
+    field_code,
+    flat,
+    words_of_field,
+)
 from callsheet.authoring.distillation.leaves import NAMES_OF_IDS, is_number
 from callsheet.authoring.distillation.wording import SMALL_WORDS, is_kin
 from callsheet.ir import JSON
@@ -70,6 +78,7 @@ _DAY_BOUNDS = frozenset(
 _KIND = re.compile(r"\[\w+\] ?")
 """What says before a text of which kind it is."""
 _DAY = re.compile(r"\d{4}-\d\d(-\d\d.*)?\Z")
+_DAY_SIZE = 10
 _SIGNS: tuple[tuple[str, Callable[[Any, Any], bool]], ...] = (
     ("<", operator.lt),
     (">", operator.gt),
@@ -268,22 +277,7 @@ def _tests_of_field(
     if all(isinstance(one, str) for one in column):
         yield from _tests_of_texts(field, at, cast("list[str]", column), wanted, (at_hand, words))
     elif all(map(is_number, column)):
-        numbers = cast("list[float]", column)
-        for one in at_hand:
-            if all(isinstance(value, list) for value in one.values):
-                yield from _membership(at, column, one)
-            if all(map(is_number, one.values)):
-                limits = cast("Sequence[float]", one.values)
-                for sign, compare in (*_SIGNS, ("==", operator.eq)):
-                    if one.sign not in {"", sign}:
-                        continue
-                    passes = [compare(n, limit) for n, limit in zip(numbers, limits, strict=True)]
-                    if not NAMES_OF_IDS & {*words_of_field(field)} or sign == "==":
-                        unsaid = _UNSAID if sign != "==" and not words & _BOUNDS else 0
-                        yield f"{at} {sign} {one.code}", passes, _cost(one) + unsaid, ""
-        if not NAMES_OF_IDS & {*words_of_field(field)}:
-            yield f"{at} > 0", [n > 0 for n in numbers], 1.2, ""
-            yield f"{at} == 0", [n == 0 for n in numbers], 1.2, ""
+        yield from _tests_of_numbers(field, at, cast("list[float]", column), (at_hand, words))
     elif all(isinstance(one, list) for one in column):
         lists = cast("list[list[JSON]]", column)
         for one in at_hand:
@@ -304,6 +298,28 @@ def _tests_of_field(
         yield from _tests_within(at, lists, wanted, at_hand)
 
 
+def _tests_of_numbers(
+    field: str, at: str, numbers: list[float], known: tuple[Sequence[AtHand], frozenset[str]]
+) -> Iterator[_Found]:
+    """How numbers compare with those at hand and with zero, and whether they are in a list at hand."""
+    at_hand, words = known
+    for one in at_hand:
+        if all(isinstance(value, list) for value in one.values):
+            yield from _membership(at, numbers, one)
+        if all(map(is_number, one.values)):
+            limits = cast("Sequence[float]", one.values)
+            for sign, compare in (*_SIGNS, ("==", operator.eq)):
+                if one.sign not in {"", sign}:
+                    continue
+                passes = [compare(n, limit) for n, limit in zip(numbers, limits, strict=True)]
+                if not NAMES_OF_IDS & {*words_of_field(field)} or sign == "==":
+                    unsaid = _UNSAID if sign != "==" and not words & _BOUNDS else 0
+                    yield f"{at} {sign} {one.code}", passes, _cost(one) + unsaid, ""
+    if not NAMES_OF_IDS & {*words_of_field(field)}:
+        yield f"{at} > 0", [n > 0 for n in numbers], 1.2, ""
+        yield f"{at} == 0", [n == 0 for n in numbers], 1.2, ""
+
+
 def _tests_within(
     at: str, lists: Sequence[Sequence[JSON]], wanted: Sequence[bool], at_hand: Sequence[AtHand]
 ) -> Iterator[_Found]:
@@ -318,14 +334,39 @@ def _tests_within(
         for text in sorted({value for value in taken if isinstance(value, str) and is_state(name, value)}):
             passes = [any(one.get(name) == text for one in each) for each in tables]
             yield f"any({code} == {json.dumps(text)} for one in {at})", passes, 1.6, text
-        for one in at_hand if any(isinstance(item.get(name), str) for each in tables for item in each) else ():
+        for one in (
+            at_hand if any(isinstance(item.get(name), str) for each in tables for item in each) else ()
+        ):
             passes = [
                 any(item.get(name) == value for item in each)
                 for each, value in zip(tables, one.values, strict=True)
             ]
             if one.is_given and any(passes):
                 yield f"any({code} == {one.code} for one in {at})", passes, _cost(one) + 0.2, ""
-                yield f"all({code} != {one.code} for one in {at})", [not x for x in passes], _cost(one) + 0.3, ""
+                yield (
+                    f"all({code} != {one.code} for one in {at})",
+                    [not x for x in passes],
+                    _cost(one) + 0.3,
+                    "",
+                )
+
+
+def _tests_of_days(
+    at: str, pairs: Sequence[tuple[str, str]], one: AtHand, words: frozenset[str]
+) -> Iterator[_Found]:
+    """How days or times compare with those at hand: as days, if only one side has the time."""
+    left, right = (
+        "[:10]" if any(len(text) > _DAY_SIZE for text in each) else "" for each in zip(*pairs, strict=True)
+    )
+    if left and right:
+        left = right = ""
+    days = [(a[:10], b[:10]) if left or right else (a, b) for a, b in pairs]
+    for sign, compare in _SIGNS:
+        if one.sign in {"", sign}:
+            unsaid = 0 if words & _DAY_BOUNDS else _UNSAID
+            passes = [compare(a, b) for a, b in days]
+            yield f"{at}{left} {sign} {one.code}{right}", passes, _cost(one) + unsaid, ""
+    yield f"{at}[:10] == {one.code}", [a[:10] == b for a, b in pairs], _cost(one) + 0.1, ""
 
 
 def _membership(at: str, column: Sequence[JSON], one: AtHand) -> Iterator[_Found]:
@@ -362,17 +403,7 @@ def _tests_of_texts(
                 "",
             )
         if are_days and all(_DAY.match(other) for other in others):
-            left, right = ("[:10]" if len({*map(len, each)} | {10}) > 1 else "" for each in (texts, others))
-            if (left, right) == ("[:10]", "[:10]"):
-                left = right = ""
-            days = [(a[:10], b[:10]) if left or right else (a, b) for a, b in pairs]
-            for sign, compare in _SIGNS:
-                if one.sign not in {"", sign}:
-                    continue
-                unsaid = 0 if words & _DAY_BOUNDS else _UNSAID
-                passes = [compare(a, b) for a, b in days]
-                yield f"{at}{left} {sign} {one.code}{right}", passes, cost + unsaid, ""
-            yield f"{at}[:10] == {one.code}", [a[:10] == b for a, b in pairs], cost + 0.1, ""
+            yield from _tests_of_days(at, pairs, one, words)
         elif min(map(len, others)) >= _SHORTEST:
             seen = [equal]
             for code, passes in (

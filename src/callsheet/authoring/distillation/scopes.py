@@ -333,13 +333,17 @@ def _shifted(known: Sequence[AtHand]) -> Iterator[AtHand]:
             for sign in (-1, 1):
                 try:
                     values = [
-                        (date.fromisoformat(str(v)[:10]) + sign * timedelta(**{f"{unit}s": cast("int", n)})).isoformat()
+                        (
+                            date.fromisoformat(str(v)[:10]) + sign * timedelta(**{f"{unit}s": cast("int", n)})
+                        ).isoformat()
                         for v, n in zip(one.values, span.values, strict=True)
                     ]
                 except (ValueError, OverflowError):
                     continue
                 mark = "-" if sign < 0 else "+"
-                code = f"(date.fromisoformat({one.code}[:10]) {mark} timedelta({unit}s={span.code})).isoformat()"
+                code = (
+                    f"(date.fromisoformat({one.code}[:10]) {mark} timedelta({unit}s={span.code})).isoformat()"
+                )
                 yield AtHand(code, values, is_given=True)
 
 
@@ -349,7 +353,10 @@ def _parted(
     """What words say of the items of lists, and those that pass."""
     rows = rows_of([*chain.from_iterable(tables)])
     every = (1 << len(rows)) - 1
-    all_tests = [*tests_of(rows, [True] * len(rows), at_hand, words, only_said=False), *states_of(rows, words)]
+    all_tests = [
+        *tests_of(rows, [True] * len(rows), at_hand, words, only_said=False),
+        *states_of(rows, words),
+    ]
     telling = (one for one in all_tests if one.cost < LIKELY and one.passes not in (0, every))
     tests = sorted(telling, key=lambda one: one.cost)[:_MOST_LIKELY]
     both = [

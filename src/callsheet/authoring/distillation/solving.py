@@ -78,7 +78,10 @@ def solve(scope: Scope, name: str, goal: Sequence[JSON]) -> list[Term]:
             found += _texts(scope, name, cast("Sequence[str]", goal))
     if guards.is_name(name) and isinstance(first, int):  # an identifier is that of something
         found = [one for one in found if one.code != repr(first)] or found
-    found = [term._replace(cost=term.cost - scope.met_by(term.code, term.code if term.picked else "")) for term in found]
+    found = [
+        term._replace(cost=term.cost - scope.met_by(term.code, term.code if term.picked else ""))
+        for term in found
+    ]
     found.sort(key=lambda term: term.cost)
     return [*{term.code: term for term in reversed(found)}.values()][::-1][:_MOST]
 

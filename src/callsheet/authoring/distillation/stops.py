@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
-from typing import cast
+from typing import Any, cast
 
 from callsheet.authoring.distillation import guards
 from callsheet.authoring.distillation.choices import ORDERS, is_unclear
@@ -25,11 +25,10 @@ from callsheet.authoring.distillation.readings import nouns_of
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, texts_in
 from callsheet.authoring.distillation.rules import in_all
 from callsheet.authoring.distillation.scopes import Looped, Scope
-from callsheet.authoring.distillation.wording import is_kin, restrictions
+from callsheet.authoring.distillation.wording import is_kin, restrictions, word_set
 from callsheet.ir import JSON
 
-
-_OF_CODE = frozenset(("each", "one", "row", "item", "all", "any", "key", "min", "max", "for", "in", "if", "not"))
+_OF_CODE = word_set("each one row item all any key min max for in if not")
 """The words that code has by itself."""
 _COMPARING = frozenset(word for phrase in COMPARED for word in phrase.split())
 """The words of comparisons, which the numbers and days after them account for."""
@@ -139,7 +138,8 @@ class Stops:
         return [
             word
             for word in restrictions(self.inputs.request, nouns)
-            if word not in ORDERS | _COMPARING | data | nouns and not any(is_kin(word, one) for one in written)
+            if word not in ORDERS | _COMPARING | data | nouns
+            and not any(is_kin(word, one) for one in written)
         ]
 
     def not_understood(self, unclear: Iterable[str], text: str) -> str:
@@ -153,7 +153,7 @@ class Stops:
         """What a plan takes of lists because a rule with the user's words fits the run."""
         for line in self.chosen:
             whole = line.rpartition("\6")[2]
-            if whole in plain(text) and any(one in whole for one in unclear):
+            if whole in plain(text) and any(re.search(rf"{re.escape(one)}(?!\w)", whole) for one in unclear):
                 yield f"{whole} is what the user's words select, and was so in the run"
 
     def means_each(self, code: str) -> bool:
@@ -183,7 +183,7 @@ class Stops:
         return found
 
     def as_chosen(self, lines: Sequence[str]) -> Iterator[str]:
-        """The lines, with stops where an item is not as those that were chosen, if words are not understood."""
+        """The lines, with stops where an item is not as the chosen ones, if words are not understood."""
         text = "\n".join(line for line in lines if " assert " not in line and not line.startswith("\3"))
         known: set[str] = set()
         for line in lines:
@@ -202,12 +202,14 @@ class Stops:
         """A condition with the input in place of a text that the user has said."""
         at, equal, text = condition.partition(" == ")
         names = [
-            name for name, value in self.inputs.values.items() if isinstance(value, str) and json.dumps(value) == text
+            name
+            for name, value in self.inputs.values.items()
+            if isinstance(value, str) and json.dumps(value) == text
         ]
         return f"{at}{equal}{names[0]}" if names else condition
 
     def compared(self, code: str, items: Sequence[JSON], text: str, before: Set[str]) -> Iterator[str]:
-        """The conditions that numbers of an item compare with those of looks that nothing uses, as they did."""
+        """The conditions that numbers of an item compare as they did with those of looks without a use."""
         for name, calls in self.looks.items():
             results = [call.result for call in calls]
             if name not in before or _is_used(name, text) or len(results) != len(items):
@@ -217,13 +219,13 @@ class Stops:
                 for one, two in zip(items, results, strict=True)
                 if isinstance(one, dict) and isinstance(two, dict)
             ]
-            for field, other in product(*pairs[0]) if len(pairs) == len(items) else ():
-                values = [(one.get(field), two.get(other)) for one, two in pairs]
+            for part, other in product(*pairs[0]) if len(pairs) == len(items) else ():
+                values = [(one.get(part), two.get(other)) for one, two in pairs]
                 if all(is_number(a) and is_number(b) for a, b in values):
                     signs = {cast("float", a) <= cast("float", b) for a, b in values}
                     if len(signs) == 1:
                         sign = "<=" if signs.pop() else ">"
-                        yield f"{code}[{json.dumps(field)}] {sign} {name}[{json.dumps(other)}]"
+                        yield f"{code}[{json.dumps(part)}] {sign} {name}[{json.dumps(other)}]"
 
     def apart(self, name: str, text: str) -> Iterator[str]:
         """The conditions that two looks have nothing in common, if they never had, and one has no use."""
@@ -279,15 +281,15 @@ def _apart(pairs: Sequence[tuple[JSON, JSON]]) -> Iterator[tuple[str, str, str]]
     for left, right in pairs:
         found.append(set())
         for (one, rows), (two, others) in product(tables_in("", left), tables_in("", right)):
-            for name in (*cast("dict[str, JSON]", rows[0]),):
-                columns = [[cast("dict[str, JSON]", row).get(name) for row in each] for each in (rows, others)]
-                if (
-                    all(isinstance(value, str) for column in columns for value in column)
-                    and not any(guards.is_state(name, value) for value in columns[0])
-                    and not {*columns[0]} & {*columns[1]}
-                ):
+            for name in cast("dict[str, JSON]", rows[0]):
+                first, second = (
+                    [value for row in each if isinstance(value := cast("Any", row).get(name), str)]
+                    for each in (rows, others)
+                )
+                is_whole = len(first) == len(rows) and len(second) == len(others)
+                if is_whole and not guards.is_state(name, first[0]) and not {*first} & {*second}:
                     found[-1].add((one, two, f"[{json.dumps(name, ensure_ascii=False)}]"))
-    yield from sorted(set.intersection(*found)) if found else ()
+    yield from sorted(one for one in (found[0] if found else ()) if all(one in each for each in found))
 
 
 def _common(one: JSON, two: JSON) -> bool:

@@ -15,11 +15,10 @@ from typing import cast
 
 from callsheet.authoring.distillation import guards
 from callsheet.authoring.distillation.inputs import SAID
-from callsheet.authoring.distillation.item_tests import WITHIN
 from callsheet.authoring.distillation.leaves import Source
 from callsheet.authoring.distillation.pages import Pages
 from callsheet.authoring.distillation.patterns import Found, Node, Round
-from callsheet.authoring.distillation.picking import loops, related
+from callsheet.authoring.distillation.picking import loops
 from callsheet.authoring.distillation.plan_text import (
     STOP,
     WrittenCall,
@@ -29,7 +28,15 @@ from callsheet.authoring.distillation.plan_text import (
     singular,
 )
 from callsheet.authoring.distillation.readings import joined, looked_up, nouns_of
-from callsheet.authoring.distillation.recorded_calls import RecordedCall, texts_in
+from callsheet.authoring.distillation.recorded_calls import RecordedCall
+from callsheet.authoring.distillation.rounds import (
+    args_of,
+    by_run,
+    follows,
+    is_of,
+    others_of,
+    without_echo,
+)
 from callsheet.authoring.distillation.rules import in_all, rows_of, rules_for, said_in
 from callsheet.authoring.distillation.scopes import Looped, Scope, Term, agreeing, best, rivals_of
 from callsheet.authoring.distillation.solving import solve, unlike_before
@@ -39,7 +46,6 @@ from callsheet.views.python_types import is_name
 
 _ONCE = re.compile(r"\[\*dict\.fromkeys\(.* for each in (.*)\)\]")
 _MOST_LISTS, _MOST_TESTS, _FEW = 4, 3, 4
-_SHORTEST = 2
 
 
 Open = tuple[JSON, tuple[str, ...]]
@@ -121,14 +127,14 @@ class PlanWriter(Stops):
         tool = calls[0].tool
         several = frozenset(word for word in scope.words if word.endswith("s") or scope.means_all)
         may_be_more = bool(several) and tool not in self.reads
-        options = loops(scope, [[_args([call])] for call in calls]) if may_be_more else []
+        options = loops(scope, [[args_of([call])] for call in calls]) if may_be_more else []
         listing = options[0].code.partition(" if ")[0].rpartition(" in ")[2] if options else ""
         if " if " in (options[0].code if options else "") and said_in(f"{noun_of(tool)} {listing}", several):
             least = 2 if said_in(noun_of(tool), several) else 3
             each = [
                 all(
-                    _is_of(one[number], items, least, is_named=scope.readings is not None)
-                    or _follows(one[number], one[:number])
+                    is_of(one[number], items, least, is_named=scope.readings is not None)
+                    or follows(one[number], one[:number])
                     for one, items in zip(found, options[0].items, strict=True)
                 )
                 for number in range(len(nodes))
@@ -185,13 +191,15 @@ class PlanWriter(Stops):
         lines.append(f"{indent}{result} = {call_code(tool, written)}")
         values = tuple(call.result for call in calls)
         self.nouns[result] = nouns_of(calls[0])
-        scope.know(Source(result, _without_echo(values, calls)), is_receipt=tool not in self.reads)
+        scope.know(Source(result, without_echo(values, calls)), is_receipt=tool not in self.reads)
         if tool in self.reads and not scope.is_round:
             scope.records.add(result)
         if tool in self.reads:
             whole = in_all(guards.is_whole(result, call.args, call.result) for call in calls)
             lines += self.stops(whole, indent)
-            lines += self.stops([*guards.not_longer(result, [(one.args, one.result) for one in calls])], indent)
+            lines += self.stops(
+                [*guards.not_longer(result, [(one.args, one.result) for one in calls])], indent
+            )
             self.looks[result] = (*calls,)
             if scope.readings is not None:
                 scope.readings.know(result, calls)
@@ -277,14 +285,14 @@ class PlanWriter(Stops):
 
     def write_loop(self, node: Node, found: Sequence[list[Round]], scope: Scope) -> list[str]:
         """The lines of a loop: over the first of the likely lists with which its calls are explained."""
-        groups = [[_args(one.head) for one in rounds] for rounds in found]
+        groups = [[args_of(one.head) for one in rounds] for rounds in found]
         is_read = scope.is_look = all(shape[0] in self.reads for shape in node.head)
         options = loops(scope, groups, may_end=is_read and not node.tail)
         codes = [*dict.fromkeys(one.code for one in options)]
         if codes:
-            number, is_chosen = self.decided("loop", None, [codes[0], *_others(options[0], options)])
+            number, is_chosen = self.decided("loop", None, [codes[0], *others_of(options[0], options)])
             if is_chosen:
-                codes = [[codes[0], *_others(options[0], options)][number]]
+                codes = [[codes[0], *others_of(options[0], options)][number]]
                 options = [one for one in options if one.code == codes[0]]
         missed: Missed | None = None
         for code in codes[:_MOST_LISTS]:
@@ -375,7 +383,7 @@ class PlanWriter(Stops):
         )
         lines = self.stops([*scope.conditions_in(looped.code), *looped.conditions], "    ")
         lines += [f"    {chosen} = {looped.code}"] if chosen != looped.code else []
-        lines += self.stops([f"{chosen} == {other}" for other in _others(looped, options)], "    ")
+        lines += self.stops([f"{chosen} == {other}" for other in others_of(looped, options)], "    ")
         name = self.inputs.new_name(singular(chosen))
         inner = scope.repeated(counts, [Source(name, items)])
         inner.gone_through = looped.code if max(counts, default=0) < 2 else ""
@@ -430,7 +438,7 @@ class PlanWriter(Stops):
     def know_joined(
         self, listing: str, looked: Looped, found: Sequence[list[Round]], every: str, scope: Scope
     ) -> list[str]:
-        """The line that joins items with what was looked up for them: of one run, if the words choose by both."""
+        """The line that joins items with what was looked up for them; of one run, if words choose by both."""
         rounds = [*chain.from_iterable(found)]
         noun = noun_of(rounds[0].head[-1].tool) if rounds else ""
         if scope.readings is None:
@@ -542,11 +550,11 @@ class PlanWriter(Stops):
             lines = [*self.stops(conditions, " " * 8), f"        if {test}:"]
             taken = self.inputs.new_name(f"taken_{name}s")
             end = [f"            {taken}.append({name})"]
-            lists[taken] = _by_run(items, times, counts)
+            lists[taken] = by_run(items, times, counts)
             inner, indent = scope.repeated(times, []), " " * 12
         else:
             test, end, indent = "", [], " " * 12
-            options = loops(scope, [[_args(tail) for tail in one.tails] for one in rounds])
+            options = loops(scope, [[args_of(tail) for tail in one.tails] for one in rounds])
             if not options:
                 raise Missed(node.tail[0][0], "a list")
             one = options[0]
@@ -571,58 +579,3 @@ class PlanWriter(Stops):
                 at += count
             lists[every] = tuple(flat)
         return [*lines, *end], lists, test
-
-
-def _is_of(call: RecordedCall, items: Sequence[JSON], least: int, *, is_named: bool) -> bool:
-    """Whether a call has something of an item, `is_named` in an argument of that name."""
-    return any(
-        related(value, part) >= least and (not is_named or name == field or name.endswith(f"_{field}"))
-        for name, value in call.args.items()
-        for row in rows_of(items)
-        for field, part in ((whole.rpartition(WITHIN)[2], part) for whole, part in row.items())
-    )
-
-
-def _follows(call: RecordedCall, before: Sequence[RecordedCall]) -> bool:
-    """Whether a call has something that a change before it has answered."""
-    told = {text for one in before for text in texts_in(one.result) if len(text) > _SHORTEST}
-    return not told.isdisjoint(texts_in(call.args))
-
-
-def _without_echo(values: tuple[JSON, ...], calls: Sequence[RecordedCall]) -> tuple[JSON, ...]:
-    """Results without the fields that only repeat what was asked."""
-    tables = [value for value in values if isinstance(value, dict)]
-    if len(tables) < len(values):
-        return values
-    pairs = [*zip(tables, calls, strict=True)]
-    echo = {name for name in tables[0] if all(_repeats(name, one, call) for one, call in pairs)}
-    return tuple({name: item for name, item in one.items() if name not in echo} for one in tables)
-
-
-def _repeats(name: str, result: Mapping[str, JSON], call: RecordedCall) -> bool:
-    value = result.get(name)
-    return not isinstance(value, dict | list | bool | None) and value in call.args.values()
-
-
-def _others(looped: Looped, options: Sequence[Looped]) -> list[str]:
-    """The lists with the same items that are about as likely as one."""
-    if looped.is_prefix:
-        return []
-    likely = [one for one in options if not one.is_prefix and one.cost < looped.cost + 0.6]
-    return [
-        *dict.fromkeys(one.code for one in likely if one.items == looped.items and one.code != looped.code)
-    ][:2]
-
-
-def _args(calls: Sequence[RecordedCall]) -> dict[str, JSON]:
-    return {f"{place}.{name}": value for place, call in enumerate(calls) for name, value in call.args.items()}
-
-
-def _by_run(items: Sequence[JSON], times: Sequence[int], counts: Sequence[int]) -> tuple[list[JSON], ...]:
-    found, at = list[list[JSON]](), 0
-    for count in counts:
-        found.append(
-            [item for item, n in zip(items[at : at + count], times[at : at + count], strict=True) if n]
-        )
-        at += count
-    return tuple(found)
