@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 
 import pytest
-from benchmarks.compiling import jobs, servers, trades
+from benchmarks.compiling import jobs, published, servers, trades
 from benchmarks.compiling.worlds import Task, World, execute
 
-TASKS = {task.id: task for task in (*jobs.job_tasks(), *trades.trade_tasks(), *servers.server_tasks())}
+PUBLISHED = (*published.published_tasks(), *published.published_unseen_tasks())
+TASKS = {
+    task.id: task for task in (*jobs.job_tasks(), *trades.trade_tasks(), *servers.server_tasks(), *PUBLISHED)
+}
 ROWS = {
     row["id"]: row
-    for goals in (jobs.GOALS, trades.GOALS, servers.GOALS)
+    for goals in (jobs.GOALS, trades.GOALS, servers.GOALS, published.GOALS)
     for row in map(json.loads, goals.read_text(encoding="utf-8").splitlines())
 }
 
