@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -790,3 +791,84 @@ async def test_calls_that_each_run_made_once_for_an_item_are_one_loop() -> None:
     works = [_issues("a/one", "bug", "bug", "idea"), _issues("b/two", "slow", "idea", "slow", "bug")]
     made = await distil_all(works, {}, ["monday", "tuesday"])
     assert made.plan.text.count("    for ") == 1, made.plan.text
+
+
+def _work(said: str, *calls: Any) -> RecordedWork:
+    return RecordedWork([RecordedCall(number, *call) for number, call in enumerate(calls)], said=said)
+
+
+def _mails(box: str, *pages: list[str]) -> RecordedWork:
+    """A run that lists mails by a token, which the first call and the last answer do not have."""
+    calls: list[Any] = []
+    for number, ids in enumerate(pages):
+        args = {"box": box, **({"token": f"t{number}"} if number else {})}
+        is_last = number == len(pages) - 1
+        answer = {"mails": [{"id": one} for one in ids], **({} if is_last else {"next": f"t{number + 1}"})}
+        calls.append(("LIST_MAILS", args, answer))
+    calls += [("ARCHIVE", {"id": one}, "ok") for ids in pages for one in ids]
+    return _work(f"archive all mails in {box}", *calls)
+
+
+async def test_pages_go_on_as_long_as_an_answer_has_a_token() -> None:
+    runs = [_mails("inbox", ["m-11", "m-12"], ["m-13"]), _mails("sent", ["m-27", "m-28"])]
+    text = (await distil_all(runs, {}, ["monday", "tuesday"])).plan.text
+    assert '.get("next"):' in text
+    assert "token=" in text
+
+
+def _jobs(queue: str, *ids: str) -> RecordedWork:
+    stops = [("STOP_JOB", {"id": one}, "ok") for one in ids]
+    listed = ("LIST_JOBS", {"queue": queue, "page": 1}, [{"id": one} for one in ids])
+    return _work(f"stop all jobs of {queue}", listed, *stops)
+
+
+async def test_one_page_of_which_nothing_says_the_end_is_not_taken_to_be_all() -> None:
+    runs = [_jobs("red", "a-11", "a-12"), _jobs("blue", "b-11", "b-12", "b-13")]
+    text = (await distil_all(runs, {}, ["monday", "tuesday"])).plan.text
+    assert re.search(r"assert len\(jobs\w*\) <= 3", text), text
+
+
+def _door(house: str, door: str, *, is_swapped: bool = False, again: int = 1) -> RecordedWork:
+    looks = [
+        ("GET_HOUSE", {"house": house}, {"gate": f"g-{house}"}),
+        *[("GET_DOOR", {"door": door}, {"lock": f"l-{door}"})] * again,
+    ]
+    change = ("SET_LOCK", {"gate": f"g-{house}", "lock": f"l-{door}"}, "ok")
+    return _work(f"lock door {door} of {house}", *(looks[::-1] if is_swapped else looks), change)
+
+
+async def test_order_and_repetitions_of_looks_are_chance() -> None:
+    runs = [_door("villa", "d-17", again=2), _door("cabin", "d-42", is_swapped=True)]
+    text = (await distil_all(runs, {}, ["monday", "tuesday"])).plan.text
+    assert text.count("await get_door") == 1
+    assert re.search(r'set_lock\(gate=house\w*\["gate"\], lock=door\w*\["lock"\]\)', text), text
+
+
+def _train(town: str, *trains: tuple[int, str]) -> RecordedWork:
+    rows = [
+        {"train": f"{town}-{n}", "changes": changes, "leaves": f"2026-05-01T{hour}:00"}
+        for n, (changes, hour) in enumerate(trains)
+    ]
+    first = min(range(len(rows)), key=lambda n: trains[n][1])
+    booked = ("BOOK", {"train": f"{town}-{first}"}, "ok")
+    return _work(f"book the earliest direct train to {town}", ("FIND_TRAINS", {"town": town}, rows), booked)
+
+
+async def test_word_that_the_plan_has_not_understood_stops_it_for_another_item() -> None:
+    runs = [_train("Graz", (1, "12"), (0, "08")), _train("Porto", (0, "07"), (1, "09"))]
+    made = await distil_all(runs, {}, ["monday", "tuesday"])
+    assert '["changes"] == 0' in made.plan.text  # the earliest was a direct one by chance
+
+
+async def test_days_are_compared_as_far_from_today_as_the_user_says() -> None:
+    days = ("2026-01-02", "2026-05-01", "2025-12-03")
+    work = _work(
+        "revoke the keys that are older than 90 days",
+        ("GET_TIME", {}, {"date": "2026-05-18"}),
+        ("LIST_KEYS", {}, [{"key": f"k-10{n}", "made": day} for n, day in enumerate(days)]),
+        ("REVOKE_KEY", {"key": "k-100"}, "ok"),
+        ("REVOKE_KEY", {"key": "k-102"}, "ok"),
+    )
+    plan = (await distil_all([work], {}, ["monday"])).plan
+    assert plan.unexplained == frozenset()
+    assert "timedelta(days=days)" in plan.text

@@ -30,7 +30,7 @@ from callsheet.ir import JSON
 
 _OF_CODE = word_set("each one row item all any key min max for in if not")
 """The words that code has by itself."""
-_COMPARING = frozenset(word for phrase in COMPARED for word in phrase.split())
+_COMPARING = frozenset(word for phrase in (*COMPARED, "older newer later earlier") for word in phrase.split())
 """The words of comparisons, which the numbers and days after them account for."""
 
 
