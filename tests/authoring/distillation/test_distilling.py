@@ -871,4 +871,4 @@ async def test_days_are_compared_as_far_from_today_as_the_user_says() -> None:
     )
     plan = (await distil_all([work], {}, ["monday"])).plan
     assert plan.unexplained == frozenset()
-    assert "timedelta(days=days)" in plan.text
+    assert "timedelta(days=days" in plan.text
