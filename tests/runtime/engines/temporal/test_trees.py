@@ -258,5 +258,5 @@ async def test_large_expressions_are_evaluated_once_beside_their_workflow(
     kinds = Counter(EventType.Name(event.event_type) for event in history.events)
     assert kinds["EVENT_TYPE_MARKER_RECORDED"] == evaluated["all"] == 7
     assert not kinds["EVENT_TYPE_WORKFLOW_TASK_FAILED"]
-    assert not kinds["EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT"]
+    assert kinds["EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT"] <= 1  # the one that the first worker died in
     assert world.journal.verify(run_id) is None
