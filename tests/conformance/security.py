@@ -137,7 +137,7 @@ def _parsed(plan: Any) -> ParseResult:
 
 def policy_of(overrides: Mapping[str, Any]) -> Policy:
     """The policy for the fields of a case."""
-    return _policy(json.dumps(overrides))
+    return _policy(json.dumps({**overrides}))
 
 
 @cache
