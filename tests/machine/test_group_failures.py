@@ -134,7 +134,7 @@ def test_the_handler_of_a_no_is_told_what_is_not_undone_beside_it(group: str) ->
 def test_data_that_is_raised_as_a_failure_of_several_may_have_anything_among_them(
     group: str, kind: str, inner: dict[str, Any]
 ) -> None:
-    raised = {"kind": kind, "message": "m", "step": "S1", "fields": {"exceptions": [inner]}}
+    raised: dict[str, Any] = {"kind": kind, "message": "m", "step": "S1", "fields": {"exceptions": [inner]}}
     inner |= {"__failure__": True}
     head, tail = GROUPS[group]
     task = "FAIL ($x)\nFAIL ($x)" if "PARALLEL" in head else "FAIL ($x)"
