@@ -86,3 +86,19 @@ def test_a_secret_input_is_never_shown_however_it_is_given(machine, given):
     assert "correct-horse" not in "".join([done.stdout, done.stderr, *shown])
     if given:  # a default is part of the plan
         assert b"correct-horse" not in machine.journal.read_bytes()
+
+
+@pytest.mark.parametrize(("at", "waits"), [("1", ""), ("1", "WAIT (0.001)\n"), ("3", "WAIT (0.001)\n")])
+def test_what_replaces_a_secret_input_is_never_shown_either(machine, at, waits):
+    head = "# ltp: 2\nINPUT SECRET $token: str\nINPUT SECRET $pin: int\n"
+    text = f'{head}{waits}{waits}@RESPOND ("${{token}} ${{pin}}")\n'
+    given = ("--var", "token=correct-horse", "--var", "pin=98765432")
+    assert machine("run", machine.write("plan.ltp", text), *given, "--run-id", "r").exit_code == 0
+    edit = ("--at", at, "--set", 'token="battery-staple"', "--yes", "--run-id", "f")
+    made = machine("fork", "r", *edit)
+    assert made.exit_code == 0, made.stderr
+    views = (("show", "f"), ("show", "f", "--events"), ("why", "f", "answer"))
+    shown = "".join([made.stdout, made.stderr, *(machine(*view).stdout for view in views)])
+    for secret in ("correct-horse", "battery-staple", "98765432"):
+        assert secret not in shown
+        assert secret.encode() not in machine.journal.read_bytes()

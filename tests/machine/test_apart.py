@@ -163,6 +163,24 @@ def test_run_is_that_of_a_machine_which_evaluates_all_itself(statements: str, as
     assert helped.asked == asked + 1  # and one for the rows
 
 
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "LET $x = (r.n for r in [{'n': 1}, {'n': 2}])\nLET $a = list($x)\n@RESPOND ([$a, list($x)])",
+        "LET $x = [(i for i in [1, 2])]\nLET $a = len(list($x[0]))\n@RESPOND ($a)",
+        "LET $x = (r.n for r in $rows)\n@RESPOND (len([i for i in $x if i * 2 + i // 2 >= 0]))",
+        "LET $x = {'a': 1}.get('b', (i for i in [1, 2]))\n@RESPOND (list($x))",
+    ],
+)
+def test_generator_that_a_plan_keeps_gives_its_items_to_the_machine(statements: str) -> None:
+    alone = _run(_HEAD + statements, apart=False)
+    helped = _run(_HEAD + statements, apart=True)
+    assert helped.result is not None
+    assert alone.result is not None
+    assert (helped.result.answer, helped.result.error) == (alone.result.answer, alone.result.error)
+    assert alone.result.answer
+
+
 def test_what_can_be_stored_nowhere_the_machine_evaluates_itself() -> None:
     helped = _run(f"{_HEAD}@RESPOND (len({_MANY}))", apart=True, made={})
     assert helped.result is not None

@@ -126,3 +126,23 @@ def test_the_handler_of_a_no_is_told_what_is_not_undone_beside_it(group: str) ->
     told = " ON_FAIL DENIED {\n@RESPOND ([e.kind for e in $error.fields.exceptions])\n}"
     result, _, _ = _run(_plan(group, ["left", "denied", "fails"], told), [0.999])
     assert result.answer == ["DENIED", "NOT_UNDONE"]
+
+
+@pytest.mark.parametrize("group", ["@PARALLEL", "@PARALLEL STOP", "TOGETHER", "nested"])
+@pytest.mark.parametrize("kind", ["DENIED", "NOT_UNDONE", "ExceptionGroup"])
+@pytest.mark.parametrize("inner", [{"kind": ["DENIED"]}, {"kind": "DENIED"}, {"kind": "DENIED", "error": 1}])
+def test_data_that_is_raised_as_a_failure_of_several_may_have_anything_among_them(
+    group: str, kind: str, inner: dict[str, Any]
+) -> None:
+    raised: dict[str, Any] = {"kind": kind, "message": "m", "step": "S1", "fields": {"exceptions": [inner]}}
+    inner |= {"__failure__": True}
+    head, tail = GROUPS[group]
+    task = "FAIL ($x)\nFAIL ($x)" if "PARALLEL" in head else "FAIL ($x)"
+    text = f"# ltp: 2\nINPUT $x: json\n{head}\n{task}\n{tail}\n"
+    machine = Machine(compile_plan(read_structured(text).require(), FACTS))
+    commands = machine.feed(Started({"x": raised}))
+    for command in commands:
+        if not isinstance(command, Finish | Sleep):
+            machine.feed(_outcome(command))
+    assert machine.result is not None
+    assert (machine.result.error or "").startswith(f"{kind}: ")

@@ -7,11 +7,14 @@ of numbers. `decides` is executed or not by the statement's own condition, and b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, TypeAlias, assert_never
 
+from callsheet.ir.expr import Literal
+from callsheet.ir.expression import Text, Variable
+from callsheet.ir.failing import BY_NAME, Failing
 from callsheet.ir.tree import (
     Act,
     Assign,
@@ -20,6 +23,7 @@ from callsheet.ir.tree import (
     Ends,
     Foreach,
     GoOn,
+    Handler,
     If,
     Invoke,
     Leave,
@@ -31,6 +35,7 @@ from callsheet.ir.tree import (
     Say,
     Skip,
     Statement,
+    SubPlan,
     Try,
     Use,
     Word,
@@ -63,7 +68,8 @@ class Governed(NamedTuple):
     `in_loop` says that a loop or a retried block is around it, `in_rounds` that it is not only a FOREACH.
     `is_caught` says that something handles its failure, `ends_item` that it may end an item or round of a
     loop, `escapes` that it may end the whole body as failed. `is_timed` says that time decides whether it is
-    reached: a time limit is around it, or a loop that ends with its first item.
+    reached: a time limit is around it, or a loop that ends with its first item. `skips` says that it leaves
+    out whatever fails inside, and not only what no name is needed for.
     """
 
     number: int
@@ -76,6 +82,7 @@ class Governed(NamedTuple):
     ends_item: bool
     escapes: bool
     is_timed: bool = False
+    skips: bool = False
 
 
 class _Exit(Enum):
@@ -84,11 +91,17 @@ class _Exit(Enum):
     END = "the plan ends, or the sub-plan returns"
     BREAK = "the loop ends"
     CONTINUE = "the item or round ends"
+    CANCELLED = "the plan fails as if cancelled, which only its name catches"
+    DENIED = "the plan fails as if denied, which only its name catches"
     FAIL = "a test of content fails"
 
 
 Exits: TypeAlias = "frozenset[_Exit]"
 _NONE: Exits = frozenset()
+_FAIL: Exits = frozenset({_Exit.FAIL})
+_OF_KINDS = {Failing.DENIED.value: _Exit.DENIED, Failing.CANCELLED.value: _Exit.CANCELLED}
+_BY_NAME: Exits = frozenset(_OF_KINDS[kind] for kind in BY_NAME)
+_FAILS = _FAIL | _BY_NAME
 _OF_WORDS = {
     Word.RESPOND: _Exit.END,
     Word.TERMINATE: _Exit.END,
@@ -137,8 +150,29 @@ class TreeFlow:
     size: int = 0
 
 
-def flow_of_block(block: Block) -> TreeFlow:
-    """What the statements of a body govern.
+ByName: TypeAlias = Mapping[str, Exits]
+"""The sub-plans that may fail so that only a name catches it, with how."""
+_NO_PLANS: ByName = {}
+
+
+def failing_by_name(plans: Iterable[SubPlan]) -> ByName:
+    """The sub-plans of a tree that may fail so that only a name catches it.
+
+    A person's no is not among it: which calls people are asked about, no plan says.
+    """
+    found: dict[str, Exits] = {}
+    left, rose = list(plans), True
+    while rose:
+        rose = False
+        for plan in left:
+            exits = _Maker(found).number(plan.body) & _BY_NAME
+            if exits != found.get(plan.name, _NONE):
+                found[plan.name], rose = exits, True
+    return found
+
+
+def flow_of_block(block: Block, called: ByName = _NO_PLANS) -> TreeFlow:
+    """What the statements of a body govern; `called` are the sub-plans that fail by name.
 
     >>> from callsheet.ir.expr import Literal
     >>> from callsheet.ir.tree import Branch
@@ -147,7 +181,7 @@ def flow_of_block(block: Block) -> TreeFlow:
     >>> [(region.first, region.last) for region in governed.decides]
     [(1, 1), (2, 2)]
     """
-    maker = _Maker()
+    maker = _Maker(called)
     maker.number(block)
     maker.place(block, [_Frame(None, maker.count - 1, False, False)])
     return TreeFlow(maker.made, maker.count)
@@ -165,11 +199,18 @@ class _Blocks(NamedTuple):
     bodies: tuple[tuple[int, int], ...]
     handlers: tuple[tuple[int, int], ...]
     final: tuple[int, int] | None
+    handled: Exits = _NONE
+    """How the handlers may leave what is around the statement."""
 
 
 class _Maker:
-    def __init__(self) -> None:
+    def __init__(self, called: ByName) -> None:
         self.count = 0
+        self._called = called
+        self._bound: dict[str, Exits] = {}
+        """How the failures that handlers around the current place have bound fail, if raised again."""
+        self._possible = _BY_NAME
+        """Inside what an ON_FAIL UNDO does, how its block may have failed: it raises that again."""
         self.made: dict[str, Governed] = {}
         self._blocks: dict[str, _Blocks] = {}
         self._exits: dict[str, Exits] = {}
@@ -181,12 +222,48 @@ class _Maker:
         """Number the statements of a block; gives how they may leave it."""
         exits = _NONE
         for statement in block:
-            if is_single(statement) and not isinstance(statement, _ENDING):
+            if is_single(statement) and not self._may_end(statement):
                 self._blocks[statement.id] = _Blocks(self.count, self.count, (), (), None)
                 self.count += 1
             else:
                 exits |= self._number(statement)
         return exits
+
+    def _may_end(self, statement: Statement) -> bool:
+        """Whether a statement without blocks may leave what is around it."""
+        return isinstance(statement, _ENDING) or bool(self._by_name(statement))
+
+    def _by_name(self, statement: Statement) -> Exits:
+        """How a statement may fail by itself so that only a name catches it."""
+        return self._kinds(statement) & self._possible
+
+    def _kinds(self, statement: Statement) -> Exits:
+        match statement:
+            case Invoke(plan=plan):
+                return self._called.get(plan, _NONE)
+            case Compute(source=source):  # its own exceptions are kinds of failure, by their names
+                return frozenset(exit_ for kind, exit_ in _OF_KINDS.items() if kind in source)
+            case Say(word=Word.FAIL, kind=str() as kind) if kind:
+                return frozenset({_OF_KINDS[kind]}) if kind in _OF_KINDS else _NONE
+            case Say(word=Word.FAIL, values=(Variable(name=name),)) if name in self._bound:
+                return self._bound[name]
+            case Say(word=Word.FAIL, values=(Text() | Literal(),)):
+                return _NONE
+            case Say(word=Word.FAIL, values=(_,)):  # data that tells of a failure is raised as that
+                return _BY_NAME
+            case _:
+                return _NONE
+
+    def _handler(self, handler: Handler, recovery: Recovery, inside: Exits) -> tuple[tuple[int, int], Exits]:
+        """The span of a handler, in which a failure of what is `inside` may be raised again."""
+        around, possible = self._bound, self._possible
+        named = _caught_by_name(handler) & inside
+        if recovery.undo is not None:
+            self._possible = named = possible & inside
+        self._bound = {**around, handler.binds: named}
+        spanned = self._span(handler.body)
+        self._bound, self._possible = around, possible
+        return spanned
 
     def _span(self, block: Block) -> tuple[tuple[int, int], Exits]:
         first = self.count
@@ -199,7 +276,7 @@ class _Maker:
         bodies = [self._span(body) for body in own_blocks(statement)]
         inner = frozenset[_Exit]().union(*(exits for _, exits in bodies))
         recovery = recovery_of(statement)
-        handlers = [] if recovery is None else [self._span(handler.body) for handler in recovery.handlers]
+        handlers = [] if recovery is None else [self._handler(o, recovery, inner) for o in recovery.handlers]
         final = None if recovery is None or recovery.final is None else self._span(recovery.final)
         match statement:
             case Say(word=word):
@@ -210,10 +287,11 @@ class _Maker:
                 pass
             case _:
                 assert_never(statement)
+        inner |= self._by_name(statement)
         if isinstance(statement, Foreach | Repeat):
             inner -= {_Exit.BREAK, _Exit.CONTINUE}
-        if recovery is not None and catches_all(recovery):
-            inner -= {_Exit.FAIL}
+        if recovery is not None:
+            inner -= _caught(recovery)
         outer = inner.union(*(exits for _, exits in handlers), _NONE if final is None else final[1])
         if recovery is not None and isinstance(recovery.remedy, Leave):
             outer |= {_Exit.END}
@@ -224,6 +302,7 @@ class _Maker:
             tuple(span for span, _ in bodies),
             tuple(span for span, _ in handlers),
             None if final is None else final[0],
+            _NONE.union(*(exits for _, exits in handlers)),
         )
         return outer
 
@@ -234,7 +313,7 @@ class _Maker:
         beyond = self._beyond(chain)
         last = -1 if chain[-1].is_side_by_side else chain[-1].last
         for statement in block:
-            if not is_single(statement) or isinstance(statement, _ENDING):
+            if statement.id in self._exits:
                 self._place(statement, chain, beyond)
                 continue
             number = self._blocks[statement.id].own
@@ -250,10 +329,10 @@ class _Maker:
         inside = self._exits[statement.id]
         stops, is_caught, ends_item, escapes = self._failing(statement, chain, beyond)
         if is_limited:  # an early end that its time limit prevents; what is behind a failure, `stops` says
-            inside = inside - {_Exit.FAIL} if is_caught else _NONE
+            inside = inside - _FAILS if is_caught else _NONE
         if is_limited or isinstance(statement, If | Foreach | Repeat | Require | Say):
             for one in sorted(inside, key=lambda kind: kind.value):
-                if one is _Exit.FAIL:
+                if one in _FAILS:
                     ends.update(dict.fromkeys(stops))
                 else:
                     ends.update(dict.fromkeys(self._leaving(statement, chain, one)))
@@ -268,6 +347,7 @@ class _Maker:
             ends_item,
             escapes,
             beyond.is_timed,
+            skips_failures(statement) and not inside & _BY_NAME,
         )
         is_loop = isinstance(statement, Foreach | Repeat)
         recovery = recovery_of(statement)
@@ -323,17 +403,21 @@ class _Maker:
         is_caught = False
         own = recovery_of(statement)
         fails = not isinstance(statement, Try) or statement.within is not None
+        ways = _FAIL | (self._exits[statement.id] & _BY_NAME)
         if own is not None and fails and not isinstance(own.remedy, Skip):
-            is_caught, is_done = self._handled(statement, own, chain, regions)
-            if is_done:
+            is_caught = self._handled(statement, own, chain, regions)
+            ways = self._left(statement, own, ways)
+            if not ways:
                 return regions, True, False, False
+        if ways != _FAIL:
+            beyond = self._beyond(chain, ways)
         regions += (*self._rest(statement, chain[-1]), *beyond.stops)
         return regions, is_caught or beyond.is_caught, beyond.ends_item, beyond.escapes
 
-    def _beyond(self, chain: list[_Frame]) -> _Beyond:
-        """What a failure does that leaves the innermost of these blocks."""
+    def _beyond(self, chain: list[_Frame], ways: Exits = _FAIL) -> _Beyond:
+        """What a failure does that leaves the innermost of these blocks in one of these ways."""
         regions: list[Region] = []
-        is_caught = ends_item = is_done = False
+        is_caught = ends_item = False
         loops = sum(frame.is_loop for frame in chain)
         was_in_loop = loops > 0
         for depth in range(len(chain) - 1, 0, -1):
@@ -343,17 +427,18 @@ class _Maker:
             if frame.is_loop:
                 ends_item = True
                 loops -= 1
-                if not isinstance(owner, Foreach) or self._runs_one_by_one(owner):
+                is_ended = not isinstance(owner, Foreach) or self._runs_one_by_one(owner)
+                if is_ended or _Exit.CANCELLED in ways:
                     regions += self._body(owner)
-                elif owner.ends is Ends.FAILED:
+                elif isinstance(owner, Foreach) and owner.ends is Ends.FAILED:
                     regions += self._beside((owner.body,), is_begun=owner.most is None)
             elif frame.is_side_by_side and isinstance(owner, Parallel) and owner.stops:
                 regions += self._beside([(member,) for member in owner.members], is_begun=True)
             recovery = recovery_of(owner)
             if frame.is_protected and recovery is not None:
-                caught, is_done = self._handled(owner, recovery, chain[:depth], regions)
-                is_caught = is_caught or caught
-                if is_done:
+                is_caught = self._handled(owner, recovery, chain[:depth], regions) or is_caught
+                ways = self._left(owner, recovery, ways)
+                if not ways:
                     break
             rest = self._rest(owner, chain[depth - 1])
             is_behind = was_in_loop and loops == 0
@@ -361,7 +446,7 @@ class _Maker:
         in_rounds = any(_is_repeated(frame) for frame in chain)
         in_loop = in_rounds or any(frame.is_loop for frame in chain)
         return _Beyond(
-            in_loop, in_rounds, tuple(regions), is_caught or is_done, ends_item, not is_done,
+            in_loop, in_rounds, tuple(regions), is_caught, ends_item, bool(ways),
             any(frame.owner is not None and is_timed(frame.owner) and frame.is_own for frame in chain),
         )  # fmt: skip
 
@@ -372,15 +457,21 @@ class _Maker:
 
     def _handled(
         self, owner: Statement, recovery: Recovery, around: list[_Frame], regions: list[Region]
-    ) -> tuple[bool, bool]:
-        """Add what a recovery executes; whether it handles a failure, and whether any."""
+    ) -> bool:
+        """Add what a recovery executes; whether it handles a failure."""
         regions += (Region(first, last) for first, last in self._blocks[owner.id].handlers if first <= last)
         if recovery.again is not None:
             regions += self._body(owner)
+        ends = self._blocks[owner.id].handled - _FAILS
         if isinstance(recovery.remedy, Leave):
-            regions += self._leaving(owner, around, _Exit.END)
-        handles = recovery.remedy is not None or bool(recovery.handlers) or recovery.again is not None
-        return handles, catches_all(recovery)
+            ends |= {_Exit.END}
+        for one in sorted(ends, key=lambda kind: kind.value):
+            regions += self._leaving(owner, around, one)
+        return recovery.remedy is not None or bool(recovery.handlers) or recovery.again is not None
+
+    def _left(self, owner: Statement, recovery: Recovery, ways: Exits) -> Exits:
+        """The failures that leave a recovery: those that it does not handle, and those of its handlers."""
+        return ways - _caught(recovery) | self._blocks[owner.id].handled & _FAILS
 
 
 def _is_repeated(frame: _Frame) -> bool:
@@ -405,14 +496,21 @@ def _is_retried(recovery: Recovery | None) -> bool:
     return recovery is not None and recovery.again is not None
 
 
-def catches_all(recovery: Recovery) -> bool:
-    """Whether a recovery handles every failure but a denial."""
+def _caught(recovery: Recovery) -> Exits:
+    """The failures that a recovery handles."""
     match recovery.remedy:
         case GoOn() | Use() | Skip() | Leave():
-            return True
+            return _FAIL
         case None:
-            return any(not handler.kinds for handler in recovery.handlers)
+            general = _NONE if all(handler.kinds for handler in recovery.handlers) else _FAIL
+            named = (_OF_KINDS.get(kind) for handler in recovery.handlers for kind in handler.kinds)
+            return general.union(exit_ for exit_ in named if exit_ is not None)
     assert_never(recovery.remedy)
+
+
+def _caught_by_name(handler: Handler) -> Exits:
+    """The failures that a handler is for by their names."""
+    return frozenset(_OF_KINDS[kind] for kind in handler.kinds if kind in _OF_KINDS)
 
 
 def runs_one_by_one(loop: Foreach) -> bool:

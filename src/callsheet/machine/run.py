@@ -245,11 +245,12 @@ class Run:
         """Ask a driver for the values of large expressions, in this plan and those that follow."""
         self.apart = apart
         if self.tree is not None:
-            apart.attend(self.tree)
+            self._attended(self.tree)
 
     def _attended(self, tree: TreeRun) -> TreeRun:
-        if self.apart is not None:
-            self.apart.attend(tree)
+        plan = self.program.plan.tree
+        if self.apart is not None and plan is not None:
+            self.apart.attend(tree, plan)
         return tree
 
     def use_decision_log(self, decision_log: DecisionLog) -> None:

@@ -105,7 +105,7 @@ class Forking:
     text: str
     effects: tuple[EffectAhead, ...]
     known: Known
-    """The secrets that the parent was given, that are configured, and that were sealed in it."""
+    """The secrets that the parent was given, configured ones, those sealed in it, and what replaces them."""
     secret: frozenset[str] = frozenset()
     """The edited variables that are secret or contained sealed data in the parent."""
     is_sealed: bool = False
@@ -236,7 +236,9 @@ def fork(
     secret = secret_in(before, history.first(), edits) | sealed_before(history, at, edits)
     edited = frozenset(edits.variables)
     has_new = history.finds_in(dict(edits.variables))
-    return _forking(history, new_branch, plan, secret, edited, has_new=has_new)
+    made = _forking(history, new_branch, plan, secret, edited, has_new=has_new)
+    replacing = Known.of((edits.variables[name] for name in sorted(secret)), DECLARED)
+    return replace(made, known=made.known + replacing)
 
 
 def rerun(

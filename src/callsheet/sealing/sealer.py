@@ -332,6 +332,13 @@ def declared_in(start: Mapping[str, Any], sealed: Mapping[str, Any]) -> Iterator
             yield start["inputs"][path[1]]
 
 
+def replaced_in(edit: Mapping[str, Any], sealed: Mapping[str, Any]) -> Iterator[Any]:
+    """The values that replace secrets, from the decrypted body of an edit and its `sealed` entry."""
+    for path, places in sealed["at"]:
+        if isinstance(places, int) and path[0] == "values":
+            yield edit["values"][path[1]]
+
+
 def without_boxes(start: dict[str, Any], inputs: Iterable[str]) -> dict[str, Any]:
     """The body of a start without the boxes of these inputs, whose values are being replaced."""
     if SEALED not in start:

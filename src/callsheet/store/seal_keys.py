@@ -20,7 +20,7 @@ from callsheet.files import sync_folder, user_file
 from callsheet.sealing.keys import KEY_BYTES, KeyRing, NotOpened, key_text, read_key
 from callsheet.sealing.known import Known
 from callsheet.sealing.masking import NAMED, known_by_name
-from callsheet.sealing.sealer import DECLARED, SEALED, WrongKey, declared_in, is_sealed, opened
+from callsheet.sealing.sealer import DECLARED, SEALED, WrongKey, declared_in, is_sealed, opened, replaced_in
 from callsheet.store.errors import JournalError
 from callsheet.store.events import Event, EventType, decode_body, encode_body
 
@@ -169,7 +169,8 @@ _SHORTEST, _LONGEST = 8, 512
 class Unsealer:
     """Unseals the events of one run.
 
-    `has_opened` is whether anything was sealed; `declared` are the secrets that the run was given.
+    `has_opened` is whether anything was sealed; `declared` are the secrets that the run was given, also by an
+    edit.
     """
 
     def __init__(
@@ -224,8 +225,9 @@ class Unsealer:
             body = opened(body, self._keys, self._run_id, self._saw)
         except (WrongKey, NotOpened) as error:
             raise not_opened(self._run_id, seq, error) from error
-        if kind == EventType.START:
-            self.declared = Known.of(declared_in(body, sealed), DECLARED)
+        if kind in (EventType.START, EventType.EDIT):
+            given = declared_in if kind == EventType.START else replaced_in
+            self.declared += Known.of(given(body, sealed), DECLARED)
             if self._on_declared is not None:
                 self._on_declared(self.declared)
         return body

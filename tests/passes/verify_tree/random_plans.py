@@ -19,7 +19,10 @@ _GROUPS = (
     " MAX 1 FIRST",
 )
 _REMEDIES = ("CONTINUE", "USE (0)", "@RETRY(1)", 'TERMINATE ("no")')
-_KINDS = ("", "TOOL ", "TIMEOUT ", "CANCELLED, TIMEOUT ", "REQUIRE, FAIL ", "TIMEOUT, TOOL ")
+_KINDS = ("", "TOOL ", "TIMEOUT ", "CANCELLED, TIMEOUT ", "REQUIRE, FAIL ", "TIMEOUT, TOOL ", "DENIED ")
+_FAILURES = ('FAIL ("no")',) * 3 + tuple(
+    f'FAIL ("no", kind="{kind}")' for kind in ("DENIED", "CANCELLED", "NOT_UNDONE")
+)
 
 
 class Drawing:
@@ -163,7 +166,11 @@ class Drawing:
                 lines.append(f"SET ${dice.choice(outer)} = $n{number}")
             else:
                 word = f"RETURN ({self._expression(scope)})" if self._in_sub_plan else "@RESPOND (1)"
-                lines += [f"?IF ({self._condition(scope)}) {{", dice.choice((word, 'FAIL ("no")')), "}"]
+                lines += [
+                    f"?IF ({self._condition(scope)}) {{",
+                    dice.choice((word, dice.choice(_FAILURES))),
+                    "}",
+                ]
         elif kind in (10, 11, 12, 13):
             lines.append(f"?IF ({self._condition(scope)}) {{")
             inside()
@@ -174,9 +181,15 @@ class Drawing:
         elif kind in (14, 15):
             lines.append("TRY {")
             inside()
-            handler = dice.choice(("ON_FAIL {", "ON_FAIL VALUE {", "ON_FAIL REQUIRE, FAIL {"))
-            lines.append(f"}} {handler}" if dice.random() < 0.8 else "} FINALLY {")
+            handler = dice.choice(
+                ("ON_FAIL {", "ON_FAIL VALUE {", "ON_FAIL REQUIRE, FAIL {", "ON_FAIL DENIED, FAIL {")
+            )
+            is_final = dice.random() >= 0.8
+            lines.append("} FINALLY {" if is_final else f"}} {handler}")
             inside()
+            if not is_final and dice.random() < 0.3:
+                end = "RETURN (1)" if self._in_sub_plan else "@RESPOND (1)"
+                lines.append(dice.choice((end, "FAIL ($error)", *(("BREAK", "CONTINUE") if loops else ()))))
             lines.append("}")
         elif kind in (16, 17):
             number = self._id()
@@ -263,6 +276,8 @@ class Drawing:
         self._lines.append(end)
         if end != "}":
             self._task(scope)
+            if "ON_FAIL" in end and self._dice.random() < 0.3:
+                self._lines.append("FAIL ($error)")
             self._lines.append("}")
 
     def _task(self, scope: tuple[str, ...], *, in_loop: bool = False) -> None:
@@ -279,7 +294,7 @@ class Drawing:
             f"{number}: @WAIT ({dice.choice('123')})",
             f"REQUIRE ({condition})",
             f"?IF ({condition}) {{\n{number}: @SEND (x=1)\n}}",
-            f'?IF ({condition}) {{\nFAIL ("no")\n}}',
+            f"?IF ({condition}) {{\n{dice.choice(_FAILURES)}\n}}",
             f"TRY {{\n{number}: @FLAKY (x=1)\n}} ON_FAIL {{\n{number}b: @SEND (x=1)\n}}",
             f"TRY WITHIN (2) {{\n{number}: @SECRET (x=2)\n{number}b: @SEND (x=1)\n}}",
         ]

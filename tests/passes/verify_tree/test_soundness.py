@@ -100,3 +100,79 @@ def test_loop_that_takes_the_first_success_cannot_fail_by_time(remedy: str, *, i
             seen = run(plan, world, {"a": secret}, Enforcement.under(STRICT, PRIVATE))
             assert seen is not None
             assert (seen.calls != ()) is is_proved
+
+
+_TESTED = '?IF (str($a) == "0") {{\n{0}\n}}'
+_BY_NAME = {
+    "of a block": "TRY {{\n{0}\n}} ON_FAIL {{\nNOTE (1)\n}}",
+    "of an item that is left out": "S1: ?FOREACH ($i IN [1, 2]) {{\n{0}\n}} > $l ON_FAIL SKIP",
+    "of the first item": "S1: ?FOREACH ($i IN [1, 2]) TOGETHER FIRST {{\n{0}\n}} > $l ON_FAIL SKIP",
+    "of a message": 'TRY {{\nTRY {{\n{0}\n}} ON_FAIL TERMINATE ("no")\n}} ON_FAIL {{\nNOTE (1)\n}}',
+    "raised again": (
+        "TRY {{\nTRY {{\n{0}\n}} ON_FAIL DENIED, CANCELLED {{\nFAIL ($error)\n}}\n}} ON_FAIL {{\nNOTE (1)\n}}"
+    ),
+    "beside others": "@PARALLEL STOP {{\n{0}\nNOTE (1)\n}} ON_FAIL {{\nNOTE (1)\n}}",
+    "of a sub-plan": "TRY {{\nS1: CALL q (a=$a)\n}} ON_FAIL {{\nNOTE (1)\n}}",
+}
+_RAISED = {
+    "denied": 'FAIL ("no", kind="DENIED")',
+    "cancelled": 'FAIL ("no", kind="CANCELLED")',
+    "data": 'FAIL ({{"kind": "DENIED", "message": "no", "step": ""}})',
+}
+
+
+@pytest.mark.parametrize("around", _BY_NAME)
+@pytest.mark.parametrize("how", _RAISED)
+def test_failure_that_only_a_name_catches_tells_of_itself_behind_handlers_for_all_others(
+    around: str, how: str
+) -> None:
+    tested = _TESTED.format(_RAISED[how].replace("{{", "{").replace("}}", "}"))
+    plans = f"PLAN p ($a: json) {{\n{tested}\n}}\nPLAN q ($a: json) {{\nS0: CALL p (a=$a)\n}}\n"
+    text = f"{plans}INPUT $a: json\n{_BY_NAME[around].format(tested)}\nS3: @SEND (x=1)"
+    plan = plan_of(text)
+    assert not verify(plan, STRICT, inputs=PRIVATE).ok
+    held = [
+        run(plan, world, {"a": secret}, Enforcement.under(STRICT, PRIVATE))
+        for world, secret in enumerate(SECRETS)
+    ]
+    assert all(one is not None and one.calls == () for one in held)
+
+
+@pytest.mark.parametrize("around", _BY_NAME)
+@pytest.mark.parametrize("raised", ['FAIL ("no")', 'FAIL ("no", kind="NOT_UNDONE")'])
+def test_failure_that_is_handled_tells_nothing_behind(around: str, raised: str) -> None:
+    tested = _TESTED.format(raised)
+    plans = f"PLAN p ($a: json) {{\n{tested}\n}}\nPLAN q ($a: json) {{\nS0: CALL p (a=$a)\n}}\n"
+    if around != "of a message":
+        plan = plan_of(f"{plans}INPUT $a: json\n{_BY_NAME[around].format(tested)}\nS3: @SEND (x=1)")
+        assert verify(plan, STRICT, inputs=PRIVATE).ok
+
+
+@pytest.mark.parametrize("argument", ["$a", "str($a)", '"to ${a}"'])
+@pytest.mark.parametrize("call", ["S1: @OPEN (x={})", "S1: CALL p (a={})"])
+def test_whether_the_arguments_of_a_handled_call_exist_is_part_of_its_one_bit_in_proof_and_run(
+    call: str, argument: str
+) -> None:
+    policy = Policy(tools=TOOLS)
+    text = (
+        "PLAN p ($a: json) {\nS0: @OPEN (x=$a)\n}\nX1: @SECRET () > $a\n"
+        f"TRY {{\n{call.format(argument)}\n}} ON_FAIL FAIL {{\nNOTE (1)\n}}\nS3: @SEND (x=1)"
+    )
+    plan = plan_of(text)
+    assert verify(plan, policy).ok
+    held = run(plan, 0, {}, Enforcement.under(policy))
+    assert held is not None
+    assert held.calls == (str([("x", 1)]),)
+
+
+@pytest.mark.parametrize("end", ["@RESPOND (1)", 'FAIL ("other")', "REQUIRE (1 == 2)"])
+@pytest.mark.parametrize("named", ["", "FAIL "])
+def test_end_in_a_handler_tells_of_the_failure_in_a_run_without_a_proof(end: str, named: str) -> None:
+    tested = _TESTED.format('FAIL ("no")')
+    inner = f"TRY {{\n{tested}\n}} ON_FAIL {named}{{\n{end}\n}}"
+    plan = plan_of(f"INPUT $a: json\nTRY {{\n{inner}\n}} ON_FAIL TOOL {{\nNOTE (1)\n}}\nS3: @SEND (x=1)")
+    assert not verify(plan, STRICT, inputs=PRIVATE).ok
+    for world, secret in enumerate(SECRETS):
+        held = run(plan, world, {"a": secret}, Enforcement.under(STRICT, PRIVATE))
+        assert held is not None
+        assert held.calls == ()

@@ -272,7 +272,7 @@ def start_branch(
             from callsheet.apps.cli.outcome import report  # noqa: PLC0415 - as above
 
             hint = journals.journal_hint(journal)
-            return report(ended, opened.path, as_json=as_json, hint=hint, is_strict=is_strict)
+            return report(masker.outcome(ended), opened.path, as_json=as_json, hint=hint, is_strict=is_strict)
     return execute_resume(
         lambda opened: opened.find_run(name),
         journal=journal,

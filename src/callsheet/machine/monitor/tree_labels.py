@@ -18,9 +18,11 @@ from callsheet.ir import JSON
 from callsheet.ir.expression import Expression, nodes, variables_in
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.ir.tree import (
+    Act,
     Assign,
     Block,
     Foreach,
+    Invoke,
     Let,
     Require,
     Say,
@@ -32,7 +34,15 @@ from callsheet.ir.tree import (
     variables_read,
     variables_set,
 )
-from callsheet.ir.tree_flow import Governed, Region, TreeFlow, assigned_outside, flow_of_block, skips_failures
+from callsheet.ir.tree_flow import (
+    ByName,
+    Governed,
+    Region,
+    TreeFlow,
+    assigned_outside,
+    failing_by_name,
+    flow_of_block,
+)
 from callsheet.ir.types import Basic, Type
 from callsheet.machine.monitor.composed import read
 from callsheet.machine.monitor.enforcement import Enforcement, Judging
@@ -74,9 +84,9 @@ class Body:
     names: list[str]
 
     @classmethod
-    def of(cls, block: Block) -> Body:
-        """The table of a body."""
-        flow = flow_of_block(block)
+    def of(cls, block: Block, by_name: ByName) -> Body:
+        """The table of a body; `by_name` are the sub-plans that fail by name."""
+        flow = flow_of_block(block, by_name)
         places = [(flow.of[one.id].number, name) for one in statements(block) for name in _made_by(one)]
         places.sort()
         return cls(flow, [number for number, _ in places], [name for _, name in places])
@@ -211,6 +221,7 @@ class LabelReading:
         self._ids = list(self._statements)
         self._places = {id_: place for place, id_ in enumerate(self._ids)}
         self._bodies: dict[str, Body] = {}
+        self._by_name = failing_by_name(tree.plans)
         self._outer: dict[str, frozenset[str]] = {}
         self._names: dict[int, tuple[Expression, tuple[str, ...]]] = {}
         """Expressions with their variables, by identity; being held here, none gets that of another."""
@@ -304,7 +315,7 @@ class LabelReading:
 
     def _body(self, name: str, block: Block) -> Body:
         if name not in self._bodies:
-            self._bodies[name] = Body.of(block)
+            self._bodies[name] = Body.of(block, self._by_name)
         return self._bodies[name]
 
     def name_of(self, body: Body) -> str:
@@ -357,7 +368,7 @@ class LabelReading:
         governed, over = self._governed(scope, id_), self._reached()
         self.timed -= 1
         self._note(scope, governed.decides, over)
-        if not skips_failures(self._statements[id_]):
+        if not governed.skips:
             self._tell(scope, governed, LITERAL, self.counter(scope, id_).join(over))
 
     def deciders(self, scope: Scope, id_: str) -> Origins:
@@ -496,12 +507,16 @@ class LabelReading:
     def _may_fail(
         self, scope: Scope, statement: Statement, evaluator: ExpressionLabels, content: Label = LITERAL
     ) -> None:
-        """Note what is told by whether the expressions of a statement could be evaluated."""
+        """Note what is told by whether the expressions of a statement could be evaluated.
+
+        Whether the arguments of a call could is part of the one bit that its failure is, where that is less.
+        """
         tested = evaluator.content.join(content)
         governed = self._governed(scope, statement.id)
         if tested is not LITERAL or isinstance(statement, Require):
             tested = tested.join(self.counter(scope, statement.id))
-        told = tested.join(evaluator.reads) if evaluator.can_fail else tested
+        is_of_call = isinstance(statement, Act | Invoke) and not self._counts(scope, statement.id)
+        told = tested.join(evaluator.reads) if evaluator.can_fail and not is_of_call else tested
         self._tell(scope, governed, tested, told)
 
     def _tell(self, scope: Scope, governed: Governed, content: Label, caught: Label) -> None:

@@ -12,10 +12,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, assert_never
 
 from callsheet.diagnostics import Span
 from callsheet.ir import JSON
+from callsheet.ir.expression import Call, Comprehension, Expression, Kind, Method, nodes
+from callsheet.ir.tree import Foreach, Statement, Tree, all_statements, operands
 from callsheet.machine.commands import Command
 from callsheet.machine.expressions import Compiled, ExpressionFailed
 from callsheet.machine.expressions.values import Environment, FailureKind
@@ -96,8 +99,13 @@ class Apart:
         self._known: dict[int, tuple[Activation, dict[int, Operand]]] = {}
         """For activations that have paused, by identity, what stands for which of their operands."""
 
-    def attend(self, tree: Execution) -> None:
-        """Look at each operation of a tree before it is executed; used before the tree goes on."""
+    def attend(self, tree: Execution, plan: Tree) -> None:
+        """Look at each operation of a tree before it is executed; used before the tree goes on.
+
+        Not if the plan keeps generators: each gives its items once, to whoever evaluates them first.
+        """
+        if any(map(_keeps_generator, all_statements(plan))):
+            return
         tree.carry_out = {kind: partial(self._carry_out, execute) for kind, execute in tree.carry_out.items()}
 
     def give(self, made: Mapping[str, Any]) -> None:
@@ -124,6 +132,24 @@ class Apart:
             return WAITING
         self._known.pop(id(act), None)
         return execute(tree, run, act, prepared if known else op, out)
+
+
+def _keeps_generator(statement: Statement) -> bool:
+    """Whether a generator of a statement may outlast it: it is no argument of what goes through it."""
+    every = list(operands(statement))
+    gone_through = every[:1] if isinstance(statement, Foreach) else []
+    found: list[Expression] = []
+    for one in chain.from_iterable(map(nodes, every)):
+        if _is_generator(one):
+            found.append(one)
+        elif isinstance(one, Call) or (isinstance(one, Method) and len(one.arguments) == 1 and not one.named):
+            gone_through += [*one.arguments, *(value for _, value in one.named)]
+    known = set(map(id, gone_through))
+    return any(id(one) not in known for one in found)
+
+
+def _is_generator(node: Expression) -> bool:
+    return isinstance(node, Comprehension) and node.kind is Kind.GENERATOR
 
 
 class _Large(Exception):

@@ -21,6 +21,8 @@ _SHOWN: Final = 5
 """How many failed tasks a message names."""
 _OF_SEVERAL: Final = (*GRAVE, Failing.GROUP.value)
 """The kinds of a failure that may stand for several."""
+_TEXTS: Final = ("kind", "message", "step", "error")
+"""What every record of a failure has."""
 
 
 def gravest(failures: Sequence[Failure]) -> Failure | None:
@@ -91,7 +93,11 @@ def marked_record(failure: Failure) -> dict[str, Any]:
 
 
 def _is_record(value: Any) -> bool:
-    return isinstance(value, dict) and IS_FAILURE in value and "kind" in value
+    """Whether a value is the record of a failure: a plan may raise data as one, with anything among it."""
+    if not isinstance(value, dict) or IS_FAILURE not in value:
+        return False
+    record = cast("dict[str, Any]", value)
+    return all(isinstance(record.get(key), str) for key in _TEXTS)
 
 
 def words_of(kind: str, text: str, whole: Failure) -> str:

@@ -26,7 +26,7 @@ from callsheet.ir.tree import (
     Try,
     Use,
 )
-from callsheet.ir.tree_flow import names_made, skips_failures
+from callsheet.ir.tree_flow import names_made
 from callsheet.passes.verify_tree.calls import Record
 from callsheet.passes.verify_tree.walk import Loop, Protected, Walk, Ways
 from callsheet.policy.expression_labels import ExpressionLabels
@@ -336,7 +336,7 @@ class Blocks(Walk, ABC):
                 walk()
                 over = self._reached()
             self._decide(loop, over, ())
-            if not skips_failures(loop):  # the first that is done may be one that has failed
+            if not self._frame.flow.of[loop.id].skips:  # the first that is done may be one that has failed
                 evaluator = self._evaluator(loop)
                 evaluator.can_fail, evaluator.reads = True, over
                 self._may_fail(loop, evaluator, ())

@@ -223,7 +223,7 @@ class Interpreter(Blocks):
             return
         flow = self._flows.get(plan.name)
         if flow is None:
-            flow = self._flows[plan.name] = flow_of_block(plan.body)
+            flow = self._flows[plan.name] = flow_of_block(plan.body, self._by_name)
         path = (*self._frame.path, call.id)
         frame = self._frames.get(path)
         if frame is None:

@@ -14,7 +14,7 @@ from callsheet.ir.tree import (
     Statement,
     Tree,
 )
-from callsheet.ir.tree_flow import Region, TreeFlow, flow_of_block
+from callsheet.ir.tree_flow import Region, TreeFlow, failing_by_name, flow_of_block
 from callsheet.passes.verify.persisted_labels import NOTHING_LEFT, PersistedLabels
 from callsheet.passes.verify.subject import TREE_START, TreePosition
 from callsheet.passes.verify_tree.calls import CallLabels, Record
@@ -144,6 +144,7 @@ class Walk:
         self._planner = judge.policy.planner
         self._strict = every_bit or judge.policy.implicit is Implicit.STRICT
         self._plans = {plan.name: plan for plan in tree.plans}
+        self._by_name = failing_by_name(tree.plans)
         self._flows: dict[str, TreeFlow] = {}
         self._frames: dict[tuple[str, ...], Frame] = {}
         self._carried: dict[Site, tuple[dict[str, Labelled], dict[str, Labelled]]] = {}
@@ -192,7 +193,7 @@ class Walk:
         self._elapsed = outer.join(self._elapsed)
 
     def _main(self) -> Frame:
-        flow = flow_of_block(self.tree.body)
+        flow = flow_of_block(self.tree.body, self._by_name)
         frame = Frame((), flow, Counters(flow))
         self._frames[()] = frame
         declared = {one.name: one for one in self.tree.inputs}
