@@ -23,6 +23,8 @@ from callsheet.ir.plan import Plan
 
 _RESULT: Final = " result"
 """What a forecast calls the result of a tool ends so."""
+_ITEM: Final = "item of "
+"""What it calls any item of a list begins so."""
 
 
 class LinesPrinter(StatementsPrinter):
@@ -50,6 +52,9 @@ class LinesPrinter(StatementsPrinter):
 
     def expression(self, text: str) -> str | None:
         """An expression that is given as a text of the plan language."""
+        if text.startswith(_ITEM):
+            source = self.expression(text.removeprefix(_ITEM))
+            return None if source is None else f"{_ITEM}{source}"
         if text.endswith(_RESULT) and text.removesuffix(_RESULT).isidentifier():
             return f"{self.tool(text.removesuffix(_RESULT))}{_RESULT}"
         return _said(lambda: self.text(read_expression(text).expression))
