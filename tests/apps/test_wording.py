@@ -147,6 +147,8 @@ def test_why_says_of_a_time_out_what_its_time_was(machine) -> None:
     why = machine("why", "r", "answer").stdout
     assert "time limit: limit = 0.1" in why
     assert "for each of" not in why
+    assert "error = {" in why
+    assert machine("why", "r", "error").stdout == machine("why", "r", "error_1").stdout != ""
 
 
 def test_lines_about_a_plan_in_ltp_do_not_load_the_front_end_of_python(machine) -> None:
