@@ -104,6 +104,25 @@ def test_run_show_why_and_dry_run_of_a_python_plan_speak_python(machine) -> None
     assert "if total < 3: total = 2" in why
 
 
+KEPT = """
+import asyncio
+async def main(names: list[str]):
+    pages = await asyncio.gather(*[fetch(name=name) for name in names], return_exceptions=True)
+    good = [f"{page}: {page!r:>3} {names}" for page in pages if not isinstance(page, ToolError)]
+    return "; ".join(sorted(good, key=lambda one: one[::-1]))
+"""
+
+
+def test_code_is_told_without_what_is_added_for_values_that_may_be_errors() -> None:
+    read = read_python(KEPT).require()
+    texts = ActionTexts(read, 100)
+    assert read.tree is not None
+    said = [texts.of(one.id) for one in all_statements(read.tree)]
+    assert not [line for line in said if "__failure__" in line]
+    code = "good = [f'{page}: {page!r:>3} {names}' for page in pages if not (isinstance(page, Exception)"
+    assert any(line.startswith(code[:95]) for line in said)
+
+
 LONG = """
 async def main(n: int):
     rows = await fetch(n=n)

@@ -334,7 +334,8 @@ class Failures(ast.NodeTransformer):
         """A hole of a text."""
         how = "repr" if node.conversion == ord("r") else "str"
         is_error = self._held(node.value) is not None
-        if is_error or (node.format_spec is None and node.conversion in {-1, ord("r"), ord("s")}):
+        plain = node.format_spec is None and node.conversion == -1
+        if is_error or plain or node.conversion in {ord("r"), ord("s")}:
             text = self._text(node.value, node.value, how)
             if text is not None:
                 return ast.copy_location(ast.FormattedValue(text, -1, node.format_spec), node)
