@@ -74,6 +74,8 @@ def test_expressions_variables_and_parts_of_a_python_plan_are_python() -> None:
     words = wording_of(read_python(TEXT).require())
     assert words.expression('not ($page["size"] > $limit)') == "not page['size'] > limit"
     assert words.expression("FETCH result") == "fetch result"
+    assert words.expression("item of FETCH result") == "item of fetch result"
+    assert words.expression("item of $page['rows']") == "item of page['rows']"
     assert words.expression("no expression (") == "no expression ("
     assert words.variable("rows", (0, "a.b")) == "rows[0]['a.b']"
     assert words.part("ON_FAIL TOOL") == "except ToolError:"
@@ -100,6 +102,72 @@ def test_run_show_why_and_dry_run_of_a_python_plan_speak_python(machine) -> None
     for text in (run.stderr, dry, shown, why):
         assert not LTP.search(text), text
     assert "if total < 3: total = 2" in why
+
+
+KEPT = """
+import asyncio
+async def main(names: list[str]):
+    pages = await asyncio.gather(*[fetch(name=name) for name in names], return_exceptions=True)
+    good = [f"{page}: {page!r:>3} {names}" for page in pages if not isinstance(page, ToolError)]
+    return "; ".join(sorted(good, key=lambda one: one[::-1]))
+"""
+
+
+def test_code_is_told_without_what_is_added_for_values_that_may_be_errors() -> None:
+    read = read_python(KEPT).require()
+    texts = ActionTexts(read, 100)
+    assert read.tree is not None
+    said = [texts.of(one.id) for one in all_statements(read.tree)]
+    assert not [line for line in said if "__failure__" in line]
+    code = "good = [f'{page}: {page!r:>3} {names}' for page in pages if not (isinstance(page, Exception)"
+    assert any(line.startswith(code[:95]) for line in said)
+
+
+LONG = """
+async def main(n: int):
+    rows = await fetch(n=n)
+    for row in rows["more"]:
+        await fetch(n=row)
+    return [f"{row['name']:>10}" for row in rows["all"] if row["name"] != "nobody" and row["size"] > 10 - n]
+"""
+FETCH = "from callsheet import tool\n@tool(effect='read')\ndef fetch(n: int) -> dict[str, list]: ...\n"
+
+
+def test_values_that_a_dry_run_does_not_know_are_told_in_python_whole_or_cut(machine) -> None:
+    plan, tools = machine.write("long.py", LONG), machine.write("fetch.py", FETCH)
+    dry = machine("dry-run", plan, "--n", "1", "--tools", tools).stdout
+    assert "<[f\"{row['name']:>10}\" for row in rows['all'] if row['name']…>" in dry
+    assert "<item of list(rows['more'])>" in dry
+    assert not LTP.search(dry), dry
+
+
+LATE = """
+import asyncio
+from callsheet import plan, tool
+
+@tool(effect="read")
+async def hold(seconds: float) -> float:
+    await asyncio.sleep(seconds)
+    return seconds
+
+@plan
+async def main(limit: float = 0.1):
+    try:
+        async with asyncio.timeout(limit):
+            await hold(seconds=0.3)
+    except TimeoutError as error:
+        return str(error) or "over"
+"""
+
+
+def test_why_says_of_a_time_out_what_its_time_was(machine) -> None:
+    plan = machine.write("late.py", LATE)
+    assert machine("run", plan, "--tools", plan, "--run-id", "r").exit_code == 0
+    why = machine("why", "r", "answer").stdout
+    assert "time limit: limit = 0.1" in why
+    assert "for each of" not in why
+    assert "error = {" in why
+    assert machine("why", "r", "error").stdout == machine("why", "r", "error_1").stdout != ""
 
 
 def test_lines_about_a_plan_in_ltp_do_not_load_the_front_end_of_python(machine) -> None:

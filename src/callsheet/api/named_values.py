@@ -14,6 +14,7 @@ from callsheet.trace.lineage.lineage import ANSWER, NONE, Lineage, differing
 from callsheet.trace.lineage.reads import Path
 from callsheet.trace.lineage.record import lineages_in
 from callsheet.trace.lineage.slices import Graph, Node, backward, forward, is_complete_slice, missing_at
+from callsheet.views.describe import LTP, wording_of
 from callsheet.views.lineage import place
 
 
@@ -55,9 +56,13 @@ def node_named(lineage: Lineage, text: str) -> Node:
         return of_step
     scope, _, own = text.removeprefix("$").rpartition("/")
     name, *rest = own.removeprefix("$").split(".")
-    name = f"{scope}/{name}" if scope else name
     path: Path = tuple(int(part) if _is_index(part) else part for part in rest)
-    write = lineage.write_named(name)
+    place_of = f"{scope}/{{}}" if scope else "{}"
+    write = lineage.write_named(place_of.format(name))
+    if write == NONE and len(called := _called(lineage, name)) == 1:
+        [name] = called
+        write = lineage.write_named(place_of.format(name))
+    name = place_of.format(name)
     first, *others = [one.plan.tree is not None for one in lineage.programs]
     if write == NONE and not first and any(others):
         message = f"{name} was made after a new plan with blocks took over from steps, which is not followed"
@@ -100,6 +105,14 @@ def _of_step(lineage: TreeLineage, text: str) -> Node | None:
         hint = "`callsheet show` shows what it did, `callsheet blame` why a run failed"
         raise JournalError("JRN040", f"{lineage.label(visit)} has made no value", hint)
     return Node(write, ())
+
+
+def _called(lineage: Lineage, name: str) -> list[str]:
+    """The variables that lines about the run of a Python plan call by a name that is not their own."""
+    words = wording_of(lineage.programs[0].plan)
+    if words is LTP or name == ANSWER:
+        return []
+    return [one for one in lineage.names() if one != name and words.variable(one) == name]
 
 
 def _is_index(part: str) -> bool:

@@ -172,9 +172,12 @@ def _unknown_text(value: Unknown, words: Wording) -> str:
     if words is LTP:
         return str(value)
     path = "".join(f"[{json.dumps(part)}]" for part in value.path)
-    whole = value.what + path
+    what = value.whole or value.what
+    whole = what + path
     said = words.expression(whole)
-    return f"<{said if said != whole else words.expression(value.what) + path}>"
+    if said == whole:
+        said = words.expression(what) + path
+    return f"<{cut(said, _MOST_STATEMENT) if value.whole else said}>"
 
 
 def _some(parts: Iterator[str], number: int) -> str:

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from callsheet.frontends.values.printer import format_path
 from callsheet.ir import JSON, CallKind
 from callsheet.ir.operations import AGENT_OPERATIONS
+from callsheet.ir.tree import Try
 from callsheet.machine.agents.actions import MAX_AT_ONCE, Action, Finish, Unreadable, read_action
 from callsheet.machine.keys import attempt_key, parse_key
 from callsheet.sealing.keys import WITHHELD
@@ -81,7 +82,8 @@ def _rows(
 ) -> Iterator[tuple[Node | None, str]]:
     """Yields the children of a node: its sources, literals included, or what was derived from it."""
     for flow in graph.get(node, ()):
-        head = _head(flow, words)
+        derived = node.write if is_backward else flow.node.write
+        head = "time limit: " if _is_time_limit(lineage, derived, flow) else _head(flow, words)
         if flow.node.write == NONE:
             yield None, f"{head}{words.variable(flow.name, flow.node.path)}  ·  not set"
         else:
@@ -97,6 +99,14 @@ def _rows(
         item, _ = item_at(lineage, visit, node.path)
         yield from ((None, line) for line in _attempt_lines(lineage, visit, item))
         yield from ((None, line) for line in _call_lines(lineage, visit))
+
+
+def _is_time_limit(lineage: Lineage, derived: int, flow: Flow) -> bool:
+    """Whether what flows into a failure is the time that its block was given."""
+    visit = lineage.writes[derived].visit if derived != NONE else NONE
+    if flow.role is not Role.SOURCE or visit == NONE or not isinstance(lineage, TreeLineage):
+        return False
+    return isinstance(lineage.site(lineage.visits[visit]).statement, Try)
 
 
 def _written_in(lineage: Lineage, visit: Visit, words: Wording) -> str:
@@ -180,6 +190,8 @@ def _origin(lineage: Lineage, number: int, words: Wording) -> str:
     odd = ", does not fit its cast" if write.is_odd else ""
     outcomes = map(lineage.outcomes.get, lineage.keys_of(lineage.visits[write.visit]))
     said = next((f", {each.label}" for each in outcomes if each is not None and each.label), "")
+    if isinstance(lineage, TreeLineage) and write.visit in lineage.unused:
+        said += f": {lineage.unused[write.visit]}"
     return f"{step}{failed}, event {write.seq}{odd}{said}"
 
 

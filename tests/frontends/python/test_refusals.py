@@ -52,7 +52,23 @@ FIRST = (
     "    done, pending = await asyncio.wait([a, b], return_when=asyncio.FIRST_COMPLETED)\n"
 )
 
+BOTH = (
+    "import asyncio, json\nasync def main():\n"
+    "    both = await asyncio.gather(score(1), score(2), return_exceptions=True)\n    return "
+)
+"""What gather has given may hold errors."""
+
 REFUSED = {
+    **{
+        BOTH + shown: ("PYT021", 4)
+        for shown in (
+            "str(both)",
+            "f'{both}'",
+            "'%s' % (both,)",
+            "'{}'.format(both)",
+            "json.dumps({'a': both})",
+        )
+    },
     "from datetime import datetime\nBEGUN = datetime.now()\nasync def main():\n    return str(BEGUN)": (
         "PYT015",
         2,

@@ -92,12 +92,14 @@ def collections_of_errors(function: ast.AST, exceptions: Exceptions) -> set[str]
 
     >>> function = ast.parse('''async def f(results):
     ...     failed = [one for one in results if isinstance(one, ValueError)]
+    ...     both = await gather(g(), g(), return_exceptions=True)
     ...     try: await g()
     ...     except ValueError as error: seen.append(error)''')
     >>> sorted(collections_of_errors(function, Exceptions({})))
-    ['failed', 'seen']
+    ['both', 'failed', 'seen']
     """
     nodes = list(walk(function))
+    stores = Counter(one.id for one in nodes if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
     caught = {one.name for one in nodes if isinstance(one, ast.ExceptHandler)}
 
     def is_error(value: ast.expr) -> bool:
@@ -125,6 +127,9 @@ def collections_of_errors(function: ast.AST, exceptions: Exceptions) -> set[str]
                 ),
             ) if isinstance(target, ast.Name) and target.id == item:
                 found |= {name} if any(map(asks_for_error, ifs)) else set[str]()
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Await(value=ast.Call(keywords=words))):
+                gathers = any(word.arg == "return_exceptions" for word in words)
+                found |= {name} if gathers and stores[name] == 1 else set[str]()
             case _:
                 pass
     return found

@@ -58,6 +58,7 @@ from callsheet.machine.tree.compiling import asks_time, reads_clock
 Read: TypeAlias = "Callable[[str], Foreseen]"
 """The value of a variable by name."""
 _LONGEST_NAME = 60
+_LONGEST_WHOLE = 1_000
 _NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -268,4 +269,7 @@ def _part(value: Foreseen, part: Any, node: Expression) -> Foreseen:
 def _named(node: Expression, kind: str | None = None) -> Unknown:
     """The placeholder for the value of an expression: the expression itself."""
     text = format_expression(node)
-    return Unknown(text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 1] + "…", kind=kind)
+    if len(text) <= _LONGEST_NAME:
+        return Unknown(text, kind=kind)
+    whole = text if len(text) <= _LONGEST_WHOLE else ""
+    return Unknown(f"{text[: _LONGEST_NAME - 1]}…", kind=kind, whole=whole)

@@ -19,13 +19,14 @@ class Unknown:
 
     `what` describes it (`READ_FILE result`, `$x`), `step` is the step that gives it, None if it is not one
     step's; `path` is the path inside that value. `kind` is the cast applied to it, or another word for its
-    type; None if unknown.
+    type; None if unknown. `whole` is the text of which `what` is the beginning, "" where that is all.
     """
 
     what: str
     step: str | None = None
     path: tuple[PathPart, ...] = ()
     kind: str | None = None
+    whole: str = field(default="", compare=False)
 
     def at(self, part: PathPart) -> Unknown:
         """The placeholder for a part of the value."""

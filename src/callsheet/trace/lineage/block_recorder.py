@@ -504,6 +504,8 @@ class BlockRecorder(Recorder):
         frame, (operation, _, visit) = known
         self._finished_visits.add(visit)
         lineage = self.blocks
+        if note.is_unused:
+            lineage.unused[visit] = note.detail
         match operation:
             case LoopOp() if visit in self._loops:
                 self._take_items(self._loops[visit])

@@ -159,6 +159,8 @@ class TreeLineage(Lineage):
     """Which attempt of a block each failure ended that another attempt followed, by its write."""
     planners: dict[str, int] = field(default_factory=dict[str, int])
     """The visit of the RE-PLAN that asked for each part of the plan, by what the part's paths begin with."""
+    unused: dict[int, str] = field(default_factory=dict[int, str])
+    """Why the result of a call was not used, by the visit: it came too late."""
     lines: Mapping[str, str] = field(default_factory=dict[str, str])
     """Where the statements of a Python plan stand in its file, by id."""
 

@@ -105,6 +105,7 @@ class Failures(ast.NodeTransformer):
             made = self._text(node.args[0], node, name)
             if made is not None:
                 return made
+        self._check_filled(node)
         if self.keeps and name == "map" and len(node.args) == 2:
             function = node.args[0]
             if isinstance(function, ast.Name) and function.id in {"str", "repr"}:
@@ -190,13 +191,7 @@ class Failures(ast.NodeTransformer):
 
     def _text(self, value: ast.expr, node: ast.expr, how: str) -> ast.expr | None:
         """`str` or `repr` of an error, or of what may be one."""
-        if self.keeps and isinstance(value, ast.Name) and value.id in self.of.error_collections:
-            raise Refused(
-                "PYT021",
-                node,
-                f"{value.id} holds errors, and a plan does not know how Python shows them in a container",
-                f'write each: ", ".join(str(error) for error in {value.id})',
-            )
+        self._check_shown(value, node)
         held = self._held(value)
         if held is not None:
             return _field(held, "message", node) if how == "str" else self._repr(held, node)
@@ -214,6 +209,25 @@ class Failures(ast.NodeTransformer):
         text = _field(value, "message", node) if how == "str" else self._repr(value, node)
         plain = placed(ast.Call(ast.Name(how, ast.Load()), [value], []), node)
         return placed(ast.IfExp(is_marked(value), text, plain), node)
+
+    def _check_filled(self, node: ast.Call) -> None:
+        """The same where a call makes a text of what it is given."""
+        if dotted(node.func) == "json.dumps" or getattr(node.func, "attr", "") == "format":
+            for one in (*node.args, *(word.value for word in node.keywords)):
+                self._check_shown(one, node)
+
+    def _check_shown(self, value: ast.expr, node: ast.AST) -> None:
+        """Raises Refused (PYT021) where the text of a container of errors is asked for."""
+        if isinstance(value, ast.List | ast.Tuple | ast.Dict):
+            for one in value.values if isinstance(value, ast.Dict) else value.elts:
+                self._check_shown(one, node)
+        elif self.keeps and isinstance(value, ast.Name) and value.id in self.of.error_collections:
+            raise Refused(
+                "PYT021",
+                node,
+                f"{value.id} holds errors, and a plan does not know how Python shows them in a container",
+                f'write each: ", ".join(str(error) for error in {value.id})',
+            )
 
     def _is_made(self, value: ast.expr) -> bool:
         """Whether a value is an error that is made here, and no object of Python."""
@@ -320,10 +334,17 @@ class Failures(ast.NodeTransformer):
         """A hole of a text."""
         how = "repr" if node.conversion == ord("r") else "str"
         is_error = self._held(node.value) is not None
-        if is_error or (node.format_spec is None and node.conversion in {-1, ord("r"), ord("s")}):
+        plain = node.format_spec is None and node.conversion == -1
+        if is_error or plain or node.conversion in {ord("r"), ord("s")}:
             text = self._text(node.value, node.value, how)
             if text is not None:
                 return ast.copy_location(ast.FormattedValue(text, -1, node.format_spec), node)
+        return self.generic_visit(node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        """An operation: `%` of a text shows what is on its right."""
+        if isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Constant):
+            self._check_shown(node.right, node)
         return self.generic_visit(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:

@@ -101,8 +101,8 @@ class CodePrinter:
         return True
 
 
-def unparsed(node: ast.expr) -> str:
-    """The text of an expression of Python."""
+def unparsed(node: ast.AST) -> str:
+    """The text of an expression of Python, or of a program."""
     try:
         return ast.unparse(ast.fix_missing_locations(node))
     except ValueError:  # a backslash in the braces of an f-string, before Python 3.12

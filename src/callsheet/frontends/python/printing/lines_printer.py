@@ -6,6 +6,7 @@ Python has no words for is None.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
@@ -16,6 +17,7 @@ from callsheet.frontends.python.printing.code_printer import unparsed
 from callsheet.frontends.python.printing.printer import ProgramPrinter
 from callsheet.frontends.python.printing.statements_printer import StatementsPrinter
 from callsheet.frontends.python.printing.values_printer import NotPython
+from callsheet.frontends.python.syntax import MARK
 from callsheet.ir import tree
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Expression
@@ -23,6 +25,8 @@ from callsheet.ir.plan import Plan
 
 _RESULT: Final = " result"
 """What a forecast calls the result of a tool ends so."""
+_ITEM: Final = "item of "
+"""What it calls any item of a list begins so."""
 
 
 class LinesPrinter(StatementsPrinter):
@@ -50,6 +54,9 @@ class LinesPrinter(StatementsPrinter):
 
     def expression(self, text: str) -> str | None:
         """An expression that is given as a text of the plan language."""
+        if text.startswith(_ITEM):
+            source = self.expression(text.removeprefix(_ITEM))
+            return None if source is None else f"{_ITEM}{source}"
         if text.endswith(_RESULT) and text.removesuffix(_RESULT).isidentifier():
             return f"{self.tool(text.removesuffix(_RESULT))}{_RESULT}"
         return _said(lambda: self.text(read_expression(text).expression))
@@ -99,7 +106,8 @@ class LinesPrinter(StatementsPrinter):
             case tree.Parallel(stops=stops):
                 return "async with asyncio.TaskGroup():" if stops else "await gather(…)"
             case tree.Compute(source=source):
-                first, *others = [line for line in source.strip().split("\n") if line.strip()] or ["pass"]
+                plain = _as_written(source) if MARK in source else source
+                first, *others = [line for line in plain.strip().split("\n") if line.strip()] or ["pass"]
                 return first + (" …" if others else "")
             case tree.Say(word=tree.Word.YIELD, values=(value,)):
                 return self.text(value)
@@ -122,6 +130,54 @@ class LinesPrinter(StatementsPrinter):
                 return f"{into}await gather(*[… {each}])"
             case tree.Ends.ALL:
                 return f"{into}[… {each}]" if into else f"{each}:"
+
+
+class _Unmarked(ast.NodeTransformer):
+    """Code as a program has it, without what the front end adds for values that may be kept errors."""
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        """A conditional expression."""
+        asks = _is_asked_of(node.test) is not None
+        return self.visit(node.orelse) if asks else self.generic_visit(node)
+
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
+        """A hole of a text."""
+        match node.value:
+            case ast.IfExp(test=test, orelse=ast.Call(func=ast.Name(id=how), args=[value])) if (
+                how in {"str", "repr"} and _is_asked_of(test) is not None
+            ):
+                conversion = ord("r") if how == "repr" else -1 if node.format_spec is None else ord("s")
+                return ast.FormattedValue(self.visit(value), conversion, node.format_spec)
+            case _:
+                return self.generic_visit(node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        """A test of several."""
+        value = _is_asked_of(node)
+        if value is None:
+            return self.generic_visit(node)
+        kind = ast.Name("Exception", ast.Load())
+        return ast.Call(ast.Name("isinstance", ast.Load()), [self.visit(value), kind], [])
+
+
+def _is_asked_of(test: ast.expr) -> ast.expr | None:
+    """The value that `isinstance(x, dict) and "__failure__" in x` is about; None for any other test."""
+    match test:
+        case ast.BoolOp(
+            op=ast.And(),
+            values=[ast.Call(args=[value, _]), ast.Compare(left=ast.Constant(value=mark))],
+        ) if mark == MARK:
+            return value
+        case _:
+            return None
+
+
+def _as_written(source: str) -> str:
+    try:
+        module = ast.parse(source)
+    except SyntaxError:
+        return source
+    return unparsed(ast.fix_missing_locations(_Unmarked().visit(module)))
 
 
 def _said(words: Callable[[], str]) -> str | None:
