@@ -86,3 +86,13 @@ def test_a_secret_input_is_never_shown_however_it_is_given(machine, given):
     assert "correct-horse" not in "".join([done.stdout, done.stderr, *shown])
     if given:  # a default is part of the plan
         assert b"correct-horse" not in machine.journal.read_bytes()
+
+
+@pytest.mark.parametrize("given", [("--var", "pin=48213377"), ()], ids=["given", "default"])
+def test_a_dry_run_takes_secret_inputs_as_unknown(machine, given):
+    default = "" if given else " = 48213377"
+    text = f'# ltp: 2\nINPUT SECRET $pin: int{default}\n?IF ($pin > 5) THEN @RESPOND ("it is ${{pin}}")\n'
+    foreseen = ("dry-run", machine.write("plan.ltp", text), *given)
+    told = machine(*foreseen)
+    assert '"it is " <$pin>' in told.stdout, told.stderr
+    assert "48213377" not in "".join([told.stdout, told.stderr, machine(*foreseen, "--json").stdout])
