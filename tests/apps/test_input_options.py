@@ -127,3 +127,18 @@ def test_a_secret_number_is_neither_shown_nor_recorded_where_a_tool_gives_it_bac
     machine("approve", "r", "S2.1", "--answer", "yes")
     done = machine("resume", "r", *tools, "--show-secrets", "--json")
     assert json.loads(done.stdout)["answer"] == [48213377, 7], done.stderr
+
+
+def test_secret_inputs_that_no_search_finds_are_masked_where_variables_are_listed(machine):
+    text = """# ltp: 2
+INPUT SECRET $pin: str
+INPUT SECRET $is_vip: bool
+S1: @ASK_HUMAN ("go on?") > $a
+@RESPOND ("done")
+"""
+    given = ("--var", "pin=a7", "--var", "is_vip=true", "--run-id", "r", "--json")
+    asked = machine("run", machine.write("plan.ltp", text), *given)
+    machine("approve", "r", "S1.1", "--answer", "yes")
+    for listed in (asked, machine("resume", "r", "--json")):
+        variables = json.loads(listed.stdout)["variables"]
+        assert (variables["pin"], variables["is_vip"]) == ("[secret]", "[secret]")

@@ -459,6 +459,7 @@ def _make_job(
     masker = _make_masker(
         shapes, {**secret_values, **_declared(plan, inputs)}, shows_all=arguments.shows_secrets
     )
+    masker.hide_inputs(plan)
     limits, progress = arguments.limits, ProgressMode(arguments.progress)
     debugger = None if face is None else debugger_of(plan, text.source, text.path, face, masker)
     if debugger is not None:
