@@ -119,8 +119,6 @@ class Folded:
         )
 
         loops = loops_under_way(self.machine)
-        if not self.start.is_veiled:
-            return loops
         made = {
             f"{loop.place}[{item}]/{loop.variable}": value
             for loop in loops
