@@ -45,6 +45,16 @@ def test_temporal_run_takes_secrets_only_from_environment(machine: Machine, plan
     assert (said.exit_code, "TMP008" in said.stderr) == (2, True)
 
 
+@pytest.mark.parametrize(("encrypts", "code"), [("false", "TMP008"), ("true", "TMP002")])
+def test_temporal_stores_secret_inputs_only_encrypted(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, encrypts: str, code: str
+) -> None:
+    monkeypatch.setenv("CALLSHEET_CONFIG", machine.write("own.toml", f"[temporal]\nencrypt = {encrypts}\n"))
+    plan = machine.write("p.ltp", "# ltp: 2\nINPUT SECRET $x: str\n@RESPOND ($x)\n")
+    said = machine("run", plan, *_NOWHERE, "--var", "x=correct-horse")
+    assert (said.exit_code, f"error {code}: " in said.stderr) == (2, True), said.stderr
+
+
 _BLOCKS = "# ltp: 2\nINPUT $x: str\nS1: @WEB_SEARCH (query={})\n@RESPOND (1)\n"
 
 

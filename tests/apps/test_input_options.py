@@ -1,5 +1,7 @@
 """The inputs of a plan as options of the shell: values, help, completion, mistakes."""
 
+import json
+
 import pytest
 
 PLAN = """\
@@ -102,3 +104,57 @@ def test_what_replaces_a_secret_input_is_never_shown_either(machine, at, waits):
     for secret in ("correct-horse", "battery-staple", "98765432"):
         assert secret not in shown
         assert secret.encode() not in machine.journal.read_bytes()
+
+
+@pytest.mark.parametrize("given", [("--var", "pin=48213377"), ()], ids=["given", "default"])
+def test_a_dry_run_takes_secret_inputs_as_unknown(machine, given):
+    default = "" if given else " = 48213377"
+    text = f'# ltp: 2\nINPUT SECRET $pin: int{default}\n?IF ($pin > 5) THEN @RESPOND ("it is ${{pin}}")\n'
+    foreseen = ("dry-run", machine.write("plan.ltp", text), *given)
+    told = machine(*foreseen)
+    assert '"it is " <$pin>' in told.stdout, told.stderr
+    assert "48213377" not in "".join([told.stdout, told.stderr, machine(*foreseen, "--json").stdout])
+
+
+ECHO = """\
+from callsheet import tool
+
+@tool
+def echo(pin: int) -> dict[str, object]:
+    return {"got": [pin, 7], "said": f"no {pin}"}
+"""
+ECHOED = """\
+# ltp: 2
+INPUT SECRET $pin: int
+S1: @ECHO (pin=$pin) > $r
+S2: @ASK_HUMAN ("go on?") > $a
+@RESPOND ($r.got)
+"""
+
+
+def test_a_secret_number_is_neither_shown_nor_recorded_where_a_tool_gives_it_back(machine):
+    plan, tools = machine.write("plan.ltp", ECHOED), ("--tools", machine.write("own_tools.py", ECHO))
+    asked = machine("run", plan, *tools, "--var", "pin=48213377", "--run-id", "r", "--json")
+    assert asked.exit_code == 4, asked.stderr
+    views = (("show", "r", "--json"), ("at", "r", "--json"), ("why", "r", "r"))
+    shown = [machine(*view).stdout for view in views]
+    assert "48213377" not in "".join([asked.stdout, asked.stderr, *shown])
+    assert b"48213377" not in machine.journal.read_bytes()
+    machine("approve", "r", "S2.1", "--answer", "yes")
+    done = machine("resume", "r", *tools, "--show-secrets", "--json")
+    assert json.loads(done.stdout)["answer"] == [48213377, 7], done.stderr
+
+
+def test_secret_inputs_that_no_search_finds_are_masked_where_variables_are_listed(machine):
+    text = """# ltp: 2
+INPUT SECRET $pin: str
+INPUT SECRET $is_vip: bool
+S1: @ASK_HUMAN ("go on?") > $a
+@RESPOND ("done")
+"""
+    given = ("--var", "pin=a7", "--var", "is_vip=true", "--run-id", "r", "--json")
+    asked = machine("run", machine.write("plan.ltp", text), *given)
+    machine("approve", "r", "S1.1", "--answer", "yes")
+    for listed in (asked, machine("resume", "r", "--json")):
+        variables = json.loads(listed.stdout)["variables"]
+        assert (variables["pin"], variables["is_vip"]) == ("[secret]", "[secret]")

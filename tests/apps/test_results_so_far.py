@@ -57,3 +57,16 @@ def test_results_that_are_computed_from_a_secret_are_withheld(
     assert {str(one["value"]) for one in loop["ended"] if one["error"] is None} == {
         "[withheld: computed from a sealed value]"
     }
+
+
+def test_results_with_copies_of_a_secret_show_nothing_that_is_cut_from_it_or_counted(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", "sesame-open-1234")
+    plan = PLAN.replace("# ltp: 2\n", "# ltp: 2\nINPUT $token: str\n")
+    machine.write("plan.ltp", plan.replace("YIELD ($r)", "YIELD ([$token, $token[0:3], len($token)])"))
+    assert machine("run", "plan.ltp", "--run-id", "r", "--secret", "token=env:TOKEN").exit_code == 4
+    (loop,) = machine.json("at", "r")["loops"]
+    copy, *others = next(one["value"] for one in loop["ended"] if one["error"] is None)
+    assert copy.startswith("[sealed ")
+    assert others == ["[withheld: computed from a sealed value]"] * 2

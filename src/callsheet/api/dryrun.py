@@ -151,6 +151,7 @@ def dry_run_of(
         compute=work_out,
         ask_model=expected_use,
         needs_approval=asks,
+        has_secrets=False,
     )
     forecast = foresee(plan, inputs, knowledge)
 

@@ -17,7 +17,7 @@ from typing import Any, TextIO, overload
 from callsheet.apps.server_catalogue import select_servers
 from callsheet.apps.setup import Setup
 from callsheet.diagnostics import CallsheetError, Diagnostic
-from callsheet.ir import JSON
+from callsheet.ir import JSON, Plan
 from callsheet.machine import Result
 from callsheet.machine.notes import Note
 from callsheet.ports.calls import CallListener, CallProgress
@@ -105,10 +105,16 @@ class Masker:
     def __init__(self, shapes: Shapes | None, *, shows_all: bool = False) -> None:
         self._finder = Finder(configured(in_environment(os.environ)), shapes)
         self._shows_all = shows_all
+        self._inputs = frozenset[str]()
 
     def add_secrets(self, secrets: Known) -> None:
         """Mask these secrets too."""
         self._finder = self._finder.knowing(secrets)
+
+    def hide_inputs(self, plan: Plan) -> None:
+        """Mask the SECRET inputs of a plan as a whole, also those that are too short to be found in texts."""
+        if plan.tree is not None:
+            self._inputs |= {one.name for one in plan.tree.inputs if one.is_secret}
 
     @contextmanager
     def masking_output(self) -> Generator[None]:
@@ -206,8 +212,9 @@ class Masker:
     def _variables(self, variables: Mapping[str, JSON], secret: frozenset[str]) -> dict[str, JSON]:
         if self._shows_all:
             return dict(variables)
+        names = secret | self._inputs
         return {
-            name: hidden(value) if name in secret else self.value(value) for name, value in variables.items()
+            name: hidden(value) if name in names else self.value(value) for name, value in variables.items()
         }
 
     def _doubt(self, call: DoubtfulCall) -> DoubtfulCall:

@@ -228,6 +228,7 @@ def _core(data: bytes, before: int) -> str:
     return text[first:last]
 
 
+_NUMBER = lazy.pattern(r"-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?")
 SHORTEST = 4
 """Minimum length, in characters, of a declared secret; a shorter one would match everywhere."""
 _SHORTEST_LINE = 12
@@ -371,6 +372,11 @@ class _Portion:
                 at = text.find(form, at + 1)
 
     @cached_property
+    def numbers(self) -> Mapping[str, str]:
+        """The forms that are numbers as JSON has them, and why they are secret."""
+        return {text: why for text, why in self.whys.items() if _NUMBER.fullmatch(text)}
+
+    @cached_property
     def _search(self) -> tuple[_Pass | _Places, ...]:
         """The forms as bytes, plain and as escaped in the JSON text of a journal."""
         encoded = (json.dumps(text, ensure_ascii=False)[1:-1] for text in self.whys)
@@ -404,6 +410,18 @@ class Known:
 
     def __bool__(self) -> bool:
         return bool(self._portions)
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether a number may be a secret."""
+        return any(portion.numbers for portion in self._portions)
+
+    def why_of(self, number: object) -> str | None:
+        """Why a number is secret as a whole; None if it is not, or if the value is no number."""
+        if isinstance(number, bool) or not isinstance(number, int | float) or not self.has_numbers:
+            return None
+        text = str(number)
+        return next((one.numbers[text] for one in self._portions if text in one.numbers), None)
 
     def __add__(self, other: Known) -> Known:
         more = {

@@ -111,9 +111,11 @@ def mask_text(text: str, finder: Finder) -> str:
 
 
 def mask_value(value: Any, finder: Finder) -> Any:
-    """The value with every text in it masked, including the keys of objects."""
+    """The value with every text in it masked, including the keys of objects, and every secret number."""
     if isinstance(value, str):
         return mask_text(value, finder)
+    if finder.known.why_of(value) is not None:
+        return MASK
     if finder.is_idle or not isinstance(value, list | dict):
         return value
     part = cast("list[Any] | dict[str, Any]", value)
@@ -149,7 +151,9 @@ class _Masked:
             if name is not None and self.finder.whole(name, value) is not None:
                 return MASK
             return self._text(value)
-        return self.part(cast("list[Any]", value)) if isinstance(value, list | dict) else value
+        if isinstance(value, list | dict):
+            return self.part(cast("list[Any]", value))
+        return value if self.finder.known.why_of(value) is None else MASK
 
     def _text(self, text: str) -> str:
         return mask_text(text, self.finder) if self.has_spans else text

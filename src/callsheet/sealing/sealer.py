@@ -30,7 +30,7 @@ LABEL, DECLARED = "label", "declared"
 Names: TypeAlias = "Callable[[], Collection[str]]"
 """Returns the names that the run's plan uses."""
 _SNAPSHOT = "snapshot"
-_INPUTS = "inputs"
+_INPUTS, _VALUE = "inputs", "value"
 _WORD = lazy.pattern(r"\w+")
 _ONE_NAME = 2
 """The number of quote characters in the JSON of an object with one key and no text."""
@@ -88,8 +88,9 @@ class Sealer:
         `secret` maps the paths of values that are secret as a whole to the reasons.
         """
         sums_up = self.has_sealed and kind == _SNAPSHOT
-        has_texts = data.count(b'"') > _ONE_NAME  # a body without texts, such as a number, is skipped quickly
-        if not (secret or sums_up or (has_texts and not self._is_idle and self._may_find(data))):
+        # a body without texts, such as a number, is skipped quickly
+        has_any = data.count(b'"') > _ONE_NAME or self._finder.known.has_numbers
+        if not (secret or sums_up or (has_any and not self._is_idle and self._may_find(data))):
             return None
         copy: dict[str, Any] = json.loads(data.decode("utf-8", "surrogatepass"))
         work = _Work(self._keys, self._names, self._run_id)
@@ -192,10 +193,11 @@ class _Search:
         """Seal every secret in the body; returns the texts that only their field name made secret."""
         named = list[str]()
         self._has_spans = self._finder.sees_in_any(texts_in(body))
+        known = self._finder.known
         stack: list[tuple[Any, Path]] = [(body, ())]
         while stack:
             part, path = stack.pop()
-            for name, value in _entries(part):
+            for name, value in _entries(part, has_numbers=known.has_numbers):
                 place = (*path, name)
                 if self._work.is_taken(place):
                     continue
@@ -205,6 +207,8 @@ class _Search:
                     self._work.seal_value(body, place, "its names contain a secret", shows=False)
                 elif isinstance(value, dict | list):
                     stack.append((cast("Any", value), place))
+                elif place[0] == _VALUE and (why := known.why_of(value)) is not None:
+                    self._work.seal_value(body, place, why)
         return named
 
     def _text(self, name: str | int, text: str, place: Path, named: list[str]) -> str:
@@ -221,15 +225,15 @@ class _Search:
         return self._has_spans and any(self._finder.spans(name) for name in value)
 
 
-def _entries(part: Any) -> Iterable[tuple[str | int, Any]]:
-    """The (key, value) pairs of an object, or of a list in which there may be texts.
+def _entries(part: Any, *, has_numbers: bool) -> Iterable[tuple[str | int, Any]]:
+    """The (key, value) pairs of an object, or of a list in which there may be something to look for.
 
     They are copied, so that they can be changed during iteration.
     """
     if isinstance(part, dict):
         return list(cast("dict[str, Any]", part).items())
     items = cast("list[Any]", part)
-    return () if has_no_text(items) else list(enumerate(items))
+    return () if has_no_text(items) and not has_numbers else list(enumerate(items))
 
 
 def names_in(plan: str) -> frozenset[str]:

@@ -119,16 +119,18 @@ class Folded:
         )
 
         loops = loops_under_way(self.machine)
-        if not self.start.is_veiled:
-            return loops
-        values = self.machine.all_variables()
-        shown: list[LoopUnderWay] = []
-        for loop in loops:
-            made = {f"{item}/{loop.variable}": value for item, value in loop.results.items()}
-            seen = without_computed(tree, {**values, **made}, has_placeholder)
-            results = {item: seen[f"{item}/{loop.variable}"] for item in loop.results}
-            shown.append(loop._replace(results=results))
-        return shown
+        made = {
+            f"{loop.place}[{item}]/{loop.variable}": value
+            for loop in loops
+            for item, value in loop.results.items()
+        }
+        seen = without_computed(tree, {**self.machine.all_variables(), **made}, has_placeholder)
+        return [
+            loop._replace(
+                results={item: seen[f"{loop.place}[{item}]/{loop.variable}"] for item in loop.results}
+            )
+            for loop in loops
+        ]
 
     @property
     def response_to_show(self) -> str | None:

@@ -320,6 +320,7 @@ def execute_resume(  # noqa: PLR0913 - an argument for each option
             stops=stops,
         )
         masker = Masker(load_settings().secrets.shapes, shows_all=shows_secrets)
+        masker.hide_inputs(plan)
         debugger = None
         if terms.face is not None and not info.status.is_final:
             debugger = debugger_of_recorded(opened, info, terms.face, masker)

@@ -229,10 +229,13 @@ def _with_way_out(refused: CallsheetError, policy: str) -> CallsheetError:
 
 
 def _check_for_temporal(job: Job) -> None:
-    """Raise CallsheetError (TMP008) for a condition that the driver on Temporal cannot evaluate."""
-    from callsheet.apps.cli.engines.temporal_runs import check_secret_conditions  # noqa: PLC0415 - as above
+    """Raise CallsheetError (TMP008) for secrets that Temporal would store or that the driver there lacks."""
+    from callsheet.apps.cli.engines import temporal_runs  # noqa: PLC0415 - as above
 
-    check_secret_conditions(job.plan, job.secrets)
+    assert job.engine is not None
+    if not job.engine.encrypt:
+        temporal_runs.check_secret_inputs(job.plan, job.inputs.keys() - job.secrets.keys())
+    temporal_runs.check_secret_conditions(job.plan, job.secrets)
 
 
 def _request(job: Job, setup: Setup, registry: Registry) -> Request:
@@ -456,6 +459,7 @@ def _make_job(
     masker = _make_masker(
         shapes, {**secret_values, **_declared(plan, inputs)}, shows_all=arguments.shows_secrets
     )
+    masker.hide_inputs(plan)
     limits, progress = arguments.limits, ProgressMode(arguments.progress)
     debugger = None if face is None else debugger_of(plan, text.source, text.path, face, masker)
     if debugger is not None:

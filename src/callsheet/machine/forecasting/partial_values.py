@@ -273,7 +273,8 @@ class Knowledge:
 
     `facts` are by canonical tool name; a tool without facts is taken to be unsafe. `assumed` gives results by
     step id. `needs_approval` says, for a canonical tool name and a step that calls it, whether that needs an
-    approval. At most `most_visits` items of a FOREACH are given with their arguments.
+    approval. At most `most_visits` items of a FOREACH are given with their arguments. Without `has_secrets`,
+    the values of SECRET inputs are unknown, for forecasts that somebody reads.
     """
 
     facts: Mapping[str, ToolFacts] = field(default_factory=dict[str, ToolFacts])
@@ -282,6 +283,7 @@ class Knowledge:
     ask_model: AskModel = _one_call
     needs_approval: Callable[[str, str], bool] = nobody_asked
     most_visits: int = 20
+    has_secrets: bool = True
 
 
 _CHUNK = 64

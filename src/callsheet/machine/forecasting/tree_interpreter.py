@@ -18,6 +18,7 @@ from callsheet.ir.tree import (
     Block,
     Compute,
     Foreach,
+    Input,
     Invoke,
     Parallel,
     Say,
@@ -25,7 +26,7 @@ from callsheet.ir.tree import (
     Word,
     variables_set,
 )
-from callsheet.ir.types import Type, type_text
+from callsheet.ir.types import type_text
 from callsheet.machine.forecasting.assembling import (
     agent_of_call,
     effect_of_step,
@@ -67,20 +68,18 @@ class _TreeInterpreter(BlockWalk):
         self._list(self._tree.body, "", ())
         scope, frame = Scope(), Frame()
         for one in self._tree.inputs:
-            scope.put(
-                one.name, Binding(self._input(one.name, one.type, one.default, inputs, one.must_be_given))
-            )
+            scope.put(one.name, Binding(self._input(one, inputs)))
         self._block(self._tree.body, scope, At(), frame)
         steps = tuple(self._step(number, row) for number, row in enumerate(self._rows.values()))
         blocks = {key: self._block_forecast(row) for key, row in self._blocks.items()}
         return Forecast(self._plan, steps, tuple(unforeseen_in(steps, self._knowledge)), blocks)
 
-    def _input(
-        self, name: str, kind: Type, default: JSON, given: Mapping[str, JSON], is_required: bool
-    ) -> Foreseen:
-        if name not in given and is_required:
-            return Unknown(f"${name}", kind=type_text(kind))
-        return conformed(given.get(name, default), kind, self._named)[0]
+    def _input(self, one: Input, given: Mapping[str, JSON]) -> Foreseen:
+        """The value of an input, as far as it is given and not to be kept secret."""
+        hides = one.is_secret and not self._knowledge.has_secrets
+        if hides or (one.name not in given and one.must_be_given):
+            return Unknown(f"${one.name}", kind=type_text(one.type))
+        return conformed(given.get(one.name, one.default), one.type, self._named)[0]
 
     def _list(self, block: Block, path: str, within: tuple[str, ...]) -> None:
         """List the steps and blocks in the order of the text, a sub-plan in place of its calls."""

@@ -205,13 +205,18 @@ def computed_from(tree: Tree, names: Iterable[str]) -> set[str]:
 
     What calls and pure code have given is recorded, and not computed again when a run is looked at.
     """
-    made = set(names)
-    before = -1
+    known = set(names)
+    return _computed_from(tree, known) - known
+
+
+def _computed_from(tree: Tree, names: set[str]) -> set[str]:
+    """As `computed_from`, with those of the names themselves that are computed from others."""
+    made, before = set[str](), -1
     while before != len(made):
         before = len(made)
         for one in all_statements(tree):
-            made.update(_computed(tree, one, made))
-    return made - set(names)
+            made.update(_computed(tree, one, names | made))
+    return made
 
 
 def _computed(tree: Tree, one: Statement, known: set[str]) -> Iterator[str]:
@@ -241,10 +246,21 @@ def _says(block: Block, word: Word, known: set[str]) -> bool:
 def without_computed(
     tree: Tree, values: Mapping[str, JSON], sealed: Callable[[JSON], bool]
 ) -> dict[str, JSON]:
-    """Variables to look at: those that are computed from a value that is `sealed` are withheld."""
+    """Variables to look at: what is computed from a `sealed` value is withheld, but for copies of it."""
     names = {name.rpartition("/")[2] for name, value in values.items() if sealed(value)}
-    made = computed_from(tree, names) if names else set[str]()
+    made = _computed_from(tree, names) if names else set[str]()
     return {
-        name: WITHHELD if name.rpartition("/")[2] in made and not sealed(value) else value
+        name: _copies(value, sealed) if name.rpartition("/")[2] in made else value
         for name, value in values.items()
     }
+
+
+def _copies(value: JSON, sealed: Callable[[JSON], bool]) -> JSON:
+    """A computed value with the parts alone that are `sealed`, which a cut or measured placeholder is not."""
+    if isinstance(value, list):
+        items = [_copies(item, sealed) for item in value]
+        return items if any(item != WITHHELD for item in items) else WITHHELD
+    if isinstance(value, dict):
+        entries = {name: _copies(item, sealed) for name, item in value.items()}
+        return entries if any(item != WITHHELD for item in entries.values()) else WITHHELD
+    return value if sealed(value) else WITHHELD

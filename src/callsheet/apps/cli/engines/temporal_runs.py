@@ -70,6 +70,19 @@ def secret_references(secrets: Iterable[str]) -> dict[str, SecretReference]:
     return references
 
 
+def check_secret_inputs(plan: Plan, given: Collection[str]) -> None:
+    """Raise CallsheetError (TMP008) for a SECRET input among those whose values the server would store."""
+    secret = () if plan.tree is None else (one.name for one in plan.tree.inputs if one.is_secret)
+    for name in secret:
+        if name in given:
+            raise CallsheetError.single(
+                "TMP008",
+                f"the secret input ${name} would be clear text in the history of a run on Temporal",
+                help=f"write --secret {name}=env:VARIABLE, and start workers with --secret VARIABLE; "
+                "or set encrypt = true in [temporal]",
+            )
+
+
 def check_secret_conditions(plan: Plan, secrets: Collection[str]) -> None:
     """Raise CallsheetError (TMP008) for a plan that decides by a secret, which is unknown to its driver.
 
