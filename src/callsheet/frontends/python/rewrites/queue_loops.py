@@ -290,6 +290,7 @@ def of_one_item(
         body.append(placed(ast.Assign([item], ast.Name(name, ast.Load())), item))
     if loop.stop is not None:
         body.append(placed(ast.If(loop.stop.test, [ast.Return(None)], []), loop.stop))
+    body[:0] = [one for one in loop.before if isinstance(one, (ast.Nonlocal, ast.Global))]
     made = ast.arguments([], [], None, [], [], None, [])
     made.args = [one for one in (*of.posonlyargs, *of.args, *of.kwonlyargs) if one.arg not in dropped]
     made.args.append(placed(ast.arg(name), item))
@@ -302,7 +303,7 @@ def of_one_item(
 
 def _tells_nothing(one: ast.stmt) -> bool:
     is_text = isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)
-    is_end = isinstance(one, ast.Return) and one.value is None
+    is_end = isinstance(one, (ast.Return, ast.Nonlocal, ast.Global)) and getattr(one, "value", None) is None
     return is_text or is_end or is_print(one)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import copy
+from collections import Counter
+from collections.abc import Sequence
 from typing import cast
 
 from callsheet.frontends.python.rewrites.inlining import placed
@@ -35,6 +37,7 @@ class WorkerItems(WorkerStarts):
         if pool.count != 1:
             raise UnknownQueue
         self.has_run = True
+        self._check_given(pool.calls)
         name = cast("ast.Name", pool.calls[0].func).id
         queue, loop = self.users[name][1], self._loop(name)
         if name in self.bodies or (self.kind == "PriorityQueue" and _puts_into(loop, queue)):
@@ -78,6 +81,7 @@ class WorkerItems(WorkerStarts):
         in_waves = _puts_into(loop, queue)
         if in_waves and self.kind != "Queue":
             raise UnknownQueue
+        self._check_given(pool.calls)
         given = [_bound(function, each) for each in pool.calls]
         apart = {
             key
@@ -124,6 +128,18 @@ class WorkerItems(WorkerStarts):
             lines = self._without_rest(stop, cast("ast.expr", loop.item), pool.count, place)
             each[len(each) - 1 : len(each) - 1] = lines
         return each
+
+    def _check_given(self, calls: Sequence[ast.Call]) -> None:
+        """Raise UnknownQueue for arguments that may have other values where the workers run than at their start."""
+        stored = Counter(
+            one.id
+            for one in own_nodes(self.function)
+            if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+        )
+        parameters = {one.arg for one in parameters_of(self.function.args)}
+        read = {name for each in calls for name in names_read(*each.args, *each.keywords)}
+        if any(stored[name] + (name in parameters) > 1 for name in read):
+            raise UnknownQueue
 
     def _check_ends(self, function: ast.AsyncFunctionDef, queue: str, loop: QueueLoop) -> None:
         """Refuse workers whose end Python would wait for without one."""
