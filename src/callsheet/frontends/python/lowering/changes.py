@@ -272,7 +272,9 @@ class Taking:
         for one in block:
             found = self._changing(one)
             if isinstance(one, core.Loop) and one.together and self._changing_in(one.body):
-                apart = None if self.is_limited else self._each_its_own(one) or self._added(one, caught=caught)
+                apart = (
+                    None if self.is_limited else self._each_its_own(one) or self._added(one, caught=caught)
+                )
                 made += self._one_by_one(one) if apart is None else apart
                 continue
             if isinstance(one, core.Together) and self._changing_in(one.members):

@@ -336,7 +336,7 @@ class HeldCalls(Calls):
 
 
 def _check_lambdas(call: ast.Call, items: Set[str]) -> None:
-    """Refuse a lambda that reads the item of a comprehension: it is called when there is the last one alone."""
+    """Refuse a lambda that reads the item of a comprehension: when it is called, that is the last one."""
     for one in (*call.args, *(word.value for word in call.keywords)):
         if not isinstance(one, ast.Lambda):
             continue
@@ -346,5 +346,5 @@ def _check_lambdas(call: ast.Call, items: Set[str]) -> None:
                 "PYT015",
                 one,
                 f"this lambda reads {late[0]} when it is called, and by then it is that of the last item",
-                f"give {late[0]} to the function as an argument of its own, and let it call what the lambda calls",
+                f"make the lambda in an async function that is given {late[0]}, and gather that",
             )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, placed
-from callsheet.frontends.python.source import dotted, names_read, own_nodes, waits, walk
+from callsheet.frontends.python.source import dotted, names_read, own_nodes, walk
 from callsheet.frontends.python.syntax import parsed
 
 _ENDS: Final = frozenset({"QueueEmpty", "TimeoutError", "QueueShutDown"})

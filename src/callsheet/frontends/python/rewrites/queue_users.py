@@ -196,7 +196,7 @@ class QueueUsers:
         ):
             self.warn(
                 made,
-                f"{self.name} has room for all that is put into it; in Python, put_nowait may raise QueueFull",
+                f"{self.name} has room for all; in Python, put_nowait may raise QueueFull",
                 f"leave its maxsize out, or write await {self.name}.put(…)",
             )
         if self.kind == "PriorityQueue" and any(_compares_apart(one) for one in self.nodes):

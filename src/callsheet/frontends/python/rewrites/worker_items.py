@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import copy
 from collections import Counter
-from collections.abc import Sequence
 from typing import cast
 
 from callsheet.frontends.python.rewrites.inlining import placed
@@ -37,7 +36,7 @@ class WorkerItems(WorkerStarts):
         if pool.count != 1:
             raise UnknownQueue
         self.has_run = True
-        self._check_given(pool.calls)
+        self._check_given(pool)
         name = cast("ast.Name", pool.calls[0].func).id
         queue, loop = self.users[name][1], self._loop(name)
         if name in self.bodies or (self.kind == "PriorityQueue" and _puts_into(loop, queue)):
@@ -81,7 +80,7 @@ class WorkerItems(WorkerStarts):
         in_waves = _puts_into(loop, queue)
         if in_waves and self.kind != "Queue":
             raise UnknownQueue
-        self._check_given(pool.calls)
+        self._check_given(pool)
         given = [_bound(function, each) for each in pool.calls]
         apart = {
             key
@@ -129,16 +128,16 @@ class WorkerItems(WorkerStarts):
             each[len(each) - 1 : len(each) - 1] = lines
         return each
 
-    def _check_given(self, calls: Sequence[ast.Call]) -> None:
-        """Raise UnknownQueue for arguments that may have other values where the workers run than at their start."""
+    def _check_given(self, pool: Pool) -> None:
+        """Raise UnknownQueue for arguments that may have other values where the workers run."""
         stored = Counter(
             one.id
             for one in own_nodes(self.function)
             if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
         )
         parameters = {one.arg for one in parameters_of(self.function.args)}
-        read = {name for each in calls for name in names_read(*each.args, *each.keywords)}
-        if any(stored[name] + (name in parameters) > 1 for name in read):
+        read = {name for each in pool.calls for name in names_read(*each.args, *each.keywords)}
+        if any(stored[name] + (name in parameters) > 1 for name in read - pool.varying):
             raise UnknownQueue
 
     def _check_ends(self, function: ast.AsyncFunctionDef, queue: str, loop: QueueLoop) -> None:
