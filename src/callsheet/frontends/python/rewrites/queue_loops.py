@@ -67,7 +67,7 @@ def loop_in(body: Sequence[ast.stmt], queue: str) -> QueueLoop | None:
     for number, one in enumerate(body):
         if not any(method_of(each, queue) in {"get", "get_nowait"} for each in own_nodes(one)):
             continue
-        loop, cancelled = one, [placed(ast.Return(None), one)]
+        loop, cancelled = one, list[ast.stmt]([placed(ast.Return(None), one)])
         if isinstance(one, ast.Try) and len(one.body) == 1 and not one.orelse and _passes_cancel(one):
             loop = one.body[0]
             cancelled = [_ended(each) for handler in one.handlers for each in handler.body]

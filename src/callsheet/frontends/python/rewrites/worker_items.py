@@ -124,7 +124,7 @@ class WorkerItems(WorkerStarts):
         stop = None if loop.stop is None else self._stop(loop, given[0], apart)
         each = self._each_item(call, place, name, in_waves=in_waves, is_lost=is_lost)
         if stop is not None:
-            lines = self._without_rest(stop, cast("ast.expr", loop.item), pool.count, place)
+            lines = self._without_rest(stop, loop.item, pool.count, place)
             each[len(each) - 1 : len(each) - 1] = lines
         return each
 

@@ -289,11 +289,11 @@ class _Queue(WorkerItems):
         touched = len(others) < len(call.args)
         if not touched:
             return None
-        late = [each for each in others if self.takes_later(each, pools)]
-        if late and (targets or isinstance(one, ast.Return) or call.keywords):
+        apart = [each for each in others if self.takes_later(each, pools)]
+        if apart and (targets or isinstance(one, ast.Return) or call.keywords):
             raise UnknownQueue
-        others = [each for each in others if each not in late]
-        behind = [placed(ast.Expr(ast.Await(self._all_of(call, late))), one)] if late else []
+        others = [each for each in others if each not in apart]
+        behind = [placed(ast.Expr(ast.Await(self._all_of(call, apart))), one)] if apart else []
         is_tuple = bool(targets) and isinstance(targets[0], ast.Tuple)
         is_plain_call = (
             len(pools) == 1
@@ -327,7 +327,7 @@ class _Queue(WorkerItems):
             return [*before, *self.sorted_first(one), *late]
         if others:
             before.append(placed(ast.Expr(ast.Await(self._all_of(call, others))), one))
-        if others or late:
+        if others or apart:
             self.mixes(one)
         self.pending += [each for each in pools if each not in self.pending]
         keeps = any(word.arg == "return_exceptions" for word in call.keywords)

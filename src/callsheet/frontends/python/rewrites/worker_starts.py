@@ -109,7 +109,7 @@ class WorkerStarts(QueueUsers):
             )
         return found
 
-    def takes_later(self, other: ast.expr, pools: Sequence[Pool]) -> bool:
+    def takes_later(self, other: ast.AST, pools: Sequence[Pool]) -> bool:
         """Whether something that is awaited beside consumers takes from a queue that these fill."""
         filled = {
             name
