@@ -163,6 +163,7 @@ class QueueUsers:
             if len(found) != 1 or self.users.get(called, (user, found[0])) != (user, found[0]):
                 raise UnknownQueue
             self.users[called] = user, found[0]
+        inside = {id(each) for each in walk(self.function)}
         for name, (one, queue) in self.users.items():
             own = {id(each) for each in own_nodes(one)}
             uses = [each for each in walk(one) if isinstance(each, ast.Name) and each.id == queue]
@@ -179,7 +180,7 @@ class QueueUsers:
                 if isinstance(each, ast.Call)
                 and isinstance(each.func, ast.Name)
                 and each.func.id == name
-                and not any(each is inner for inner in walk(self.function))
+                and id(each) not in inside
             ]
             if elsewhere:
                 raise UnknownQueue

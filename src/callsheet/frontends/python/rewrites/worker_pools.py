@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import copy
+from collections import deque
 from collections.abc import Sequence
 from typing import Final, cast
 
@@ -57,29 +58,32 @@ def queues_as_lists(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
             queue.append(x)
         await asyncio.gather(*[work_at_1(item_at_1) for item_at_1 in queue])
     """
-    fresh, found, left_alone = Fresh(nodes), False, set[tuple[int, str]]()
+    fresh, found, left_alone = Fresh(nodes), False, set[str]()
     if not any(isinstance(one, ast.Call) and is_queue(one.func) for one in nodes):
         return False
     for one in nodes:
         if isinstance(one, ast.AsyncFunctionDef):
             split_assignments(one)
-    while True:
-        nodes = list(walk(module))
-        places = [
-            (function, *made)
-            for function in nodes
-            if isinstance(function, ast.AsyncFunctionDef)
-            for one in own_nodes(function)
-            if (made := queue_made(one))[0] and (id(function), made[0]) not in left_alone
-        ]
-        if not places:
-            return found
-        function, name, kind = places[0]
+    functions = deque(one for one in nodes if isinstance(one, ast.AsyncFunctionDef))
+    nodes = list(walk(module))
+    while functions:
+        function = functions[0]
+        made = (queue_made(one) for one in own_nodes(function))
+        name, kind = next(((name, kind) for name, kind in made if name and name not in left_alone), ("", ""))
+        if not name:
+            functions.popleft()
+            left_alone.clear()
+            continue
+        queue = _Queue(module, nodes, function, name, kind, fresh)
         try:
-            _Queue(module, nodes, function, name, kind, fresh).rewrite()
-            found = True
+            queue.rewrite()
         except UnknownQueue:
-            left_alone.add((id(function), name))
+            left_alone.add(name)
+        else:
+            found = True
+            nodes = list(walk(module))
+            functions.extend(one for _, one in queue.made if isinstance(one, ast.AsyncFunctionDef))
+    return found
 
 
 class _Queue(WorkerItems):
