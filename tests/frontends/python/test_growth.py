@@ -42,6 +42,24 @@ CONSTRUCTS = """\
     task = asyncio.create_task(score(#))
     out.append(await score(1))
     out.append(await task)
+--- workers of queues
+async def work#(q, out):
+    while True:
+        x = await q.get()
+        out.append(await score(x))
+        q.task_done()
+async def pool#(xs):
+    q = asyncio.Queue()
+    out = []
+    for x in xs:
+        q.put_nowait(x)
+    workers = [asyncio.create_task(work#(q, out)) for _ in range(2)]
+    await q.join()
+    for one in workers:
+        one.cancel()
+    return out
+===
+    out.append(await pool#([1]))
 --- while loops
     c# = None
     while True:

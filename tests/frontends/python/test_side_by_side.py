@@ -146,3 +146,57 @@ def test_plan_of_a_queue_is_checked_and_written_as_any_other() -> None:
     result = read_python(WORKER.format(body=GUARDED, count=2), tools=SIGNATURES)
     assert result.plan is not None
     assert "TOGETHER MAX 2" in Plan(result.plan).to_ltp()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("        try:", "        print(f'{name} has {n}')\n        try:", "prints worker for name"),
+        ("    while True:", "    print('ready')\n    while True:", "prints where it begins or ends"),
+        ("Queue()", "Queue(3)", "put_nowait may raise QueueFull"),
+        ("    await queue.join()", "    await word('x')\n    await queue.join()", "before anything is taken"),
+        ("found.append(str(error))", "raise ValueError(n)", "a failure ends one of the 2 workers"),
+        ("async def main", "class Job:\n    def __lt__(self, other):\n        return False\n"
+         "async def main", "equal"),
+    ],
+)  # fmt: skip
+def test_what_workers_do_in_another_way_is_told(old: str, new: str, told: str) -> None:
+    source = WORKER.format(body=GUARDED, count=2).replace(old, new, 1)
+    source = source.replace("Queue()", "PriorityQueue()") if told == "equal" else source
+    found = read_python(source, tools=SIGNATURES).diagnostics
+    assert [one.code for one in found if told in one.message] == ["PYT107"]
+    assert not any(one.is_error for one in found)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "told"),
+    [
+        ("            queue.task_done()", "            pass", "PYT020", "join never ends"),
+        ("await queue.join()", "await asyncio.gather(*workers)", "PYT020", "never ends, and is awaited"),
+        ("    await queue.join()", "    found = []\n    await queue.join()", "PYT020", "asyncio.Queue"),
+        ("    return found", "    xs[0]['n'] = 1\n    return found", "PYT015", "may share"),
+    ],
+)  # fmt: skip
+def test_workers_that_cannot_be_kept_are_refused(old: str, new: str, code: str, told: str) -> None:
+    body = "await score(n)\n            found.append(n)\n        except ToolError:\n            pass"
+    source = WORKER.format(body=body, count=2).replace(old, new, 1)
+    found = [one for one in read_python(source, tools=SIGNATURES).diagnostics if one.is_error]
+    assert [(one.code, told in one.message) for one in found] == [(code, True)]
+
+
+def test_lambda_that_would_read_the_last_item_is_refused() -> None:
+    source = (
+        "import asyncio\nasync def one(f):\n    return f(await score(1))\nasync def main(xs):\n"
+        "    return await asyncio.gather(*[one(lambda v: v + x) for x in xs])\n"
+    )
+    assert codes(source) == ["PYT015"]
+    assert codes(source.replace("lambda v:", "lambda v, x=x:")) == []
+
+
+def test_function_that_a_time_limit_stops_gives_back_what_it_added_or_is_refused() -> None:
+    source = (
+        "import asyncio\nasync def main(xs):\n    found = []\n    async def every():\n        for x in xs:\n"
+        "            found.append(await score(x))\n    try:\n        await asyncio.wait_for(every(), 5)\n"
+        "    except TimeoutError:\n        pass\n    return found\n"
+    )
+    assert codes(source) == ["PYT015"]

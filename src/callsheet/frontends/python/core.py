@@ -53,6 +53,8 @@ class Call:
     node: ast.AST
     changes: tuple[str, ...] = ()
     """The variables whose new values stand behind the result, in a tuple."""
+    added: tuple[str, ...] = ()
+    """The parameters that are given something empty, whose values at the end are in `changes`."""
     is_apart: bool = False
     """Whether nobody takes the result itself from that tuple."""
     is_started: bool = False

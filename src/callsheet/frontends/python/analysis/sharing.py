@@ -473,6 +473,8 @@ def _take(one: core.Core, made: Sharing, shape_of: Callable[[core.Call], Shape])
                 names = [made.node(name) for name in one.changes]
                 merge(made.node(one.into), Node([result, *names, Node()]) if names else result)
                 pairs += [(each, result) for each in shape.results if not one.is_apart]
+                added = dict(zip(one.added, one.changes, strict=bool(one.added)))
+                pairs += [(node, made.node(added[name])) for name, node in shape.roots if name in added]
             made.share(pairs, shape, [each.value for each in one.arguments])
             if made.is_first and one.changes and one.into is not None:
                 made.note_parts(one.into)

@@ -110,6 +110,7 @@ def _give_empty(
     for number, text in empty.items():
         call.arguments[number].value = parsed(text, call.node)
     call.changes = tuple(f"{result}_{number}" for number in range(len(found.changes)))
+    call.added = tuple(found.changes)
     return lines
 
 
@@ -169,7 +170,7 @@ def _is_addable(found: core.Function, *, stops: bool) -> bool:
 
 def _take_back(calls: list[core.Call], before: list[list[ast.expr]]) -> None:
     for call, values in zip(calls, before, strict=True):
-        call.changes = ()
+        call.changes = call.added = ()
         for argument, value in zip(call.arguments, values, strict=True):
             argument.value = value
 

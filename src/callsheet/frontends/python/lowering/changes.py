@@ -263,6 +263,8 @@ class Taking:
         """`around` is the function whose blocks these are; `is_guarded`: its failure may be caught."""
         self.own_errors, self.around, self.is_guarded = own_errors, around, is_guarded
         self.functions, self.fresh, self.made_names, self.warn = functions, fresh, made_names, warn
+        self.is_limited = False
+        """Whether a time limit may stop a call, and what it has changed by then is looked at."""
 
     def block(self, block: core.Block, *, caught: bool = False) -> core.Block:
         """The block; `caught` says that an error in it is caught."""
@@ -270,22 +272,20 @@ class Taking:
         for one in block:
             found = self._changing(one)
             if isinstance(one, core.Loop) and one.together and self._changing_in(one.body):
-                apart = self._each_its_own(one) or self._added(one, caught=caught)
+                apart = (
+                    None if self.is_limited else self._each_its_own(one) or self._added(one, caught=caught)
+                )
                 made += self._one_by_one(one) if apart is None else apart
                 continue
             if isinstance(one, core.Together) and self._changing_in(one.members):
-                together = added_after_all(
-                    one,
-                    self._changing,
-                    self.around,
-                    self.fresh,
-                    self.own_errors,
-                    is_seen=caught or self.is_guarded,
-                )
+                is_seen = caught or self.is_guarded
+                names = self._changing, self.around, self.fresh, self.own_errors
+                together = None if self.is_limited else added_after_all(one, *names, is_seen=is_seen)
                 made += self._in_a_row(one) if together is None else together
                 continue
             made.append(one)
             if found is not None and isinstance(one, core.Call) and not one.changes:
+                self._check_limit(one, found)
                 if caught and not found.is_late and not found.keeps_failure:
                     raise _refused(one, found, "may fail after it was changed, and the error is caught here")
                 made += _taken(one, found, self.fresh, self.made_names)
@@ -311,13 +311,20 @@ class Taking:
             case core.Loop() | core.While():
                 one.body = self.block(one.body, caught=caught)
             case core.Attempt():
+                before, is_seen = self.is_limited, caught or self.is_guarded or bool(one.handlers)
+                self.is_limited = before or (one.within is not None and is_seen)
                 one.body = self.block(one.body, caught=True)
+                self.is_limited = before
                 for each in one.handlers:
                     each.body = self.block(each.body, caught=caught)
                 if one.final is not None:
                     one.final = self.block(one.final, caught=caught)
             case _:
                 pass
+
+    def _check_limit(self, call: core.Call, found: core.Function) -> None:
+        if self.is_limited and not found.is_late:
+            raise _refused(call, found, "may be stopped by a time limit after it was changed")
 
     # ------------------------------------------------------------ calls that were to run side by side
 
@@ -326,6 +333,7 @@ class Taking:
         for number, (call, found) in enumerate(self._changing_in(block)):
             if not found.is_apart:
                 raise _refused(call, found, "is changed and read by calls that run side by side")
+            self._check_limit(call, found)
             if number or is_locked(found):
                 continue
             self.warn(

@@ -12,7 +12,15 @@ from typing import NamedTuple, cast
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.lowering.calls import FORMS, Calls
-from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read, own_nodes, walk
+from callsheet.frontends.python.source import (
+    Refused,
+    dotted,
+    names_bound,
+    names_read,
+    own_nodes,
+    parameters_of,
+    walk,
+)
 from callsheet.frontends.python.syntax import is_shared
 
 
@@ -283,6 +291,7 @@ class HeldCalls(Calls):
             raise Refused("PYT020", element, "this is no call of a tool", f"write {FORMS}")
         inner = {name for one in many.generators for name in names_bound(one.target)}
         self.bound |= inner
+        _check_lambdas(element, inner)
         element = self.with_functions(element)
         callee, is_helper = self.callee(element)
         for one in own_nodes(element):
@@ -324,3 +333,18 @@ class HeldCalls(Calls):
         held = Held(callee, [one.name for one in varying], fixed, True, is_started, element, whole)
         held.within = within
         return held, source
+
+
+def _check_lambdas(call: ast.Call, items: Set[str]) -> None:
+    """Refuse a lambda that reads the item of a comprehension: when it is called, that is the last one."""
+    for one in (*call.args, *(word.value for word in call.keywords)):
+        if not isinstance(one, ast.Lambda):
+            continue
+        late = sorted((names_read(one.body) - {each.arg for each in parameters_of(one.args)}) & items)
+        if late:
+            raise Refused(
+                "PYT015",
+                one,
+                f"this lambda reads {late[0]} when it is called, and by then it is that of the last item",
+                f"make the lambda in an async function that is given {late[0]}, and gather that",
+            )

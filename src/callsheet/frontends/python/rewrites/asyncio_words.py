@@ -195,9 +195,23 @@ def _limit(one: ast.stmt, function: ast.AsyncFunctionDef, fresh: Fresh) -> list[
         one,
     )
     with_ = one
+    _set_before_jumps(with_.body, begin, flag)
     cast("ast.Try", attempt).body = [*with_.body, *cast("ast.Try", attempt).body]
     with_.body = [attempt]
     return [begin, with_]
+
+
+def _set_before_jumps(block: list[ast.stmt], place: ast.AST, flag: str) -> None:
+    """Note, where a block is left for a loop around it, that its time has not run out."""
+    for number in reversed(range(len(block))):
+        one = block[number]
+        if isinstance(one, (ast.Break, ast.Continue)):
+            block[number:number] = parsed_lines([f"{flag} = False"], place)
+        elif isinstance(one, (ast.For, ast.AsyncFor, ast.While)):
+            _set_before_jumps(one.orelse, place, flag)
+        elif not isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            for each in blocks_in(one):
+                _set_before_jumps(each, place, flag)
 
 
 def _become(call: ast.Call, answer: ast.expr) -> None:

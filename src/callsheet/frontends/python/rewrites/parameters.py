@@ -382,6 +382,10 @@ class _Semaphores:
     def _of_file(self) -> bool:
         """Make the semaphores of the file in the functions that enter them."""
         changed = False
+        entered: dict[str, list[ast.AsyncFunctionDef]] = {}
+        for function in self.functions.values():
+            for name in dict.fromkeys(each.id for each in _entered(function)):
+                entered.setdefault(name, []).append(function)
         for one in list(self.module.body):
             match one:
                 case (
@@ -389,9 +393,8 @@ class _Semaphores:
                     | ast.AnnAssign(target=ast.Name(id=name), value=ast.Call() as value)
                 ) if _makes_semaphore(value) and self.made.get(name) is value:
                     self.module.body.remove(one)
-                    for function in self.functions.values():
-                        if any(each.id == name for each in _entered(function)):
-                            self._make_inside(function, name, value)
+                    for function in entered.get(name, ()):
+                        self._make_inside(function, name, value)
                     changed = True
                 case _:
                     pass

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from callsheet.frontends.python.rewrites.inlining import Fresh, placed
-from callsheet.frontends.python.source import dotted, names_read, own_nodes, waits, walk
+from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, placed
+from callsheet.frontends.python.source import dotted, names_read, own_nodes, walk
 from callsheet.frontends.python.syntax import parsed
 
 _ENDS: Final = frozenset({"QueueEmpty", "TimeoutError", "QueueShutDown"})
@@ -29,6 +29,14 @@ class QueueLoop:
     """Where it ends for an item that says so."""
     body: list[ast.stmt]
     after: list[ast.stmt]
+    cancelled: list[ast.stmt] | None = None
+    """What is done where it is cancelled while it waits for an item; None where it ends by itself then."""
+
+    @property
+    def remarks(self) -> list[ast.stmt]:
+        """What it prints where it begins and ends."""
+        stop = [] if self.stop is None else self.stop.body
+        return [one for one in (*self.before, *stop, *(self.cancelled or ()), *self.after) if is_print(one)]
 
 
 def method_of(node: ast.AST, queue: str) -> str | None:
@@ -59,15 +67,17 @@ def loop_in(body: Sequence[ast.stmt], queue: str) -> QueueLoop | None:
     for number, one in enumerate(body):
         if not any(method_of(each, queue) in {"get", "get_nowait"} for each in own_nodes(one)):
             continue
-        loop = one
+        loop, cancelled = one, list[ast.stmt]([placed(ast.Return(None), one)])
         if isinstance(one, ast.Try) and len(one.body) == 1 and not one.orelse and _passes_cancel(one):
             loop = one.body[0]
+            cancelled = [_ended(each) for handler in one.handlers for each in handler.body]
         if not isinstance(loop, ast.While) or loop.orelse:
             return None
         found = _taken(loop, queue)
         if found is None:
             return None
         item, rest = found
+        is_endless = not isinstance(loop.test, ast.UnaryOp) and _waits_always(loop, queue)
         stop: ast.If | None = None
         if rest and isinstance(rest[0], ast.If) and not rest[0].orelse and _leaves_loop(rest[0].body, queue):
             stop, rest = rest[0], rest[1:]
@@ -77,8 +87,23 @@ def loop_in(body: Sequence[ast.stmt], queue: str) -> QueueLoop | None:
         rests = list(body[number + 1 :])
         if any(queue in names_read(each) for each in (*rests, *body[:number])):
             return None
-        return QueueLoop(list(body[:number]), item, stop, rest, rests)
+        return QueueLoop(list(body[:number]), item, stop, rest, rests, cancelled if is_endless else None)
     return None
+
+
+def _waits_always(loop: ast.While, queue: str) -> bool:
+    """Whether nothing but an item ends the wait for one."""
+    first = loop.test if isinstance(loop.test, ast.Compare) else loop.body[0]
+    awaits = [one.value for one in walk(first) if isinstance(one, ast.Await)]
+    return not isinstance(first, ast.Try) and any(
+        isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "get"
+        for one in awaits
+    )
+
+
+def _ended(one: ast.stmt) -> ast.stmt:
+    """What a consumer that is cancelled does, where it is one that only returns."""
+    return placed(ast.Return(None), one) if isinstance(one, ast.Raise) else one
 
 
 def _passes_cancel(one: ast.Try) -> bool:
@@ -171,15 +196,13 @@ class _WithoutDone(ast.NodeTransformer):
     def visit_Try(self, node: ast.Try) -> Any:
         """A block with handlers, or with a last part that only said so."""
         self.generic_visit(node)
-        node.body = node.body or [placed(ast.Pass(), node)]
-        for one in node.handlers:
-            one.body = one.body or [placed(ast.Pass(), one)]
         return node if node.finalbody or node.handlers else [*node.body, *node.orelse]
 
-    def visit_If(self, node: ast.If) -> Any:
-        """A branch."""
-        self.generic_visit(node)
-        node.body = node.body or [placed(ast.Pass(), node)]
+    def generic_visit(self, node: ast.AST) -> Any:
+        """A node, whose block is not left empty."""
+        super().generic_visit(node)
+        if getattr(node, "body", None) == []:
+            vars(node)["body"] = [placed(ast.Pass(), node)]
         return node
 
 
@@ -193,15 +216,21 @@ def without_done(body: Sequence[ast.stmt], queue: str) -> list[ast.stmt]:
     return made
 
 
-def over_list(loop: QueueLoop, queue: str, how: str) -> list[ast.stmt]:
-    """The body of the single consumer of a queue that is a list: it takes from it until it is empty."""
+def over_list(loop: QueueLoop, queue: str, how: str, *, is_task: bool = False) -> list[ast.stmt]:
+    """The body of the single consumer of a queue that is a list: it takes from it until it is empty.
+
+    `is_task` says that it is cancelled where it would wait for ever.
+    """
     place = loop.item
     taken = parsed(f"{queue}.pop({'' if how == 'LifoQueue' else '0'})", place)
     body: list[ast.stmt] = [placed(ast.Assign([loop.item], taken), place)]
     if loop.stop is not None:
         inner = [one for one in loop.stop.body if isinstance(one, (ast.Break, ast.Return)) or is_print(one)]
         body.append(placed(ast.If(loop.stop.test, inner, []), loop.stop))
-    again = ast.While(ast.Name(queue, ast.Load()), [*body, *loop.body], [])
+    end = loop.cancelled if loop.cancelled is not None and is_task else None
+    is_told = end is not None and (bool(loop.after) or any(map(is_print, end)))
+    ends = [one for one in end or () if not isinstance(one, (ast.Pass, ast.Break))] if is_told else []
+    again = ast.While(ast.Name(queue, ast.Load()), [*body, *loop.body], ends)
     return [*loop.before, placed(again, place), *loop.after]
 
 
@@ -227,10 +256,17 @@ class _OneItem(ast.NodeTransformer):
         """A loop of its own."""
         return self._inner_loop(node)
 
-    def _inner_loop(self, node: ast.For | ast.While) -> ast.AST:
-        held = _OneItem(self.dropped)
+    def visit_AsyncFor(self, node: ast.AsyncFor) -> ast.AST:
+        """A loop of its own."""
+        return self._inner_loop(node)
+
+    def _inner_loop(self, node: ast.For | ast.AsyncFor | ast.While) -> ast.AST:
+        held, behind = _OneItem(self.dropped), node.orelse
         held.visit_Continue = lambda node: node  # type: ignore[method-assign]
-        return held.generic_visit(node)
+        node.orelse = []
+        held.generic_visit(node)
+        node.orelse = [cast("ast.stmt", self.visit(one)) for one in behind]
+        return node
 
 
 def of_one_item(
@@ -254,6 +290,7 @@ def of_one_item(
         body.append(placed(ast.Assign([item], ast.Name(name, ast.Load())), item))
     if loop.stop is not None:
         body.append(placed(ast.If(loop.stop.test, [ast.Return(None)], []), loop.stop))
+    body[:0] = [one for one in loop.before if isinstance(one, (ast.Nonlocal, ast.Global))]
     made = ast.arguments([], [], None, [], [], None, [])
     made.args = [one for one in (*of.posonlyargs, *of.args, *of.kwonlyargs) if one.arg not in dropped]
     made.args.append(placed(ast.arg(name), item))
@@ -266,7 +303,7 @@ def of_one_item(
 
 def _tells_nothing(one: ast.stmt) -> bool:
     is_text = isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)
-    is_end = isinstance(one, ast.Return) and one.value is None
+    is_end = isinstance(one, (ast.Return, ast.Nonlocal, ast.Global)) and getattr(one, "value", None) is None
     return is_text or is_end or is_print(one)
 
 
@@ -288,15 +325,14 @@ def _leaves(body: Sequence[ast.stmt], *, in_loop: bool = False) -> bool:
     return False
 
 
+def prints_in(body: Sequence[ast.stmt]) -> list[ast.stmt]:
+    """The remarks in a block."""
+    return [part for one in body for part in walk(one) if isinstance(part, ast.stmt) and is_print(part)]
+
+
 def _reads_apart(loop: QueueLoop, dropped: set[str]) -> bool:
     """Whether a round reads which consumer it is, other than for a remark."""
-    told = {
-        id(each)
-        for one in loop.body
-        for part in walk(one)
-        if isinstance(part, ast.Expr) and is_print(part)
-        for each in walk(part)
-    }
+    told = {id(each) for part in prints_in(loop.body) for each in walk(part)}
     return any(
         isinstance(each, ast.Name) and each.id in dropped and id(each) not in told
         for one in loop.body
@@ -305,27 +341,45 @@ def _reads_apart(loop: QueueLoop, dropped: set[str]) -> bool:
 
 
 def may_end_worker(loop: QueueLoop) -> bool:
-    """Whether a failed call would end a consumer: not all its calls stand where errors are caught."""
-    return any(map(_fails, loop.body))
+    """Whether a failure would end a consumer: not all that may fail stands where errors are caught."""
+    return any(_fails(one, caught=False) for one in loop.body)
 
 
-def _fails(one: ast.stmt) -> bool:
+def _fails(one: ast.stmt, *, caught: bool) -> bool:
+    """Whether a statement may fail; `caught` says that errors of tools are caught around it."""
+    if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return False
     if isinstance(one, ast.Try):
         kinds = {
             (dotted(kind) or "").rpartition(".")[2] if kind is not None else ""
             for each in one.handlers
             for kind in (each.type.elts if isinstance(each.type, ast.Tuple) else [each.type])
         }
-        if kinds & {"", "Exception", "ToolError", "BaseException"}:
-            rest = (*(each for handler in one.handlers for each in handler.body), *one.orelse, *one.finalbody)
-            return any(map(_fails, rest))
-        return any(map(_fails, (*one.body, *rest_of(one))))
-    blocks = [
-        each for field in ("body", "orelse") for each in cast("list[ast.stmt]", getattr(one, field, []))
-    ]
-    if blocks and not isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        return any(map(_fails, blocks))
-    return waits(one)
+        rest = any(_fails(each, caught=caught) for each in rest_of(one))
+        if kinds & {"", "Exception", "BaseException"}:
+            return rest
+        caught = caught or "ToolError" in kinds
+        return rest or any(_fails(each, caught=caught) for each in one.body)
+    blocks = list(blocks_in(one))
+    inner = {id(each) for block in blocks for stmt in block for each in walk(stmt)}
+    own = [each for each in own_nodes(one) if id(each) not in inner]
+    if any(_may_raise(each) or (isinstance(each, ast.Await) and not caught) for each in own):
+        return True
+    return any(_fails(each, caught=caught) for block in blocks for each in block)
+
+
+def _may_raise(node: ast.AST) -> bool:
+    """Whether pure code fails by what it is written for: it raises, asserts, divides, or reads a number."""
+    match node:
+        case ast.Raise() | ast.Assert():
+            return True
+        case ast.BinOp(op=ast.Div() | ast.FloorDiv() | ast.Mod(), left=left, right=right):
+            is_known = isinstance(right, ast.Constant) and bool(right.value)
+            return not is_known and not (isinstance(left, ast.Constant) and isinstance(left.value, str))
+        case ast.Call(func=ast.Name(id="int" | "float")):
+            return True
+        case _:
+            return False
 
 
 def rest_of(one: ast.Try) -> list[ast.stmt]:

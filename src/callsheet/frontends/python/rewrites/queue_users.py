@@ -9,7 +9,7 @@ import ast
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, cast
 
 from callsheet.frontends.python.rewrites.inlining import Fresh, placed
 from callsheet.frontends.python.rewrites.known_numbers import KnownNumbers
@@ -30,6 +30,17 @@ def is_queue(func: ast.expr) -> bool:
     base = func.value if isinstance(func, ast.Subscript) else func
     owner, _, kind = (dotted(base) or "").rpartition(".")
     return kind in _QUEUES and owner in {"", "asyncio"}
+
+
+def _compares_apart(node: ast.AST) -> bool:
+    """Whether objects of a class may be equal in order, and differ."""
+    match node:
+        case ast.keyword(arg="compare", value=ast.Constant(value=False)):
+            return True
+        case ast.FunctionDef(name="__lt__"):
+            return True
+        case _:
+            return False
 
 
 def split_assignments(function: ast.AsyncFunctionDef) -> None:
@@ -88,6 +99,9 @@ class QueueUsers:
         self.module, self.nodes, self.function = module, nodes, function
         self.name, self.kind, self.fresh = name, kind, fresh
         self.numbers = KnownNumbers(module, nodes)
+        self.queues = {queue_made(one)[0] for one in own_nodes(function)} - {""}
+        """The queues that the function makes, of which some are lists by now."""
+        self.functions = {one.name: one for one in nodes if isinstance(one, ast.AsyncFunctionDef)}
         self.users: dict[str, tuple[ast.AsyncFunctionDef, str]] = {}
         self.pending: list[Pool] = []
         self.known: dict[str, Pool] = {}
@@ -119,7 +133,7 @@ class QueueUsers:
         ]
         if len(stores) != 1:
             raise UnknownQueue
-        functions = {one.name: one for one in self.nodes if isinstance(one, ast.AsyncFunctionDef)}
+        functions = self.functions
         for one in own_nodes(self.function):
             if isinstance(one, ast.AsyncFunctionDef) and self.name in names_read(one):
                 self.users[one.name] = one, self.name
@@ -149,6 +163,7 @@ class QueueUsers:
             if len(found) != 1 or self.users.get(called, (user, found[0])) != (user, found[0]):
                 raise UnknownQueue
             self.users[called] = user, found[0]
+        inside = {id(each) for each in walk(self.function)}
         for name, (one, queue) in self.users.items():
             own = {id(each) for each in own_nodes(one)}
             uses = [each for each in walk(one) if isinstance(each, ast.Name) and each.id == queue]
@@ -165,10 +180,32 @@ class QueueUsers:
                 if isinstance(each, ast.Call)
                 and isinstance(each.func, ast.Name)
                 and each.func.id == name
-                and not any(each is inner for inner in walk(self.function))
+                and id(each) not in inside
             ]
             if elsewhere:
                 raise UnknownQueue
+
+    def check_made(self) -> None:
+        """Tell of a queue that may be full, and of jobs that are equal and not the same."""
+        (made,) = [one for one in own_nodes(self.function) if queue_made(one)[0] == self.name]
+        call = cast("ast.Call", cast("ast.Assign", made).value)
+        bounds = [*call.args, *(word.value for word in call.keywords)]
+        is_bound = any(not (isinstance(one, ast.Constant) and one.value == 0) for one in bounds)
+        named = [(self.function, self.name), *self.users.values()]
+        if is_bound and any(
+            method_of(each, name) == "put_nowait" for user, name in named for each in walk(user)
+        ):
+            self.warn(
+                made,
+                f"{self.name} has room for all; in Python, put_nowait may raise QueueFull",
+                f"leave its maxsize out, or write await {self.name}.put(…)",
+            )
+        if self.kind == "PriorityQueue" and any(_compares_apart(one) for one in self.nodes):
+            self.warn(
+                made,
+                "jobs that are equal and not the same are taken in the order in which they were put",
+                "put (priority, number, job), with a number that counts them",
+            )
 
     def block_of(self, function: ast.AsyncFunctionDef, queue: str) -> list[ast.stmt]:
         """The body of a function that only puts something into the queue."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import copy
+from collections import deque
 from collections.abc import Sequence
 from typing import Final, cast
 
@@ -57,29 +58,32 @@ def queues_as_lists(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
             queue.append(x)
         await asyncio.gather(*[work_at_1(item_at_1) for item_at_1 in queue])
     """
-    fresh, found, left_alone = Fresh(nodes), False, set[tuple[int, str]]()
+    fresh, found, left_alone = Fresh(nodes), False, set[str]()
     if not any(isinstance(one, ast.Call) and is_queue(one.func) for one in nodes):
         return False
     for one in nodes:
         if isinstance(one, ast.AsyncFunctionDef):
             split_assignments(one)
-    while True:
-        nodes = list(walk(module))
-        places = [
-            (function, *made)
-            for function in nodes
-            if isinstance(function, ast.AsyncFunctionDef)
-            for one in own_nodes(function)
-            if (made := queue_made(one))[0] and (id(function), made[0]) not in left_alone
-        ]
-        if not places:
-            return found
-        function, name, kind = places[0]
+    functions = deque(one for one in nodes if isinstance(one, ast.AsyncFunctionDef))
+    nodes = list(walk(module))
+    while functions:
+        function = functions[0]
+        made = (queue_made(one) for one in own_nodes(function))
+        name, kind = next(((name, kind) for name, kind in made if name and name not in left_alone), ("", ""))
+        if not name:
+            functions.popleft()
+            left_alone.clear()
+            continue
+        queue = _Queue(module, nodes, function, name, kind, fresh)
         try:
-            _Queue(module, nodes, function, name, kind, fresh).rewrite()
-            found = True
+            queue.rewrite()
         except UnknownQueue:
-            left_alone.add((id(function), name))
+            left_alone.add(name)
+        else:
+            found = True
+            nodes = list(walk(module))
+            functions.extend(one for _, one in queue.made if isinstance(one, ast.AsyncFunctionDef))
+    return found
 
 
 class _Queue(WorkerItems):
@@ -88,6 +92,7 @@ class _Queue(WorkerItems):
     def rewrite(self) -> None:
         """Write it as a list. Raises UnknownQueue, and has changed nothing then."""
         self.find_users()
+        self.check_made()
         self.consumers = {name for name, (one, queue) in self.users.items() if takes_from(one, queue)}
         body = self.block(copy.deepcopy(self.function.body))
         if self.pending:
@@ -129,7 +134,15 @@ class _Queue(WorkerItems):
             0,
         )
         self.module.body[at:at] = self.limits
+        if self.limits and not self._imports_asyncio():
+            self.module.body[at:at] = [placed(ast.Import([ast.alias("asyncio")]), self.limits[0])]
         vars(self.module).setdefault(WARNED, []).extend(self.warned)
+
+    def _imports_asyncio(self) -> bool:
+        return any(
+            isinstance(one, ast.Import) and any((each.asname or each.name) == "asyncio" for each in one.names)
+            for one in self.module.body
+        )
 
     # ------------------------------------------------------------ statements
 
@@ -164,8 +177,16 @@ class _Queue(WorkerItems):
         if isinstance(one, ast.For) and isinstance(one.iter, ast.Name) and one.iter.id in self.known:
             count = ast.Constant(self.known[one.iter.id].count)
             one.iter = placed(ast.Call(ast.Name("range", ast.Load()), [count], []), one.iter)
-        if self.has_run and self.loops == self.made_at and _puts_items(one, self.name):
+        if self.has_run and self.loops == self.made_at and self._fills(one):
             raise UnknownQueue  # the workers have ended by then
+        if self.pending and any(
+            isinstance(each, ast.Await) and method_of(each, self.name) != "put" for each in own_nodes(one)
+        ):
+            self.warn(
+                one,
+                "the workers begin where they are waited for: this is done before anything is taken",
+                f"wait for the workers first: await {self.name}.join()",
+            )
         self.loops += isinstance(one, (ast.For, ast.While))
         for each in blocks_in(one):
             each[:] = self.block(each)
@@ -173,6 +194,17 @@ class _Queue(WorkerItems):
         if isinstance(one, ast.Try) and not one.handlers and _is_empty(one.finalbody):
             return one.body
         return [Puts(self.name).visit(one)]
+
+    def _fills(self, one: ast.stmt) -> bool:
+        """Whether a statement puts items into the queue, or calls what does."""
+        users = [
+            self.users[each.func.id]
+            for each in walk(one)
+            if isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id in self.users
+        ]
+        return _puts_items(one, self.name) or any(
+            _puts_items(user, name) for user, name in users if user.name not in self.consumers
+        )
 
     def _runs(self, one: ast.stmt) -> list[ast.stmt] | None:
         """What stands for a statement that waits for consumers; None if it does not."""
@@ -261,6 +293,11 @@ class _Queue(WorkerItems):
         touched = len(others) < len(call.args)
         if not touched:
             return None
+        apart = [each for each in others if self.takes_later(each, pools)]
+        if apart and (targets or isinstance(one, ast.Return) or call.keywords):
+            raise UnknownQueue
+        others = [each for each in others if each not in apart]
+        behind = [placed(ast.Expr(ast.Await(self._all_of(call, apart))), one)] if apart else []
         is_tuple = bool(targets) and isinstance(targets[0], ast.Tuple)
         is_plain_call = (
             len(pools) == 1
@@ -293,20 +330,24 @@ class _Queue(WorkerItems):
             self.mixes(one)
             return [*before, *self.sorted_first(one), *late]
         if others:
-            rest = copy.copy(call)
-            rest.args = others
-            value: ast.expr = rest
-            if len(others) == 1 and not isinstance(others[0], ast.Starred) and not call.keywords:
-                value = others[0]
-            before.append(placed(ast.Expr(ast.Await(value)), one))
+            before.append(placed(ast.Expr(ast.Await(self._all_of(call, others))), one))
+        if others or apart:
             self.mixes(one)
         self.pending += [each for each in pools if each not in self.pending]
         keeps = any(word.arg == "return_exceptions" for word in call.keywords)
         return (
-            [*before, *(self._run_all(one) if pools else [])]
+            [*before, *(self._run_all(one) if pools else []), *behind]
             if not keeps or not pools
             else [*before, *self._run_all_safe(one)]
         )
+
+    def _all_of(self, call: ast.Call, several: list[ast.expr]) -> ast.expr:
+        """What awaits some of the arguments of a `gather`."""
+        if len(several) == 1 and not isinstance(several[0], ast.Starred) and not call.keywords:
+            return several[0]
+        rest = copy.copy(call)
+        rest.args = several
+        return rest
 
     def _run_all_safe(self, one: ast.stmt) -> list[ast.stmt]:
         self.keeps = True
@@ -341,6 +382,10 @@ class _Queue(WorkerItems):
                 others.append(one)
         made: list[ast.stmt] = []
         name = cast("ast.Name", node.items[0].optional_vars).id
+        late = [one for one in others if self.takes_later(one, pools)]
+        others = [one for one in others if one not in late]
+        if late:
+            self.mixes(node)
         if others:
             made_others = self.block(others)
             if name in names_read(*made_others):
@@ -368,10 +413,12 @@ class _Queue(WorkerItems):
                 else:
                     inside = [ast.Expr(ast.Call(start, [call], []))]
                 made[number] = placed(ast.AsyncWith(copy.deepcopy(node.items), inside), node)
+        if late:
+            made.append(placed(ast.AsyncWith(copy.deepcopy(node.items), late), node))
         return made
 
 
-def _puts_items(one: ast.stmt, queue: str) -> bool:
+def _puts_items(one: ast.AST, queue: str) -> bool:
     """Whether a statement puts something into a queue that may be an item, and is not the sign to end."""
     return any(
         method_of(each, queue) in {"put", "put_nowait"}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, cast
 
 from callsheet.frontends.python.rewrites.inlining import placed
+from callsheet.frontends.python.rewrites.queue_loops import takes_from
 from callsheet.frontends.python.rewrites.queue_users import Pool, QueueUsers, UnknownQueue
-from callsheet.frontends.python.source import Refused, dotted, names_bound, own_nodes
+from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read, own_nodes, walk
 
 _STARTS: Final = frozenset({"create_task", "ensure_future"})
 
@@ -107,6 +109,32 @@ class WorkerStarts(QueueUsers):
             )
         return found
 
+    def takes_later(self, other: ast.AST, pools: Sequence[Pool]) -> bool:
+        """Whether something that is awaited beside consumers takes from a queue that these fill."""
+        filled = {
+            name
+            for each in pools
+            for call in each.calls
+            for name in names_read(call) | names_read(self.users[cast("ast.Name", call.func).id][0])
+            if name in self.queues and name != self.name
+        }
+        inside: list[ast.AST] = [other]
+        read = {one.id for one in walk(other) if isinstance(one, ast.Name)}
+        for one in own_nodes(self.function):
+            if isinstance(one, (ast.Assign, ast.For)) and names_bound(one) & read:
+                inside.append(one)
+            elif isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute):
+                holder, is_kept = one.func.value, one.func.attr in {"append", "add"}
+                inside += [one] if is_kept and isinstance(holder, ast.Name) and holder.id in read else []
+        calls = [one for each in inside for one in walk(each) if isinstance(one, ast.Call)]
+        return any(
+            takes_from(found, name)
+            for call in calls
+            if isinstance(call.func, ast.Name) and (found := self.functions.get(call.func.id)) is not None
+            for queue in filled
+            for name in _named(found, call, queue)
+        )
+
     def starts(self, one: ast.stmt) -> Pool | None:
         """The consumers that a statement starts, to await them later."""
         match one:
@@ -142,6 +170,14 @@ class WorkerStarts(QueueUsers):
                 return Pool([calls[0]], self._count(source), names_bound(target), names)
             case _:
                 return None
+
+
+def _named(function: ast.AsyncFunctionDef, call: ast.Call, queue: str) -> set[str]:
+    """The names that a function has for a queue: those of its parameters, or that around it."""
+    plain = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+    pairs = [*zip(plain, call.args, strict=False), *((word.arg or "", word.value) for word in call.keywords)]
+    given = {name for name, value in pairs if isinstance(value, ast.Name) and value.id == queue}
+    return given or ({queue} if queue not in plain else set[str]())
 
 
 def _cancels(one: ast.stmt) -> str | None:
