@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 from zlib import crc32
 
 import pytest
@@ -374,3 +374,28 @@ TRY WITHIN ($limit) {
     visit = lineage.visits[error.visit]
     assert (visit.path, [lineage.writes[one].name for one in visit.versions]) == ("try1", ["limit"])
     assert lineage.value_at(Node(error.id, ("error",))) == "its time is over"
+
+
+def test_data_raised_as_a_failure_of_a_place_that_is_none_explains_no_other_failure() -> None:
+    text = """# ltp: 2
+INPUT $x: json
+INPUT $y: json
+TRY {
+  S1: ?FOREACH ($i IN [1, 2]) {
+    FAIL ($x)
+  }
+} ON_FAIL X {
+  NOTE ("x")
+}
+TRY {
+  FAIL ($y)
+} ON_FAIL Y {
+  LET $m = $error.message
+}
+"""
+    given = {name: {"kind": name.upper(), "message": name, "step": f"of {name}"} for name in "xy"}
+    lineage = lineage_of_text(text, lambda _: 1, given)
+    (error,) = (
+        one for one in lineage.writes if one.name == "error" and cast("Any", one.value)["kind"] == "Y"
+    )
+    assert shown(lineage, Node(error.id, ())) == []

@@ -494,7 +494,9 @@ class BlockRecorder(Recorder):
             return
         every = tuple(loop.failures[number] for number in sorted(loop.failures))
         for one in every:
-            self._beside[self.blocks.last_at.get(one.step, NONE)] = every
+            failed = self.blocks.last_at.get(one.step)
+            if failed is not None:  # data that is raised as a failure may name any place
+                self._beside[failed] = every
 
     def _ended(self, note: Note) -> None:
         """A call, a loop or a sub-plan has its result."""
