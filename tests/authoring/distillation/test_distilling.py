@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -872,3 +872,83 @@ async def test_days_are_compared_as_far_from_today_as_the_user_says() -> None:
     plan = (await distil_all([work], {}, ["monday"])).plan
     assert plan.unexplained == frozenset()
     assert "timedelta(days=days" in plan.text
+
+
+Rows = list[dict[str, JSON]]
+
+
+def _of_each(said: str, looks: Sequence[Any], act: tuple[str, str, str], rows: Rows) -> RecordedWork:
+    """Work that makes one call for each of the rows that the last look gave."""
+    tool, argument, field = act
+    return _work(said, *looks, *((tool, {argument: row[field]}, "ok") for row in rows))
+
+
+def _drafts(section: str, *days: str) -> RecordedWork:
+    rows: Rows = [{"draft": f"{section}-{n}", "day": day} for n, day in enumerate(days)]
+    looks: Sequence[Any] = (
+        ("GET_TIME", {}, {"now": "2026-05-18T08:00"}),
+        ("LIST_DRAFTS", {"section": section}, rows),
+    )
+    return _of_each(
+        f"publish the drafts of {section} due by today", looks, ("PUBLISH", "draft", "draft"), rows
+    )
+
+
+def _bookings(hall: str, *guests: int) -> RecordedWork:
+    rows: Rows = [{"booking": f"{hall}-{n}", "guests": count} for n, count in enumerate(guests)]
+    looks = (("LIST_BOOKINGS", {"hall": hall}, rows),)
+    return _of_each(f"cancel what {hall} has with fewer than ten guests", looks,
+                    ("CANCEL", "booking", "booking"), rows)  # fmt: skip
+
+
+def _late(shop: str, *late: int) -> RecordedWork:
+    rows: Rows = [{"order": f"{shop}-{n}", "days_late": days} for n, days in enumerate(late)]
+    look = ("LIST_ORDERS", {"shop": shop}, {"orders": rows})
+    return _work(
+        f"note how many orders of {shop} are late", look, ("NOTE", {"text": f"{len(rows)} late"}, "ok")
+    )
+
+
+def _queue(queue: str, *hours: str) -> RecordedWork:
+    rows: Rows = [{"ticket": f"{queue}-{n}", "opened": hour} for n, hour in enumerate(hours)]
+    looks = (("LIST_TICKETS", {"queue": queue}, rows),)
+    return _of_each(
+        f"escalate what came into {queue} before noon", looks, ("ESCALATE", "ticket", "ticket"), rows
+    )
+
+
+def _guests(hotel: str, *phones: str | None) -> RecordedWork:
+    rows: Rows = [{"guest": f"{hotel}-{n}", "phone": phone} for n, phone in enumerate(phones)]
+    looks = (("LIST_GUESTS", {"hotel": hotel}, rows),)
+    return _of_each(f"call the guests of {hotel} who left a number", looks, ("CALL", "phone", "phone"), rows)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "like_them", "unlike_them"),
+    [
+        ([_drafts("art", "2026-05-02", "2026-05-09"), _drafts("city", "2026-04-30", "2026-05-11")],
+         _drafts("food", "2025-12-01", "2026-05-17"), _drafts("food", "2026-05-01", "2026-05-30")),
+        ([_bookings("red", 3, 9), _bookings("blue", 2, 7)], _bookings("old", 4, 5), _bookings("old", 4, 30)),
+        ([_late("abc", 1, 4), _late("xyz", 2, 9, 3)], _late("new", 5, 6), _late("new", 0, 6)),
+        ([_queue("desk", "08:15", "11:30"), _queue("shop", "07:05", "09:00", "10:10")],
+         _queue("yard", "09:30", "10:00"), _queue("yard", "09:30", "15:00")),
+        ([_guests("Sun", "11", "12"), _guests("Sea", "13", "14", "15")],
+         _guests("Inn", "21", "22"), _guests("Inn", "21", None)),
+    ],
+)  # fmt: skip
+async def test_item_that_the_words_may_leave_out_stops_a_plan_that_never_had_to(
+    recorded: list[RecordedWork], like_them: RecordedWork, unlike_them: RecordedWork
+) -> None:
+    """All that was recorded was meant, so no run shows what the words leave out."""
+    plan = (await distil_all(recorded, {}, ["monday", "tuesday"])).plan
+    places = [_place(work) for work in recorded]
+    for work, is_right in ((like_them, True), (unlike_them, False)):
+        given = {name: _place(work) if value in places else value for name, value in plan.inputs.items()}
+        trial = await tried(plan, given, work.calls, {})
+        assert trial.is_same == is_right
+        assert is_right or "the recorded run does not show" in trial.error
+
+
+def _place(work: RecordedWork) -> JSON:
+    """What the user has named of which the items are listed."""
+    return next(value for call in work.calls if call.tool.startswith("LIST") for value in call.args.values())

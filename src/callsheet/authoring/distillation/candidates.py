@@ -75,9 +75,8 @@ def candidates(
         writer.requests = [unquoted(one.said) for one in works]
         writer.changed = frozenset(chain.from_iterable(map(texts_in, changing)))
         scope = Scope(sources, len(runs), said, seen, means_all=inputs.means_all())
-        scope.unmet = writer.unmet
+        scope.unmet, scope.signs = writer.unmet, _signs(inputs, given)
         scope.asks, scope.is_strict = asked_figures(inputs.request), strict
-        scope.signs = _signs(inputs, given)
         asked = (name for calls in runs for call in calls for name in call.args)
         scope.is_ordered = any(_ORDER.search(name) for name in asked)
         if len(runs) == 1:
@@ -100,7 +99,8 @@ def candidates(
         if not is_asked and (changing or len(runs) > 1) and (unused := _unused(inputs, works, plan.text)):
             yield Missed(unused)
             continue
-        if word := writer.not_understood(scope.unclear, plan.text):
+        unguarded = writer.unguarded if any(map(_leaves_out, runs, works)) else ()
+        if word := writer.not_understood(scope.unclear, plan.text) or next(iter(unguarded), ""):
             yield Missed(f"the word {word}")
             continue
         if scope.readings is not None:
@@ -111,6 +111,18 @@ def candidates(
             for number in range(len(runs))
         ]
         yield Candidate(plan, each, runs[0], writer.open)
+
+
+def _leaves_out(kept: Sequence[RecordedCall], work: RecordedWork) -> bool:
+    """Whether looks are left out at what another had listed, which may have decided something."""
+    tools, known = {call.tool for call in kept}, set[str]()
+    for call in work.calls:
+        if call.tool not in tools and any(
+            one in known and one not in work.said for one in texts_in(call.args)
+        ):
+            return True
+        known |= {*texts_in(call.result)}
+    return False
 
 
 def _signs(inputs: Inputs, given: Mapping[str, Sequence[JSON]]) -> dict[str, str]:

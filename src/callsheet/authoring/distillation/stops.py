@@ -20,6 +20,14 @@ from callsheet.authoring.distillation.inputs import Inputs
 from callsheet.authoring.distillation.item_tests import COMPARED, words_in
 from callsheet.authoring.distillation.leaves import Source, is_number
 from callsheet.authoring.distillation.lists import tables_in
+from callsheet.authoring.distillation.outliers import (
+    ORDERED,
+    Reference,
+    days_in,
+    outside,
+    present,
+    restricting,
+)
 from callsheet.authoring.distillation.plan_text import STOP
 from callsheet.authoring.distillation.readings import nouns_of
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, texts_in
@@ -48,8 +56,14 @@ class Stops:
     """By the names of results, the words for what they list."""
     chosen: dict[str, tuple[JSON, ...]] = field(default_factory=dict[str, "tuple[JSON, ...]"])
     """The items that were picked or gone through, by their code."""
+    counts: dict[str, tuple[int, ...]] = field(default_factory=dict[str, "tuple[int, ...]"])
+    """How many of them each example has, by the same."""
+    listed: dict[str, tuple[JSON, ...]] = field(default_factory=dict[str, "tuple[JSON, ...]"])
+    """The items of listings of several pages, by their names."""
     changed: frozenset[str] = frozenset()
     """The texts in the arguments of calls that change something."""
+    unguarded: dict[str, None] = field(default_factory=dict[str, None])
+    """The words that may restrict what the plan uses, of which the fields of its items show nothing."""
     may_ask: bool = False
     """Whether what nothing explains is an input."""
     open_condition: str = ""
@@ -172,14 +186,19 @@ class Stops:
         found: list[str] = []
         for line in lines:
             if not line.startswith("\3"):
-                found += [line] if " assert " not in line or found[-1:] != [line] else []
+                found += [line] if not _is_said_before(line, found) else []
                 continue
             name, indent = line.strip("\3 "), line[1:].partition(line.strip("\3 "))[0]
+            if name in self.listed:
+                found += self.stops([*self.outliers(name, text, "\n".join(found), is_round=False)], indent)
+                continue
             calls = self.looks[name]
             conditions = in_all(self.unlike(name, call, text) for call in calls)
             met = {*re.findall(rf"\b{name}((?:\[[^\]]+\])+)", plain(text))}
             conditions = [one for one in conditions if not any(f"{name}{field}" in one for field in met)]
-            found += self.stops([*conditions, *self.apart(name, text)], indent)
+            outliers = self.outliers(name, text, "\n".join(found), is_round=len(indent) > 4)
+            more = self.stops([*conditions, *self.apart(name, text), *outliers], indent)
+            found += [line for line in more if not _is_said_before(line, found)]
         return found
 
     def as_chosen(self, lines: Sequence[str]) -> Iterator[str]:
@@ -197,6 +216,99 @@ class Stops:
                 yield from self.stops([self.as_said(one) for one in asks], indent)
             before = self.looks.keys() & known
             yield from self.stops([*self.compared(code, self.chosen[line], text, before)], indent)
+            if not self.is_guarded(whole):
+                asks = self.of_items(code, whole, self.chosen[line], self.counts[line], text, before)
+                yield from self.stops([*asks], indent)
+
+    def is_guarded(self, code: str) -> bool:
+        """Whether code is a list as it was looked up, all of whose items are tested when it is there."""
+        root = re.match(r"(\w+)(\[\"[^\"]+\"\])*\Z", code)
+        return root is not None and (root[1] in self.looks or root[1] in self.listed)
+
+    def left_out(self, code: str, text: str) -> list[str]:
+        """The words that may say which things of a list are meant, of which no test of the plan is."""
+        nouns = self.nouns_in(code)
+        lines = [self.tested(line) for line in plain(text).splitlines()]
+        arguments = re.findall(r"(\w+)=", text)
+        written = {word.lower() for line in (*lines, *arguments) for word in re.findall(r"[^\W\d_]+", line)}
+        used, tested = {*re.findall(r"\w+", text)}, {*re.findall(r"\w+", "\n".join(lines))}
+        varied = {name for name, values in self.given.items() if len({*map(str, values)}) > 1}
+        if len(self.requests) == 1:  # nothing shows what varies: a text in lower case may say which are meant
+            varied = {name for name, value in self.inputs.values.items() if str(value) != str(value).lower()}
+            varied |= {
+                name for name, value in self.inputs.values.items() if re.search(r"[^a-z ]", str(value))
+            }
+        data = {
+            word.lower()
+            for name, value in self.inputs.values.items()
+            if name in used and (name in tested or name in varied)
+            for word in re.findall(r"[\w'-]+", str(value))
+        }
+        is_compared = any(re.search(r" [<>]=? ", line) for line in lines)
+        known = ORDERS | data | nouns | (ORDERED if is_compared else frozenset[str]())
+        said = re.sub(
+            r"\b(?:that|which) (?=(?:the|my|our)\b)", "", self.inputs.request
+        )  # what others do with it
+        words = [one for one in (*restrictions(said, nouns), *restricting(said)) if one not in known]
+        written -= _OF_CODE
+        return [one for one in dict.fromkeys(words) if not any(is_kin(one, other) for other in written)]
+
+    def tested(self, line: str) -> str:
+        """What a line may test: of a call that changes something, no text that it writes."""
+        call = re.match(r" *(\w+) = await ", line)
+        if call is None or call[1] in self.looks:
+            return line
+        return " ".join(
+            (
+                *re.findall(r" if ([^\]]*)", line),
+                *re.findall(r"\[\"(\w+)\"\]", line),
+                *re.findall(r"(?:==|!=|in) \"([^\"]*)\"", line),
+                *re.findall(r" [<>]=? ", line),
+            )
+        )
+
+    def outliers(self, name: str, text: str, above: str, *, is_round: bool) -> Iterator[str]:
+        """The conditions on all items of the lists in a result, if the plan uses all of them."""
+        results = [call.result for call in self.looks[name]] if name in self.looks else [*self.listed[name]]
+        before = {*re.findall(r"^    (\w+) = await", above, re.MULTILINE)} & self.looks.keys()
+        for code, _ in tables_in(name, results[0]) if not _restricts(text) else ():
+            tables = [dict(tables_in(name, one)).get(code, []) for one in results]
+            if _is_used_whole(code, plain(text)):
+                items = [item for table in tables for item in table]
+                counts = [*map(len, tables)]
+                for one in self.of_items("each", code, items, counts, text, before):
+                    yield f"all({one} for each in {code})"
+        if is_round and all(isinstance(one, dict) for one in results):
+            yield from self.of_items(name, name, results, [1] * len(results), text, before)
+
+    def of_items(
+        self,
+        code: str,
+        whole: str,
+        items: Sequence[JSON],
+        counts: Sequence[int],
+        text: str,
+        before: Set[str],
+    ) -> Iterator[str]:
+        """The conditions that an item is not outside of what was recorded."""
+        if restricting(self.inputs.request):
+            yield from present(code, items, plain(text))
+        if words := self.left_out(whole, text):
+            looks = ((name, [call.result for call in self.looks[name]]) for name in sorted(before))
+            known = [
+                *(day for name, values in looks for day in days_in(name, values)),
+                *(day for name, values in self.given.items() for day in days_in(name, values)),
+            ]
+            each = [
+                Reference(
+                    one.code, tuple(v for v, n in zip(one.values, counts, strict=True) for _ in range(n))
+                )
+                for one in known
+                if len(one.values) == len(counts)
+            ]
+            found = outside(code, items, words, each, only_named=_restricts(text))
+            yield from found.conditions
+            self.unguarded |= dict.fromkeys(found.unguarded)
 
     def as_said(self, condition: str) -> str:
         """A condition with the input in place of a text that the user has said."""
@@ -269,6 +381,31 @@ class Stops:
 
 def _is_used(name: str, text: str) -> bool:
     return re.search(rf"(?<![\w\"]){name}\b(?!\s*=)(?!\))", text) is not None
+
+
+def _is_said_before(line: str, lines: Sequence[str]) -> bool:
+    """Whether a line is one of the stops just before."""
+    for one in reversed(lines) if " assert " in line else ():
+        if " assert " not in one:
+            return False
+        if one == line:
+            return True
+    return False
+
+
+def _restricts(text: str) -> bool:
+    """Whether a plan has a test of items, besides those that look something up."""
+    filters = re.finditer(r" for \w+ in [^\[\]]+(?:\[[^\]]*\])* if (?:[^\[\]]|\[[^\]]*\])*\](?!\[0\])", text)
+    return (
+        next(filters, None) is not None
+        or re.search(r"^ *if |\b(?:min|max)\(", text, re.MULTILINE) is not None
+    )
+
+
+def _is_used_whole(code: str, text: str) -> bool:
+    """Whether a list is used otherwise than to choose some of its items."""
+    uses = re.finditer(rf"(?<![\w\"\]]){re.escape(code)}(?![\w\[])(?! if )(?! =)", text)
+    return any(not re.search(r"(?:\b(?:min|max)|\.append)\($", text[: one.start()]) for one in uses)
 
 
 def _are_texts(value: JSON) -> bool:

@@ -206,10 +206,12 @@ class PlanWriter(Stops):
             lines.append(f"\3{indent}{result}")
         return lines, result
 
-    def marked(self, code: str, whole: str, items: Sequence[JSON], indent: str) -> str:
+    def marked(
+        self, code: str, whole: str, items: Sequence[JSON], indent: str, counts: Sequence[int] = ()
+    ) -> str:
         """The line that marks where items were chosen, with the code of what they were chosen of."""
         line = f"\6{indent}\6{code}\6{whole}"
-        self.chosen[line] = (*items,)
+        self.chosen[line], self.counts[line] = (*items,), (*(counts or [1] * len(items)),)
         return line
 
     def argument(
@@ -277,6 +279,8 @@ class PlanWriter(Stops):
         del scope.sources[0]
         scope.know(Source(every, tuple([*each.items] for each in pages)))
         self.nouns[every] = self.nouns[answer]
+        self.listed[every] = tuple([*each.items] for each in pages)
+        lines.append(f"\3    {every}")
         if scope.readings is not None:
             scope.readings.know(every, one.calls)
         return lines
@@ -425,7 +429,7 @@ class PlanWriter(Stops):
         lines += [f"    {one} = []" for one in lists]
         self.nouns |= dict.fromkeys((chosen, name), self.nouns_in(looped.code))
         is_read = all(shape[0] in self.reads for shape in (*node.head, *node.tail))
-        mark = self.marked(name, looped.code, items, " " * 8) if not is_read else ""
+        mark = self.marked(name, looped.code, items, " " * 8, counts) if not is_read else ""
         lines += [f"    for {name} in {chosen}:", *([mark] if mark else ()), *body, *tail]
         for one, each in lists.items():
             scope.know(Source(one, cast("tuple[JSON, ...]", each)))
