@@ -299,6 +299,11 @@ GOOD: dict[str, tuple[Statement, ...]] = {
     ),
     "an expression of CALC": (call("CALC", "$n * 2", into="r"), respond("$r")),
     "options that fit": (when("$kind == 'bug'", call("PICK", kind="'bug'")),),
+    "numbers as keys": (
+        let("d", "{x: str(x) for x in [1, 2]}"),
+        call("COUNT", n="list($d)[0]"),
+        call("COUNT", n="[k for k, v in $d.items()][0]"),
+    ),
 }  # fmt: skip
 
 BAD: dict[str, tuple[str, tuple[Statement, ...]]] = {

@@ -140,7 +140,9 @@ def _items(kind: Kind) -> Shape | None:
             return item
         case Tuple(items=items):
             return join(*items) if items else NOTHING
-        case Table() | Fields():
+        case Table(key=key):
+            return ANY if key is None else key
+        case Fields():
             return STR
         case Basic.STR:
             return STR
@@ -326,9 +328,9 @@ def method(kind: Kind, name: str, given: tuple[Shape, ...], key: object) -> Shap
 
 
 def _of_dict(kind: Kind, name: str, given: tuple[Shape, ...], key: object) -> Shape:
-    value = ANY
+    value, keys = ANY, STR
     if isinstance(kind, Table):
-        value = kind.value
+        value, keys = kind.value, ANY if kind.key is None else kind.key
     elif isinstance(kind, Fields) and not kind.is_open and kind.fields:
         value = join(*(known.shape for known in kind.fields.values()))
     match name:
@@ -337,11 +339,11 @@ def _of_dict(kind: Kind, name: str, given: tuple[Shape, ...], key: object) -> Sh
             found = known.shape if known is not None else value
             return join(found, given[1] if len(given) > 1 else NULL)
         case "keys":
-            return list_of(STR)
+            return list_of(keys)
         case "values":
             return list_of(value)
         case "items":
-            return list_of(Shape((Tuple((STR, value)),)))
+            return list_of(Shape((Tuple((keys, value)),)))
         case _:
             return Shape((kind,))
 

@@ -48,9 +48,10 @@ class Tuple:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A dict whose keys are not known."""
+    """A dict of which it is not known which keys it has; `key` is None where that may be anything."""
 
     value: Shape
+    key: Shape | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +174,10 @@ def _merged(kinds: list[Kind]) -> Kind:
         case Items(kind=kind):
             return Items(kind, join(*(one.item for one in reversed(kinds) if isinstance(one, Items))))
         case Table():
-            return Table(join(*(one.value for one in reversed(kinds) if isinstance(one, Table))))
+            tables = [one for one in reversed(kinds) if isinstance(one, Table)]
+            keys = [one.key for one in tables if one.key is not None]
+            key = join(*keys) if len(keys) == len(tables) else None
+            return Table(join(*(one.value for one in tables)), key)
         case Options():
             options = [one.values for one in kinds if isinstance(one, Options)]
             return Options(tuple(dict.fromkeys(chain.from_iterable(options))))
@@ -230,7 +234,7 @@ def of_type(of: Type, named: Mapping[str, Record], _inside: tuple[str, ...] = ()
         case ListOf(item=item):
             return list_of(of_type(item, named, _inside))
         case DictOf(value=value):
-            return Shape((Table(of_type(value, named, _inside)),))
+            return Shape((Table(of_type(value, named, _inside), STR),))
         case OneOf(values=values):
             return Shape((Options(values),))
         case Maybe(of=inner):
@@ -309,7 +313,7 @@ class _Schema:
         properties: Any = schema.get("properties")
         more: Any = schema.get("additionalProperties")
         if not isinstance(properties, Mapping) or not properties:
-            return Shape((Table(self.shape(more, depth + 1, inside)),))
+            return Shape((Table(self.shape(more, depth + 1, inside), STR),))
         needed: Any = schema.get("required")
         required = cast("list[Any]", needed) if isinstance(needed, list) else None
         fields = {

@@ -348,7 +348,9 @@ class Typer:
             return BOOL
         operand = self.no_null(node.operand, operand, f"have a {op.value}")
         if not operand.kinds or families(operand) & {of.NUM, of.TRUTH, of.SPAN, of.UNKNOWN}:
-            return INT if families(operand) == {of.TRUTH} else operand
+            one_by_one = [Shape((kind,)) for kind in operand.kinds]
+            signed = [INT if families(one) == {of.TRUTH} else one for one in one_by_one]
+            return join(*signed) if signed else operand
         self.add(
             "CHK123",
             f"{spelled(node.operand)} is {article(shapes.text(operand))}, which has no {op.value}",
@@ -421,14 +423,13 @@ class Typer:
                 for condition in clause.conditions:
                     self.data(condition)
                     self.facts = {**self.facts, **self.tests(condition, truth=True)}
-            if node.key is not None:
-                self.data(node.key)
+            key = None if node.key is None else self.data(node.key)
             element = self.data(node.element)
         finally:
             self.bound, self.facts = before, facts
         match node.kind:
             case Kind.DICT:
-                return Shape((Table(element),))
+                return Shape((Table(element, key),))
             case Kind.SET:
                 return Shape((Items("set", element),))
             case Kind.LIST | Kind.TUPLE | Kind.GENERATOR:
