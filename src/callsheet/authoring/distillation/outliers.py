@@ -109,7 +109,7 @@ def outside(
         return Outside((), ())
     columns = dict(_columns(code, tables))
     known = {part for at, values in columns.items() for part in _state_words(at, values)}
-    states = [one for at, values in columns.items() for one in _as_state(at, values)]
+    states = [one for at, values in columns.items() for one in _as_state(at, values, only_named=only_named)]
     states += _no_more_fields(code, tables)
     left = [word for word in words if not any(is_kin(word, part) for part in known)]
     if not left:
@@ -183,8 +183,11 @@ def _state_words(at: str, values: Sequence[JSON]) -> Iterator[str]:
             yield from re.findall(r"[a-z]+", value.lower()) if isinstance(value, str) else ()
 
 
-def _as_state(at: str, values: Sequence[JSON]) -> Iterator[str]:
-    """The conditions on a field of flags, of words for a state, or that always was empty, or never."""
+def _as_state(at: str, values: Sequence[JSON], *, only_named: bool = False) -> Iterator[str]:
+    """The conditions on a field of flags, of words for a state, or that always was empty, or never.
+
+    With `only_named` one word that all have is a state only in a field whose name says so.
+    """
     first = values[0]
     if all(isinstance(one, bool) for one in values):
         if all(one is first for one in values):
@@ -197,7 +200,7 @@ def _as_state(at: str, values: Sequence[JSON]) -> Iterator[str]:
     elif all(isinstance(one, str) and _TOKEN.match(one) for one in values):
         known = [*dict.fromkeys(cast("list[str]", values))]
         is_state = all(guards.is_state(_last(at), one) for one in values)
-        if is_state or len(known) == 1 < len(values):
+        if is_state or (len(known) == 1 < len(values) and not only_named):
             yield f"{at} in {json.dumps(known, ensure_ascii=False)}"
 
 

@@ -250,6 +250,13 @@ class Stops:
             r"\b(?:that|which) (?=(?:the|my|our)\b)", "", self.inputs.request
         )  # what others do with it
         words = [one for one in (*restrictions(said, nouns), *restricting(said)) if one not in known]
+        flags = (
+            in_all(guards.same_state(name, call.result, flags_only=True) for call in calls)
+            for name, calls in self.looks.items()
+        )  # of which a stop says that they are as they were
+        written |= {
+            word for one in flags for at in one for word in re.findall(r"[a-z]+", at.partition("[")[2])
+        }
         written -= _OF_CODE
         return [one for one in dict.fromkeys(words) if not any(is_kin(one, other) for other in written)]
 
