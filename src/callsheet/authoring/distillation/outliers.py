@@ -134,6 +134,22 @@ def outside(
     return Outside([*states, *ordered], () if ordered else left)
 
 
+def same_as(
+    code: str, items: Sequence[JSON], name: str, results: Sequence[JSON], counts: Sequence[int]
+) -> Iterator[str]:
+    """The conditions that a text of an item is that of a look, as of each, in the example that it is of."""
+    tables = [item for item in items if isinstance(item, dict)]
+    others = [
+        one for one, count in zip(results, counts, strict=True) if isinstance(one, dict) for _ in range(count)
+    ]
+    if not tables or len(tables) < len(items) or len(others) < len(items):
+        return
+    known = [*_columns(name, others)]
+    for at, values in _columns(code, tables):
+        is_text = all(isinstance(one, str) and len(one) > 2 for one in values)
+        yield from (f"{at} == {other}" for other, each in known if is_text and each == values)
+
+
 def present(code: str, items: Sequence[JSON], text: str) -> Iterator[str]:
     """The conditions that an item has what each had, of what `text` uses."""
     tables = [item for item in items if isinstance(item, dict)]

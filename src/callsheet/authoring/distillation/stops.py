@@ -27,6 +27,7 @@ from callsheet.authoring.distillation.outliers import (
     outside,
     present,
     restricting,
+    same_as,
 )
 from callsheet.authoring.distillation.plan_text import STOP
 from callsheet.authoring.distillation.readings import nouns_of
@@ -215,6 +216,12 @@ class Stops:
                 asks = guards.same_item(code, self.chosen[line], self.inputs.request)
                 yield from self.stops([self.as_said(one) for one in asks], indent)
             before = self.looks.keys() & known
+            counts = self.counts[line]
+            for name in sorted(one for one in before if not _is_used(one, text)):
+                results = [call.result for call in self.looks[name]]
+                if len(results) == len(counts):
+                    same = same_as(code, self.chosen[line], name, results, counts)
+                    yield from self.stops([*same], indent)
             yield from self.stops([*self.compared(code, self.chosen[line], text, before)], indent)
             if not self.is_guarded(whole):
                 asks = self.of_items(code, whole, self.chosen[line], self.counts[line], text, before)
