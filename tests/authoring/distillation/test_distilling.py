@@ -923,6 +923,12 @@ def _guests(hotel: str, *phones: str | None) -> RecordedWork:
     return _of_each(f"call the guests of {hotel} who left a number", looks, ("CALL", "phone", "phone"), rows)
 
 
+def _mine(folder: str, *owners: str) -> RecordedWork:
+    rows: Rows = [{"note": f"{folder}-{n}", "owner": owner} for n, owner in enumerate(owners)]
+    looks: Sequence[Any] = (("GET_USER", {}, {"login": "ann"}), ("LIST_NOTES", {"folder": folder}, rows))
+    return _of_each(f"archive my notes in {folder}", looks, ("ARCHIVE", "note", "note"), rows)
+
+
 @pytest.mark.parametrize(
     ("recorded", "like_them", "unlike_them"),
     [
@@ -934,6 +940,8 @@ def _guests(hotel: str, *phones: str | None) -> RecordedWork:
          _queue("yard", "09:30", "10:00"), _queue("yard", "09:30", "15:00")),
         ([_guests("Sun", "11", "12"), _guests("Sea", "13", "14", "15")],
          _guests("Inn", "21", "22"), _guests("Inn", "21", None)),
+        ([_mine("home", "ann", "ann"), _mine("work", "ann", "ann", "ann")],
+         _mine("trips", "ann", "ann"), _mine("trips", "bob", "ann")),
     ],
 )  # fmt: skip
 async def test_item_that_the_words_may_leave_out_stops_a_plan_that_never_had_to(

@@ -109,7 +109,7 @@ def outside(
         return Outside((), ())
     columns = dict(_columns(code, tables))
     known = {part for at, values in columns.items() for part in _state_words(at, values)}
-    states = [one for at, values in columns.items() for one in _as_state(at, values)]
+    states = [one for at, values in columns.items() for one in _as_state(at, values, only_named=only_named)]
     states += _no_more_fields(code, tables)
     left = [word for word in words if not any(is_kin(word, part) for part in known)]
     if not left:
@@ -132,6 +132,22 @@ def outside(
             if all(isinstance(one, list) and word in one for one in values):
                 ordered.append(f"{json.dumps(word)} in {at}")
     return Outside([*states, *ordered], () if ordered else left)
+
+
+def same_as(
+    code: str, items: Sequence[JSON], name: str, results: Sequence[JSON], counts: Sequence[int]
+) -> Iterator[str]:
+    """The conditions that a text of an item is that of a look, as of each, in the example that it is of."""
+    tables = [item for item in items if isinstance(item, dict)]
+    others = [
+        one for one, count in zip(results, counts, strict=True) if isinstance(one, dict) for _ in range(count)
+    ]
+    if not tables or len(tables) < len(items) or len(others) < len(items):
+        return
+    known = [*_columns(name, others)]
+    for at, values in _columns(code, tables):
+        is_text = all(isinstance(one, str) and len(one) > 2 for one in values)
+        yield from (f"{at} == {other}" for other, each in known if is_text and each == values)
 
 
 def present(code: str, items: Sequence[JSON], text: str) -> Iterator[str]:
@@ -183,8 +199,11 @@ def _state_words(at: str, values: Sequence[JSON]) -> Iterator[str]:
             yield from re.findall(r"[a-z]+", value.lower()) if isinstance(value, str) else ()
 
 
-def _as_state(at: str, values: Sequence[JSON]) -> Iterator[str]:
-    """The conditions on a field of flags, of words for a state, or that always was empty, or never."""
+def _as_state(at: str, values: Sequence[JSON], *, only_named: bool = False) -> Iterator[str]:
+    """The conditions on a field of flags, of words for a state, or that always was empty, or never.
+
+    With `only_named` one word that all have is a state only in a field whose name says so.
+    """
     first = values[0]
     if all(isinstance(one, bool) for one in values):
         if all(one is first for one in values):
@@ -197,7 +216,7 @@ def _as_state(at: str, values: Sequence[JSON]) -> Iterator[str]:
     elif all(isinstance(one, str) and _TOKEN.match(one) for one in values):
         known = [*dict.fromkeys(cast("list[str]", values))]
         is_state = all(guards.is_state(_last(at), one) for one in values)
-        if is_state or len(known) == 1 < len(values):
+        if is_state or (len(known) == 1 < len(values) and not only_named):
             yield f"{at} in {json.dumps(known, ensure_ascii=False)}"
 
 

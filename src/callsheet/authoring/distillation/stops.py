@@ -27,6 +27,7 @@ from callsheet.authoring.distillation.outliers import (
     outside,
     present,
     restricting,
+    same_as,
 )
 from callsheet.authoring.distillation.plan_text import STOP
 from callsheet.authoring.distillation.readings import nouns_of
@@ -215,6 +216,12 @@ class Stops:
                 asks = guards.same_item(code, self.chosen[line], self.inputs.request)
                 yield from self.stops([self.as_said(one) for one in asks], indent)
             before = self.looks.keys() & known
+            counts = self.counts[line]
+            for name in sorted(one for one in before if not _is_used(one, text)):
+                results = [call.result for call in self.looks[name]]
+                if len(results) == len(counts):
+                    same = same_as(code, self.chosen[line], name, results, counts)
+                    yield from self.stops([*same], indent)
             yield from self.stops([*self.compared(code, self.chosen[line], text, before)], indent)
             if not self.is_guarded(whole):
                 asks = self.of_items(code, whole, self.chosen[line], self.counts[line], text, before)
@@ -250,6 +257,13 @@ class Stops:
             r"\b(?:that|which) (?=(?:the|my|our)\b)", "", self.inputs.request
         )  # what others do with it
         words = [one for one in (*restrictions(said, nouns), *restricting(said)) if one not in known]
+        flags = (
+            in_all(guards.same_state(name, call.result, flags_only=True) for call in calls)
+            for name, calls in self.looks.items()
+        )  # of which a stop says that they are as they were
+        written |= {
+            word for one in flags for at in one for word in re.findall(r"[a-z]+", at.partition("[")[2])
+        }
         written -= _OF_CODE
         return [one for one in dict.fromkeys(words) if not any(is_kin(one, other) for other in written)]
 
