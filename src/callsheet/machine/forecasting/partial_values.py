@@ -102,7 +102,7 @@ def text_of(parts: Sequence[str | Unknown]) -> str | Text:
     """The text made of these parts, with neighbouring texts joined.
 
     >>> text_of(["a", "b"]), text_of(["a", "", Unknown("X result")])
-    ('ab', Text(parts=('a', Unknown(what='X result', step=None, path=(), kind=None))))
+    ('ab', Text(parts=('a', Unknown(what='X result', step=None, path=(), kind=None, whole=''))))
     """
     pieces: list[str | Unknown] = []
     texts: list[str] = []
