@@ -104,14 +104,15 @@ def test_decorator_sets_effect_name_description_and_timeout():
 
 
 def test_pin_changes_only_with_declaration():
-    def make(kind, effect="read"):
+    def make(kind, effect="read", doc="Look."):
         def look(a: kind) -> str:
             return ""
 
+        look.__doc__ = doc
         return tool_of(tool(effect=effect)(look)).spec.pin
 
-    assert make(int) == make(int)
-    assert len({make(int), make(str), make(int, "unsafe")}) == 3
+    assert make(int) == make(int) == make(int, doc="Look.\n\nArgs:\n    a: Where.\n\nReturns:\n    What.")
+    assert len({make(int), make(str), make(int, "unsafe"), make(int, doc="See.")}) == 4
 
 
 def test_schema_has_types_defaults_and_descriptions():

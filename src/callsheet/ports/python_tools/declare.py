@@ -177,12 +177,17 @@ def tool_of(function: Callable[..., Any], *, origin: str | None = None) -> Tool:
     name = _canonical(function, given)
     signature = read_signature(function).without(function, declared.key_argument)
     effect = declared.effect or Effect.UNSAFE
-    described, said_of = _documentation(function)
-    description = declared.description or described
-    schema = _with_descriptions(signature.schema, said_of)
+    paragraph = _first_paragraph(function)
+    described, said_of = _documentation(function, paragraph)
     said = {"does": declared.does, "to": declared.to}
+    # what a docstring says of arguments is no part of it: it tells models more, and changes no call
     pin = canonical_bytes(
-        {"name": given, "description": description, "parameters": schema, "effect": effect}
+        {
+            "name": given,
+            "description": declared.description or paragraph,
+            "parameters": signature.schema,
+            "effect": effect,
+        }
         | {name: str(word) for name, word in said.items() if word is not None}
     )
     if declared.to is not None and declared.to not in signature.parameters:
@@ -197,8 +202,8 @@ def tool_of(function: Callable[..., Any], *, origin: str | None = None) -> Tool:
     spec = ToolSpec(
         name=name,
         executor=given,
-        description=description,
-        parameters=schema,
+        description=declared.description or described,
+        parameters=_with_descriptions(signature.schema, said_of),
         effect=effect,
         origin=origin or f"python:{function.__module__}",
         timeout=declared.timeout,
@@ -289,11 +294,15 @@ def _canonical(function: Callable[..., Any], given: str) -> str:
     return name
 
 
-def _documentation(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
+def _first_paragraph(function: Callable[..., Any]) -> str:
+    return " ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split())
+
+
+def _documentation(function: Callable[..., Any], paragraph: str) -> tuple[str, dict[str, str]]:
     """What the docstring says of the function, and of its arguments by name."""
     text = inspect.getdoc(function) or ""
     if not any(line.endswith((":", "---")) or line.startswith(":") for line in text.split("\n")):
-        return " ".join(text.partition("\n\n")[0].split()), {}
+        return paragraph, {}
     from callsheet.ports.python_tools.docstrings import read_docstring  # noqa: PLC0415 - few have sections
 
     read = read_docstring(text)
