@@ -168,6 +168,22 @@ def test_docstring_describes_arguments_and_result():
     assert said == {"item": "what to buy", "day": 'When, as "YYYY-MM-DD".', "other": None}
 
 
+def test_summary_with_a_colon_at_the_end_of_a_line_is_whole():
+    @tool
+    def order(item: str):
+        """Order these:
+        - things
+        Args:
+            item: which
+        """
+
+    spec = tool_of(order).spec
+    assert (spec.description, spec.parameters["properties"]["item"]["description"]) == (
+        "Order these: - things",
+        "which",
+    )
+
+
 def test_pydantic_types_share_definitions():
     @tool
     def place(a: Point, b: Point | None, order: Order, model: Model):

@@ -48,7 +48,9 @@ def read_docstring(text: str) -> Documentation:
     'Tell it. Returns: An id.'
     """
     lines = text.split("\n")
-    first = next((n for n, line in enumerate(lines) if not line.strip() or _begins(lines, n)), len(lines))
+    first = next(
+        (n for n, line in enumerate(lines) if not line.strip() or _ends_summary(lines, n)), len(lines)
+    )
     arguments: dict[str, str] = {}
     results: list[str] = []
     section, name = "", ""
@@ -84,6 +86,12 @@ def read_docstring(text: str) -> Documentation:
 
 
 _INDENT = 4
+
+
+def _ends_summary(lines: list[str], n: int) -> bool:
+    """Whether the summary ends before a line though none is empty; `The steps:` is a part of it."""
+    title = _begins(lines, n)
+    return title == ":" or (bool(title) and _kind(title) != "others")
 
 
 def _kind(title: str) -> str:
