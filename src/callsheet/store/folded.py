@@ -102,9 +102,9 @@ class Folded:
         What is computed from a sealed value is withheld, since only its placeholder is there.
         """
         values, tree = self.machine.all_variables(), self.machine.program.plan.tree
-        if tree is None or not self.start.is_veiled:
+        if tree is None:
             return values
-        from callsheet.machine.tree.variables import without_computed  # noqa: PLC0415 - only with secrets
+        from callsheet.machine.tree.variables import without_computed  # noqa: PLC0415 - only for version 2
 
         return without_computed(tree, values, has_placeholder)
 
