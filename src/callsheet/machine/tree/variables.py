@@ -255,10 +255,13 @@ def _said(block: Block, word: Word) -> Iterator[Expression]:
 
 
 def without_computed(
-    tree: Tree, values: Mapping[str, JSON], sealed: Callable[[JSON], bool]
+    tree: Tree, values: Mapping[str, JSON], sealed: Callable[[JSON], bool], others: Iterable[str] = ()
 ) -> dict[str, JSON]:
-    """Variables to look at: what is computed from a `sealed` value is withheld, but for copies of it."""
-    names = {name.rpartition("/")[2] for name, value in values.items() if sealed(value)}
+    """Variables to look at: what is computed from a `sealed` value is withheld, but for copies of it.
+
+    `others` are the names of variables that are or were sealed, also of items and sub-plans that have ended.
+    """
+    names = {*others, *(name.rpartition("/")[2] for name, value in values.items() if sealed(value))}
     made = _reached(tree, names)[1] if names else set[str]()
     return {
         name: _copies(value, sealed) if name.rpartition("/")[2] in made else value
