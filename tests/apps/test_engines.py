@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from tests.apps.conftest import Machine
 
 from callsheet.apps.cli.journals import report_interrupt
+from callsheet.runtime.engines.temporal.run_order import SECRETS
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
 from callsheet.store import Journal
 from callsheet.store.listing import ENGINE
@@ -46,12 +48,20 @@ def test_temporal_run_takes_secrets_only_from_environment(machine: Machine, plan
 
 
 @pytest.mark.parametrize(("encrypts", "code"), [("false", "TMP008"), ("true", "TMP002")])
+@pytest.mark.parametrize(
+    ("default", "given"), [("", ["--var", "x=correct-horse"]), (' = "correct-horse"', [])]
+)
 def test_temporal_stores_secret_inputs_only_encrypted(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, encrypts: str, code: str
+    machine: Machine,
+    monkeypatch: pytest.MonkeyPatch,
+    encrypts: str,
+    code: str,
+    default: str,
+    given: list[str],
 ) -> None:
     monkeypatch.setenv("CALLSHEET_CONFIG", machine.write("own.toml", f"[temporal]\nencrypt = {encrypts}\n"))
-    plan = machine.write("p.ltp", "# ltp: 2\nINPUT SECRET $x: str\n@RESPOND ($x)\n")
-    said = machine("run", plan, *_NOWHERE, "--var", "x=correct-horse")
+    plan = machine.write("p.ltp", f"# ltp: 2\nINPUT SECRET $x: str{default}\n@RESPOND ($x)\n")
+    said = machine("run", plan, *_NOWHERE, *given)
     assert (said.exit_code, f"error {code}: " in said.stderr) == (2, True), said.stderr
 
 
@@ -71,6 +81,35 @@ def test_plan_that_decides_by_secret_is_refused_on_temporal(machine: Machine, te
     assert (said.exit_code, told in said.stderr) == (2, True), said.stderr
 
 
+@pytest.mark.parametrize(
+    ("edited", "told"),
+    [
+        ("INPUT $x: str\nINPUT $y: str\n@RESPOND ($x.upper())\n", "respond1 works with the secret $x"),
+        ("INPUT $x: str\nINPUT SECRET $y: str\n@RESPOND ($y)\n", "the secret input $y would be clear text"),
+    ],
+)
+def test_an_edited_plan_has_no_secrets_on_temporal_that_a_new_one_may_not_have(
+    machine: Machine, edited: str, told: str
+) -> None:
+    plan = machine.write("p.ltp", "# ltp: 2\nINPUT $x: str\nINPUT $y: str\n@RESPOND ($y)\n")
+    machine("run", plan, "--var", "x=[secret x 1f]", "--var", "y=b", "--run-id", "here")
+    _copy_on_temporal(machine, {SECRETS: {"[secret x 1f]": "HOME"}})
+    said = machine("resume", "there", "--plan", machine.write("p.ltp", "# ltp: 2\n" + edited), "--yes")
+    assert (said.exit_code, "TMP008" in said.stderr, told in said.stderr) == (2, True, True), said.stderr
+    assert [one["run_id"] for one in json.loads(machine("runs", "--json").stdout)] == ["there", "here"]
+
+
+def _copy_on_temporal(machine: Machine, more: dict[str, Any]) -> None:
+    """Record the start of the run `here` once more, as that of the run `there`, which Temporal executes."""
+    with Journal.open(machine.journal) as journal:
+        start = next(iter(journal.events("here"))).body or {}
+        note = TemporalSettings(address="127.0.0.1:1").to_note()
+        body = {**start, "launch": {**start["launch"], ENGINE: note, **more}}
+        steps, source = journal.plan(journal.find_run("here").plan_hash)
+        with journal.create_run("there", steps, source, body, core_version="1") as writer:
+            writer.commit()
+
+
 def test_engine_options_need_engine_and_exclude_no_journal(machine: Machine, plan: str) -> None:
     assert "need --engine temporal" in machine("run", plan, "--detach").stderr
     assert "cannot be combined" in machine("run", plan, *_NOWHERE, "--no-journal").stderr
@@ -78,13 +117,7 @@ def test_engine_options_need_engine_and_exclude_no_journal(machine: Machine, pla
 
 def test_copy_of_remote_run_is_not_resumed_locally(machine: Machine, plan: str) -> None:
     machine("run", plan, "--run-id", "here")
-    with Journal.open(machine.journal) as journal:
-        start = next(iter(journal.events("here"))).body or {}
-        note = TemporalSettings(address="127.0.0.1:1").to_note()
-        body = {**start, "launch": {**start["launch"], ENGINE: note}}
-        steps, source = journal.plan(journal.find_run("here").plan_hash)
-        with journal.create_run("there", steps, source, body, core_version="1") as writer:
-            writer.commit()
+    _copy_on_temporal(machine, {})
     for line in (("resume",), ("decide", "S1", "skip"), ("cancel",), ("approve",)):
         said = machine(line[0], "there", *line[1:])
         assert (said.exit_code, "TMP002" in said.stderr) == (2, True), line

@@ -122,10 +122,15 @@ from callsheet import tool
 @tool
 def echo(pin: int) -> dict[str, object]:
     return {"got": [pin, 7], "said": f"no {pin}"}
+
+@tool
+def same(pin: int) -> int:
+    return pin
 """
 ECHOED = """\
 # ltp: 2
 INPUT SECRET $pin: int
+S0: @SAME (pin=$pin) > $k
 S1: @ECHO (pin=$pin) > $r
 S2: @ASK_HUMAN ("go on?") > $a
 @RESPOND ($r.got)

@@ -38,8 +38,10 @@ from callsheet.machine import (
     ToolFacts,
     Usage,
 )
+from callsheet.machine.keys import place_in_tree
 from callsheet.policy.model import Policy
 from callsheet.sealing.keys import WITHHELD, has_placeholder
+from callsheet.sealing.sealer import SEALED
 from callsheet.store.events import Event as Row
 from callsheet.store.events import EventType
 from callsheet.store.snapshots import AskTimes, SideRecord
@@ -93,30 +95,42 @@ class Folded:
     clock: Clock = field(default_factory=Clock)
     look: Callable[[Machine], None] | None = None
     """Called before each statement, which are then executed one by one; it must change nothing."""
+    sealed_steps: set[str] = field(default_factory=set[str])
+    """The statements of a plan with blocks whose results have placeholders of sealed values."""
     recorded_response: str | None = None
     """What the run has answered, where the fold, over placeholders of secrets, comes to something else."""
+
+    def sees_sealed(self, row: Row) -> None:
+        """Note whether the next event has placeholders, and of the result of which statement."""
+        if row.body and SEALED in row.body:
+            self.start = self.start.under(row.body)
+            self.sealed_steps.add(place_in_tree(row.key or "").rpartition("/")[2].partition("[")[0])
 
     def variables_to_show(self) -> dict[str, JSON]:
         """The variables, those of items and sub-plans by their places.
 
         What is computed from a sealed value is withheld, since only its placeholder is there.
         """
-        values, tree = self.machine.all_variables(), self.machine.program.plan.tree
+        return self._without_computed(self.machine.all_variables())
+
+    def _without_computed(self, values: dict[str, JSON]) -> dict[str, JSON]:
+        tree = self.machine.program.plan.tree
         if tree is None or not self.start.is_veiled:
             return values
-        from callsheet.machine.tree.variables import without_computed  # noqa: PLC0415 - only with secrets
+        from callsheet.ir.tree import all_statements, variables_set  # noqa: PLC0415 - only with secrets
+        from callsheet.machine.tree.variables import without_computed  # noqa: PLC0415 - as above
 
-        return without_computed(tree, values, has_placeholder)
+        steps = (one for one in all_statements(tree) if one.id in self.sealed_steps)
+        return without_computed(
+            tree, values, has_placeholder, (name for one in steps for name in variables_set(one))
+        )
 
     def loops_to_show(self) -> list[LoopUnderWay]:
         """The loops of a plan with blocks that are under way; results as `variables_to_show` shows values."""
         tree = self.machine.program.plan.tree
         if tree is None or self.machine.result is not None:
             return []
-        from callsheet.machine.tree.variables import (  # noqa: PLC0415 - only for version 2
-            loops_under_way,
-            without_computed,
-        )
+        from callsheet.machine.tree.variables import loops_under_way  # noqa: PLC0415 - only for version 2
 
         loops = loops_under_way(self.machine)
         made = {
@@ -124,7 +138,7 @@ class Folded:
             for loop in loops
             for item, value in loop.results.items()
         }
-        seen = without_computed(tree, {**self.machine.all_variables(), **made}, has_placeholder)
+        seen = self._without_computed({**self.machine.all_variables(), **made})
         return [
             loop._replace(
                 results={item: seen[f"{loop.place}[{item}]/{loop.variable}"] for item in loop.results}

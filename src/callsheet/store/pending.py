@@ -119,9 +119,6 @@ Row: TypeAlias = """tuple[
 
 _Open: TypeAlias = "tuple[Head, bytes | None, str | None, bytes, bytes]"
 """The open entry, which may still get intents: head, body, blob, body's digest, identifying line."""
-_QUOTE = b'"'
-_QUOTES_OF_A_NAME = 2
-"""The quotes in a body with a single key and no text, which cannot contain a secret."""
 
 
 class Portion(NamedTuple):
@@ -194,7 +191,7 @@ class Pending:
         digest = NO_BODY
         if body is not None:
             data = encode_body(kind_word, body)
-            if self.sealer is not None and (secret or data.count(_QUOTE) > _QUOTES_OF_A_NAME):
+            if self.sealer is not None:
                 sealed = self.sealer.sealed(kind_word, body, data, secret)
                 if sealed is not None:
                     data = encode_body(kind_word, sealed)

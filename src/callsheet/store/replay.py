@@ -35,7 +35,6 @@ from callsheet.machine.limits import AUTO
 from callsheet.machine.machine import Observer
 from callsheet.machine.result import Result
 from callsheet.machine.snapshots import state_from_json
-from callsheet.sealing.sealer import SEALED
 from callsheet.store.chain import BadEvent
 from callsheet.store.errors import JournalError
 from callsheet.store.events import Event as Row
@@ -115,6 +114,7 @@ def fold_on(folded: Folded, rows: Iterable[Row], plan_of: PlanOf) -> Folded:
     machine, side_record = folded.machine, folded.side_record
     for row in rows:
         folded.clock.tick(row, folded.waiting)
+        folded.sees_sealed(row)
         try:
             _note(folded, row)
             event = recorded_event(row, plan_of)
@@ -260,8 +260,7 @@ def _note(folded: Folded, row: Row) -> None:
         case EventType.ASK:
             body = row.body or {}
             side_record.posed[body["digest"]] = AskTimes(row.ts, body["due"])
-            is_sealed = folded.start.is_veiled or SEALED in body
-            if is_sealed or folded.machine.asking.is_recorded_as(key, body):
+            if folded.start.is_veiled or folded.machine.asking.is_recorded_as(key, body):
                 folded.adopt(key, body["digest"])
         case EventType.MOVED:
             side_record.moved.update(row.body or {})

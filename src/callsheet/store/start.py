@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 from callsheet.ir import JSON, Effect, OnInDoubt
 from callsheet.ir.labels import UNKNOWN, Label
@@ -52,6 +52,10 @@ class Start(NamedTuple):
     """The inputs that somebody else than the run's user has chosen."""
     is_veiled: bool = False
     """Whether placeholders replace secrets, as for a reader without the key."""
+
+    def under(self, body: Mapping[str, Any] | None) -> Self:
+        """The start for what follows an event with this body, which may be the first with placeholders."""
+        return self if self.is_veiled or not body or SEALED not in body else self._replace(is_veiled=True)
 
     @property
     def servers(self) -> dict[str, str]:

@@ -31,14 +31,14 @@ _TOLERANCE = 1.0
 """Seconds by which events may be recorded out of order without a correction of the clock."""
 
 
-def veil_of(plan: Plan, first: Event) -> NameVeil | None:
-    """The veil over the notes of a run with this first event; None if none is needed."""
-    body = first.body or {}
-    if plan.tree is None or first.type is not EventType.START or SEALED not in body:
+def veil_of(plan: Plan, event: Event) -> NameVeil | None:
+    """The veil over the notes of a run from its first event with placeholders on; None if this has none."""
+    body = event.body or {}
+    if plan.tree is None or SEALED not in body:
         return None
     from callsheet.trace.lineage.withheld import NameVeil  # noqa: PLC0415 - only with secrets
 
-    return NameVeil(plan.tree, body.get("inputs", {}))
+    return NameVeil(plan.tree, body["inputs"] if event.type is EventType.START else {})
 
 
 class SteadyTime:
@@ -195,7 +195,7 @@ class Visits:
         """Take the next event, before the machine does."""
         self.at(self._time.of(event), event.epoch)
         kind, key = event.type, event.key or ""
-        if kind is EventType.START and self.plans:
+        if self._veil is None and self.plans:
             self._veil = veil_of(self.plans[-1], event)
         if kind.part is CallPart.NONE or event.step is None:
             return

@@ -24,7 +24,7 @@ from callsheet.apps.operations.lineage import (
     origins_of,
     slice_json,
 )
-from callsheet.apps.operations.runs import run_at_event_json
+from callsheet.apps.operations.moments import run_at_event_json
 from callsheet.apps.rendering.values import format_seconds, iso, preview
 from callsheet.diagnostics import CallsheetError
 from callsheet.store.journal import Journal

@@ -184,8 +184,6 @@ async def _run(job: Job, hint: str) -> tuple[RunOutcome | None, tuple[Diagnostic
         if opened and not job.quiet:
             to_stderr(f"MCP servers: {', '.join(opened)} (from {', '.join(map(str, toolbox.configs))})")
         watch = Watch(observer=job.masker.masked_observer(job.progress.observer), pace=debugger)
-        if job.engine is not None:
-            _check_for_temporal(job)
         journal = job.recording.open()
         if job.completed_steps is None:
             job.progress.begin()
@@ -226,16 +224,6 @@ def _with_way_out(refused: CallsheetError, policy: str) -> CallsheetError:
     told = "\n".join(lines)
     last = replace(last, help=told if last.help is None else f"{last.help}\n{told}")
     return PolicyRefused([*others, last], refused.source, proof)
-
-
-def _check_for_temporal(job: Job) -> None:
-    """Raise CallsheetError (TMP008) for secrets that Temporal would store or that the driver there lacks."""
-    from callsheet.apps.cli.engines import temporal_runs  # noqa: PLC0415 - as above
-
-    assert job.engine is not None
-    if not job.engine.encrypt:
-        temporal_runs.check_secret_inputs(job.plan, job.inputs.keys() - job.secrets.keys())
-    temporal_runs.check_secret_conditions(job.plan, job.secrets)
 
 
 def _request(job: Job, setup: Setup, registry: Registry) -> Request:

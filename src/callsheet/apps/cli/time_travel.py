@@ -254,6 +254,8 @@ def start_branch(
         terms = checked_terms(opened, run_id, stops=stops, **arguments)
         rules = _rules(opened, run_id, arguments["as_recorded"], arguments["model"], arguments["moved"])
         made = run_async(branch_off(opened, run_id, what, rules))
+        if terms.engine is not None:
+            temporal_runs.check_branch(made, terms.engine)
         masker = Masker(load_settings().secrets.shapes)
         masker.add_secrets(made.known)
         if terms.face is not None and stops.breaks:

@@ -13,14 +13,13 @@ from callsheet.api.run_branches import UndoResult, undo_json
 from callsheet.apps.hosting import ResumeOptions, UndoRequest
 from callsheet.apps.hosting.recorded import delete_run
 from callsheet.apps.operations.lineage import DifferenceResult, LineageResult, diff_json, slice_json
+from callsheet.apps.operations.moments import MomentResult, run_at_event_json
 from callsheet.apps.operations.run_text import run_detail_lines
 from callsheet.apps.operations.runs import (
-    MomentResult,
     RunDetails,
     RunDetailsResult,
     RunRow,
     Status,
-    run_at_event_json,
     run_details,
     run_details_json,
     run_row,

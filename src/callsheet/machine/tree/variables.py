@@ -11,7 +11,7 @@ from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from callsheet.ir import JSON
-from callsheet.ir.expression import variables_in
+from callsheet.ir.expression import Expression, Variable, variables_in
 from callsheet.ir.tree import (
     Assign,
     Block,
@@ -206,49 +206,63 @@ def computed_from(tree: Tree, names: Iterable[str]) -> set[str]:
     What calls and pure code have given is recorded, and not computed again when a run is looked at.
     """
     known = set(names)
-    return _computed_from(tree, known) - known
+    return _reached(tree, known)[0] - known
 
 
-def _computed_from(tree: Tree, names: set[str]) -> set[str]:
-    """As `computed_from`, with those of the names themselves that are computed from others."""
-    made, before = set[str](), -1
-    while before != len(made):
-        before = len(made)
-        for one in all_statements(tree):
-            made.update(_computed(tree, one, names | made))
-    return made
+def _reached(tree: Tree, names: set[str]) -> tuple[set[str], set[str]]:
+    """These names with those of all that is made from them, and which of these are more than plain copies.
+
+    A copy, as the items of a loop over a variable are, has true parts beside sealed ones.
+    """
+    flows = [
+        (name, value.name if isinstance(value, Variable) else None, frozenset(variables_in(value)))
+        for one in all_statements(tree)
+        for name, value in _flows(tree, one)
+    ]
+    reached, made, before = set(names), set[str](), -1
+    while before != len(reached) + len(made):
+        before = len(reached) + len(made)
+        for name, copied, read in flows:
+            if not reached.isdisjoint(read):
+                reached.add(name)
+                if copied is None or copied in made:
+                    made.add(name)
+    return reached, made
 
 
-def _computed(tree: Tree, one: Statement, known: set[str]) -> Iterator[str]:
+def _flows(tree: Tree, one: Statement) -> Iterator[tuple[str, Expression]]:
+    """The variables that a statement sets itself, with what it makes them from."""
     match one:
         case Let(name=name, value=value) | Assign(name=name, value=value):
-            if not known.isdisjoint(variables_in(value)):
-                yield name
+            yield name, value
         case Foreach(var=name, source=source, into=into):
-            if not known.isdisjoint(variables_in(source)):
-                yield name
-            if into is not None and _says(one.body, Word.YIELD, known):
-                yield into.name
+            yield name, source
+            if into is not None:
+                yield from ((into.name, value) for value in _said(one.body, Word.YIELD))
         case Invoke(named=named, into=into):
-            yield from (name for name, value in named if not known.isdisjoint(variables_in(value)))
+            yield from named
             plan = tree.plan(one.plan)
-            if into is not None and plan is not None and _says(plan.body, Word.RETURN, known):
-                yield into.name
+            if into is not None and plan is not None:
+                yield from ((into.name, value) for value in _said(plan.body, Word.RETURN))
         case _:
             pass
 
 
-def _says(block: Block, word: Word, known: set[str]) -> bool:
-    said = (one for one in statements(block) if isinstance(one, Say) and one.word is word)
-    return any(not known.isdisjoint(variables_in(value)) for one in said for value in one.values)
+def _said(block: Block, word: Word) -> Iterator[Expression]:
+    for one in statements(block):
+        if isinstance(one, Say) and one.word is word:
+            yield from one.values
 
 
 def without_computed(
-    tree: Tree, values: Mapping[str, JSON], sealed: Callable[[JSON], bool]
+    tree: Tree, values: Mapping[str, JSON], sealed: Callable[[JSON], bool], others: Iterable[str] = ()
 ) -> dict[str, JSON]:
-    """Variables to look at: what is computed from a `sealed` value is withheld, but for copies of it."""
-    names = {name.rpartition("/")[2] for name, value in values.items() if sealed(value)}
-    made = _computed_from(tree, names) if names else set[str]()
+    """Variables to look at: what is computed from a `sealed` value is withheld, but for copies of it.
+
+    `others` are the names of variables that are or were sealed, also of items and sub-plans that have ended.
+    """
+    names = {*others, *(name.rpartition("/")[2] for name, value in values.items() if sealed(value))}
+    made = _reached(tree, names)[1] if names else set[str]()
     return {
         name: _copies(value, sealed) if name.rpartition("/")[2] in made else value
         for name, value in values.items()

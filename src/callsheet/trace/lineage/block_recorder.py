@@ -97,7 +97,6 @@ class BlockRecorder(Recorder):
         self._sites = Sites(program.plan.tree, program.tree.main)
         sites = self._sites.all
         self.lineage = self.blocks = TreeLineage(machine, [listed(sites, program)], [seq], sites=sites)
-        self._withholding = Withholding(self.blocks) if start.is_veiled else None
         self._attach(NO_REASONS)
 
     def _attach(self, base: Reasons) -> None:
@@ -154,22 +153,28 @@ class BlockRecorder(Recorder):
     def so_far(self) -> TreeLineage:
         """The lineage of the entries taken so far; later entries extend the same object."""
         super().so_far()
-        if self._withholding is not None:
-            self._withholding.take()
+        if withholding := self._veiled():
+            withholding.take()
         return self.blocks
+
+    def _veiled(self) -> Withholding | None:
+        """What withholds, once there are placeholders."""
+        if self._withholding is None and self.rules.is_veiled:
+            self._withholding = Withholding(self.blocks)
+        return self._withholding
 
     def _note_commands(self, commands: Iterable[object]) -> None:
         super()._note_commands(commands := [*commands])
-        if self._withholding is not None:
+        if withholding := self._veiled():
             keys = [key for one in commands if (key := getattr(one, "key", None)) in self.blocks.commands]
-            self._withholding.take(keys)
+            withholding.take(keys)
 
     def _end(self, entry: Entry, data: dict[str, JSON]) -> None:
         super()._end(entry, data)
-        if self._withholding is not None:
+        if withholding := self._veiled():
             response = data.get("response")
-            self._withholding.take()
-            self._withholding.answered(response if isinstance(response, str) else None)
+            withholding.take()
+            withholding.answered(response if isinstance(response, str) else None)
 
     # ------------------------------------------------------------ operations
 

@@ -18,7 +18,6 @@ from callsheet.machine.keys import parse_key
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.program import NOWHERE
 from callsheet.machine.snapshots import state_from_json, state_to_json
-from callsheet.sealing.sealer import SEALED
 from callsheet.store.errors import JournalError
 from callsheet.store.events import Entry, EventType
 from callsheet.store.records import PlanOf, event_of
@@ -115,6 +114,7 @@ class Recorder:
         data: dict[str, JSON] = body or {}
         self.seq = seq
         lineage = self.lineage
+        self.rules = self.rules.under(data)
         try:
             if kind == EventType.OK and len(body) == _ONE_NAME:
                 assert key is not None
@@ -151,8 +151,7 @@ class Recorder:
     def _posed(self, seq: int, key: str, data: dict[str, JSON]) -> None:
         """A question was recorded: its answers count if it is the one that is open now."""
         asking = self.machine.asking
-        is_sealed = self.rules.is_veiled or SEALED in data
-        if is_sealed or asking.is_recorded_as(key, data):
+        if self.rules.is_veiled or asking.is_recorded_as(key, data):
             asking.adopt(key, str(data["digest"]))
         elif self.lineage.differs is None and asking.differs(key, data):
             self.lineage.differs = seq, f"the question {key} showed other labels or arguments then"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -12,14 +11,12 @@ from callsheet.apps.cli.arguments import parse_name
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import print_json, print_text, to_stderr
 from callsheet.diagnostics import CallsheetError
-from callsheet.ir import plan_to_json
 from callsheet.store.listing import ENGINE, engine_of
 from callsheet.store.writer import RunStatus
 
 if TYPE_CHECKING:
     from callsheet.api.admission import Prepared
     from callsheet.apps.operations.printed_service_rows import DetachedRun
-    from callsheet.ir import Plan
     from callsheet.machine import Limits
     from callsheet.machine.machine import Observer
     from callsheet.runtime.answers import Answer, PendingAsk
@@ -27,6 +24,7 @@ if TYPE_CHECKING:
     from callsheet.runtime.engines.temporal.client import TemporalRun
     from callsheet.runtime.engines.temporal.connection import TemporalConnection
     from callsheet.runtime.engines.temporal.settings import TemporalSettings
+    from callsheet.runtime.forking import Forking
     from callsheet.store.journal import Journal
 
 _T = TypeVar("_T")
@@ -39,8 +37,6 @@ class SecretReference(NamedTuple):
     variable: str
 
 
-_CONDITION_FIELDS = ("if", "foreach")
-"""The fields of a step that decide whether and how often it is executed."""
 _PATIENCE = 30.0
 """Seconds to wait until a run that another one replaces has ended."""
 _OPEN = (RunStatus.RUNNING, RunStatus.WAITING, RunStatus.IN_DOUBT)
@@ -70,61 +66,6 @@ def secret_references(secrets: Iterable[str]) -> dict[str, SecretReference]:
     return references
 
 
-def check_secret_inputs(plan: Plan, given: Collection[str]) -> None:
-    """Raise CallsheetError (TMP008) for a SECRET input among those whose values the server would store."""
-    secret = () if plan.tree is None else (one.name for one in plan.tree.inputs if one.is_secret)
-    for name in secret:
-        if name in given:
-            raise CallsheetError.single(
-                "TMP008",
-                f"the secret input ${name} would be clear text in the history of a run on Temporal",
-                help=f"write --secret {name}=env:VARIABLE, and start workers with --secret VARIABLE; "
-                "or set encrypt = true in [temporal]",
-            )
-
-
-def check_secret_conditions(plan: Plan, secrets: Collection[str]) -> None:
-    """Raise CallsheetError (TMP008) for a plan that decides by a secret, which is unknown to its driver.
-
-    In a plan with blocks a secret may only be an argument of a tool, or part of a text, list or mapping that
-    is one.
-    """
-    for name in secrets:
-        step = _decides_by(plan, name)
-        if step is not None:
-            raise CallsheetError.single(
-                "TMP008",
-                f"step {step} {'works with' if plan.tree is not None else 'has a condition on'} the secret"
-                f" ${name}: on Temporal a secret is known only to the workers that call tools, not to the"
-                " workflow that drives the plan",
-                help="move this into a tool, or run the plan on this machine",
-            )
-
-
-def _decides_by(plan: Plan, name: str) -> str | None:
-    """The step of a plan that needs to know the value of a variable; None if there is none."""
-    if plan.tree is None:
-        for step in plan_to_json(plan)["steps"]:
-            if f'{{"ref": {json.dumps(name)}' in json.dumps([step.get(part) for part in _CONDITION_FIELDS]):
-                return str(step["id"])
-        return None
-    from callsheet.ir import expression  # noqa: PLC0415 - not for --help
-    from callsheet.ir.tree import Act, all_statements, operands, variables_read  # noqa: PLC0415 - as above
-
-    for one in all_statements(plan.tree):
-        if name not in variables_read(one):
-            continue
-        reading = [operand for operand in operands(one) if name in expression.variables_in(operand)]
-        passed = expression.Variable | expression.Text | expression.Display | expression.Mapping
-        if not isinstance(one, Act) or not all(
-            isinstance(node, passed) or name not in expression.variables_in(node)
-            for operand in reading
-            for node in expression.nodes(operand)
-        ):
-            return one.id
-    return None
-
-
 async def run_on_temporal(
     prepared: Prepared,
     journal: Journal,
@@ -138,18 +79,18 @@ async def run_on_temporal(
     """Start a prepared run on Temporal and wait for its end; None if it is not waited for.
 
     `observer` receives the notes of the run; without one it is not waited for. `secrets` maps placeholders to
-    environment variables of the workers.
+    environment variables of the workers. Raises CallsheetError (TMP008) as `check_secrets` does.
     """
     from callsheet.api.run_service import first_event  # noqa: PLC0415 - imports the runtime
     from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - imports Temporal
     from callsheet.runtime.engines.temporal.connection import reach  # noqa: PLC0415 - as above
-    from callsheet.runtime.engines.temporal.run_order import SECRETS, RunOrder  # noqa: PLC0415 - as above
+    from callsheet.runtime.engines.temporal.run_order import SECRETS  # noqa: PLC0415 - as above
 
-    connection = await reach(settings)
     start = first_event(prepared, journal)
     secret_variables: dict[str, Any] = {SECRETS: dict(secrets)} if secrets else {}
     start = start._replace(launch={**start.launch, ENGINE: settings.to_note(), **secret_variables})
-    order = RunOrder(run_id, prepared.plan, prepared.launch.source, start, settings.queue, settings.heartbeat)
+    order = client.order_of(run_id, prepared.plan, prepared.launch.source, start, settings)
+    connection = await reach(settings)
     await client.start(connection, journal, order)
     if observer is None:
         return None
@@ -291,6 +232,13 @@ def cancel_on_temporal(
         return await client.ended(on_server, patience), on_server.run_id
 
     return with_connection(journal, run, work)
+
+
+def check_branch(made: Forking, settings: TemporalSettings) -> None:
+    """Raise CallsheetError (TMP008), before anything is changed, for a branch that could not be started."""
+    from callsheet.runtime.engines.temporal.secret_inputs import check_secrets  # noqa: PLC0415 - as above
+
+    check_secrets(made.branch.plan, made.folded.start, encrypts=settings.encrypt)
 
 
 async def supersede_on_temporal(

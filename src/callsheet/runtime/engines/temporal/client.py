@@ -19,6 +19,7 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from callsheet.diagnostics import CallsheetError
+from callsheet.ir import Plan
 from callsheet.ir.canon import canonical_bytes
 from callsheet.machine import Decided, Limits
 from callsheet.machine.limits import bounded
@@ -50,10 +51,13 @@ from callsheet.runtime.engines.temporal.run_order import (
     RunOrder,
     workflow_id,
 )
+from callsheet.runtime.engines.temporal.secret_inputs import check_secrets
+from callsheet.runtime.engines.temporal.settings import TemporalSettings
 from callsheet.runtime.inbox import answered_already, fitting, not_asked
 from callsheet.store import EventType, Journal
 from callsheet.store.records import event_record
 from callsheet.store.replay import start_from
+from callsheet.store.start import Start
 
 _PAUSE = 0.25
 _LONGEST_PAUSE = 2.0
@@ -80,6 +84,12 @@ class TemporalRun(NamedTuple):
     def handle(self) -> Handle:
         """The handle of the run's workflow."""
         return self.connection.client.get_workflow_handle(workflow_id(self.run_id))
+
+
+def order_of(run_id: str, plan: Plan, source: str, start: Start, settings: TemporalSettings) -> RunOrder:
+    """The order of a new run with these settings; raises CallsheetError (TMP008) as `check_secrets` does."""
+    check_secrets(plan, start, encrypts=settings.encrypt)
+    return RunOrder(run_id, plan, source, start, settings.queue, settings.heartbeat)
 
 
 async def start(connection: TemporalConnection, journal: Journal, order: RunOrder) -> None:
@@ -323,8 +333,7 @@ async def _start_again(run: TemporalRun) -> None:
     if info.events == 1:
         plan, source = run.journal.plan(info.plan_hash)
         begin = start_from(EventType.START, next(iter(run.journal.events(run.run_id))).body)
-        settings = run.connection.settings
-        order = RunOrder(run.run_id, plan, source, begin, settings.queue, settings.heartbeat)
+        order = order_of(run.run_id, plan, source, begin, run.connection.settings)
         await start(run.connection, run.journal, order)
 
 
