@@ -356,8 +356,12 @@ def _addition(
         case "number" if kind == "number" and is_once:
             return "0", [f"{target} += {part}"]
         case "counts" if isinstance(made, ast.Dict) and is_once:
-            known = [each.value for each in made.keys if isinstance(each, ast.Constant)]
-            if not all(key in known for key in keys):
+            numbers = [
+                key.value
+                for key, value in zip(made.keys, made.values, strict=True)
+                if isinstance(key, ast.Constant) and _kind_of(value) == "number"
+            ]
+            if not all(key in numbers for key in keys):
                 return None
             zeros = ", ".join(f"{key!r}: 0" for key in keys)
             return f"{{{zeros}}}", [f"{target}[{key!r}] += {part}[{key!r}]" for key in keys]
