@@ -77,6 +77,7 @@ def test_expressions_variables_and_parts_of_a_python_plan_are_python() -> None:
     assert words.expression("item of FETCH result") == "item of fetch result"
     assert words.expression("item of $page['rows']") == "item of page['rows']"
     assert words.expression("no expression (") == "no expression ("
+    assert words.expression("$error_1") == words.variable("error_1") == "error"
     assert words.variable("rows", (0, "a.b")) == "rows[0]['a.b']"
     assert words.part("ON_FAIL TOOL") == "except ToolError:"
     assert words.tool("FETCH") == "fetch"

@@ -59,6 +59,8 @@ class LinesPrinter(StatementsPrinter):
             return None if source is None else f"{_ITEM}{source}"
         if text.endswith(_RESULT) and text.removesuffix(_RESULT).isidentifier():
             return f"{self.tool(text.removesuffix(_RESULT))}{_RESULT}"
+        if text.startswith("$") and text[1:] in self.names:  # a caught error is no value in other expressions
+            return self.names[text[1:]]
         return _said(lambda: self.text(read_expression(text).expression))
 
     def test(self, node: Expression) -> str | None:
