@@ -50,6 +50,7 @@ def test_results_that_came_too_late_are_told_in_every_view(told):
     assert machine("show", "r", "--timeline").stdout.splitlines()[0].endswith(UNUSED)
     assert [step["detail"] for step in machine.json("show", "r")["steps"]] == [UNUSED, ENDED]
     assert machine("why", "r", "S1").stdout.splitlines()[0].endswith(f": {UNUSED}")
+    assert machine.json("why", "r", "S1")["nodes"][0]["unused"] == UNUSED
     assert f"called @HOLD; {UNUSED}" in machine("lctl", "emit", "r").stdout
     spans = tell_run(machine.journal, "r")
     assert [event.name for event in one(spans, "S1").events] == ["callsheet.unused"]

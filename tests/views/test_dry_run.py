@@ -10,7 +10,8 @@ from tests.plans import FACTS, INPUTS, plan_of, plan_texts
 
 from callsheet.machine.forecasting import Forecast, Knowledge, ModelUse, foresee, totals_of
 from callsheet.views.columns import width
-from callsheet.views.dry_run import dry_run_json, dry_run_text
+from callsheet.views.dry_run import dry_run_text
+from callsheet.views.dry_run_data import dry_run_json
 
 
 def told(text: str, inputs: dict[str, Any] | None = None, **knowledge: Any) -> Forecast:

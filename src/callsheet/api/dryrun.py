@@ -73,8 +73,8 @@ class DryRun:
         return tuple(self.forecast.calls())
 
     def to_json(self) -> dict[str, Any]:
-        """The dry run as JSON data; its shape is documented at `callsheet.views.dry_run.dry_run_json`."""
-        from callsheet.views.dry_run import dry_run_json  # noqa: PLC0415 - one of two
+        """The dry run as JSON data, in the shape that `callsheet.views.dry_run_data.dry_run_json` tells."""
+        from callsheet.views.dry_run_data import dry_run_json  # noqa: PLC0415 - one of two
 
         return dry_run_json(self.forecast, self.totals, self.price, self._verdict())
 

@@ -23,6 +23,7 @@ from callsheet.store import Journal, JournalError
 from callsheet.store.events import Event
 from callsheet.store.folded import Folded
 from callsheet.trace.blame import Blame, blame_of
+from callsheet.trace.lineage.blocks import TreeLineage
 from callsheet.trace.lineage.lineage import NONE, Lineage, Visit, differing
 from callsheet.trace.lineage.reads import Path
 from callsheet.trace.lineage.record import run_lineage
@@ -77,7 +78,8 @@ class ValuePlace:
     `made` says how it came to be (`input`, `step`, …) at the event `event`; `fits_cast` is false for one
     that does not fit its cast. `step` is None for an input; `plan` counts the new plans of the run before its
     step, `visit` the visits of it, `item` is that of a FOREACH. `calls` made it, `literals` of the plan went
-    into these, by argument. `flows` lead to what it was made of; forward, to what was made of it.
+    into these, by argument. `flows` lead to what it was made of; forward, to what was made of it. `unused` is
+    why it was not used, "" if it was: it came too late.
     """
 
     variable: str
@@ -93,6 +95,7 @@ class ValuePlace:
     calls: tuple[RecordedCall, ...] = ()
     literals: tuple[tuple[str, JSON], ...] = ()
     flows: tuple[ValueFlow, ...] = ()
+    unused: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +213,7 @@ def _place(lineage: Lineage, node: Node, flows: tuple[Flow, ...], numbers: Mappi
             "item": item,
             "calls": tuple(_call(lineage, key) for key in keys),
             "literals": tuple(lineage.reads_of(visit).literals),
+            "unused": lineage.unused.get(visit.id, "") if isinstance(lineage, TreeLineage) else "",
         }
     return ValuePlace(
         write.name,

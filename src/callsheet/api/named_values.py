@@ -15,7 +15,6 @@ from callsheet.trace.lineage.reads import Path
 from callsheet.trace.lineage.record import lineages_in
 from callsheet.trace.lineage.slices import Graph, Node, backward, forward, is_complete_slice, missing_at
 from callsheet.views.describe import LTP, wording_of
-from callsheet.views.lineage import place
 
 
 def sliced(
@@ -82,9 +81,11 @@ def node_named(lineage: Lineage, text: str) -> Node:
         there, keys = missing
         near = did_you_mean(str(path[len(there)]), keys)
         hint = f"did you mean {' or '.join(near)}?" if near else _keys(keys)
-        whole = place(name, path)[:80]
+        whole = LTP.variable(name, path)[:80]
         raise JournalError(
-            "JRN040", f"there is nothing at {whole}: {place(name, there)} has no {path[len(there)]}", hint
+            "JRN040",
+            f"there is nothing at {whole}: {LTP.variable(name, there)} has no {path[len(there)]}",
+            hint,
         )
     return node
 

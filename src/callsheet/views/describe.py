@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 VALUE_WIDTH = 48
 """The maximum width of one value, in columns."""
 
-QUOTE = '"'
 _MOST_LINE = 100
 _MOST_ITEMS = 12
 _MOST_DEPTH = 6
@@ -135,7 +134,7 @@ def _head(part: str | Ref, most: int) -> str | Ref:
 
 
 def _ref(ref: Ref) -> str:
-    return "$" + ref.name + format_path(ref.path[:_MOST_ITEMS], '"')
+    return LTP.variable(ref.name, ref.path[:_MOST_ITEMS])
 
 
 def describe_condition(condition: Condition) -> str:
@@ -297,8 +296,12 @@ class Wording:
         return text
 
     def variable(self, name: str, path: tuple[str | int, ...] = ()) -> str:
-        """A variable, or a part of its value."""
-        return f"${name}{format_path(path, QUOTE)}"
+        """A variable, or a part of its value.
+
+        >>> print(LTP.variable("page", ("items", 0)), LTP.variable("page", ("a.b",)))
+        $page.items.0 $page["a.b"]
+        """
+        return "$" + name + format_path(path, '"')
 
     def tool(self, name: str) -> str:
         """A tool, given by its name without `@`."""

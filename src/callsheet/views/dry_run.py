@@ -1,7 +1,7 @@
-"""Renders a dry run of a plan as text (`dry_run_text`) and as JSON (`dry_run_json`).
+"""Renders a dry run of a plan as text.
 
 In: a forecast, the verdict of a policy on each step. Out: each step with its inputs and costs, then the
-totals. The docstring of `dry_run_json` has the fields of the JSON form.
+totals. `views/dry_run_data` has the same as JSON.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from callsheet.ir import Ending, Step, plan_hash, word_of
+from callsheet.ir import Ending, Step, word_of
 from callsheet.ir.tree import Compute, Foreach, If, Invoke, Repeat, Say, variables_set
 from callsheet.machine.forecasting import (
     BlockForecast,
@@ -21,7 +21,6 @@ from callsheet.machine.forecasting import (
     Forecast,
     Foreseen,
     Items,
-    ModelUse,
     StepForecast,
     Text,
     Times,
@@ -40,7 +39,6 @@ from callsheet.views.describe import (
     describe_output,
     wording_of,
 )
-from callsheet.views.tree import describe_statement
 
 
 class RemarkKind(Enum):
@@ -213,174 +211,6 @@ def occurrence(step: StepForecast, words: Wording = LTP) -> str:
     if step.repeats:
         parts.append("repeatedly")
     return ", ".join(parts)
-
-
-def dry_run_json(
-    forecast: Forecast, totals: Totals, price: float | None, verdict: PolicyVerdict | None = None
-) -> dict[str, Any]:
-    """Returns the dry run as data: steps in order, totals, what cannot be predicted, the policy's verdict.
-
-    `price` is that of a million prompt tokens, None if unknown; `verdict` is the verdict of a policy, if any.
-
-        {"plan_hash", "steps": [step, …], "totals", "unforeseen": [text, …], "blocks": [block, …], "policy"}
-        step: {"id", "action", "when", "times": {"least", "most"}, "total", "repeats", "depends_on", "group",
-               "visits": [{"item", "sure", "inputs": [value, …], "arguments": {name: value}, "place"}, …],
-               "tool", "effect", "effect_declared", "needs_approval", "model_calls",   of a call
-               "items": value, "per_item", "within", "statement",       of a FOREACH, of a plan with blocks
-               "result": {"is": "assumed" | "computed" | "simulated", and a value}, "why_not"}
-        block: {"block", "id", "text", "when", "times", "within", "side_by_side", "items", "count", "at_once"}
-        value: {"value": JSON} | {"unknown": {"name", "step", "path", "type"}} | {"list": [value, …]}
-               | {"text": [text | {"unknown"}, …]} | {"dict": {key: value}}
-        totals: {"calls", "tools": [{"tool", "effect", "effect_declared", "least", "most"}, …], "effects",
-                 "writes", "model_calls", "prompt_tokens", "prompts_known", "prompt_cost", "needs_approval"}
-        policy: {"name", "ok", "steps", "plan"}, each with "refuses": [{"code", "message", "way"}, …], "asks"
-                and "sees_to"
-
-    `times` counts each time that the step is reached, `total` the whole run; `most` is null without a bound.
-    `depends_on` names the steps whose results are read; members of one `group` run side by side.
-    """
-    return {
-        "plan_hash": plan_hash(forecast.plan),
-        "steps": [_step(step) for step in forecast.steps],
-        "totals": _totals(totals, price),
-        "unforeseen": list(forecast.unforeseen),
-        **(
-            {"blocks": [_block(key, each) for key, each in forecast.blocks.items()]}
-            if forecast.blocks
-            else {}
-        ),
-        **({} if verdict is None else {"policy": _policy(verdict)}),
-    }
-
-
-def _block(key: str, block: BlockForecast) -> dict[str, Any]:
-    loop: dict[str, Any] = {}
-    if isinstance(block.statement, Foreach) and not block.part:
-        loop = {"items": _value(block.items), "count": block.count, "at_once": block.at_once}
-    return {
-        "block": key,
-        "id": block.id,
-        "text": title_of(block),
-        "when": str(block.when),
-        "times": _times(block.times),
-        "within": list(block.within),
-        "side_by_side": block.is_side_by_side,
-        **loop,
-    }
-
-
-def _policy(verdict: PolicyVerdict) -> dict[str, Any]:
-    return {
-        "name": verdict.policy,
-        "ok": not verdict.is_refused,
-        "steps": [{"id": step, **_remarks(remarks)} for step, remarks in verdict.steps.items()],
-        "plan": _remarks(verdict.plan),
-    }
-
-
-def _remarks(remarks: tuple[Remark, ...]) -> dict[str, Any]:
-    return {
-        "refuses": [
-            {"code": remark.code, "message": remark.text, "way": remark.path}
-            for remark in remarks
-            if remark.kind is RemarkKind.REFUSES
-        ],
-        "asks": [remark.text for remark in remarks if remark.kind is RemarkKind.NEEDS_APPROVAL],
-        "sees_to": [remark.text for remark in remarks if remark.kind is RemarkKind.ENFORCES],
-    }
-
-
-def _step(step: StepForecast) -> dict[str, Any]:
-    out: dict[str, Any] = {
-        "id": step.step.id,
-        "action": word_of_forecast(step),
-        "when": str(step.when),
-        "times": _times(step.times),
-        "total": _times(step.total),
-        "repeats": step.repeats,
-        "depends_on": list(step.depends_on),
-        "group": step.step.group,
-    }
-    if step.tool is not None:
-        out["tool"] = step.tool
-        out["effect"] = str(step.effect)
-        out["effect_declared"] = step.is_declared
-        out["needs_approval"] = step.needs_approval
-    if step.tool is not None or step.models is not None:
-        out["model_calls"] = None if step.models is None else _models(step.models)
-    if step.why_not is not None:
-        out["why_not"] = step.why_not
-    if step.statement is not None:
-        out["within"] = list(step.within)
-        out["statement"] = describe_statement(step.statement)
-    if step.step.foreach is not None:
-        out["items"] = _value(step.items)
-        out["per_item"] = step.is_per_item
-    out["visits"] = [_visit_data(visit) for visit in step.visits]
-    if step.has_result:
-        source = "assumed" if step.is_assumed else "computed" if step.is_computed else "simulated"
-        out["result"] = {"is": source, **_value(step.result)}
-    return out
-
-
-def _visit_data(visit: Visit) -> dict[str, Any]:
-    return {
-        "item": visit.item,
-        "sure": visit.is_sure,
-        "inputs": [_value(value) for value in visit.inputs],
-        "arguments": {name: _value(value) for name, value in visit.arguments},
-        **({"place": visit.place} if visit.place else {}),
-    }
-
-
-def _value(value: Foreseen) -> dict[str, Any]:
-    match value:
-        case Unknown():
-            return {"unknown": _unknown(value)}
-        case Text(parts=parts):
-            return {
-                "text": [part if isinstance(part, str) else {"unknown": _unknown(part)} for part in parts]
-            }
-        case Items(items=items):
-            return {"list": [_value(item) for item in items]}
-        case Fields(pairs=pairs):
-            return {"dict": {key: _value(part) for key, part in pairs}}
-        case _:
-            return {"value": value}
-
-
-def _unknown(value: Unknown) -> dict[str, Any]:
-    return {"name": str(value), "step": value.step, "path": list(value.path), "type": value.kind}
-
-
-def _times(times: Times) -> dict[str, int | None]:
-    return {"least": times.least, "most": times.most}
-
-
-def _models(use: ModelUse) -> dict[str, Any]:
-    return {
-        "least": use.least,
-        "most": use.most,
-        "prompt_tokens": use.tokens,
-        "prompt_known": use.is_whole,
-    }
-
-
-def _totals(totals: Totals, price: float | None) -> dict[str, Any]:
-    return {
-        "calls": _times(totals.calls),
-        "tools": [
-            {"tool": name, "effect": str(effect), "effect_declared": declared, **_times(times)}
-            for name, effect, declared, times in totals.tools
-        ],
-        "effects": {str(effect): _times(times) for effect, times in totals.effects},
-        "writes": _times(totals.writes),
-        "model_calls": _times(totals.model_calls),
-        "prompt_tokens": totals.prompt_tokens,
-        "prompts_known": totals.prompts_are_whole,
-        "prompt_cost": cost_of(totals, price),
-        "needs_approval": list(totals.to_approve),
-    }
 
 
 _MOST_ID = 24
@@ -609,4 +439,4 @@ def _costs(totals: Totals, price: float | None) -> str:
     return f"{tokens}, {text}"
 
 
-__all__ = ["PolicyVerdict", "Remark", "RemarkKind", "dry_run_json", "dry_run_text"]
+__all__ = ["PolicyVerdict", "Remark", "RemarkKind", "dry_run_text"]

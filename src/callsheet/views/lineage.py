@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
-from callsheet.frontends.values.printer import format_path
 from callsheet.ir import JSON, CallKind
 from callsheet.ir.operations import AGENT_OPERATIONS
 from callsheet.ir.tree import Try
@@ -204,19 +203,10 @@ def visit_line(lineage: Lineage, visit: Visit, words: Wording = LTP) -> str:
     return f"{line}  ·  {where}" if where else line
 
 
-def place(name: str, path: Path) -> str:
-    """Returns a variable with a path, in the notation of plans.
-
-    >>> print(place("page", ("items", 0)), place("page", ("a.b",)))
-    $page.items.0 $page["a.b"]
-    """
-    return "$" + name + format_path(path, '"')
-
-
 def place_in(write: Write, path: Path = (), words: Wording = LTP) -> str:
     """Returns what was written, with a path in it, in the notation of plans; without `$` if no variable."""
     is_bare = write.made in (ValueSource.ANSWER, ValueSource.INNER)
-    return place(write.name, path).removeprefix("$") if is_bare else words.variable(write.name, path)
+    return LTP.variable(write.name, path).removeprefix("$") if is_bare else words.variable(write.name, path)
 
 
 def described(lineage: Lineage, visit: Visit, words: Wording = LTP) -> str:

@@ -134,3 +134,18 @@ def test_work_grows_with_program_and_not_faster(name: str) -> None:
     assert functions_called(program(construct, 2 * SMALL)) < MOST * functions_called(
         program(construct, SMALL)
     )
+
+
+def test_whether_errors_are_made_of_texts_is_found_in_one_go() -> None:
+    """Each text is made of the one before; `args` asks whether that of the error is one."""
+
+    def text(size: int) -> str:
+        lines = "".join(f"    t{number + 1} = t{number} + t{number}\n" for number in range(size))
+        failing = f"    try:\n        await score(1)\n        raise ValueError(t{size})\n"
+        return (
+            f"async def main():\n    t0 = 'a'\n{lines}{failing}"
+            "    except ValueError as error:\n        return error.args[0]\n"
+        )
+
+    size = 4 * SMALL
+    assert functions_called(text(2 * size)) < MOST * functions_called(text(size))

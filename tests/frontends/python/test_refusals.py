@@ -83,6 +83,8 @@ REFUSED = {
     "    except ValueError as error:\n        return repr(error)": ("PYT021", 6),
     "from collections import OrderedDict\nasync def main(n):\n    d = OrderedDict(n=await score(n))\n"
     "    return f'{[d]}'": ("PYT026", 4),
+    "from collections import OrderedDict as Rows\nasync def main(n):\n    d = Rows(n=await score(n))\n"
+    "    e = d.copy()\n    return str(e)": ("PYT026", 5),
     "known = []\ndef kept(f):\n    known.append(1)\n    return f\n@kept\ndef f(): return 1\n"
     "async def main():\n    return f(), known": ("PYT015", 5),
     "from functools import cache\n@cache\ndef rows(): return [1]\nasync def main():\n    rows().append(2)": (

@@ -24,7 +24,8 @@ from callsheet.machine.forecasting import (
     totals_of,
 )
 from callsheet.machine.keys import parse_key
-from callsheet.views.dry_run import dry_run_json, dry_run_text
+from callsheet.views.dry_run import dry_run_text
+from callsheet.views.dry_run_data import dry_run_json
 
 
 def plan_of(text: str) -> Plan:

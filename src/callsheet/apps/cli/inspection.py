@@ -220,11 +220,12 @@ def _print(report: FailureReport) -> None:
 def _print_suspect(lineage: Lineage, blamed: Blame, suspect: Suspect, label: str) -> None:
     from callsheet.api.explaining import traceback_of  # noqa: PLC0415 - as above
     from callsheet.trace.lineage.lineage import NONE  # noqa: PLC0415 - as above
-    from callsheet.views.lineage import node_line, place, use_of  # noqa: PLC0415 - as above
+    from callsheet.views.describe import LTP  # noqa: PLC0415 - as above
+    from callsheet.views.lineage import node_line, use_of  # noqa: PLC0415 - as above
 
     node = suspect.node
     is_set = node.write != NONE
-    line = node_line(lineage, node) if is_set else f"{place(suspect.name, node.path)}  ·  not set"
+    line = node_line(lineage, node) if is_set else f"{LTP.variable(suspect.name, node.path)}  ·  not set"
     print_text(f"{label:13} {line}")
     phrase = _WORDS[suspect.odd]
     if suspect.key:
@@ -233,7 +234,7 @@ def _print_suspect(lineage: Lineage, blamed: Blame, suspect: Suspect, label: str
         )
     print_text(f"              {preview(phrase, 300)}")
     _print_traceback(traceback_of(lineage, suspect.key))
-    path = [place(flow.name, flow.node.path) for flow in suspect.path]
+    path = [LTP.variable(flow.name, flow.node.path) for flow in suspect.path]
     last = suspect.path[-1]
     into = use_of(last.role, last.argument)
     step = lineage.label(lineage.visits[blamed.visit])

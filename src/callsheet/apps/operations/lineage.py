@@ -120,6 +120,7 @@ def _place_json(place: ValuePlace) -> dict[str, Any]:
         "item": place.item,
         "calls": [_call_json(call) for call in place.calls],
         "literals": [{"argument": name, "value": value} for name, value in place.literals],
+        **({"unused": place.unused} if place.unused else {}),
     }
 
 

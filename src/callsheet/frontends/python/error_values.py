@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Set
 from typing import Final
 
 from callsheet.frontends.python import core
@@ -186,7 +186,7 @@ _TEXT_METHODS: Final = frozenset(
 )
 
 
-def _texts(nodes: Sequence[ast.AST]) -> frozenset[str]:
+def _texts(nodes: Sequence[ast.AST]) -> Set[str]:
     """The names that hold texts wherever a file gives them a value."""
     given: dict[str, list[ast.expr | None]] = {}
     for one in nodes:
@@ -206,13 +206,14 @@ def _texts(nodes: Sequence[ast.AST]) -> frozenset[str]:
     stored = Counter(
         one.id for one in nodes if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
     ) + Counter(one.arg for one in nodes if isinstance(one, ast.arg))
-    known = {name for name, values in given.items() if len(values) == stored[name]}
-    texts = frozenset[str]()
-    while True:  # of texts others are made
-        found = {name for name in known if all(one and _is_text(one, texts) for one in given[name])}
-        if found <= texts:
-            return texts
-        texts |= found
+    texts: set[str] = set()
+    before = -1
+    while len(texts) > before:  # of texts others are made, mostly in the order of the file
+        before = len(texts)
+        for name, values in given.items():
+            if len(values) == stored[name] and all(one and _is_text(one, texts) for one in values):
+                texts.add(name)
+    return texts
 
 
 def _is_text(node: ast.expr, texts: Container[str]) -> bool:

@@ -59,7 +59,7 @@ export function Pane() {
       ${row.foreach ? html`<div><dt>for each</dt><dd><code>${row.foreach}</code></dd></div>` : ""}
       ${row.on_fail ? html`<div><dt>on fail</dt><dd><code>${row.on_fail}</code></dd></div>` : ""}
       <div><dt>in</dt><dd><${Inputs} row=${row} visit=${visit} /></dd></div>
-      <div><dt>out</dt><dd><${Output} row=${row} visit=${visit} /></dd></div>
+      <div><dt>out</dt><dd><${Output} row=${row} visit=${visit} isOver=${isOver} /></dd></div>
       ${isOver && visit.write >= 0 ? html`<div><dt>used by</dt><dd><${Users} visit=${visit} /></dd></div>` : ""}
       ${chosen ? html`<div><dt>journal</dt><dd><button class="link"
           onClick=${() => goTo(chosen.seq)}>event ${chosen.seq}</button>${chosen.end > chosen.seq ? html` to${" "}
@@ -163,12 +163,12 @@ function Inputs({ row, visit }) {
   </ul>`;
 }
 
-function Output({ row, visit }) {
+function Output({ row, visit, isOver }) {
   const data = model.value;
   const write = visit && visit.write >= 0 ? data.writes[visit.write] : null;
   if (!write || write.seq > seq.value)
     return row.output
-      ? html`<code>${row.output}</code> <span class="quiet">not yet</span>`
+      ? html`<code>${row.output}</code> <span class="quiet">${write || !isOver ? "not yet" : "no value"}</span>`
       : html`<span class="quiet">nothing</span>`;
   const fact = data.factAt.get(write.n);
   const chosen = variable.value && variable.value.name === write.name ? variable.value.path : null;

@@ -23,43 +23,49 @@ def check_ordered_texts(nodes: Sequence[ast.AST]) -> None:
     callsheet.frontends.python.source.Refused: d is an OrderedDict, whose text is not that of a dict
     """
     names: set[str] = set()
+    makers = {_ORDERED}
     for one in nodes:
         match one:
+            case ast.ImportFrom(names=imported):
+                makers |= {each.asname for each in imported if each.name == _ORDERED and each.asname}
             case (
                 ast.Assign(targets=[ast.Name(id=name)], value=value)
                 | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
                 | ast.NamedExpr(target=ast.Name(id=name), value=value)
-            ) if _is_made(value):
+            ) if _is_ordered(value, names, makers):
                 names.add(name)
-            case ast.arg(arg=name, annotation=ast.expr() as annotation) if _is_of(annotation):
+            case ast.arg(arg=name, annotation=ast.expr() as annotation) if _is_of(annotation, makers):
                 names.add(name)
             case _:
                 pass
     for one in nodes:
-        for shown in _shown(one):
-            if _holds(shown, names):
-                text = ast.unparse(shown)
+        for part in (part for shown in _shown(one) for part in _parts(shown)):
+            if _is_ordered(part, names, makers):
+                text = ast.unparse(part)
                 raise Refused(
                     "PYT026",
-                    shown,
+                    part,
                     f"{text} is an OrderedDict, whose text is not that of a dict",
                     f"write dict({text}): a dict keeps the order of its items, too",
                 )
 
 
-def _is_of(kind: ast.expr) -> bool:
+def _is_of(kind: ast.expr, makers: Container[str]) -> bool:
     base = kind.value if isinstance(kind, ast.Subscript) else kind
-    return (dotted(base) or "").rpartition(".")[2] == _ORDERED
+    return (dotted(base) or "").rpartition(".")[2] in makers
 
 
-def _is_made(value: ast.expr) -> bool:
-    """Whether an expression makes an OrderedDict."""
-    return isinstance(value, ast.Call) and (
-        _is_of(value.func)
-        or (
-            isinstance(value.func, ast.Attribute) and value.func.attr == "copy" and _is_made(value.func.value)
-        )
-    )
+def _is_ordered(value: ast.expr, names: Container[str], makers: Container[str]) -> bool:
+    """Whether an expression makes an OrderedDict, or is a variable with one."""
+    match value:
+        case ast.Name(id=name):
+            return name in names
+        case ast.Call(func=ast.Attribute(value=copied, attr="copy")):
+            return _is_ordered(copied, names, makers)
+        case ast.Call(func=func):
+            return _is_of(func, makers)
+        case _:
+            return False
 
 
 def _shown(node: ast.AST) -> Iterator[ast.expr]:
@@ -77,13 +83,11 @@ def _shown(node: ast.AST) -> Iterator[ast.expr]:
             pass
 
 
-def _holds(value: ast.expr, names: Container[str]) -> bool:
+def _parts(value: ast.expr) -> Iterator[ast.expr]:
+    """What the text of an expression has the texts of."""
     match value:
-        case ast.Name(id=name):
-            return name in names
-        case ast.List(elts=items) | ast.Tuple(elts=items):
-            return any(_holds(one, names) for one in items)
-        case ast.Dict(values=items):
-            return any(_holds(one, names) for one in items)
+        case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Dict(values=items):
+            for one in items:
+                yield from _parts(one)
         case _:
-            return _is_made(value)
+            yield value

@@ -55,26 +55,16 @@ def added_after(
         body = [core.Attempt(body, [core.Caught((), binds, failed, place)], None, place)]
     one.body = body
     is_error = ast.unparse(is_marked(ast.Name(each, ast.Load())))
-    test = "True" if one.stops else f"not ({is_error})"
-    loop = [f"for {each} in {all_of}:", f"    if {test}:", *(f"        {line}" for line in lines)]
-    if one.stops:
-        loop = [f"for {each} in {all_of}:", *(f"    {line}" for line in lines)]
+    if not one.stops:
+        lines = [f"if not ({is_error}):", *(f"    {line}" for line in lines)]
+    loop = [f"for {each} in {all_of}:", *(f"    {line}" for line in lines)]
     made: core.Block = [one, *(core.Pure(stmt) for stmt in parsed_lines(loop, place))]
     if not keeps and not one.stops:
-        checks: core.Block = [
-            core.Choice(parsed(is_error, place), [core.Fail(None, None, place, each)], [], place)
-        ]
+        checks: core.Block = [_raised_if(is_error, each, place)]
         if found.keeps_failure:
             failure = fresh("failure")
-            checks += [
-                assigned(failure, parsed(f"{each}[{count + 1}]", place), place),
-                core.Choice(
-                    parsed(f"{failure} is not None", place),
-                    [core.Fail(None, None, place, failure)],
-                    [],
-                    place,
-                ),
-            ]
+            checks.append(assigned(failure, parsed(f"{each}[{count + 1}]", place), place))
+            checks.append(_raised_if(f"{failure} is not None", failure, place))
         made.append(core.Loop(each, parsed(all_of, place), checks, place))
     if wanted is not None:
         value = f"{each}[0]"
@@ -217,20 +207,21 @@ class _Parts:
         value = held if found is None else f"{held}[0]"
         failure = f"{held}[{len(found.changes) + 1}]" if found is not None and found.keeps_failure else None
         if not keeps:
-            self._raise(is_error, held)
+            self.raised.append(_raised_if(is_error, held, place))
             if failure is not None:
                 again = self.fresh("failure")
                 self.raised.append(assigned(again, parsed(failure, place), place))
-                self._raise(f"{again} is not None", again)
+                self.raised.append(_raised_if(f"{again} is not None", again, place))
         elif failure is not None:
             value = f"{failure} if {failure} is not None else {value}"
         if into is not None:
             value = f"{held} if {is_error} else ({value})" if keeps else value
             self.taken.append(assigned(into, parsed(value, place), place))
 
-    def _raise(self, test: str, name: str) -> None:
-        failed: core.Block = [core.Fail(None, None, self.place, name)]
-        self.raised.append(core.Choice(parsed(test, self.place), failed, [], self.place))
+
+def _raised_if(test: str, name: str, place: ast.AST) -> core.Choice:
+    """Raise the error that a variable holds, if a test says that it does."""
+    return core.Choice(parsed(test, place), [core.Fail(None, None, place, name)], [], place)
 
 
 def _keeps_errors(one: core.Loop, call: core.Call) -> tuple[bool, core.Call | None]:
@@ -346,9 +337,7 @@ def _addition(
     if len(kinds) != 1:
         return None
     (what,) = kinds
-    is_once = "" not in keys and len(set(map(repr, keys))) == len(
-        keys
-    )  # sums of several are rounded otherwise
+    is_once = "" not in keys and len(set(map(repr, keys))) == len(keys)  # other sums are rounded otherwise
     match what:
         case "list" | "set" | "dict" if what == kind:
             empty = {"list": "[]", "dict": "{}", "set": "set()"}[what]
@@ -356,8 +345,12 @@ def _addition(
         case "number" if kind == "number" and is_once:
             return "0", [f"{target} += {part}"]
         case "counts" if isinstance(made, ast.Dict) and is_once:
-            known = [each.value for each in made.keys if isinstance(each, ast.Constant)]
-            if not all(key in known for key in keys):
+            numbers = [
+                key.value
+                for key, value in zip(made.keys, made.values, strict=True)
+                if isinstance(key, ast.Constant) and _kind_of(value) == "number"
+            ]
+            if not all(key in numbers for key in keys):
                 return None
             zeros = ", ".join(f"{key!r}: 0" for key in keys)
             return f"{{{zeros}}}", [f"{target}[{key!r}] += {part}[{key!r}]" for key in keys]

@@ -211,7 +211,7 @@ class Failures(ast.NodeTransformer):
         return placed(ast.IfExp(is_marked(value), text, plain), node)
 
     def _check_filled(self, node: ast.Call) -> None:
-        """The same where a call makes a text of what it is given."""
+        """Raises Refused (PYT021) where a call makes a text of what it is given, and that holds errors."""
         if dotted(node.func) == "json.dumps" or getattr(node.func, "attr", "") == "format":
             for one in (*node.args, *(word.value for word in node.keywords)):
                 self._check_shown(one, node)

@@ -114,9 +114,9 @@ class Scope:
         self.listed: dict[str, tuple[list[core.Call], core.Block]] = {}
         """Lists of different calls, and the blocks in which they were made."""
         self.awaits: int = 0
-        self.eager, self.has_limit, self.cancels = False, False, False
+        self.eager, self.has_limit = False, False
         """Whether tasks run where they are started, as some are kept and awaited elsewhere; whether a time
-        limit is around; whether a task was to be cancelled."""
+        limit is around."""
         self.alone: list[ast.AST] = []
         """Tasks that run one after another, since each is started by itself."""
         self.groups: dict[str, str] = {}

@@ -256,16 +256,14 @@ class _Starts(ast.NodeTransformer):
         """What a task that has run tells: its result, that it is done, and cannot be cancelled any more."""
         if what == "result":
             return ast.Await(task)
-        if what == "cancel":
-            self.of.cancels = True
-            if isinstance(task, ast.Name) and task.id in self.of.task_names:
-                raise Refused(
-                    "PYT026",
-                    task,
-                    f"{task.id} is cancelled, and a plan runs a task to its end where it is started",
-                    "put asyncio.timeout(…) around the calls, or wait for the first of several tasks with"
-                    " asyncio.wait(…, return_when=asyncio.FIRST_COMPLETED) and cancel the others",
-                )
+        if what == "cancel" and isinstance(task, ast.Name) and task.id in self.of.task_names:
+            raise Refused(
+                "PYT026",
+                task,
+                f"{task.id} is cancelled, and a plan runs a task to its end where it is started",
+                "put asyncio.timeout(…) around the calls, or wait for the first of several tasks with"
+                " asyncio.wait(…, return_when=asyncio.FIRST_COMPLETED) and cancel the others",
+            )
         return ast.Constant(what == "done")
 
     def visit_Await(self, node: ast.Await) -> ast.AST:

@@ -188,7 +188,7 @@ class RenamedCode(ast.NodeTransformer):
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         """A choice: the words of a value that may be a kept error."""
-        kept = _kept_in_code(node.test)
+        kept = kept_in_code(node.test)
         if kept is not None and ast.dump(node.orelse) == ast.dump(call_of("str", kept)):
             return call_of("str", self.visit(kept))
         if kept is not None:
@@ -200,14 +200,14 @@ class RenamedCode(ast.NodeTransformer):
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         """The test whether a value is a kept error."""
-        kept = _kept_in_code(node)
+        kept = kept_in_code(node)
         match node:
             case ast.BoolOp(
                 values=[
                     test,
                     ast.Compare(left=ast.Subscript(value=value), comparators=[ast.Tuple(elts=kinds)]),
                 ]
-            ) if (held := _kept_in_code(test)) is not None and ast.dump(held) == ast.dump(value):
+            ) if (held := kept_in_code(test)) is not None and ast.dump(held) == ast.dump(value):
                 names = dict.fromkeys(
                     exception_name(str(one.value)) for one in kinds if isinstance(one, ast.Constant)
                 )
@@ -245,7 +245,8 @@ def _check_parts(kept: ast.expr, node: ast.AST) -> None:
                 pass
 
 
-def _kept_in_code(node: ast.expr) -> ast.expr | None:
+def kept_in_code(node: ast.expr) -> ast.expr | None:
+    """The value that code asks whether it is a kept error; None for any other test."""
     match node:
         case ast.BoolOp(
             op=ast.And(),

@@ -13,7 +13,7 @@ from typing import Final
 
 from callsheet.frontends.expressions import NotAnExpression, read_expression
 from callsheet.frontends.python.exceptions import exception_name
-from callsheet.frontends.python.printing.code_printer import unparsed
+from callsheet.frontends.python.printing.code_printer import RenamedCode, kept_in_code, unparsed
 from callsheet.frontends.python.printing.printer import ProgramPrinter
 from callsheet.frontends.python.printing.statements_printer import StatementsPrinter
 from callsheet.frontends.python.printing.values_printer import NotPython
@@ -59,6 +59,8 @@ class LinesPrinter(StatementsPrinter):
             return None if source is None else f"{_ITEM}{source}"
         if text.endswith(_RESULT) and text.removesuffix(_RESULT).isidentifier():
             return f"{self.tool(text.removesuffix(_RESULT))}{_RESULT}"
+        if text.startswith("$") and text[1:] in self.names:  # a caught error is no value in other expressions
+            return self.names[text[1:]]
         return _said(lambda: self.text(read_expression(text).expression))
 
     def test(self, node: Expression) -> str | None:
@@ -132,44 +134,27 @@ class LinesPrinter(StatementsPrinter):
                 return f"{into}[… {each}]" if into else f"{each}:"
 
 
-class _Unmarked(ast.NodeTransformer):
+class _Unmarked(RenamedCode):
     """Code as a program has it, without what the front end adds for values that may be kept errors."""
+
+    def __init__(self) -> None:
+        super().__init__({}, set(), set())
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         """A conditional expression."""
-        asks = _is_asked_of(node.test) is not None
+        asks = kept_in_code(node.test) is not None
         return self.visit(node.orelse) if asks else self.generic_visit(node)
 
     def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
         """A hole of a text."""
         match node.value:
             case ast.IfExp(test=test, orelse=ast.Call(func=ast.Name(id=how), args=[value])) if (
-                how in {"str", "repr"} and _is_asked_of(test) is not None
+                how in {"str", "repr"} and kept_in_code(test) is not None
             ):
                 conversion = ord("r") if how == "repr" else -1 if node.format_spec is None else ord("s")
                 return ast.FormattedValue(self.visit(value), conversion, node.format_spec)
             case _:
                 return self.generic_visit(node)
-
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
-        """A test of several."""
-        value = _is_asked_of(node)
-        if value is None:
-            return self.generic_visit(node)
-        kind = ast.Name("Exception", ast.Load())
-        return ast.Call(ast.Name("isinstance", ast.Load()), [self.visit(value), kind], [])
-
-
-def _is_asked_of(test: ast.expr) -> ast.expr | None:
-    """The value that `isinstance(x, dict) and "__failure__" in x` is about; None for any other test."""
-    match test:
-        case ast.BoolOp(
-            op=ast.And(),
-            values=[ast.Call(args=[value, _]), ast.Compare(left=ast.Constant(value=mark))],
-        ) if mark == MARK:
-            return value
-        case _:
-            return None
 
 
 def _as_written(source: str) -> str:
