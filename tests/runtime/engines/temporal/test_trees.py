@@ -260,3 +260,33 @@ async def test_large_expressions_are_evaluated_once_beside_their_workflow(
     assert not kinds["EVENT_TYPE_WORKFLOW_TASK_FAILED"]
     assert kinds["EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT"] <= 1  # the one that the first worker died in
     assert world.journal.verify(run_id) is None
+
+
+async def test_large_value_that_no_history_can_have_is_made_in_the_workflow(world: World) -> None:
+    text = """# ltp: 2
+LET $rows = [i for i in range(300000)] + [10 ** 5000]
+@RESPOND (len($rows))
+"""
+    async with world.worker(Tools().ports()):
+        outcome = await world.run(plan_of(text), {}, FACTS)
+    assert outcome.result is not None
+    assert outcome.result.answer == 300_001
+
+
+async def test_fault_of_a_worker_that_evaluates_ends_the_run_and_is_not_tried_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = Counter[str]()
+
+    def faulty(_: Evaluation) -> dict[str, JSON]:
+        tried["all"] += 1
+        raise AssertionError("no such thing")
+
+    monkeypatch.setattr(Evaluation, "made", faulty)
+    async with world.worker(Tools().ports()):
+        outcome = await world.run(plan_of(LARGE), {"count": 30_000}, FACTS)
+    assert outcome.result is not None
+    assert outcome.result.status is Status.CANCELLED
+    assert "could not be evaluated: AssertionError: no such thing" in str(outcome.result.error)
+    assert tried["all"] == 1
+    assert world.journal.verify(outcome.run_id) is None

@@ -14,12 +14,14 @@ from datetime import timedelta
 from typing import Any, cast
 
 from temporalio import activity, workflow
+from temporalio.api.common.v1 import Payload
 from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
-from callsheet.machine.tree.apart import Evaluation
+from callsheet.machine.tree.apart import UNSTORABLE, Evaluation
 from callsheet.runtime.engines.temporal.payloads import ClaimCheck, OrderedJson
 from callsheet.runtime.engines.temporal.run_order import EVALUATE
+from callsheet.runtime.gateway import describe
 
 HAND_OVER = "callsheet: hand over an evaluation"
 """The name among a worker's extern functions with which a run gives it an evaluation."""
@@ -50,13 +52,21 @@ class Evaluations:
         evaluation = self._handed.get(token)
         if evaluation is None:
             raise ApplicationError(f"this worker has no evaluation {token}")
-        loop = asyncio.get_running_loop()
-        payload = await loop.run_in_executor(
-            self._threads, lambda: OrderedJson().to_payload(evaluation.made())
-        )
+        payload = await asyncio.get_running_loop().run_in_executor(self._threads, _payload_of, evaluation)
         (encoded,) = await self._claims.of(activity.info().workflow_id or "").encode([payload])
         self._handed.pop(token, None)
         return RawValue(encoded)
+
+
+def _payload_of(evaluation: Evaluation) -> Payload:
+    """What an evaluation gives. Raises ApplicationError for a fault, with which the run fails at once."""
+    try:
+        return OrderedJson().to_payload(evaluation.made())
+    except ValueError:  # JSON text has no integer of thousands of digits
+        return OrderedJson().to_payload(UNSTORABLE)
+    except Exception as error:
+        said = f"an expression could not be evaluated: {describe(error)}"
+        raise ApplicationError(said, type=type(error).__name__, non_retryable=True) from error
 
 
 async def evaluated(evaluation: Evaluation, number: int) -> dict[str, Any]:
