@@ -21,7 +21,9 @@ from callsheet.machine.tree.compiling import OWN_FACTS
 from callsheet.policy.model import Policy, ReplanRule, ToolRule
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.answers import Answer
-from callsheet.runtime.engines.temporal import client
+from callsheet.runtime.engines.temporal import client, worker
+from callsheet.runtime.engines.temporal.evaluations import Evaluations
+from callsheet.runtime.engines.temporal.payloads import ClaimCheck
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import start_run
@@ -233,6 +235,16 @@ TRY {
 LARGE_ANSWER = [7, "2026-01-07", [["0", 29_999], ["10000", 19_999], ["20000", 9_999]], "ZERO"]
 
 
+class Watched(Evaluations):
+    """The evaluations of the worker that was started last."""
+
+    last: Watched | None = None
+
+    def __init__(self, claims: ClaimCheck) -> None:
+        super().__init__(claims)
+        Watched.last = self
+
+
 async def test_large_expressions_are_evaluated_once_beside_their_workflow(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,6 +256,7 @@ async def test_large_expressions_are_evaluated_once_beside_their_workflow(
         return made(evaluation)
 
     monkeypatch.setattr(Evaluation, "made", counted)
+    monkeypatch.setattr(worker, "Evaluations", Watched)
     first = Tools(hang_at="S2[2]/S3.1")
     async with world.worker(first.ports()):
         run_id = await world.start(plan_of(LARGE), {"count": 30_000}, FACTS)
@@ -252,6 +265,8 @@ async def test_large_expressions_are_evaluated_once_beside_their_workflow(
     second = Tools()
     async with world.worker(second.ports()):
         outcome = await world.wait(run_id)
+        assert Watched.last is not None
+        assert not Watched.last.handed  # what the replay has handed over is no longer held
     assert outcome.result is not None
     assert outcome.result.answer == LARGE_ANSWER
     history = await world.temporal_run(run_id).handle.fetch_history()

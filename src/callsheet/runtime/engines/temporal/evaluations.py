@@ -24,7 +24,7 @@ from callsheet.runtime.engines.temporal.run_order import EVALUATE
 from callsheet.runtime.gateway import describe
 
 HAND_OVER = "callsheet: hand over an evaluation"
-"""The name among a worker's extern functions with which a run gives it an evaluation."""
+"""The name among a worker's extern functions with which a run gives it an evaluation, or takes that back."""
 _THREADS = 2
 _LONGEST = timedelta(hours=1)
 
@@ -34,27 +34,30 @@ class Evaluations:
 
     def __init__(self, claims: ClaimCheck) -> None:
         self._claims = claims
-        self._handed: dict[str, Evaluation] = {}
+        self.handed: dict[str, Evaluation] = {}
+        """Those that runs wait for, by token."""
         self._threads = ThreadPoolExecutor(_THREADS, "callsheet-evaluation")
 
     def close(self) -> None:
         """Forget what was handed over; what is under way ends in the background."""
-        self._handed.clear()
+        self.handed.clear()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def hand_over(self, token: str, evaluation: Evaluation) -> None:
-        """Take an evaluation, of which the activity with this token is about to be started."""
-        self._handed[token] = evaluation
+    def hand_over(self, token: str, evaluation: Evaluation | None) -> None:
+        """Take an evaluation whose activity, with this token, is about to start; None if it is over."""
+        if evaluation is None:
+            self.handed.pop(token, None)
+        else:
+            self.handed[token] = evaluation
 
     @activity.defn(name=EVALUATE)
     async def evaluate(self, token: str) -> RawValue:
         """Evaluate what was handed over and return what it gives, as data."""
-        evaluation = self._handed.get(token)
+        evaluation = self.handed.get(token)
         if evaluation is None:
             raise ApplicationError(f"this worker has no evaluation {token}")
         payload = await asyncio.get_running_loop().run_in_executor(self._threads, _payload_of, evaluation)
         (encoded,) = await self._claims.of(activity.info().workflow_id or "").encode([payload])
-        self._handed.pop(token, None)
         return RawValue(encoded)
 
 
@@ -71,11 +74,15 @@ def _payload_of(evaluation: Evaluation) -> Payload:
 
 async def evaluated(evaluation: Evaluation, number: int) -> dict[str, Any]:
     """In a workflow: what an expression gives, as data; `number` is that of the evaluation in its run."""
-    functions = cast("dict[str, Callable[[str, Evaluation], None]]", workflow.extern_functions())  # pyright: ignore[reportUnknownMemberType]
+    functions = cast("dict[str, Callable[[str, Evaluation | None], None]]", workflow.extern_functions())  # pyright: ignore[reportUnknownMemberType]
     token = f"{workflow.info().run_id}/{number}"
     hand_over = functions.get(HAND_OVER)
     if hand_over is not None:  # a replay by a client executes no activity
         hand_over(token, evaluation)
-    return await workflow.execute_local_activity(
-        EVALUATE, token, start_to_close_timeout=_LONGEST, result_type=dict[str, Any]
-    )
+    try:
+        return await workflow.execute_local_activity(
+            EVALUATE, token, start_to_close_timeout=_LONGEST, result_type=dict[str, Any]
+        )
+    finally:
+        if hand_over is not None:  # also in a replay, in which no activity takes it
+            hand_over(token, None)
