@@ -62,7 +62,7 @@ class Evaluations:
 
 
 def _payload_of(evaluation: Evaluation) -> Payload:
-    """What an evaluation gives. Raises ApplicationError for a fault, with which the run fails at once."""
+    """What an evaluation gives. Raises ApplicationError for a fault, which ends the run at once."""
     try:
         return OrderedJson().to_payload(evaluation.made())
     except ValueError:  # JSON text has no integer of thousands of digits
