@@ -493,7 +493,8 @@ class Interpreter:
         results: list[Any] = [None] * len(items)
         ran = 0
         failures: dict[int, Failed] = {}
-        in_order = one.in_order or self.scopes.items[one.id].depends_on_order
+        around = self.scopes.items[one.id]
+        in_order = one.in_order or around.leaves or bool(around.sets)
         skips = one.recovery is not None and isinstance(one.recovery.remedy, tree.Skip)
 
         async def run(number: int) -> None:

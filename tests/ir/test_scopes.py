@@ -75,9 +75,8 @@ def test_a_failure_of_a_handler_is_read_in_a_loop_inside_it() -> None:
 
 
 def test_what_makes_a_loop_run_in_order() -> None:
-    assert not _item(Let("", "a", _e("$n"))).depends_on_order
-    assert not _item(Assign("", "m", _e("1"))).depends_on_order, "the item's own variable"
-    assert _item(Assign("", "n", _e("$n + 1"))).depends_on_order
+    assert not _item(Let("", "a", _e("$n"))).sets
+    assert not _item(Assign("", "m", _e("1"))).sets, "the item's own variable"
     assert list(_item(Assign("", "n", _e("$n + 1"))).sets) == ["n"]
     assert _item(Say("", Word.RESPOND)).leaves
     assert _item(Act("S9", "T", recovery=Recovery(remedy=Leave(())))).leaves

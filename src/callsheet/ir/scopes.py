@@ -1,30 +1,35 @@
-"""The scopes of a version 2 plan, resolved once: where each variable lives, what loops read and set outside.
+"""The scopes of a version 2 plan: where each variable lives, what loops read, set and end outside.
 
-In: a tree whose statements have unique ids. Out: a scope for the main plan, for each sub-plan and for the
-items of each loop, which the checks of names and types share. The cost is linear in the size of the plan,
-times the depth of its loops.
+In: a tree whose statements have unique ids. Out, resolved once: a scope for the main plan, for each sub-plan
+and for the items of each loop, which the checks of names and types share. The cost is linear in the size of
+the plan, times the depth of its loops.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 
 from callsheet.ir.tree import (
     Assign,
     Block,
     Foreach,
+    Leave,
+    Repeat,
+    Say,
     Statement,
     Tree,
-    blocks_of_scope,
+    Word,
+    blocks_of_failure,
+    inner_blocks,
     is_single,
     own_blocks,
     recovery_of,
     variables_read,
     variables_set,
 )
-from callsheet.ir.tree_flow import ends_early
+from callsheet.lazy import dataclass
 
 
 class ScopeKind(StrEnum):
@@ -68,11 +73,6 @@ class Scope:
     def owner_of(self, name: str) -> Scope | None:
         """The scope whose variable a name means here, apart from what handlers bind; None without one."""
         return next((scope for scope in self.around() if name in scope.names), None)
-
-    @property
-    def depends_on_order(self) -> bool:
-        """Whether the items must run one after another because of what the body does beside its calls."""
-        return self.leaves or bool(self.sets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,3 +190,84 @@ def _crossed(name: str, place: _Place) -> list[Scope]:
         crossed.append(at.scope)
         at = at.outer
     return []
+
+
+# ------------------------------------------------------------------ single loops and blocks
+
+
+def runs_one_by_one(loop: Foreach) -> bool:
+    """Whether the first failed item ends a loop: it is in order, assigns outer variables or may end early."""
+    return loop.in_order or bool(assigned_outside(loop)) or ends_early(loop.body)
+
+
+_ENDS = frozenset({Word.RESPOND, Word.TERMINATE, Word.RETURN})
+
+
+def ends_early(block: Block, *, in_loop: bool = False) -> bool:
+    """Whether a statement in the body of a loop may end the loop, or what is around it.
+
+    `in_loop` says that the block is the body of another loop in that body, whose BREAK is its own. What a
+    loop does about its failure stands outside of it.
+    """
+    for statement in block:
+        if isinstance(statement, Say) and (
+            statement.word in _ENDS or (statement.word is Word.BREAK and not in_loop)
+        ):
+            return True
+        recovery = recovery_of(statement)
+        if recovery is not None and isinstance(recovery.remedy, Leave):
+            return True
+        deeper = in_loop or isinstance(statement, Foreach | Repeat)
+        if any(ends_early(body, in_loop=deeper) for body in own_blocks(statement)):
+            return True
+        if recovery is not None and any(
+            ends_early(body, in_loop=in_loop) for body in blocks_of_failure(recovery)
+        ):
+            return True
+    return False
+
+
+def names_made(block: Block) -> frozenset[str]:
+    """The variables that statements of this scope make: not those that they assign, nor those of items."""
+    made: set[str] = set()
+    for statement in _same_scope(block):
+        if not isinstance(statement, Assign):
+            made.update(variables_set(statement))
+        recovery = recovery_of(statement)
+        if recovery is not None:
+            made.update(handler.binds for handler in recovery.handlers)
+    return frozenset(made)
+
+
+def assigned_outside(loop: Foreach) -> frozenset[str]:
+    """The outer variables that the body of a loop assigns."""
+    return assigned(loop.body) - names_made(loop.body) - {loop.var}
+
+
+def assigned(block: Block) -> frozenset[str]:
+    """The variables that SET assigns in a block, those of items inside it left out."""
+    found: set[str] = set()
+    for statement in _same_scope(block):
+        if isinstance(statement, Assign):
+            found.add(statement.name)
+        elif isinstance(statement, Foreach):
+            found |= assigned_outside(statement)
+    return frozenset(found)
+
+
+def _same_scope(block: Block) -> Iterator[Statement]:
+    """The statements of a block and of the blocks inside it that share its scope."""
+    stack = list(reversed(block))
+    while stack:
+        statement = stack.pop()
+        yield statement
+        for one in reversed(list(blocks_of_scope(statement))):
+            stack.extend(reversed(one))
+
+
+def blocks_of_scope(statement: Statement) -> Iterator[Block]:
+    """The blocks directly inside a statement whose variables are those of the place where it stands."""
+    blocks = inner_blocks(statement)
+    if isinstance(statement, Foreach):
+        next(blocks)
+    yield from blocks

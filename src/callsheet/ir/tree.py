@@ -1,6 +1,6 @@
 """Version 2 of the IR: a plan as a tree of blocks with typed inputs, sub-plans and failure handling.
 
-`children` and `operands` are the one table of what is inside a statement; whoever walks a tree asks them.
+`inner_blocks` and `operands` are the one table of what is inside a statement; whoever walks a tree asks them.
 Nodes are immutable; equality ignores spans and comments.
 """
 
@@ -498,14 +498,6 @@ def blocks_of_failure(recovery: Recovery) -> Iterator[Block]:
     yield from (handler.body for handler in recovery.handlers)
     if recovery.final is not None:
         yield recovery.final
-
-
-def blocks_of_scope(statement: Statement) -> Iterator[Block]:
-    """The blocks directly inside a statement whose variables are those of the place where it stands."""
-    blocks = inner_blocks(statement)
-    if isinstance(statement, Foreach):
-        next(blocks)
-    yield from blocks
 
 
 def operands(statement: Statement) -> Iterable[Expression]:

@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias, assert_never
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Text, Variable
 from callsheet.ir.failing import BY_NAME, Failing
+from callsheet.ir.scopes import runs_one_by_one
 from callsheet.ir.tree import (
     Act,
     Assign,
@@ -39,12 +40,9 @@ from callsheet.ir.tree import (
     Try,
     Use,
     Word,
-    blocks_of_failure,
-    blocks_of_scope,
     is_single,
     own_blocks,
     recovery_of,
-    variables_set,
 )
 
 
@@ -513,77 +511,7 @@ def _caught_by_name(handler: Handler) -> Exits:
     return frozenset(_OF_KINDS[kind] for kind in handler.kinds if kind in _OF_KINDS)
 
 
-def runs_one_by_one(loop: Foreach) -> bool:
-    """Whether the first failed item ends a loop: it is in order, assigns outer variables or may end early."""
-    return loop.in_order or bool(assigned_outside(loop)) or ends_early(loop.body)
-
-
 def skips_failures(statement: Statement) -> bool:
     """Whether a statement is a loop that leaves out the items that have failed."""
     recovery = statement.recovery if isinstance(statement, Foreach) else None
     return recovery is not None and isinstance(recovery.remedy, Skip)
-
-
-_ENDS = frozenset({Word.RESPOND, Word.TERMINATE, Word.RETURN})
-
-
-def ends_early(block: Block, *, in_loop: bool = False) -> bool:
-    """Whether a statement in the body of a loop may end the loop, or what is around it.
-
-    `in_loop` says that the block is the body of another loop in that body, whose BREAK is its own. What a
-    loop does about its failure stands outside of it.
-    """
-    for statement in block:
-        if isinstance(statement, Say) and (
-            statement.word in _ENDS or (statement.word is Word.BREAK and not in_loop)
-        ):
-            return True
-        recovery = recovery_of(statement)
-        if recovery is not None and isinstance(recovery.remedy, Leave):
-            return True
-        deeper = in_loop or isinstance(statement, Foreach | Repeat)
-        if any(ends_early(body, in_loop=deeper) for body in own_blocks(statement)):
-            return True
-        if recovery is not None and any(
-            ends_early(body, in_loop=in_loop) for body in blocks_of_failure(recovery)
-        ):
-            return True
-    return False
-
-
-def names_made(block: Block) -> frozenset[str]:
-    """The variables that statements of this scope make: not those that they assign, nor those of items."""
-    made: set[str] = set()
-    for statement in _same_scope(block):
-        if not isinstance(statement, Assign):
-            made.update(variables_set(statement))
-        recovery = recovery_of(statement)
-        if recovery is not None:
-            made.update(handler.binds for handler in recovery.handlers)
-    return frozenset(made)
-
-
-def assigned_outside(loop: Foreach) -> frozenset[str]:
-    """The outer variables that the body of a loop assigns."""
-    return assigned(loop.body) - names_made(loop.body) - {loop.var}
-
-
-def assigned(block: Block) -> frozenset[str]:
-    """The variables that SET assigns in a block, those of items inside it left out."""
-    found: set[str] = set()
-    for statement in _same_scope(block):
-        if isinstance(statement, Assign):
-            found.add(statement.name)
-        elif isinstance(statement, Foreach):
-            found |= assigned_outside(statement)
-    return frozenset(found)
-
-
-def _same_scope(block: Block) -> Iterator[Statement]:
-    """The statements of a block and of the blocks inside it that share its scope."""
-    stack = list(reversed(block))
-    while stack:
-        statement = stack.pop()
-        yield statement
-        for one in reversed(list(blocks_of_scope(statement))):
-            stack.extend(reversed(one))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import chain
 from typing import TYPE_CHECKING, assert_never
 
 from callsheet.ir.expr import Literal
@@ -64,14 +64,12 @@ from callsheet.policy.function_traits import (
 from callsheet.policy.judge import Judge
 from callsheet.policy.labelled import (
     FAILURE_FIELDS,
-    MOST_CHOICES,
     MOST_ITEMS,
     MOST_PIECES,
     MOST_SHAPES,
     NOTHING,
     Labelled,
     Says,
-    alone,
     are_many,
     behind_another,
     dotted,
@@ -92,6 +90,7 @@ from callsheet.policy.labelled import (
     raised,
     said_by,
     ways_apart,
+    ways_together,
     with_fields,
 )
 from callsheet.policy.plan_texts import said_by_text, texts_beside, told
@@ -207,19 +206,10 @@ class ExpressionLabels(EvaluationFailures):
         self.content, self.reads, self.can_fail, self.fails_by_content = before
         return None
 
-    def _choices(self, nodes: Iterable[Expression]) -> list[Mapping[str, Labelled]] | None:
+    def _choices(self, nodes: Iterable[Expression]) -> list[dict[str, Labelled]] | None:
         """The combinations of alternatives of what expressions read; None if there is only one."""
-        options: dict[str, tuple[Labelled, ...]] = {}
-        count = 1
-        for node in nodes:
-            for name in variables_in(node):
-                value = self._variable(name)
-                if len(value.shapes) > 1 and name not in options:
-                    count *= len(value.shapes)
-                    options[name] = tuple(alone(value, shape) for shape in value.shapes)
-        if not options or count > MOST_CHOICES:
-            return None
-        return [dict(zip(options, chosen, strict=True)) for chosen in product(*options.values())]
+        names = dict.fromkeys(chain.from_iterable(map(variables_in, nodes)))
+        return ways_together({name: self._variable(name) for name in names})
 
     def _under(self, way: Mapping[str, Labelled], node: Expression) -> Labelled:
         variable = self._variable

@@ -5,9 +5,10 @@ Values are immutable. What is done with them by expressions is in `expression_la
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntFlag
 from itertools import product
+from math import prod
 from typing import NamedTuple
 
 from callsheet.ir.expr import Literal
@@ -161,6 +162,18 @@ def ways_apart(values: tuple[Labelled, ...]) -> list[tuple[Labelled, ...]]:
         return [values]
     options = [[alone(one, shape) for shape in one.shapes] if one.shapes else [one] for one in values]
     return list(product(*options))
+
+
+def ways_together(variables: Mapping[str, Labelled]) -> list[dict[str, Labelled]] | None:
+    """How variables may be composed together, of those with several ways; None for one way or too many."""
+    options = {
+        name: [alone(value, shape) for shape in value.shapes]
+        for name, value in variables.items()
+        if len(value.shapes) > 1
+    }
+    if not options or prod(map(len, options.values())) > MOST_CHOICES:
+        return None
+    return [dict(zip(options, chosen, strict=True)) for chosen in product(*options.values())]
 
 
 def one_shape(value: Labelled) -> Argument | None:

@@ -339,7 +339,7 @@ class Walker:
 
     def items(self, one: Foreach) -> None:
         scope = self.scopes.items[one.id]
-        stops = one.in_order or scope.depends_on_order
+        stops = one.in_order or scope.leaves or bool(scope.sets)
         failed = False
         skips = one.recovery is not None and isinstance(one.recovery.remedy, Skip)
         for _ in range(self.random.randint(0, 3)):

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import assert_never
 
+from callsheet.ir.scopes import blocks_of_scope
 from callsheet.ir.tree import (
     Act,
     Assign,
@@ -34,7 +35,6 @@ from callsheet.ir.tree import (
     Try,
     Use,
     Word,
-    blocks_of_scope,
     own_blocks,
     recovery_of,
     variables_set,

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from callsheet.ir import JSON
 from callsheet.ir.expression import Expression, nodes, variables_in
 from callsheet.ir.labels import LITERAL, Label
+from callsheet.ir.scopes import assigned_outside
 from callsheet.ir.tree import (
     Act,
     Assign,
@@ -39,7 +40,6 @@ from callsheet.ir.tree_flow import (
     Governed,
     Region,
     TreeFlow,
-    assigned_outside,
     failing_by_name,
     flow_of_block,
 )

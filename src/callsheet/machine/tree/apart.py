@@ -63,6 +63,8 @@ _LITTLE: Final = 200_000
 _WORTH_KEEPING: Final = 1_000
 """From how much work on a value is kept for its operation, and not computed once more."""
 _VALUE, _TAGGED, _FAILED = "value", "tagged", "failed"
+UNSTORABLE: Final[Mapping[str, JSON]] = {}
+"""What is given for a value that can be stored nowhere, so that the machine makes it itself."""
 
 
 class Evaluation(NamedTuple):
@@ -85,7 +87,7 @@ class Evaluation(NamedTuple):
         try:
             return {_TAGGED: tagged(value, tells_failures=True)}
         except ExpressionFailed:
-            return {}  # it can be stored nowhere, so the machine makes it itself
+            return dict(UNSTORABLE)
 
 
 class Apart:

@@ -20,6 +20,7 @@ from callsheet.ir.expression import Expression, Variable, nodes
 from callsheet.ir.operations import CLOCK, COMPUTE, CallKind, Effect
 from callsheet.ir.plan import Plan, filled_parameters
 from callsheet.ir.sagas import UNDOABLE, inverses_of, sagas
+from callsheet.ir.scopes import runs_one_by_one
 from callsheet.ir.tree import (
     Act,
     Assign,
@@ -48,7 +49,7 @@ from callsheet.ir.tree import (
     operands,
     statements,
 )
-from callsheet.ir.tree_flow import runs_one_by_one, skips_failures
+from callsheet.ir.tree_flow import skips_failures
 from callsheet.ir.types import Basic
 from callsheet.machine.compiling import Names, compile_call, fact_of
 from callsheet.machine.expressions import compile_expression

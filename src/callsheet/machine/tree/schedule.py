@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from callsheet.frontends.expressions import format_expression
 from callsheet.ir import Plan
+from callsheet.ir.scopes import assigned_outside, ends_early
 from callsheet.ir.tree import (
     Act,
     Block,
@@ -25,7 +26,6 @@ from callsheet.ir.tree import (
     inner_blocks,
     statements,
 )
-from callsheet.ir.tree_flow import assigned_outside, ends_early
 from callsheet.machine.compiling import compile_plan
 from callsheet.machine.program import ToolFacts
 from callsheet.machine.tree.program import loop_operations

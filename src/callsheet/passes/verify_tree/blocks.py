@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from callsheet.ir.expression import Call as Function
 from callsheet.ir.expression import Comprehension, Display, Expression, Method
 from callsheet.ir.labels import LITERAL, Label, join
+from callsheet.ir.scopes import names_made
 from callsheet.ir.tree import (
     Block,
     Ends,
@@ -26,7 +27,6 @@ from callsheet.ir.tree import (
     Try,
     Use,
 )
-from callsheet.ir.tree_flow import names_made
 from callsheet.passes.verify_tree.calls import Record
 from callsheet.passes.verify_tree.walk import Loop, Protected, Walk, Ways
 from callsheet.policy.expression_labels import ExpressionLabels

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from callsheet.diagnostics import Span
 from callsheet.ir.expression import Variable, nodes
+from callsheet.ir.scopes import blocks_of_scope
 from callsheet.ir.tree import (
     Act,
     Assign,
@@ -24,7 +25,6 @@ from callsheet.ir.tree import (
     Statement,
     Tree,
     all_statements,
-    blocks_of_scope,
     operands,
     own_blocks,
     recovery_of,

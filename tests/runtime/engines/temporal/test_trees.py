@@ -21,7 +21,9 @@ from callsheet.machine.tree.compiling import OWN_FACTS
 from callsheet.policy.model import Policy, ReplanRule, ToolRule
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.answers import Answer
-from callsheet.runtime.engines.temporal import client
+from callsheet.runtime.engines.temporal import client, worker
+from callsheet.runtime.engines.temporal.evaluations import Evaluations
+from callsheet.runtime.engines.temporal.payloads import ClaimCheck
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import start_run
@@ -233,6 +235,16 @@ TRY {
 LARGE_ANSWER = [7, "2026-01-07", [["0", 29_999], ["10000", 19_999], ["20000", 9_999]], "ZERO"]
 
 
+class Watched(Evaluations):
+    """The evaluations of the worker that was started last."""
+
+    last: Watched | None = None
+
+    def __init__(self, claims: ClaimCheck) -> None:
+        super().__init__(claims)
+        Watched.last = self
+
+
 async def test_large_expressions_are_evaluated_once_beside_their_workflow(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,6 +256,7 @@ async def test_large_expressions_are_evaluated_once_beside_their_workflow(
         return made(evaluation)
 
     monkeypatch.setattr(Evaluation, "made", counted)
+    monkeypatch.setattr(worker, "Evaluations", Watched)
     first = Tools(hang_at="S2[2]/S3.1")
     async with world.worker(first.ports()):
         run_id = await world.start(plan_of(LARGE), {"count": 30_000}, FACTS)
@@ -252,6 +265,8 @@ async def test_large_expressions_are_evaluated_once_beside_their_workflow(
     second = Tools()
     async with world.worker(second.ports()):
         outcome = await world.wait(run_id)
+        assert Watched.last is not None
+        assert not Watched.last.handed  # what the replay has handed over is no longer held
     assert outcome.result is not None
     assert outcome.result.answer == LARGE_ANSWER
     history = await world.temporal_run(run_id).handle.fetch_history()
@@ -260,3 +275,33 @@ async def test_large_expressions_are_evaluated_once_beside_their_workflow(
     assert not kinds["EVENT_TYPE_WORKFLOW_TASK_FAILED"]
     assert kinds["EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT"] <= 1  # the one that the first worker died in
     assert world.journal.verify(run_id) is None
+
+
+async def test_large_value_that_no_history_can_have_is_made_in_the_workflow(world: World) -> None:
+    text = """# ltp: 2
+LET $rows = [i for i in range(300000)] + [10 ** 5000]
+@RESPOND (len($rows))
+"""
+    async with world.worker(Tools().ports()):
+        outcome = await world.run(plan_of(text), {}, FACTS)
+    assert outcome.result is not None
+    assert outcome.result.answer == 300_001
+
+
+async def test_fault_of_a_worker_that_evaluates_ends_the_run_and_is_not_tried_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = Counter[str]()
+
+    def faulty(_: Evaluation) -> dict[str, JSON]:
+        tried["all"] += 1
+        raise AssertionError("no such thing")
+
+    monkeypatch.setattr(Evaluation, "made", faulty)
+    async with world.worker(Tools().ports()):
+        outcome = await world.run(plan_of(LARGE), {"count": 30_000}, FACTS)
+    assert outcome.result is not None
+    assert outcome.result.status is Status.CANCELLED
+    assert "could not be evaluated: AssertionError: no such thing" in str(outcome.result.error)
+    assert tried["all"] == 1
+    assert world.journal.verify(outcome.run_id) is None

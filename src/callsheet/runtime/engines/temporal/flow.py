@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
+from temporalio.exceptions import FailureError, is_cancelled_exception
 
 from callsheet.machine import (
     Answered,
@@ -288,7 +289,15 @@ class PlanRun:
                 await workflow.sleep(0.001)
             else:
                 self._evaluations += 1
-                self._apart.give(await evaluated(wanted, self._evaluations))
+                try:
+                    self._apart.give(await evaluated(wanted, self._evaluations))
+                except FailureError as error:
+                    if is_cancelled_exception(error):
+                        raise
+                    # nothing in the plan: a journal, which evaluates for itself, would go on behind it
+                    self._note(fault := Cancelled(error.message))
+                    commands += self._machine.feed(fault)
+                    return
             commands += self._machine.go_on(self._units)
 
     async def _arrivals(self) -> list[Event]:
