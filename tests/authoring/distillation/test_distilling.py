@@ -603,6 +603,7 @@ async def test_two_runs_decide_what_one_leaves_open() -> None:
     assert made.plan.unexplained == frozenset()
     assert [*made.plan.inputs.values()][:2] == ["acme", "costs-1"]
     assert 'max(mails, key=lambda one: one["day"])' in made.plan.text
+    assert made.plan.text.count("import re\n") == 1
 
 
 async def test_runs_of_other_jobs_are_no_evidence() -> None:
@@ -826,6 +827,36 @@ async def test_one_page_of_which_nothing_says_the_end_is_not_taken_to_be_all() -
     runs = [_jobs("red", "a-11", "a-12"), _jobs("blue", "b-11", "b-12", "b-13")]
     text = (await distil_all(runs, {}, ["monday", "tuesday"])).plan.text
     assert re.search(r"assert len\(jobs\w*\) <= 3", text), text
+
+
+def _cards(board: str, *ids: str, **others: JSON) -> RecordedWork:
+    """A run that archives the cards of a board, of which the answer tells more in some fields."""
+    cards: list[JSON] = [{"card": one} for one in ids]
+    listed = ("LIST_CARDS", {"board": board}, {"cards": cards, **others})
+    return _work(f"archive all cards of {board}", listed, *(("ARCHIVE", {"card": one}, "ok") for one in ids))
+
+
+@pytest.mark.parametrize(
+    ("whole", "begun"),
+    [({}, {"cursor": "c3"}), ({"sizeEstimate": 2}, {"sizeEstimate": 7}),
+     ({"hits": 2}, {"hits": 7, "cursor": "c3"})],
+)  # fmt: skip
+async def test_answer_with_more_pages_than_were_recorded_stops_the_plan(
+    whole: dict[str, JSON], begun: dict[str, JSON]
+) -> None:
+    runs = [_cards("red", "a-11", "a-12", **whole), _cards("blue", "b-11", "b-12", **whole)]
+    plan = (await distil_all(runs, {}, ["monday", "tuesday"])).plan
+    for others, is_right in ((whole, True), (begun, False)):
+        work = _cards("green", "c-11", "c-12", **others)
+        assert (await tried(plan, dict.fromkeys(plan.inputs, "green"), work.calls, {})).is_same == is_right
+
+
+async def test_number_that_the_user_says_of_two_things_is_not_one_input() -> None:
+    rows: list[JSON] = [{"part": f"p-{n}", "stock": n} for n in (3, 9, 4, 12)]
+    orders = [("ORDER", {"part": part, "count": 5}, "ok") for part in ("p-3", "p-4")]
+    work = _work("order 5 of each part with a stock under 5", ("LIST_PARTS", {}, rows), *orders)
+    with pytest.raises(CallsheetError, match="the number 5, said more than once, is not explained"):
+        await distil_all([work], {}, ["monday"])
 
 
 def _door(house: str, door: str, *, is_swapped: bool = False, again: int = 1) -> RecordedWork:

@@ -96,8 +96,10 @@ def candidates(
             yield Missed("a text that is no Unicode")
             continue
         is_asked = {*plan.reasons.values()} - {SAID}  # what a model decided may be what it was said for
-        if not is_asked and (changing or len(runs) > 1) and (unused := _unused(inputs, works, plan.text)):
-            yield Missed(unused)
+        if missing := (
+            _unused(inputs, works, plan.text) if not is_asked and (changing or len(runs) > 1) else ""
+        ) or (_merged(inputs, lines) if len(runs) == 1 else ""):
+            yield Missed(missing)
             continue
         unguarded = writer.unguarded if any(map(_leaves_out, runs, works)) else ()
         if word := writer.not_understood(scope.unclear, plan.text) or next(iter(unguarded), ""):
@@ -192,6 +194,20 @@ def _called(text: str, calls: Sequence[RecordedCall]) -> str:
     return next(
         (name for call in calls for name, value in call.args.items() if value == text),
         text.split(maxsplit=1)[0],
+    )
+
+
+def _merged(inputs: Inputs, lines: Sequence[str]) -> str:
+    """A number that the user has said more than once, and that one input stands for in several places."""
+    said = LONE.findall(inputs.request)
+    text = "\n".join(line for line in lines if " assert " not in line)
+    return next(
+        (
+            f"the number {value}, said more than once,"
+            for name, value in inputs.values.items()
+            if said.count(str(value)) > 1 and len(re.findall(rf"\b{name}\b(?!=)", text)) > 1
+        ),
+        "",
     )
 
 

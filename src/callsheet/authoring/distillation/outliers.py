@@ -39,12 +39,8 @@ _BY_TIME = word_set(
 )
 _OF_TODAY = word_set("today now due overdue expired ended past before after until by already out run")
 """Words for which it is enough on which side of today a day is."""
-ORDERED = frozenset(word for phrase in COMPARED for word in phrase.split()) | {
-    "older",
-    "newer",
-    "earlier",
-    "later",
-}
+ORDERED = word_set(" ".join((*COMPARED, "older newer earlier later")))
+"""The words of comparisons, which the numbers and days after them account for."""
 _DEEPEST = 2
 
 

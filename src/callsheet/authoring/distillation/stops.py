@@ -17,7 +17,7 @@ from callsheet.authoring.distillation import guards
 from callsheet.authoring.distillation.choices import ORDERS, is_unclear
 from callsheet.authoring.distillation.conditions import Condition, Result, condition_of
 from callsheet.authoring.distillation.inputs import Inputs
-from callsheet.authoring.distillation.item_tests import COMPARED, words_in
+from callsheet.authoring.distillation.item_tests import words_in
 from callsheet.authoring.distillation.leaves import Source, is_number
 from callsheet.authoring.distillation.lists import tables_in
 from callsheet.authoring.distillation.outliers import (
@@ -39,8 +39,6 @@ from callsheet.ir import JSON
 
 _OF_CODE = word_set("each one row item all any key min max for in if not")
 """The words that code has by itself."""
-_COMPARING = frozenset(word for phrase in (*COMPARED, "older newer later earlier") for word in phrase.split())
-"""The words of comparisons, which the numbers and days after them account for."""
 
 
 class Missed(Exception):
@@ -153,8 +151,7 @@ class Stops:
         return [
             word
             for word in restrictions(self.inputs.request, nouns)
-            if word not in ORDERS | _COMPARING | data | nouns
-            and not any(is_kin(word, one) for one in written)
+            if word not in ORDERS | ORDERED | data | nouns and not any(is_kin(word, one) for one in written)
         ]
 
     def not_understood(self, unclear: Iterable[str], text: str) -> str:
