@@ -988,6 +988,20 @@ async def test_item_that_the_words_may_leave_out_stops_a_plan_that_never_had_to(
         assert is_right or "the recorded run does not show" in trial.error
 
 
+async def test_words_that_nothing_recorded_shows_are_told() -> None:
+    runs = [
+        _work(
+            f"close the tickets of {queue} that nobody has answered",
+            ("LIST_TICKETS", {"queue": queue}, [{"key": key} for key in keys]),
+            *(("CLOSE_TICKET", {"key": key}, "ok") for key in keys),
+        )
+        for queue, keys in (("help", ("H-1", "H-2")), ("desk", ("D-4", "D-5", "D-6")))
+    ]
+    plan = (await distil_all(runs, {}, ["monday", "tuesday"])).plan
+    told = "no test in the plan follows the words “nobody answered”, which may leave items out"
+    assert plan.readings == (told,)
+
+
 def _place(work: RecordedWork) -> JSON:
     """What the user has named of which the items are listed."""
     return next(value for call in work.calls if call.tool.startswith("LIST") for value in call.args.values())

@@ -282,7 +282,7 @@ class Stops:
         """The conditions on all items of the lists in a result, if the plan uses all of them."""
         results = [call.result for call in self.looks[name]] if name in self.looks else [*self.listed[name]]
         before = {*re.findall(r"^    (\w+) = await", above, re.MULTILINE)} & self.looks.keys()
-        for code, _ in tables_in(name, results[0]) if not _restricts(text) else ():
+        for code, _ in tables_in(name, results[0]) if not restricts(text) else ():
             tables = [dict(tables_in(name, one)).get(code, []) for one in results]
             if _is_used_whole(code, plain(text)):
                 items = [item for table in tables for item in table]
@@ -317,7 +317,7 @@ class Stops:
                 for one in known
                 if len(one.values) == len(counts)
             ]
-            found = outside(code, items, words, each, only_named=_restricts(text))
+            found = outside(code, items, words, each, only_named=restricts(text))
             yield from found.conditions
             self.unguarded |= dict.fromkeys(found.unguarded)
 
@@ -404,7 +404,7 @@ def _is_said_before(line: str, lines: Sequence[str]) -> bool:
     return False
 
 
-def _restricts(text: str) -> bool:
+def restricts(text: str) -> bool:
     """Whether a plan has a test of items, besides those that look something up."""
     filters = re.finditer(r" for \w+ in [^\[\]]+(?:\[[^\]]*\])* if (?:[^\[\]]|\[[^\]]*\])*\](?!\[0\])", text)
     return (
