@@ -17,6 +17,9 @@ from callsheet.views.python_types import docstring, is_name
 
 STOP = "the recorded run does not show what to do without this"
 """What a plan says where it stops, and the condition, if that is not long."""
+LOOKED, JOINED, CHOSEN = "\3", "\4", "\6"
+"""What begins a line, until the stops are written, where a result was looked up, where items are joined with
+what was looked up for each, and where items were chosen (before its three parts)."""
 _IMPORTS = (
     (r"\bre\.(?:search|findall)\(", "import re\n"),
     (r"timedelta\(", "from datetime import date, datetime, timedelta\n"),

@@ -29,7 +29,7 @@ from callsheet.authoring.distillation.outliers import (
     restricting,
     same_as,
 )
-from callsheet.authoring.distillation.plan_text import STOP
+from callsheet.authoring.distillation.plan_text import CHOSEN, JOINED, LOOKED, STOP
 from callsheet.authoring.distillation.readings import nouns_of
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, texts_in
 from callsheet.authoring.distillation.rules import in_all
@@ -141,18 +141,17 @@ class Stops:
         """The words that restrict what a list has, of which nothing is in the plan."""
         nouns = self.nouns_in(code)
         written = {word.lower() for word in re.findall(r"[^\W\d_]+", text)} - _OF_CODE
-        used = {*re.findall(r"\w+", text)}
-        data = {
-            word.lower()
-            for name, value in self.inputs.values.items()
-            if name in used
-            for word in re.findall(r"[\w'-]+", str(value))
-        }
+        data = self.words_of({*re.findall(r"\w+", text)})
         return [
             word
             for word in restrictions(self.inputs.request, nouns)
             if word not in ORDERS | ORDERED | data | nouns and not any(is_kin(word, one) for one in written)
         ]
+
+    def words_of(self, names: Set[str]) -> set[str]:
+        """The words in the values of some inputs."""
+        values = (str(value).lower() for name, value in self.inputs.values.items() if name in names)
+        return {word for value in values for word in re.findall(r"[\w'-]+", value)}
 
     def not_understood(self, unclear: Iterable[str], text: str) -> str:
         """A word that restricts a list, if nothing in a plan is as it says; "" if there is none."""
@@ -164,7 +163,7 @@ class Stops:
     def read_in(self, unclear: Iterable[str], text: str) -> Iterator[str]:
         """What a plan takes of lists because a rule with the user's words fits the run."""
         for line in self.chosen:
-            whole = line.rpartition("\6")[2]
+            whole = line.rpartition(CHOSEN)[2]
             if whole in plain(text) and any(re.search(rf"{re.escape(one)}(?!\w)", whole) for one in unclear):
                 yield f"{whole} is what the user's words select, and was so in the run"
 
@@ -177,16 +176,17 @@ class Stops:
     def guarded(self, lines: Sequence[str]) -> list[str]:
         """The lines, with stops where what was looked up is in a state in which it never was."""
         lines = [*self.as_chosen(lines)]
-        text = "\n".join(line for line in lines if not line.startswith("\3") and " assert " not in line)
-        joined = {line: line[1:].split()[0] for line in lines if line.startswith("\4")}
+        text = "\n".join(line for line in lines if not line.startswith(LOOKED) and " assert " not in line)
+        joined = {line: line[1:].split()[0] for line in lines if line.startswith(JOINED)}
         idle = {line for line, name in joined.items() if len(re.findall(rf"\b{name}\b", text)) < 2}
-        lines = [line.lstrip("\4") for line in lines if line not in idle]
+        lines = [line.lstrip(JOINED) for line in lines if line not in idle]
         found: list[str] = []
         for line in lines:
-            if not line.startswith("\3"):
+            if not line.startswith(LOOKED):
                 found += [line] if not _is_said_before(line, found) else []
                 continue
-            name, indent = line.strip("\3 "), line[1:].partition(line.strip("\3 "))[0]
+            name = line[1:].strip()
+            indent = line[1:].removesuffix(name)
             if name in self.listed:
                 found += self.stops([*self.outliers(name, text, "\n".join(found), is_round=False)], indent)
                 continue
@@ -201,14 +201,14 @@ class Stops:
 
     def as_chosen(self, lines: Sequence[str]) -> Iterator[str]:
         """The lines, with stops where an item is not as the chosen ones, if words are not understood."""
-        text = "\n".join(line for line in lines if " assert " not in line and not line.startswith("\3"))
+        text = "\n".join(line for line in lines if " assert " not in line and not line.startswith(LOOKED))
         known: set[str] = set()
         for line in lines:
-            if not line.startswith("\6"):
+            if not line.startswith(CHOSEN):
                 known |= {*re.findall(r"^ *(\w+) = await", line)}
                 yield line
                 continue
-            indent, code, whole = line[1:].split("\6")
+            indent, code, whole = line[1:].split(CHOSEN)
             if self.unmet(whole, text):
                 asks = guards.same_item(code, self.chosen[line], self.inputs.request)
                 yield from self.stops([self.as_said(one) for one in asks], indent)
@@ -242,12 +242,7 @@ class Stops:
             varied |= {
                 name for name, value in self.inputs.values.items() if re.search(r"[^a-z ]", str(value))
             }
-        data = {
-            word.lower()
-            for name, value in self.inputs.values.items()
-            if name in used and (name in tested or name in varied)
-            for word in re.findall(r"[\w'-]+", str(value))
-        }
+        data = self.words_of(used & (tested | varied))
         is_compared = any(re.search(r" [<>]=? ", line) for line in lines)
         known = ORDERS | data | nouns | (ORDERED if is_compared else frozenset[str]())
         said = re.sub(
