@@ -31,10 +31,9 @@ from callsheet.authoring.distillation.item_tests import (
     words_in,
 )
 from callsheet.authoring.distillation.leaves import number_of
-from callsheet.authoring.distillation.wording import QUANTIFIERS, SMALL_WORDS, word_set
+from callsheet.authoring.distillation.wording import NUMBER_WORDS, QUANTIFIERS, SMALL_WORDS, word_set
 from callsheet.ir import JSON
 
-_NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _PLACES = {"first": "0", "second": "1", "third": "2", "last": "-1"}
 _TIMES = {"first": "earliest", "last": "latest"}
 _FUNCTIONS = {
@@ -184,7 +183,7 @@ def _is_restricted(
         if word not in nouns and word.rstrip("s") not in nouns:
             continue
         before = words[place - 1] if place > 1 else ""
-        if before and before not in known and not (before in _NUMBERS and understood):
+        if before and before not in known and not (before in NUMBER_WORDS[1:] and understood):
             return True
         after = words[place + 1 : place + 2 + 2 * NEAR_WORDS]
         if after and after[0] in _RELATIVES and not (understood | data) & {*after}:
@@ -289,4 +288,4 @@ def _count_in(word: str) -> int | None:
     number = number_of(word)
     if isinstance(number, int):
         return number or None
-    return _NUMBERS.index(word) + 1 if word in _NUMBERS[1:] else None
+    return NUMBER_WORDS.index(word) if word in NUMBER_WORDS[2:] else None
