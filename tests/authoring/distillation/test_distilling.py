@@ -905,6 +905,21 @@ async def test_days_are_compared_as_far_from_today_as_the_user_says() -> None:
     assert "timedelta(days=days" in plan.text
 
 
+def _bills(folder: str, *days: str) -> RecordedWork:
+    """A run that pays the bill with the earliest day, which is in a line of its text."""
+    rows = [{"bill": f"{folder}-{n}", "text": f"From: Ann\nDue: {day}\n"} for n, day in enumerate(days)]
+    paid = ("PAY", {"bill": f"{folder}-{days.index(min(days))}"}, "ok")
+    return _work(f"pay the oldest bill in {folder}", ("LIST_BILLS", {"folder": folder}, rows), paid)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_item_is_chosen_by_a_labelled_line_of_its_text(count: int) -> None:
+    runs = [_bills("home", "2026-03-04", "2026-01-09"), _bills("work", "2026-06-04", "2026-05-02")][:count]
+    plan = (await distil_all(runs, {}, ["monday", "tuesday"][:count])).plan
+    other = _bills("club", "2026-04-04", "2026-03-09", "2026-03-08")
+    assert (await tried(plan, dict.fromkeys(plan.inputs, "club"), other.calls, {})).is_same
+
+
 Rows = list[dict[str, JSON]]
 
 

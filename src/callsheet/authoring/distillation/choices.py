@@ -236,7 +236,6 @@ def _ranks(
         if field is None or not rows:
             yield None
             continue
-        at = field_code("", field)
         near = [*words[max(0, place - 1) : place], *words[place + 1 : place + 2]]
         near += [before for before, noun in pairwise(words) if noun in nouns and noun.endswith("s")]
         count = next((number for number in map(_count_in, near) if number is not None), None)
@@ -246,14 +245,15 @@ def _ranks(
                 yield None  # nobody has said in which order equal ones come
                 continue
             name = input_for("count", count)
-            yield _topmost(listing, rows, values, at, (name, count), is_last=function == "max")
+            yield _topmost(listing, rows, values, field, (name, count), is_last=function == "max")
             continue
         best = max(values) if function == "max" else min(values)
         if values.count(best) > 1:
             yield None  # which of two equal ones was meant, nobody has said
             continue
-        picked = f"{function}({listing}, key=lambda one: one{at})"
-        is_alone = f"len([each for each in {listing} if each{at} == {picked}{at}]) == 1"
+        picked = f"{function}({listing}, key=lambda one: {field_code('one', field)})"
+        extreme = field_code(picked, field)
+        is_alone = f"len([each for each in {listing} if {field_code('each', field)} == {extreme}]) == 1"
         yield Part(listing, (rows[values.index(best)],), picked, (is_alone,))
 
 
@@ -272,15 +272,17 @@ def _topmost(
     listing: str,
     rows: Sequence[dict[str, JSON]],
     values: Sequence[Any],
-    at: str,
+    field: str,
     count: tuple[str, int],
     *,
     is_last: bool,
 ) -> Part:
     """The first items by a field; nobody has said which of two equal ones comes first."""
     order = sorted(range(len(rows)), key=lambda number: values[number], reverse=is_last)
-    code = f"sorted({listing}, key=lambda one: one{at}{', reverse=True' if is_last else ''})"
-    are_apart = f"len({{each{at} for each in {listing}}}) == len({listing})"
+    code = (
+        f"sorted({listing}, key=lambda one: {field_code('one', field)}{', reverse=True' if is_last else ''})"
+    )
+    are_apart = f"len({{{field_code('each', field)} for each in {listing}}}) == len({listing})"
     return Part(f"{code}[:{count[0]}]", tuple(rows[number] for number in order[: count[1]]), "", (are_apart,))
 
 

@@ -198,7 +198,7 @@ def _extremes(
                 if bonus < _ASKED and scope.only_said:
                     continue
                 picked = f"{word}({code}, key=lambda one: {at})"
-                alone = f"len([one for one in {code} if {at} == {picked}{at[3:]}]) == 1"
+                alone = f"len([one for one in {code} if {at} == {field_code(picked, name)}]) == 1"
                 yield picked, (*items,), cost + 0.5 - bonus, (*conditions_of(at, code), alone)
 
 
