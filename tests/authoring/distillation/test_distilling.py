@@ -603,6 +603,7 @@ async def test_two_runs_decide_what_one_leaves_open() -> None:
     assert made.plan.unexplained == frozenset()
     assert [*made.plan.inputs.values()][:2] == ["acme", "costs-1"]
     assert 'max(mails, key=lambda one: one["day"])' in made.plan.text
+    assert made.plan.text.count("import re\n") == 1
 
 
 async def test_runs_of_other_jobs_are_no_evidence() -> None:
@@ -828,6 +829,36 @@ async def test_one_page_of_which_nothing_says_the_end_is_not_taken_to_be_all() -
     assert re.search(r"assert len\(jobs\w*\) <= 3", text), text
 
 
+def _cards(board: str, *ids: str, **others: JSON) -> RecordedWork:
+    """A run that archives the cards of a board, of which the answer tells more in some fields."""
+    cards: list[JSON] = [{"card": one} for one in ids]
+    listed = ("LIST_CARDS", {"board": board}, {"cards": cards, **others})
+    return _work(f"archive all cards of {board}", listed, *(("ARCHIVE", {"card": one}, "ok") for one in ids))
+
+
+@pytest.mark.parametrize(
+    ("whole", "begun"),
+    [({}, {"cursor": "c3"}), ({"sizeEstimate": 2}, {"sizeEstimate": 7}),
+     ({"hits": 2}, {"hits": 7, "cursor": "c3"})],
+)  # fmt: skip
+async def test_answer_with_more_pages_than_were_recorded_stops_the_plan(
+    whole: dict[str, JSON], begun: dict[str, JSON]
+) -> None:
+    runs = [_cards("red", "a-11", "a-12", **whole), _cards("blue", "b-11", "b-12", **whole)]
+    plan = (await distil_all(runs, {}, ["monday", "tuesday"])).plan
+    for others, is_right in ((whole, True), (begun, False)):
+        work = _cards("green", "c-11", "c-12", **others)
+        assert (await tried(plan, dict.fromkeys(plan.inputs, "green"), work.calls, {})).is_same == is_right
+
+
+async def test_number_that_the_user_says_of_two_things_is_not_one_input() -> None:
+    rows: list[JSON] = [{"part": f"p-{n}", "stock": n} for n in (3, 9, 4, 12)]
+    orders = [("ORDER", {"part": part, "count": 5}, "ok") for part in ("p-3", "p-4")]
+    work = _work("order 5 of each part with a stock under 5", ("LIST_PARTS", {}, rows), *orders)
+    with pytest.raises(CallsheetError, match="the number 5, said more than once, is not explained"):
+        await distil_all([work], {}, ["monday"])
+
+
 def _door(house: str, door: str, *, is_swapped: bool = False, again: int = 1) -> RecordedWork:
     looks = [
         ("GET_HOUSE", {"house": house}, {"gate": f"g-{house}"}),
@@ -872,6 +903,21 @@ async def test_days_are_compared_as_far_from_today_as_the_user_says() -> None:
     plan = (await distil_all([work], {}, ["monday"])).plan
     assert plan.unexplained == frozenset()
     assert "timedelta(days=days" in plan.text
+
+
+def _bills(folder: str, *days: str) -> RecordedWork:
+    """A run that pays the bill with the earliest day, which is in a line of its text."""
+    rows = [{"bill": f"{folder}-{n}", "text": f"From: Ann\nDue: {day}\n"} for n, day in enumerate(days)]
+    paid = ("PAY", {"bill": f"{folder}-{days.index(min(days))}"}, "ok")
+    return _work(f"pay the oldest bill in {folder}", ("LIST_BILLS", {"folder": folder}, rows), paid)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_item_is_chosen_by_a_labelled_line_of_its_text(count: int) -> None:
+    runs = [_bills("home", "2026-03-04", "2026-01-09"), _bills("work", "2026-06-04", "2026-05-02")][:count]
+    plan = (await distil_all(runs, {}, ["monday", "tuesday"][:count])).plan
+    other = _bills("club", "2026-04-04", "2026-03-09", "2026-03-08")
+    assert (await tried(plan, dict.fromkeys(plan.inputs, "club"), other.calls, {})).is_same
 
 
 Rows = list[dict[str, JSON]]
@@ -955,6 +1001,20 @@ async def test_item_that_the_words_may_leave_out_stops_a_plan_that_never_had_to(
         trial = await tried(plan, given, work.calls, {})
         assert trial.is_same == is_right
         assert is_right or "the recorded run does not show" in trial.error
+
+
+async def test_words_that_nothing_recorded_shows_are_told() -> None:
+    runs = [
+        _work(
+            f"close the tickets of {queue} that nobody has answered",
+            ("LIST_TICKETS", {"queue": queue}, [{"key": key} for key in keys]),
+            *(("CLOSE_TICKET", {"key": key}, "ok") for key in keys),
+        )
+        for queue, keys in (("help", ("H-1", "H-2")), ("desk", ("D-4", "D-5", "D-6")))
+    ]
+    plan = (await distil_all(runs, {}, ["monday", "tuesday"])).plan
+    told = "no test in the plan follows the words “nobody answered”, which may leave items out"
+    assert plan.readings == (told,)
 
 
 def _place(work: RecordedWork) -> JSON:

@@ -20,7 +20,7 @@ from callsheet.authoring.distillation.readings import Readings
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, RecordedWork, only_reads, texts_in
 from callsheet.authoring.distillation.retelling import Retelling
 from callsheet.authoring.distillation.scopes import Scope
-from callsheet.authoring.distillation.stops import Missed
+from callsheet.authoring.distillation.stops import Missed, restricts
 from callsheet.authoring.distillation.texts import LONE
 from callsheet.authoring.distillation.wording import asked_figures, condition_in, said_data, unquoted
 from callsheet.authoring.distillation.writer import Open, PlanWriter
@@ -96,21 +96,31 @@ def candidates(
             yield Missed("a text that is no Unicode")
             continue
         is_asked = {*plan.reasons.values()} - {SAID}  # what a model decided may be what it was said for
-        if not is_asked and (changing or len(runs) > 1) and (unused := _unused(inputs, works, plan.text)):
-            yield Missed(unused)
+        if missing := (
+            _unused(inputs, works, plan.text) if not is_asked and (changing or len(runs) > 1) else ""
+        ) or (_merged(inputs, lines) if len(runs) == 1 else ""):
+            yield Missed(missing)
             continue
         unguarded = writer.unguarded if any(map(_leaves_out, runs, works)) else ()
         if word := writer.not_understood(scope.unclear, plan.text) or next(iter(unguarded), ""):
             yield Missed(f"the word {word}")
             continue
-        if scope.readings is not None:
-            read = [*scope.readings.told(plan.text), *writer.read_in(scope.unclear, plan.text)]
-            plan = plan._replace(readings=(*dict.fromkeys(read),))
+        plan = plan._replace(readings=(*dict.fromkeys(_told(writer, scope, plan.text)),))
         each = [
             {name: given[name][number] if name in given else value for name, value in plan.inputs.items()}
             for number in range(len(runs))
         ]
         yield Candidate(plan, each, runs[0], writer.open)
+
+
+def _told(writer: PlanWriter, scope: Scope, text: str) -> Iterator[str]:
+    """How the words of the user were read, and those that may restrict what a plan without any test takes."""
+    if scope.readings is not None:
+        yield from scope.readings.told(text)
+        yield from writer.read_in(scope.unclear, text)
+    if writer.unguarded and not restricts(text):
+        words = " ".join(writer.unguarded)
+        yield f"no test in the plan follows the words “{words}”, which may leave items out"
 
 
 def _leaves_out(kept: Sequence[RecordedCall], work: RecordedWork) -> bool:
@@ -192,6 +202,20 @@ def _called(text: str, calls: Sequence[RecordedCall]) -> str:
     return next(
         (name for call in calls for name, value in call.args.items() if value == text),
         text.split(maxsplit=1)[0],
+    )
+
+
+def _merged(inputs: Inputs, lines: Sequence[str]) -> str:
+    """A number that the user has said more than once, and that one input stands for in several places."""
+    said = LONE.findall(inputs.request)
+    text = "\n".join(line for line in lines if " assert " not in line)
+    return next(
+        (
+            f"the number {value}, said more than once,"
+            for name, value in inputs.values.items()
+            if said.count(str(value)) > 1 and len(re.findall(rf"\b{name}\b(?!=)", text)) > 1
+        ),
+        "",
     )
 
 

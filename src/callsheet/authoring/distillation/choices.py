@@ -31,10 +31,9 @@ from callsheet.authoring.distillation.item_tests import (
     words_in,
 )
 from callsheet.authoring.distillation.leaves import number_of
-from callsheet.authoring.distillation.wording import QUANTIFIERS, SMALL_WORDS, word_set
+from callsheet.authoring.distillation.wording import NUMBER_WORDS, QUANTIFIERS, SMALL_WORDS, word_set
 from callsheet.ir import JSON
 
-_NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _PLACES = {"first": "0", "second": "1", "third": "2", "last": "-1"}
 _TIMES = {"first": "earliest", "last": "latest"}
 _FUNCTIONS = {
@@ -184,7 +183,7 @@ def _is_restricted(
         if word not in nouns and word.rstrip("s") not in nouns:
             continue
         before = words[place - 1] if place > 1 else ""
-        if before and before not in known and not (before in _NUMBERS and understood):
+        if before and before not in known and not (before in NUMBER_WORDS[1:] and understood):
             return True
         after = words[place + 1 : place + 2 + 2 * NEAR_WORDS]
         if after and after[0] in _RELATIVES and not (understood | data) & {*after}:
@@ -237,7 +236,6 @@ def _ranks(
         if field is None or not rows:
             yield None
             continue
-        at = field_code("", field)
         near = [*words[max(0, place - 1) : place], *words[place + 1 : place + 2]]
         near += [before for before, noun in pairwise(words) if noun in nouns and noun.endswith("s")]
         count = next((number for number in map(_count_in, near) if number is not None), None)
@@ -247,14 +245,15 @@ def _ranks(
                 yield None  # nobody has said in which order equal ones come
                 continue
             name = input_for("count", count)
-            yield _topmost(listing, rows, values, at, (name, count), is_last=function == "max")
+            yield _topmost(listing, rows, values, field, (name, count), is_last=function == "max")
             continue
         best = max(values) if function == "max" else min(values)
         if values.count(best) > 1:
             yield None  # which of two equal ones was meant, nobody has said
             continue
-        picked = f"{function}({listing}, key=lambda one: one{at})"
-        is_alone = f"len([each for each in {listing} if each{at} == {picked}{at}]) == 1"
+        picked = f"{function}({listing}, key=lambda one: {field_code('one', field)})"
+        extreme = field_code(picked, field)
+        is_alone = f"len([each for each in {listing} if {field_code('each', field)} == {extreme}]) == 1"
         yield Part(listing, (rows[values.index(best)],), picked, (is_alone,))
 
 
@@ -273,15 +272,17 @@ def _topmost(
     listing: str,
     rows: Sequence[dict[str, JSON]],
     values: Sequence[Any],
-    at: str,
+    field: str,
     count: tuple[str, int],
     *,
     is_last: bool,
 ) -> Part:
     """The first items by a field; nobody has said which of two equal ones comes first."""
     order = sorted(range(len(rows)), key=lambda number: values[number], reverse=is_last)
-    code = f"sorted({listing}, key=lambda one: one{at}{', reverse=True' if is_last else ''})"
-    are_apart = f"len({{each{at} for each in {listing}}}) == len({listing})"
+    code = (
+        f"sorted({listing}, key=lambda one: {field_code('one', field)}{', reverse=True' if is_last else ''})"
+    )
+    are_apart = f"len({{{field_code('each', field)} for each in {listing}}}) == len({listing})"
     return Part(f"{code}[:{count[0]}]", tuple(rows[number] for number in order[: count[1]]), "", (are_apart,))
 
 
@@ -289,4 +290,4 @@ def _count_in(word: str) -> int | None:
     number = number_of(word)
     if isinstance(number, int):
         return number or None
-    return _NUMBERS.index(word) + 1 if word in _NUMBERS[1:] else None
+    return NUMBER_WORDS.index(word) if word in NUMBER_WORDS[2:] else None

@@ -35,7 +35,8 @@ _FIELDS = re.compile(r"(?:\[([\"'])[^\"'\\\]]+\1\])+")
 _KIND = re.compile(r"\w(\.[A-Za-z]\w{1,4})\Z")
 _PAGE = re.compile(r"^(?:page|page_?number|offset|skip|start)$", re.IGNORECASE)
 _PAGES = re.compile(r"(?:^|_)(?:pages|page_count|last_page)$|Pages$")
-_COUNT = re.compile(r"^(?:total|count)|(?:total|count)$", re.IGNORECASE)
+COUNT = re.compile(r"total|count|results|found|size|hits", re.IGNORECASE)
+"""The names of fields that say how many items there are on all pages."""
 _DEEPEST = 2
 
 
@@ -218,7 +219,7 @@ def not_longer(code: str, calls: Sequence[tuple[Mapping[str, JSON], JSON]]) -> I
     """The conditions that a listing has no further page, of which the recorded ones say nothing.
 
     Of a listing whose call names a page, and whose answer does not say how much there is, nobody knows more
-    than that it was not longer.
+    than that it was not longer; an answer with nothing but a list may have a cursor if there is more.
 
     >>> [*not_longer("doors", [({"page": 1}, [1, 2]), ({"page": 1}, [1])])]
     ['len(doors) <= 2']
@@ -237,7 +238,7 @@ def not_longer(code: str, calls: Sequence[tuple[Mapping[str, JSON], JSON]]) -> I
         is_told |= is_more(name)
         if not all(isinstance(value, int) and not isinstance(value, bool) for value in values):
             continue
-        if _COUNT.search(name) and values == sizes:
+        if COUNT.search(name) and values == sizes:
             is_told = True
             yield f"{at} <= len({names[0]})"
         elif _PAGES.search(name) and all(value in {0, 1} for value in values):
@@ -245,6 +246,8 @@ def not_longer(code: str, calls: Sequence[tuple[Mapping[str, JSON], JSON]]) -> I
             yield f"{at} <= 1"
     if not is_told and all(any(_PAGE.search(name) for name in args) for args, _ in calls):
         yield f"len({names[0]}) <= {max(sizes)}"
+    elif not is_told and tables and all(len(table) == 1 for table in tables):
+        yield f"len({code}) == 1"
 
 
 def is_more(name: str) -> bool:

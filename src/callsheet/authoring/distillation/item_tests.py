@@ -71,7 +71,7 @@ COMPARED: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
     **dict.fromkeys(("since", "from", "on or after"), (">=", operator.ge)),
     **dict.fromkeys(("until", "by", "on or before"), ("<=", operator.le)),
 }
-_DAY = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?\Z")
+DAY = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?\Z")
 _FILES = word_set("file files document documents attachment attachments image images report reports")
 _FILE = re.compile(r"\w\.[A-Za-z][A-Za-z0-9]{1,4}$")
 _SHORTEST, _DEEPEST = 3, 2
@@ -423,7 +423,7 @@ def day_field(rows: Sequence[dict[str, JSON]]) -> str | None:
     found = [
         name
         for name, values in fields_of(rows)
-        if all(isinstance(value, str) and _DAY.match(value) for value in values)
+        if all(isinstance(value, str) and DAY.match(value) for value in values)
     ]
     return found[0] if len(found) == 1 else None
 

@@ -14,12 +14,11 @@ from datetime import date
 from typing import NamedTuple, cast
 
 from callsheet.authoring.distillation import guards
-from callsheet.authoring.distillation.item_tests import COMPARED, words_of_field
+from callsheet.authoring.distillation.item_tests import COMPARED, DAY, words_of_field
 from callsheet.authoring.distillation.leaves import NAMES_OF_IDS, is_number
 from callsheet.authoring.distillation.wording import QUANTIFIERS, SMALL_WORDS, is_kin, word_set
 from callsheet.ir import JSON
 
-_DAY = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?\Z")
 _HOUR = re.compile(r"\d\d:\d\d(?::\d\d)?\Z")
 _TOKEN = re.compile(r"[A-Za-z][\w-]{0,20}\Z")
 _CLAUSE = re.compile(
@@ -39,12 +38,8 @@ _BY_TIME = word_set(
 )
 _OF_TODAY = word_set("today now due overdue expired ended past before after until by already out run")
 """Words for which it is enough on which side of today a day is."""
-ORDERED = frozenset(word for phrase in COMPARED for word in phrase.split()) | {
-    "older",
-    "newer",
-    "earlier",
-    "later",
-}
+ORDERED = word_set(" ".join((*COMPARED, "older newer earlier later")))
+"""The words of comparisons, which the numbers and days after them account for."""
 _DEEPEST = 2
 
 
@@ -57,11 +52,11 @@ class Reference(NamedTuple):
 
 def days_in(code: str, values: Sequence[JSON]) -> Iterator[Reference]:
     """The days and times in a value, and in the fields of an object, in each example."""
-    if values and all(isinstance(one, str) and _DAY.match(one) for one in values):
+    if values and all(isinstance(one, str) and DAY.match(one) for one in values):
         yield Reference(code, (*values,))
     tables = [one for one in values if isinstance(one, dict)]
     for at, column in _columns(code, tables) if tables and len(tables) == len(values) else ():
-        if all(isinstance(one, str) and _DAY.match(one) for one in column):
+        if all(isinstance(one, str) and DAY.match(one) for one in column):
             yield Reference(at, (*column,))
 
 
@@ -188,7 +183,7 @@ def _last(at: str) -> str:
 
 
 def _is_time(values: Sequence[JSON]) -> bool:
-    return all(isinstance(one, str) and (_DAY.match(one) or _HOUR.match(one)) for one in values)
+    return all(isinstance(one, str) and (DAY.match(one) or _HOUR.match(one)) for one in values)
 
 
 def _state_words(at: str, values: Sequence[JSON]) -> Iterator[str]:
@@ -230,7 +225,7 @@ def _as_ordered(
     elif all(isinstance(one, str) and _HOUR.match(one) for one in values):
         hours = cast("list[str]", values)
         yield f"{json.dumps(min(hours))} <= {at} <= {json.dumps(max(hours))}"
-    elif all(isinstance(one, str) and _DAY.match(one) for one in values):
+    elif all(isinstance(one, str) and DAY.match(one) for one in values):
         days = [one[:10] for one in cast("list[str]", values)]
         found = [
             one

@@ -10,11 +10,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, cast
 
-from callsheet.authoring.distillation.guards import is_more
+from callsheet.authoring.distillation.guards import COUNT, is_more
 from callsheet.authoring.distillation.recorded_calls import RecordedCall
 from callsheet.ir import JSON
 
-_COUNT = re.compile(r"total|count|results|found", re.IGNORECASE)
 _LAST = re.compile(r"(?:^|_)(?:pages|page_count|last_page|(?:total|num)_?pages)$|Pages$")
 _END = re.compile(r"(?:^|_)(?:last|end|done|complete|is_?last(?:_page)?)$", re.IGNORECASE)
 _DEEPEST = 2
@@ -217,7 +216,7 @@ def _ends(fields: dict[Path, JSON], *, is_count: bool) -> Iterator[tuple[Path, s
         if isinstance(value, int) and not isinstance(value, bool):
             if is_count and _LAST.search(path[-1]):
                 yield path, "pages", 1
-            elif _COUNT.search(path[-1]):
+            elif COUNT.search(path[-1]):
                 yield path, "items", 1
 
 

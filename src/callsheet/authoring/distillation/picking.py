@@ -22,6 +22,7 @@ from callsheet.authoring.distillation.item_tests import (
 from callsheet.authoring.distillation.leaves import NAMES_OF_IDS, Source, is_number, leaves_of
 from callsheet.authoring.distillation.rules import Rule, rows_of, rules_for, said_in, tests_of
 from callsheet.authoring.distillation.scopes import MOST_ROWS, Looped, Scope, Term, kept_by
+from callsheet.authoring.distillation.wording import NUMBER_WORDS
 from callsheet.ir import JSON
 
 _SHORTEST, _LEAST = 4, 3
@@ -42,7 +43,6 @@ _OF_TIME = {
 _OF_PRICES = frozenset(["cheapest", "priciest", "dearest"])
 _EXTREMES = frozenset[str]().union(*_SUPERLATIVES.values()) - {"best", "top", "most"}
 """Words that name the least or the greatest, which no place in a list does."""
-_NUMBER_WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _ORDERLY = frozenset(("sorted", "sort", "alphabetical", "alphabetically", "name", "order"))
 _PLACES = {
     "0": frozenset(("first", "next", "latest", "newest", "top")),
@@ -198,7 +198,7 @@ def _extremes(
                 if bonus < _ASKED and scope.only_said:
                     continue
                 picked = f"{word}({code}, key=lambda one: {at})"
-                alone = f"len([one for one in {code} if {at} == {picked}{at[3:]}]) == 1"
+                alone = f"len([one for one in {code} if {at} == {field_code(picked, name)}]) == 1"
                 yield picked, (*items,), cost + 0.5 - bonus, (*conditions_of(at, code), alone)
 
 
@@ -329,7 +329,7 @@ def _looped(
     counts = [*map(len, items)]
     given = (term for term in scope.plain if term.is_given and all(type(v) is int for v in term.values))
     limits = [(term.code, term.cost) for term in given if [*term.values] == counts]
-    if len({*counts}) == 1 and scope.words & {*_NUMBER_WORDS[counts[0] : counts[0] + 1]}:
+    if len({*counts}) == 1 and scope.words & {*NUMBER_WORDS[counts[0] : counts[0] + 1]}:
         limits.append((str(counts[0]), 0.8))
     if not may_end and not limits:
         return

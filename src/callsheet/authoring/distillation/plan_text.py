@@ -17,10 +17,12 @@ from callsheet.views.python_types import docstring, is_name
 
 STOP = "the recorded run does not show what to do without this"
 """What a plan says where it stops, and the condition, if that is not long."""
+LOOKED, JOINED, CHOSEN = "\3", "\4", "\6"
+"""What begins a line, until the stops are written, where a result was looked up, where items are joined with
+what was looked up for each, and where items were chosen (before its three parts)."""
 _IMPORTS = (
-    ("re.search(", "import re\n"),
-    ("re.findall(", "import re\n"),
-    ("timedelta(", "from datetime import date, datetime, timedelta\n"),
+    (r"\bre\.(?:search|findall)\(", "import re\n"),
+    (r"timedelta\(", "from datetime import date, datetime, timedelta\n"),
 )
 
 
@@ -67,7 +69,7 @@ def assembled(
     why = "\n".join(f"{name}: {reason}" for name, reason in inputs.reasons.items())
     about = docstring("\n\n".join((title.replace("\n", " "), why)))
     body = "\n".join([*lines, f"    return {answer}", ""])
-    imports = "".join(line for word, line in _IMPORTS if word in body)
+    imports = "".join(line for word, line in _IMPORTS if re.search(word, body))
     text = f"{imports}async def main({given}):\n    {about}\n{body}"
     found = (line.strip()[len("assert ") :].partition(f', "{STOP}')[0] for line in lines if STOP in line)
     stops = tuple(dict.fromkeys(found))

@@ -24,7 +24,7 @@ from callsheet.authoring.distillation.item_tests import (
     words_of_field,
 )
 from callsheet.authoring.distillation.leaves import NAMES_OF_IDS, is_number
-from callsheet.authoring.distillation.wording import SMALL_WORDS, is_kin
+from callsheet.authoring.distillation.wording import SMALL_WORDS, is_kin, word_set
 from callsheet.ir import JSON
 
 _MOST_TESTS, _MOST_RULES, _MOST_CONSTANTS = 80, 8, 12
@@ -36,44 +36,10 @@ _SAID, _FOREIGN, _CONSTANT = 0.7, 0.4, 0.5
 _UNSAID = 0.4
 LIKELY = 0.7
 """What the rules cost less than which have something that the user has said."""
-_BOUNDS = frozenset(
-    [
-        "over",
-        "above",
-        "than",
-        "under",
-        "below",
-        "least",
-        "most",
-        "up",
-        "exceed",
-        "exceeds",
-        "exceeding",
-        "within",
-        "enough",
-        "for",
-        "beyond",
-    ]
+_BOUNDS = word_set(
+    "over above than under below least most up exceed exceeds exceeding within enough for beyond"
 )
-_DAY_BOUNDS = frozenset(
-    [
-        "before",
-        "after",
-        "since",
-        "until",
-        "by",
-        "from",
-        "older",
-        "newer",
-        "due",
-        "overdue",
-        "later",
-        "earlier",
-        "past",
-        "were",
-        "was",
-    ]
-)
+_DAY_BOUNDS = word_set("before after since until by from older newer due overdue later earlier past were was")
 """The words of comparisons, without which one is less likely."""
 _KIND = re.compile(r"\[\w+\] ?")
 """What says before a text of which kind it is."""

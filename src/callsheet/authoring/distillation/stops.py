@@ -17,7 +17,7 @@ from callsheet.authoring.distillation import guards
 from callsheet.authoring.distillation.choices import ORDERS, is_unclear
 from callsheet.authoring.distillation.conditions import Condition, Result, condition_of
 from callsheet.authoring.distillation.inputs import Inputs
-from callsheet.authoring.distillation.item_tests import COMPARED, words_in
+from callsheet.authoring.distillation.item_tests import words_in
 from callsheet.authoring.distillation.leaves import Source, is_number
 from callsheet.authoring.distillation.lists import tables_in
 from callsheet.authoring.distillation.outliers import (
@@ -29,7 +29,7 @@ from callsheet.authoring.distillation.outliers import (
     restricting,
     same_as,
 )
-from callsheet.authoring.distillation.plan_text import STOP
+from callsheet.authoring.distillation.plan_text import CHOSEN, JOINED, LOOKED, STOP
 from callsheet.authoring.distillation.readings import nouns_of
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, texts_in
 from callsheet.authoring.distillation.rules import in_all
@@ -39,8 +39,6 @@ from callsheet.ir import JSON
 
 _OF_CODE = word_set("each one row item all any key min max for in if not")
 """The words that code has by itself."""
-_COMPARING = frozenset(word for phrase in (*COMPARED, "older newer later earlier") for word in phrase.split())
-"""The words of comparisons, which the numbers and days after them account for."""
 
 
 class Missed(Exception):
@@ -143,19 +141,17 @@ class Stops:
         """The words that restrict what a list has, of which nothing is in the plan."""
         nouns = self.nouns_in(code)
         written = {word.lower() for word in re.findall(r"[^\W\d_]+", text)} - _OF_CODE
-        used = {*re.findall(r"\w+", text)}
-        data = {
-            word.lower()
-            for name, value in self.inputs.values.items()
-            if name in used
-            for word in re.findall(r"[\w'-]+", str(value))
-        }
+        data = self.words_of({*re.findall(r"\w+", text)})
         return [
             word
             for word in restrictions(self.inputs.request, nouns)
-            if word not in ORDERS | _COMPARING | data | nouns
-            and not any(is_kin(word, one) for one in written)
+            if word not in ORDERS | ORDERED | data | nouns and not any(is_kin(word, one) for one in written)
         ]
+
+    def words_of(self, names: Set[str]) -> set[str]:
+        """The words in the values of some inputs."""
+        values = (str(value).lower() for name, value in self.inputs.values.items() if name in names)
+        return {word for value in values for word in re.findall(r"[\w'-]+", value)}
 
     def not_understood(self, unclear: Iterable[str], text: str) -> str:
         """A word that restricts a list, if nothing in a plan is as it says; "" if there is none."""
@@ -167,7 +163,7 @@ class Stops:
     def read_in(self, unclear: Iterable[str], text: str) -> Iterator[str]:
         """What a plan takes of lists because a rule with the user's words fits the run."""
         for line in self.chosen:
-            whole = line.rpartition("\6")[2]
+            whole = line.rpartition(CHOSEN)[2]
             if whole in plain(text) and any(re.search(rf"{re.escape(one)}(?!\w)", whole) for one in unclear):
                 yield f"{whole} is what the user's words select, and was so in the run"
 
@@ -180,16 +176,17 @@ class Stops:
     def guarded(self, lines: Sequence[str]) -> list[str]:
         """The lines, with stops where what was looked up is in a state in which it never was."""
         lines = [*self.as_chosen(lines)]
-        text = "\n".join(line for line in lines if not line.startswith("\3") and " assert " not in line)
-        joined = {line: line[1:].split()[0] for line in lines if line.startswith("\4")}
+        text = "\n".join(line for line in lines if not line.startswith(LOOKED) and " assert " not in line)
+        joined = {line: line[1:].split()[0] for line in lines if line.startswith(JOINED)}
         idle = {line for line, name in joined.items() if len(re.findall(rf"\b{name}\b", text)) < 2}
-        lines = [line.lstrip("\4") for line in lines if line not in idle]
+        lines = [line.lstrip(JOINED) for line in lines if line not in idle]
         found: list[str] = []
         for line in lines:
-            if not line.startswith("\3"):
+            if not line.startswith(LOOKED):
                 found += [line] if not _is_said_before(line, found) else []
                 continue
-            name, indent = line.strip("\3 "), line[1:].partition(line.strip("\3 "))[0]
+            name = line[1:].strip()
+            indent = line[1:].removesuffix(name)
             if name in self.listed:
                 found += self.stops([*self.outliers(name, text, "\n".join(found), is_round=False)], indent)
                 continue
@@ -204,14 +201,14 @@ class Stops:
 
     def as_chosen(self, lines: Sequence[str]) -> Iterator[str]:
         """The lines, with stops where an item is not as the chosen ones, if words are not understood."""
-        text = "\n".join(line for line in lines if " assert " not in line and not line.startswith("\3"))
+        text = "\n".join(line for line in lines if " assert " not in line and not line.startswith(LOOKED))
         known: set[str] = set()
         for line in lines:
-            if not line.startswith("\6"):
+            if not line.startswith(CHOSEN):
                 known |= {*re.findall(r"^ *(\w+) = await", line)}
                 yield line
                 continue
-            indent, code, whole = line[1:].split("\6")
+            indent, code, whole = line[1:].split(CHOSEN)
             if self.unmet(whole, text):
                 asks = guards.same_item(code, self.chosen[line], self.inputs.request)
                 yield from self.stops([self.as_said(one) for one in asks], indent)
@@ -245,12 +242,7 @@ class Stops:
             varied |= {
                 name for name, value in self.inputs.values.items() if re.search(r"[^a-z ]", str(value))
             }
-        data = {
-            word.lower()
-            for name, value in self.inputs.values.items()
-            if name in used and (name in tested or name in varied)
-            for word in re.findall(r"[\w'-]+", str(value))
-        }
+        data = self.words_of(used & (tested | varied))
         is_compared = any(re.search(r" [<>]=? ", line) for line in lines)
         known = ORDERS | data | nouns | (ORDERED if is_compared else frozenset[str]())
         said = re.sub(
@@ -285,7 +277,7 @@ class Stops:
         """The conditions on all items of the lists in a result, if the plan uses all of them."""
         results = [call.result for call in self.looks[name]] if name in self.looks else [*self.listed[name]]
         before = {*re.findall(r"^    (\w+) = await", above, re.MULTILINE)} & self.looks.keys()
-        for code, _ in tables_in(name, results[0]) if not _restricts(text) else ():
+        for code, _ in tables_in(name, results[0]) if not restricts(text) else ():
             tables = [dict(tables_in(name, one)).get(code, []) for one in results]
             if _is_used_whole(code, plain(text)):
                 items = [item for table in tables for item in table]
@@ -320,7 +312,7 @@ class Stops:
                 for one in known
                 if len(one.values) == len(counts)
             ]
-            found = outside(code, items, words, each, only_named=_restricts(text))
+            found = outside(code, items, words, each, only_named=restricts(text))
             yield from found.conditions
             self.unguarded |= dict.fromkeys(found.unguarded)
 
@@ -407,7 +399,7 @@ def _is_said_before(line: str, lines: Sequence[str]) -> bool:
     return False
 
 
-def _restricts(text: str) -> bool:
+def restricts(text: str) -> bool:
     """Whether a plan has a test of items, besides those that look something up."""
     filters = re.finditer(r" for \w+ in [^\[\]]+(?:\[[^\]]*\])* if (?:[^\[\]]|\[[^\]]*\])*\](?!\[0\])", text)
     return (

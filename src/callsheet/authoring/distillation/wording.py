@@ -57,6 +57,7 @@ SMALL_WORDS = word_set(
 )
 """Words that carry no decision: those of grammar, politeness and units. What denies or counts is none."""
 QUANTIFIERS = word_set("all each every both these those what which their his her many number count")
+NUMBER_WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _CLAUSE_WORDS = frozenset(("that", "which", "who", "whose", "with", "without", "where"))
 _CLAUSE_ENDS = frozenset(("and", "to", "into", "so", "then", "but"))
 _DATA = re.compile(r"[^\s,;!?\"“”'()]+")

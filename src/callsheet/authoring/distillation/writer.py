@@ -20,6 +20,9 @@ from callsheet.authoring.distillation.pages import Pages
 from callsheet.authoring.distillation.patterns import Found, Node, Round
 from callsheet.authoring.distillation.picking import loops
 from callsheet.authoring.distillation.plan_text import (
+    CHOSEN,
+    JOINED,
+    LOOKED,
     STOP,
     WrittenCall,
     call_code,
@@ -203,14 +206,14 @@ class PlanWriter(Stops):
             self.looks[result] = (*calls,)
             if scope.readings is not None:
                 scope.readings.know(result, calls)
-            lines.append(f"\3{indent}{result}")
+            lines.append(f"{LOOKED}{indent}{result}")
         return lines, result
 
     def marked(
         self, code: str, whole: str, items: Sequence[JSON], indent: str, counts: Sequence[int] = ()
     ) -> str:
         """The line that marks where items were chosen, with the code of what they were chosen of."""
-        line = f"\6{indent}\6{code}\6{whole}"
+        line = f"{CHOSEN}{indent}{CHOSEN}{code}{CHOSEN}{whole}"
         self.chosen[line], self.counts[line] = (*items,), (*(counts or [1] * len(items)),)
         return line
 
@@ -258,7 +261,7 @@ class PlanWriter(Stops):
         lines, answer = self.write_call([one.calls[0] for one in pages], scope, "    ")
         one, paging, written = pages[0], pages[0].paging, self.calls[-1].arguments
         ends = re.compile(rf"    assert .*\b{answer}\b")  # that there is no more, as in a single page
-        lines = [line for line in lines if not (line.startswith("\3") or ends.match(line))]
+        lines = [line for line in lines if not (line.startswith(LOOKED) or ends.match(line))]
         every = self.inputs.new_name(f"all_{answer}")
         number = self.inputs.new_name(paging.argument)
         lines.append(f"    {every} = [*{paging.listing_code(answer)}]")
@@ -280,7 +283,7 @@ class PlanWriter(Stops):
         scope.know(Source(every, tuple([*each.items] for each in pages)))
         self.nouns[every] = self.nouns[answer]
         self.listed[every] = tuple([*each.items] for each in pages)
-        lines.append(f"\3    {every}")
+        lines.append(f"{LOOKED}    {every}")
         if scope.readings is not None:
             scope.readings.know(every, one.calls)
         return lines
@@ -457,7 +460,7 @@ class PlanWriter(Stops):
             scope.joins |= {short}
             scope.know(Source(short, tuple(rows for _, rows in known)))
             self.nouns[short] = self.nouns_in(listing)
-            return [f"\4    {short} = {known[0][0]}"]
+            return [f"{JOINED}    {short} = {known[0][0]}"]
         made = joined(listing, looked.items[0], every, [one.head for one in rounds])
         if made is None:
             return []
@@ -467,7 +470,7 @@ class PlanWriter(Stops):
         if not scope.readings.parts(short, [rows]):
             return []
         scope.know(Source(short, (rows,)))
-        return [f"\4    {short} = {code}"]
+        return [f"{JOINED}    {short} = {code}"]
 
     def write_search(
         self,
@@ -492,7 +495,7 @@ class PlanWriter(Stops):
             names,
             [*chain.from_iterable(looped.items)],
         )
-        lines = [f"    for {name} in {chosen}:", *(line for line in body if not line.startswith("\3"))]
+        lines = [f"    for {name} in {chosen}:", *(line for line in body if not line.startswith(LOOKED))]
         lines += self.stops(conditions, " " * 8)
         lines += [f"        if {test}:", "            break", "    else:"]
         lines.append(f'        assert False, "nothing fits, and {STOP}"')
