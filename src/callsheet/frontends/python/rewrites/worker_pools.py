@@ -13,7 +13,7 @@ import ast
 import copy
 from collections import deque
 from collections.abc import Sequence
-from typing import Final, cast
+from typing import cast
 
 from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, placed
 from callsheet.frontends.python.rewrites.queue_loops import loop_in, method_of, over_list, takes_from
@@ -26,14 +26,13 @@ from callsheet.frontends.python.rewrites.queue_users import (
     split_assignments,
 )
 from callsheet.frontends.python.rewrites.worker_items import WorkerItems
-from callsheet.frontends.python.source import dotted, names_read, own_nodes, waits, walk
-
-WARNED: Final = "warned"
-"""Where the tree of a file keeps the warnings of its rewrites."""
+from callsheet.frontends.python.source import Refused, dotted, names_read, own_nodes, waits, walk
 
 
-def queues_as_lists(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+def queues_as_lists(module: ast.Module, nodes: Sequence[ast.AST], warned: list[Refused]) -> bool:
     """Write the queues of a file as lists, and their workers as calls for each item; whether there were any.
+
+    What workers do in another way is added to `warned`.
 
     >>> module = ast.parse('''import asyncio
     ... async def work(queue):
@@ -49,7 +48,7 @@ def queues_as_lists(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     ...     await queue.join()
     ...     for worker in workers:
     ...         worker.cancel()''')
-    >>> queues_as_lists(module, list(ast.walk(module)))
+    >>> queues_as_lists(module, list(ast.walk(module)), [])
     True
     >>> print(ast.unparse(module.body[-1]))
     async def main(xs):
@@ -81,6 +80,7 @@ def queues_as_lists(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
             left_alone.add(name)
         else:
             found = True
+            warned += queue.warned
             nodes = list(walk(module))
             functions.extend(one for _, one in queue.made if isinstance(one, ast.AsyncFunctionDef))
     return found
@@ -136,7 +136,6 @@ class _Queue(WorkerItems):
         self.module.body[at:at] = self.limits
         if self.limits and not self._imports_asyncio():
             self.module.body[at:at] = [placed(ast.Import([ast.alias("asyncio")]), self.limits[0])]
-        vars(self.module).setdefault(WARNED, []).extend(self.warned)
 
     def _imports_asyncio(self) -> bool:
         return any(
