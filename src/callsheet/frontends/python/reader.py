@@ -15,6 +15,7 @@ from typing import Any, cast
 from callsheet.diagnostics import Severity, Span
 from callsheet.frontends.pure_code.refusals import judged
 from callsheet.frontends.python import core
+from callsheet.frontends.python.analysis.early_ends import early_ends
 from callsheet.frontends.python.analysis.kinds import ltp_function, objects_given
 from callsheet.frontends.python.analysis.ordered_texts import check_ordered_texts
 from callsheet.frontends.python.analysis.unordered import orders_seen
@@ -231,7 +232,7 @@ def _compiled(
     if registries_as_tables(module, nodes):
         nodes = list(walk(module))
     check_made_once(module, nodes)
-    warned = orders_seen(module)
+    warned = [*orders_seen(module), *early_ends(nodes)]
     check_ordered_texts(nodes)
     for rewrite in _rewrites(changed, warned):
         if rewrite(module, nodes):

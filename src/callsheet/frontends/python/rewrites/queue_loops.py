@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, placed
-from callsheet.frontends.python.source import dotted, names_read, own_nodes, walk
+from callsheet.frontends.python.source import dotted, ends_loop, names_read, own_nodes, walk
 from callsheet.frontends.python.syntax import parsed
 
 _ENDS: Final = frozenset({"QueueEmpty", "TimeoutError", "QueueShutDown"})
@@ -278,7 +278,7 @@ def of_one_item(
     """
     if not all(_tells_nothing(one) for one in (*loop.before, *loop.after)):
         return None
-    if _leaves(loop.body) or _reads_apart(loop, dropped):
+    if ends_loop(loop.body) or _reads_apart(loop, dropped):
         return None
     of = function.args
     item = loop.item
@@ -305,24 +305,6 @@ def _tells_nothing(one: ast.stmt) -> bool:
     is_text = isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)
     is_end = isinstance(one, (ast.Return, ast.Nonlocal, ast.Global)) and getattr(one, "value", None) is None
     return is_text or is_end or is_print(one)
-
-
-def _leaves(body: Sequence[ast.stmt], *, in_loop: bool = False) -> bool:
-    """Whether a round ends the loop, or its function."""
-    for one in body:
-        if isinstance(one, ast.Return) or (isinstance(one, ast.Break) and not in_loop):
-            return True
-        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            continue
-        inner = in_loop or isinstance(one, (ast.For, ast.AsyncFor, ast.While))
-        for field in ("body", "orelse", "finalbody"):
-            if _leaves(getattr(one, field, []), in_loop=inner):
-                return True
-        if any(_leaves(each.body, in_loop=in_loop) for each in getattr(one, "handlers", [])):
-            return True
-        if any(_leaves(each.body, in_loop=in_loop) for each in getattr(one, "cases", [])):
-            return True
-    return False
 
 
 def prints_in(body: Sequence[ast.stmt]) -> list[ast.stmt]:
