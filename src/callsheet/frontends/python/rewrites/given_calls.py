@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from typing import Final, cast
 
 from callsheet.frontends.python.rewrites.inlining import Fresh, placed
+from callsheet.frontends.python.rewrites.task_words import task_of
 from callsheet.frontends.python.source import dotted, own_nodes, waits, walk
 
-_STARTS: Final = frozenset({"create_task", "ensure_future"})
 _LISTS: Final = frozenset({"list", "tuple", "set"})
 
 
@@ -186,14 +186,8 @@ class _Given:
 
     def _starts(self, name: str) -> bool:
         """Whether the function starts the task of a call that it is given."""
-        return any(
-            isinstance(one, ast.Call)
-            and (dotted(one.func) or "").rpartition(".")[2] in _STARTS
-            and len(one.args) > 0
-            and isinstance(one.args[0], ast.Name)
-            and one.args[0].id == name
-            for one in own_nodes(self.helper)
-        )
+        given = (task_of(one) for one in own_nodes(self.helper))
+        return any(isinstance(one, ast.Name) and one.id == name for one in given)
 
     # ------------------------------------------------------------ what stands in the function
 

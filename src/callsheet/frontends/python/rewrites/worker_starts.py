@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import Final, cast
+from typing import cast
 
 from callsheet.frontends.python.rewrites.inlining import placed
 from callsheet.frontends.python.rewrites.queue_loops import takes_from
 from callsheet.frontends.python.rewrites.queue_users import Pool, QueueUsers, UnknownQueue
+from callsheet.frontends.python.rewrites.task_words import task_of
 from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read, own_nodes, walk
-
-_STARTS: Final = frozenset({"create_task", "ensure_future"})
 
 
 class WorkerStarts(QueueUsers):
@@ -60,11 +59,9 @@ class WorkerStarts(QueueUsers):
 
     def call_of(self, node: ast.expr) -> ast.Call | None:
         """The call of a consumer in an expression that makes, or starts, it."""
-        call: ast.expr = node
-        while isinstance(call, ast.Call) and call.args:
-            if (dotted(call.func) or "").rpartition(".")[2] not in _STARTS:
-                break
-            call = call.args[0]
+        call = node
+        while (given := task_of(call)) is not None:
+            call = given
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
             return call if call.func.id in self.consumers else None
         return None
