@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, placed
-from callsheet.frontends.python.rewrites.task_words import task_of
+from callsheet.frontends.python.rewrites.task_words import task_cancelled, task_of
 from callsheet.frontends.python.source import dotted, leaves, names_bound, names_read, own_nodes, waits, walk
 
 IS_FIRST = "is_first"
@@ -304,7 +304,7 @@ class _Rest(ast.NodeTransformer):
             case ast.For(target=ast.Name(id=task), iter=ast.Name(id=many), body=[inner], orelse=[]):
                 if isinstance(inner, ast.If) and not inner.orelse and self._is_going(inner.test, task):
                     inner = inner.body[0] if len(inner.body) == 1 else inner
-                return self.every if self._is_many(many) and _task_cancelled(inner) == task else frozenset()
+                return self.every if self._is_many(many) and task_cancelled(inner) == task else frozenset()
             case ast.Expr(
                 value=ast.ListComp(
                     elt=elt,
@@ -313,13 +313,13 @@ class _Rest(ast.NodeTransformer):
                     ],
                 )
             ) if self._is_many(many) and all(self._is_going(test, task) for test in tests):
-                return self.every if _task_cancelled(ast.Expr(elt)) == task else frozenset()
+                return self.every if task_cancelled(ast.Expr(elt)) == task else frozenset()
             case ast.If(test=test, body=[inner], orelse=[]):
-                name = _task_cancelled(inner)
+                name = task_cancelled(inner)
                 is_asked = name is not None and self._is_going(test, name)
                 return self._number(name) if is_asked else frozenset()
             case _:
-                return self._number(_task_cancelled(one))
+                return self._number(task_cancelled(one))
 
     def _number(self, name: str | None) -> frozenset[int]:
         return frozenset({self.group.names[name]}) if name in self.group.names else frozenset()
@@ -519,15 +519,6 @@ class _Rest(ast.NodeTransformer):
 
 def _is_true(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is True
-
-
-def _task_cancelled(one: ast.stmt) -> str | None:
-    """The name of what a statement cancels."""
-    match one:
-        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="cancel"), args=[])):
-            return name
-        case _:
-            return None
 
 
 def _raises(one: ast.stmt) -> bool:

@@ -106,15 +106,23 @@ def _ended(one: ast.stmt) -> ast.stmt:
     return placed(ast.Return(None), one) if isinstance(one, ast.Raise) else one
 
 
+def _caught(one: ast.Try) -> set[str]:
+    """The errors that are caught, by the last part of their names; one without a name stands for all."""
+    return {
+        (dotted(kind) or "").rpartition(".")[2] if kind is not None else ""
+        for each in one.handlers
+        for kind in (each.type.elts if isinstance(each.type, ast.Tuple) else [each.type])
+    }
+
+
 def _passes_cancel(one: ast.Try) -> bool:
     """Whether a try only passes over the cancellation of the consumer."""
-    kinds = {(dotted(each.type) or "").rpartition(".")[2] if each.type else "" for each in one.handlers}
     plain = all(
         isinstance(each, (ast.Pass, ast.Return, ast.Break, ast.Raise)) or is_print(each)
         for handler in one.handlers
         for each in handler.body
     )
-    return kinds == {"CancelledError"} and plain and not one.finalbody
+    return _caught(one) == {"CancelledError"} and plain and not one.finalbody
 
 
 def is_print(one: ast.stmt) -> bool:
@@ -144,12 +152,7 @@ def _taken(loop: ast.While, queue: str) -> tuple[ast.expr, list[ast.stmt]] | Non
         return None
     first, *rest = loop.body
     if isinstance(first, ast.Try) and len(first.body) == 1 and not first.finalbody and not first.orelse:
-        kinds = {
-            (dotted(kind) or "").rpartition(".")[2]
-            for each in first.handlers
-            for kind in (each.type.elts if isinstance(each.type, ast.Tuple) else [each.type])
-            if kind is not None
-        }
+        kinds = _caught(first)
         ends = all(_leaves_loop(each.body, queue) for each in first.handlers)
         if not ends or not kinds or not kinds <= _ENDS:
             return None
@@ -332,11 +335,7 @@ def _fails(one: ast.stmt, *, caught: bool) -> bool:
     if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return False
     if isinstance(one, ast.Try):
-        kinds = {
-            (dotted(kind) or "").rpartition(".")[2] if kind is not None else ""
-            for each in one.handlers
-            for kind in (each.type.elts if isinstance(each.type, ast.Tuple) else [each.type])
-        }
+        kinds = _caught(one)
         rest = any(_fails(each, caught=caught) for each in rest_of(one))
         if kinds & {"", "Exception", "BaseException"}:
             return rest

@@ -88,6 +88,15 @@ def is_cancelling(node: ast.AST) -> bool:
             return False
 
 
+def task_cancelled(one: ast.stmt) -> str | None:
+    """The name of the task that a statement cancels, if it does nothing else."""
+    match one:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="cancel"), args=[])):
+            return name
+        case _:
+            return None
+
+
 def only_cancels(one: ast.stmt) -> bool:
     """Whether a statement only cancels tasks, which by then are done or stopped."""
     match one:
