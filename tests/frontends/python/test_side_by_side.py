@@ -194,6 +194,7 @@ def test_what_workers_do_in_another_way_is_told(old: str, new: str, told: str) -
         ("            queue.task_done()", "            pass", "PYT020", "join never ends"),
         ("await queue.join()", "await asyncio.gather(*workers)", "PYT020", "never ends, and is awaited"),
         ("    await queue.join()", "    found = []\n    await queue.join()", "PYT020", "asyncio.Queue"),
+        ("queue.join()", "queue.join()\n    queue.put_nowait(2)", "PYT020", "asyncio.Queue"),
         ("    return found", "    xs[0]['n'] = 1\n    return found", "PYT015", "may share"),
         ("        try:", "        print(len(found))\n        try:", "PYT015", "found in worker is changed"),
         ("        finally:\n            queue.task_done()",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from callsheet.frontends.python.analysis.container_words import given_by_default
 from callsheet.frontends.python.rewrites.inlining import placed
-from callsheet.frontends.python.source import dotted, own_nodes, parameters_of, walk
+from callsheet.frontends.python.source import dotted, own_nodes, parameters_of
 
 _LIMITS = frozenset({"asyncio.Semaphore", "asyncio.BoundedSemaphore"})
 
@@ -41,12 +41,12 @@ class KnownNumbers:
                 known = [one for one in numbers if one is not None]
                 return min(known, default=None)
             case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)]):
-                made = self._set_to(name, function)
+                made = self.set_to(name, function)
                 return len(made.elts) if isinstance(made, (ast.List, ast.Tuple)) else None
             case _:
                 return None
 
-    def _set_to(self, name: str, function: ast.AsyncFunctionDef) -> ast.expr | None:
+    def set_to(self, name: str, function: ast.AsyncFunctionDef) -> ast.expr | None:
         """What a variable, or a constant of the file, is set to, if that is done once."""
         around = self._around(function)
         for scope in (function, *([] if around is None else [around]), self.module):
@@ -72,7 +72,7 @@ class KnownNumbers:
     def _of_name(self, name: str, function: ast.AsyncFunctionDef, depth: int) -> int | None:
         parameters = [one.arg for one in parameters_of(function.args)]
         if name not in parameters:
-            made = self._set_to(name, function)
+            made = self.set_to(name, function)
             if made is not None:
                 return self.count(made, function, depth + 1)
             around = self._around(function)
@@ -149,8 +149,3 @@ def limits_as_numbers(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
                         one.args, one.keywords = [placed(ast.Constant(number), given[0])], []
                         found = True
     return found
-
-
-def uses_of(nodes: Sequence[ast.AST], name: str) -> int:
-    """How often a name is used."""
-    return sum(isinstance(one, ast.Name) and one.id == name for each in nodes for one in walk(each))

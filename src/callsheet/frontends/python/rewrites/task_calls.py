@@ -33,6 +33,8 @@ class TaskCalls:
         self.cancels = "cancel" in names
         self.started, self.values, self.late = fresh("started"), fresh("values"), fresh("late")
         self.order, self.row, self.new = fresh("order"), fresh("row"), fresh("new")
+        self.helper_names: dict[str, str] = {}
+        """The functions that run the task of a row, by what they do."""
         self.kinds: dict[str, ast.Call] = {}
         """The calls that tasks are made of, by their forms, with what a row holds in their arguments."""
         stored = [one.id for one in inside if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)]
@@ -190,10 +192,9 @@ class TaskCalls:
         return parsed(f"{self._helper('run')}({self.row})", self.body[0])
 
     def _helper(self, what: str) -> str:
-        made = self.__dict__.setdefault(f"_{what}_name", None)
-        if made is None:
-            made = self.__dict__[f"_{what}_name"] = self.fresh(what)
-        return cast("str", made)
+        if what not in self.helper_names:
+            self.helper_names[what] = self.fresh(what)
+        return self.helper_names[what]
 
     def helpers(self) -> list[ast.stmt]:
         """The functions that run the task of a row."""
