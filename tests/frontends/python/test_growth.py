@@ -82,6 +82,13 @@ async def h#(x):
     return r
 ===
     out.append(await h#(#))
+--- semaphores
+async def s#(x, most):
+    limit = asyncio.Semaphore(most)
+    async with limit:
+        return await score(x)
+===
+    out.append(await s#(1, 3))
 --- changed globals
 G# = {}
 ===
