@@ -141,3 +141,14 @@ def test_work_grows_with_program_and_not_faster(name: str) -> None:
     assert functions_called(program(construct, 2 * SMALL)) < MOST * functions_called(
         program(construct, SMALL)
     )
+
+
+def test_loops_inside_each_other_are_gone_through_once_each() -> None:
+    def nested(depth: int) -> str:
+        loops = "".join(f"{'    ' * number}for x{number} in done:\n" for number in range(1, depth + 1))
+        return (
+            "import asyncio\nasync def main(xs):\n    tasks = [asyncio.create_task(score(x)) for x in xs]\n"
+            f"    done, late = await asyncio.wait(tasks)\n{loops}{'    ' * (depth + 1)}print(1)\n"
+        )
+
+    assert functions_called(nested(16)) < 5 * functions_called(nested(8))
