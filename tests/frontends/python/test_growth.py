@@ -82,6 +82,13 @@ async def h#(x):
     return r
 ===
     out.append(await h#(#))
+--- semaphores
+async def s#(x, most):
+    limit = asyncio.Semaphore(most)
+    async with limit:
+        return await score(x)
+===
+    out.append(await s#(1, 3))
 --- changed globals
 G# = {}
 ===
@@ -149,3 +156,14 @@ def test_whether_errors_are_made_of_texts_is_found_in_one_go() -> None:
 
     size = 4 * SMALL
     assert functions_called(text(2 * size)) < MOST * functions_called(text(size))
+
+
+def test_loops_inside_each_other_are_gone_through_once_each() -> None:
+    def nested(depth: int) -> str:
+        loops = "".join(f"{'    ' * number}for x{number} in done:\n" for number in range(1, depth + 1))
+        return (
+            "import asyncio\nasync def main(xs):\n    tasks = [asyncio.create_task(score(x)) for x in xs]\n"
+            f"    done, late = await asyncio.wait(tasks)\n{loops}{'    ' * (depth + 1)}print(1)\n"
+        )
+
+    assert functions_called(nested(16)) < 5 * functions_called(nested(8))

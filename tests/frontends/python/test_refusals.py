@@ -153,6 +153,10 @@ REFUSED = {
     "async def main(x):\n    x and (q := 1)\n    await get('b')\n    return q": ("PYT016", 4),
     "async def main():\n    fs = []\n    def f():\n        return 1\n    fs.append(f)\n"
     "    await get('b')\n    return fs[0]()": ("PYT019", 5),
+    "async def main():\n    fs = [lambda v: v, lambda v: -v]\n    f = fs[1]\n    n = await score(1)\n"
+    "    return f(n)": ("PYT019", 3),
+    "import asyncio\nasync def one(f):\n    return f(await score(1))\nasync def main():\n"
+    "    task = asyncio.create_task(one(lambda v: v + 1))\n    return await task": ("PYT019", 5),
     "import secrets\nasync def main():\n    return secrets.token_hex(8)": ("PYT005", 1),
     "from time import sleep\nasync def main():\n    sleep(1)": ("PYT023", 3),
     "async def main():\n    def f():\n        return await score(1)\n    return f()": ("PYT013", 3),

@@ -133,6 +133,26 @@ def test_wait_that_cannot_be_kept_is_refused(rest: str, code: str, line: int, wa
     assert way_out in (found.help or "")
 
 
+@pytest.mark.parametrize("many", ["tasks", "[score(x) for x in xs]"])
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        ("        if await one:\n            break\n", 6),
+        ("        for n in await one:\n            break\n        else:\n            break\n", 8),
+        ("        for n in await one:\n            break\n        if n:\n            continue\n", None),
+    ],
+)
+def test_loop_over_what_is_completed_tells_that_to_leave_it_stops_no_call(
+    many: str, body: str, line: int | None
+) -> None:
+    source = f"{STARTED}    for one in asyncio.as_completed({many}):\n{body}    return len(tasks)\n"
+    result = read_python(source, tools=SIGNATURES)
+    found = [one.span for one in result.diagnostics if one.code == "PYT106" and not one.is_error]
+    assert [result.source.position(one.start).line for one in found if one] == (
+        [] if line is None else [line]
+    )
+
+
 def test_shielded_task_goes_on_behind_its_time_limit_and_is_refused() -> None:
     source = (
         "import asyncio\nasync def main():\n    task = asyncio.create_task(score(1))\n    try:\n"
@@ -174,7 +194,12 @@ def test_what_workers_do_in_another_way_is_told(old: str, new: str, told: str) -
         ("            queue.task_done()", "            pass", "PYT020", "join never ends"),
         ("await queue.join()", "await asyncio.gather(*workers)", "PYT020", "never ends, and is awaited"),
         ("    await queue.join()", "    found = []\n    await queue.join()", "PYT020", "asyncio.Queue"),
+        ("queue.join()", "queue.join()\n    queue.put_nowait(2)", "PYT020", "asyncio.Queue"),
         ("    return found", "    xs[0]['n'] = 1\n    return found", "PYT015", "may share"),
+        ("        try:", "        print(len(found))\n        try:", "PYT015", "found in worker is changed"),
+        ("        finally:\n            queue.task_done()",
+         "        finally:\n            queue.task_done()\n        for one in [n]:\n            pass\n"
+         "        else:\n            break", "PYT020", "keeps something of its own"),
     ],
 )  # fmt: skip
 def test_workers_that_cannot_be_kept_are_refused(old: str, new: str, code: str, told: str) -> None:

@@ -10,11 +10,12 @@ import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from callsheet.diagnostics import Severity, Span
 from callsheet.frontends.pure_code.refusals import judged
 from callsheet.frontends.python import core
+from callsheet.frontends.python.analysis.early_ends import early_ends
 from callsheet.frontends.python.analysis.kinds import ltp_function, objects_given
 from callsheet.frontends.python.analysis.ordered_texts import check_ordered_texts
 from callsheet.frontends.python.analysis.unordered import orders_seen
@@ -72,7 +73,7 @@ from callsheet.frontends.python.rewrites.setters import setters_as_methods
 from callsheet.frontends.python.rewrites.started_in_loops import collect_tasks
 from callsheet.frontends.python.rewrites.task_numbers import tasks_as_numbers
 from callsheet.frontends.python.rewrites.timeouts import loop_times_as_moments
-from callsheet.frontends.python.rewrites.worker_pools import WARNED, queues_as_lists
+from callsheet.frontends.python.rewrites.worker_pools import queues_as_lists
 from callsheet.frontends.python.source import Refused, Text, walk
 from callsheet.frontends.unseen import hidden_characters
 from callsheet.frontends.values.reader import ParseResult
@@ -131,51 +132,62 @@ def _of_nodes(rewrite: Callable[[list[ast.AST]], bool]) -> _Rewrite:
     return lambda _, nodes: rewrite(nodes)
 
 
-_FIRST_REWRITES: Final[tuple[_Rewrite, ...]] = (
-    logs_as_prints,
-    _of_nodes(classes_as_types),
-    names_of_functions,
-    error_tuples_in_place,
-    suppress_as_try,
-    hoist_imports,
-    setters_as_methods,
-    asyncio_words_as_plain,
-    loop_times_as_moments,
-    _of_nodes(lookups_as_lambdas),
-    _of_nodes(partials_as_calls),
-    unawaiting_as_pure,
-    tables_by_place,
-    factories_as_classes,
-    decorated_as_calls,
-)
-_REWRITES: Final[tuple[_Rewrite, ...]] = (
-    _of_nodes(group_handlers_as_plain),
-    contexts_as_statements,
-    _of_nodes(returns_after_finally),
-    _of_nodes(denials_apart),
-    flows_as_loops,
-    semaphores_of_objects,
-    inherited_methods_as_own,
-    methods_as_functions,
-    flows_as_loops,  # over methods, which are functions by now
-    given_calls_as_own,
-    limits_as_numbers,
-    queues_as_lists,
-    iterators_as_steps,
-    spread_calls_as_functions,
-    _of_nodes(mixed_calls_as_one),
-    _of_nodes(collect_tasks),
-    _of_nodes(firsts_as_one),
-    tasks_as_numbers,
-    _of_nodes(declare_fields),
-    _of_nodes(box_nonlocals),
-    _of_nodes(guard_functions),
-    settle_parameters,
-)
-"""What a file says in other words before it is compiled, in order; each tells whether it changed anything.
+def _rewrites(changed: Sequence[ConstantChanged], warned: list[Refused]) -> tuple[_Rewrite, ...]:
+    """What a file says in other words before it is compiled, in order.
 
-Between the first and these, containers of the file that are changed are moved into the main function.
-"""
+    Each tells whether it changed anything. `changed` are the containers of the file that are moved into the
+    main function; what runs in another way than it is written is added to `warned`.
+    """
+
+    def move(module: ast.Module, _: Sequence[ast.AST]) -> bool:
+        failed = moved_into_main(module, changed)
+        if failed is not None:
+            raise failed
+        return bool(changed)
+
+    def queues(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+        return queues_as_lists(module, nodes, warned)
+
+    return (
+        logs_as_prints,
+        _of_nodes(classes_as_types),
+        names_of_functions,
+        error_tuples_in_place,
+        suppress_as_try,
+        hoist_imports,
+        setters_as_methods,
+        asyncio_words_as_plain,
+        loop_times_as_moments,
+        _of_nodes(lookups_as_lambdas),
+        _of_nodes(partials_as_calls),
+        unawaiting_as_pure,
+        tables_by_place,
+        factories_as_classes,
+        decorated_as_calls,
+        move,
+        _of_nodes(group_handlers_as_plain),
+        contexts_as_statements,
+        _of_nodes(returns_after_finally),
+        _of_nodes(denials_apart),
+        flows_as_loops,
+        semaphores_of_objects,
+        inherited_methods_as_own,
+        methods_as_functions,
+        flows_as_loops,  # over methods, which are functions by now
+        given_calls_as_own,
+        limits_as_numbers,
+        queues,
+        iterators_as_steps,
+        spread_calls_as_functions,
+        _of_nodes(mixed_calls_as_one),
+        _of_nodes(collect_tasks),
+        _of_nodes(firsts_as_one),
+        tasks_as_numbers,
+        _of_nodes(declare_fields),
+        _of_nodes(box_nonlocals),
+        _of_nodes(guard_functions),
+        settle_parameters,
+    )
 
 
 def _within(module: ast.Module, function: str | None) -> Within | None:
@@ -220,16 +232,9 @@ def _compiled(
     if registries_as_tables(module, nodes):
         nodes = list(walk(module))
     check_made_once(module, nodes)
-    seen = orders_seen(module)
+    warned = [*orders_seen(module), *early_ends(nodes)]
     check_ordered_texts(nodes)
-
-    def move(module: ast.Module, _: Sequence[ast.AST]) -> bool:
-        failed = moved_into_main(module, changed)
-        if failed is not None:
-            raise failed
-        return bool(changed)
-
-    for rewrite in (*_FIRST_REWRITES, move, *_REWRITES):
+    for rewrite in _rewrites(changed, warned):
         if rewrite(module, nodes):
             nodes = list(walk(module))
     program = read_program(module, tools, bindings, nodes)
@@ -241,7 +246,7 @@ def _compiled(
             raise
     else:
         if not program.changed:
-            return made, [*program.warnings, *seen, *vars(module).get(WARNED, ())]
+            return made, [*program.warnings, *warned]
     first, *others = program.changed.values()
     known = {one.name for one in changed}
     if first.name in known:

@@ -7,6 +7,7 @@ cannot say.
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, cast
@@ -101,7 +102,24 @@ class Text:
         span = self.head(node) if isinstance(node, ast.stmt) else self.span(node)
         if span is None:
             span = Span(0, 0)
-        return Diagnostic(refused.code, severity, refused.message, span, refused.rewrite)
+        message, rewrite = self._as_written(refused.message), self._as_written(refused.rewrite)
+        return Diagnostic(refused.code, severity, message, span, rewrite)
+
+    def _as_written(self, message: str) -> str:
+        """A message with the stems of names that rewrites made, which are those that the text has."""
+        return _MADE.sub(lambda one: one[0] if one[0] in self.source.text else one[1], message)
+
+
+_MADE: Final = re.compile(r"\b(\w+?)_at_\d+\b")
+
+
+def made_name(stem: str, number: int) -> str:
+    """A name that a rewrite makes for something new; messages have its stem.
+
+    >>> made_name("work", 1)
+    'work_at_1'
+    """
+    return f"{stem}_at_{number}"
 
 
 def outer_name_changed(node: ast.Global | ast.Nonlocal) -> Refused:
@@ -225,19 +243,26 @@ def waits(node: ast.AST) -> bool:
 
 def leaves(node: ast.stmt) -> bool:
     """Whether a statement may return from its function, or break or continue a loop around it."""
-    stack: list[tuple[ast.AST, bool]] = [(node, False)]
+    return any(jumps_out([node]))
+
+
+def jumps_out(body: Sequence[ast.stmt]) -> Iterator[ast.Return | ast.Break | ast.Continue]:
+    """Where a block returns from its function, or breaks or continues a loop around the block, in order."""
+    stack: list[tuple[ast.AST, bool]] = [(one, False) for one in reversed(body)]
     while stack:
         one, in_loop = stack.pop()
         if isinstance(one, ast.Return) or (isinstance(one, (ast.Break, ast.Continue)) and not in_loop):
-            return True
-        if isinstance(one, (*_FUNCTIONS, ast.ClassDef, ast.expr)):
-            continue
-        if isinstance(one, (ast.For, ast.AsyncFor, ast.While)):
-            stack.extend((part, True) for part in one.body)
-            stack.extend((part, in_loop) for part in one.orelse)
-            continue
-        stack.extend((part, in_loop) for part in children(one))
-    return False
+            yield one
+        elif isinstance(one, (ast.For, ast.AsyncFor, ast.While)):
+            stack.extend((part, in_loop) for part in reversed(one.orelse))
+            stack.extend((part, True) for part in reversed(one.body))
+        elif not isinstance(one, (*_FUNCTIONS, ast.ClassDef, ast.expr)):
+            stack.extend((part, in_loop) for part in reversed(children(one)))
+
+
+def ends_loop(body: Sequence[ast.stmt]) -> bool:
+    """Whether a block breaks the loop around it, or returns from its function."""
+    return any(not isinstance(one, ast.Continue) for one in jumps_out(body))
 
 
 def names_read(*roots: ast.AST) -> set[str]:

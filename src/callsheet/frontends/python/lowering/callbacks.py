@@ -270,16 +270,13 @@ class _Calls(ast.NodeTransformer):
         parameters = [one.arg for one in given.args.args]
         values: dict[str, ast.expr] = dict(zip(parameters, args, strict=False))
         defaults = _defaults(given.args)
-        values |= {name: value for name, value in defaults.items() if name not in values}
+        values |= {name: self._from_around(value) for name, value in defaults.items() if name not in values}
         if len(args) > len(parameters) or set(parameters) - set(values):
             raise Refused(
                 "PYT009", node, "the lambda that is called here takes other arguments", "give what it takes"
             )
-        body = copy.deepcopy(given.body)
-        held = {
-            name: self.free.setdefault(name, self.fresh(name)) for name in self._outer(body, set(parameters))
-        }
-        return cast("ast.AST", _Put(values, held).visit(body))
+        held = self._held(given.body, set(parameters))
+        return cast("ast.AST", _Put(values, held).visit(copy.deepcopy(given.body)))
 
     def _is_there(self, test: ast.expr) -> bool | None:
         """Whether a test asks for a function that is given, or for one that is not; None for another test."""
@@ -314,15 +311,21 @@ class _Calls(ast.NodeTransformer):
 
     def _lambda(self, given: ast.Lambda) -> ast.expr:
         """A pure lambda, which reads its other variables from parameters."""
-        made = copy.deepcopy(given)
-        own = {one.arg for one in parameters_of(given.args)}
-        names = {name: self.free.setdefault(name, self.fresh(name)) for name in self._outer(given.body, own)}
-        made.body = cast("ast.expr", _Put({}, names).visit(made.body))
+        made, of = copy.copy(given), copy.copy(given.args)
+        own = {one.arg for one in parameters_of(of)}
+        of.defaults = [self._from_around(one) for one in of.defaults]
+        of.kw_defaults = [None if one is None else self._from_around(one) for one in of.kw_defaults]
+        made.args, made.body = of, self._from_around(given.body, own)
         return made
 
-    def _outer(self, body: ast.expr, own: set[str]) -> list[str]:
-        """The variables that a lambda reads from around it."""
-        return sorted(filter(self.known.is_variable, names_read(body) - own))
+    def _from_around(self, value: ast.expr, own: Container[str] = ()) -> ast.expr:
+        """A part of a lambda, with parameters for the variables that it reads from around it."""
+        return cast("ast.expr", _Put({}, self._held(value, own)).visit(copy.deepcopy(value)))
+
+    def _held(self, value: ast.expr, own: Container[str]) -> dict[str, str]:
+        """The variables that a part of a lambda reads from around it, and the parameters that hold them."""
+        outer = sorted(one for one in names_read(value) if one not in own and self.known.is_variable(one))
+        return {name: self.free.setdefault(name, self.fresh(name)) for name in outer}
 
     def _call(self, given: ast.Call, node: ast.Name) -> ast.AST:
         """A call that is given and not awaited yet; its arguments are parameters."""

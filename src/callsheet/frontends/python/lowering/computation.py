@@ -405,29 +405,37 @@ class Computation(FunctionFacts):
                     )
                 case _:
                     pass
+        holders = set[str]()
+
+        def is_function(name: str) -> bool:
+            return name in holders or self._is_pure_function(name)
+
         for one in body:
-            if not (isinstance(one, ast.Assign) and names_bound(one) & needed):
+            if not isinstance(one, ast.Assign):
                 continue
-            if isinstance(one.value, ast.Call) and (self.program.resolved(one.value.func) or "").startswith(
-                "hashlib."
-            ):
-                raise Refused(
-                    "PYT019",
-                    one.value,
-                    "a hash that is not yet made is kept in a variable, and a plan keeps values alone between"
-                    " its calls",
-                    "collect what goes into it in a list, and make it at once:"
-                    ' hashlib.sha256(b"".join(parts)).hexdigest()',
-                )
-            if has_functions(
-                one.value, self._is_pure_function, self.program.resolved, self.all_definitions.get
-            ):
+            is_kept = bool(names_bound(one) & needed)
+            if is_kept and isinstance(one.value, ast.Call):
+                made = self.program.resolved(one.value.func) or ""
+                if made.startswith("hashlib."):
+                    raise Refused(
+                        "PYT019",
+                        one.value,
+                        "a hash that is not yet made is kept in a variable, and a plan keeps values alone"
+                        " between its calls",
+                        "collect what goes into it in a list, and make it at once:"
+                        ' hashlib.sha256(b"".join(parts)).hexdigest()',
+                    )
+            if not has_functions(one.value, is_function, self.program.resolved, self.all_definitions.get):
+                continue
+            if is_kept:
                 raise Refused(
                     "PYT019",
                     one.value,
                     "a function is kept in a value, and a plan keeps values alone between its calls",
                     "define it with def, and call it where it is needed",
                 )
+            if isinstance(one.targets[0], ast.Name):
+                holders.add(one.targets[0].id)
 
     def _is_function(self, node: ast.expr) -> bool:
         """Whether a value is a function that the program defines."""

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import Final, cast
+from typing import cast
 
 from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, placed
+from callsheet.frontends.python.rewrites.timeouts import is_event_loop
 from callsheet.frontends.python.source import dotted, walk
 from callsheet.frontends.python.syntax import parsed_lines
-
-_LOOPS: Final = frozenset({"asyncio.get_running_loop", "asyncio.get_event_loop"})
 
 
 def asyncio_words_as_plain(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
@@ -104,8 +103,8 @@ def _drop_loops(module: ast.Module) -> None:
         for block in blocks_in(one):
             for number, each in enumerate(block):
                 match each:
-                    case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=func, args=[])):
-                        if name not in read and (dotted(func) or "") in _LOOPS:
+                    case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                        if name not in read and is_event_loop(value):
                             block[number] = placed(ast.Pass(), each)
                     case _:
                         pass

@@ -303,6 +303,10 @@ def has_functions(  # noqa: PLR0911 - a case each
             return has_functions(inner, is_pure_function, resolved, definition)
         case ast.Attribute(value=ast.Name(id=name)):
             return is_built_in(name) and is_pure_function(name)
+        case ast.Subscript(value=ast.Name(id=name)):
+            table = getattr(definition(name), "value", None)
+            parts = table.values if isinstance(table, ast.Dict) else getattr(table, "elts", [])
+            return bool(parts) and all(isinstance(one, ast.Lambda) for one in parts)
         case ast.Call(func=ast.Name(id=name)) if is_pure_function(name) and _gives_function(definition(name)):
             return True
         case ast.Call(func=func):

@@ -13,13 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, placed
+from callsheet.frontends.python.rewrites.task_words import task_cancelled, task_of
 from callsheet.frontends.python.source import dotted, leaves, names_bound, names_read, own_nodes, waits, walk
 
 IS_FIRST = "is_first"
 """Marks the await of the first of several calls, which gives a list of one pair: its number, what it gave."""
 IS_TAKEN = "is_taken"
 """Marks an await that gives what a task gave, or raises its error."""
-_STARTS = frozenset({"create_task", "ensure_future"})
 
 
 def firsts_as_one(nodes: Sequence[ast.AST]) -> bool:
@@ -71,13 +71,6 @@ class _Group:
     keys: set[str] = field(default_factory=set[str])
     made: dict[int, ast.stmt | None] = field(default_factory=dict[int, ast.stmt | None])
     """By the place of a statement in the block what stands there now, None for nothing."""
-
-
-def _started(node: ast.expr | None) -> ast.expr | None:
-    """The call that a task is started with."""
-    if isinstance(node, ast.Call) and node.args and (dotted(node.func) or "").rpartition(".")[2] in _STARTS:
-        return node.args[0]
-    return None
 
 
 def _wait_in(node: ast.stmt) -> tuple[str, str, ast.expr] | None:
@@ -151,7 +144,7 @@ def _group_of(many: ast.expr, before: Sequence[ast.stmt]) -> _Group | None:
 
 def _values(many: ast.expr) -> ast.expr | None:
     """The values of a dict whose keys are tasks, as a list."""
-    if isinstance(many, ast.DictComp) and _started(many.key) is not None:
+    if isinstance(many, ast.DictComp) and task_of(many.key) is not None:
         return ast.ListComp(copy.deepcopy(many.value), copy.deepcopy(many.generators))
     if isinstance(many, ast.Dict):
         return ast.List(copy.deepcopy(many.values), ast.Load())
@@ -162,7 +155,7 @@ def _take(group: _Group, many: ast.expr, given: Mapping[str, tuple[int, ast.expr
     """Find the calls of the tasks; whether all are known."""
     match many:
         case ast.ListComp(elt=elt) | ast.SetComp(elt=elt) | ast.DictComp(key=elt):
-            call = _started(elt)
+            call = task_of(elt)
             if call is None:
                 return False
             group.calls = ast.ListComp(call, many.generators)
@@ -182,7 +175,7 @@ def _take(group: _Group, many: ast.expr, given: Mapping[str, tuple[int, ast.expr
             place, value = given[one.id]
             group.names[one.id] = number
             group.made[place] = None
-        call = _started(value)
+        call = task_of(value)
         if call is None:
             return False
         calls.append(call)
@@ -311,7 +304,7 @@ class _Rest(ast.NodeTransformer):
             case ast.For(target=ast.Name(id=task), iter=ast.Name(id=many), body=[inner], orelse=[]):
                 if isinstance(inner, ast.If) and not inner.orelse and self._is_going(inner.test, task):
                     inner = inner.body[0] if len(inner.body) == 1 else inner
-                return self.every if self._is_many(many) and _task_cancelled(inner) == task else frozenset()
+                return self.every if self._is_many(many) and task_cancelled(inner) == task else frozenset()
             case ast.Expr(
                 value=ast.ListComp(
                     elt=elt,
@@ -320,13 +313,13 @@ class _Rest(ast.NodeTransformer):
                     ],
                 )
             ) if self._is_many(many) and all(self._is_going(test, task) for test in tests):
-                return self.every if _task_cancelled(ast.Expr(elt)) == task else frozenset()
+                return self.every if task_cancelled(ast.Expr(elt)) == task else frozenset()
             case ast.If(test=test, body=[inner], orelse=[]):
-                name = _task_cancelled(inner)
+                name = task_cancelled(inner)
                 is_asked = name is not None and self._is_going(test, name)
                 return self._number(name) if is_asked else frozenset()
             case _:
-                return self._number(_task_cancelled(one))
+                return self._number(task_cancelled(one))
 
     def _number(self, name: str | None) -> frozenset[int]:
         return frozenset({self.group.names[name]}) if name in self.group.names else frozenset()
@@ -526,15 +519,6 @@ class _Rest(ast.NodeTransformer):
 
 def _is_true(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is True
-
-
-def _task_cancelled(one: ast.stmt) -> str | None:
-    """The name of what a statement cancels."""
-    match one:
-        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="cancel"), args=[])):
-            return name
-        case _:
-            return None
 
 
 def _raises(one: ast.stmt) -> bool:

@@ -39,6 +39,8 @@ from callsheet.frontends.python.rewrites.lazy_sources import (
 from callsheet.frontends.python.source import (
     Refused,
     children,
+    ends_loop,
+    jumps_out,
     names_bound,
     own_nodes,
     parameters_of,
@@ -340,7 +342,7 @@ class _Flows:
         """Whether a plain generator must not be run to its end before a loop over it."""
         if any(waits(each) for each in one.body):
             return True  # it may fail after some items, whose calls were made by then
-        if breaks(one.body) or any(isinstance(each, ast.Return) for each in own_nodes(*one.body)):
+        if ends_loop(one.body):
             return True
         return could_tell(function, call, one.body, self.functions)
 
@@ -487,34 +489,13 @@ def _yields_guarded(body: Sequence[ast.stmt]) -> bool:
     )
 
 
-class _Leaves(ast.NodeVisitor):
-    def __init__(self, kind: type[ast.stmt]) -> None:
-        self.kind, self.found = kind, False
-
-    def visit(self, node: ast.AST) -> None:
-        """A node, if no loop or function of its own."""
-        if isinstance(node, self.kind):
-            self.found = True
-        if isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
-            for one in node.orelse:
-                self.visit(one)
-        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.expr)):
-            self.generic_visit(node)
-
-
 def breaks(body: Sequence[ast.stmt]) -> bool:
     """Whether a block breaks the loop around it."""
-    visitor = _Leaves(ast.Break)
-    for one in body:
-        visitor.visit(one)
-    return visitor.found
+    return any(isinstance(one, ast.Break) for one in jumps_out(body))
 
 
 def _continues(body: Sequence[ast.stmt]) -> bool:
-    visitor = _Leaves(ast.Continue)
-    for one in body:
-        visitor.visit(one)
-    return visitor.found
+    return any(isinstance(one, ast.Continue) for one in jumps_out(body))
 
 
 class _Noting(Replacing):

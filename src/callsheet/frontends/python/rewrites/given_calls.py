@@ -8,14 +8,16 @@ given. What it does else with them leaves the place as it is.
 from __future__ import annotations
 
 import ast
+import builtins
 import copy
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final, cast
 
 from callsheet.frontends.python.rewrites.inlining import Fresh, placed
+from callsheet.frontends.python.rewrites.task_words import task_of
 from callsheet.frontends.python.source import dotted, own_nodes, waits, walk
 
-_STARTS: Final = frozenset({"create_task", "ensure_future"})
 _LISTS: Final = frozenset({"list", "tuple", "set"})
 
 
@@ -42,9 +44,9 @@ def given_calls_as_own(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
         return await race_at_1(given_at_1=1, given_at_2=2)
     """
     functions = {one.name: one for one in nodes if isinstance(one, ast.AsyncFunctionDef)}
-    names = [
+    names = Counter(
         one.name for one in nodes if isinstance(one, (ast.AsyncFunctionDef, ast.FunctionDef, ast.ClassDef))
-    ]
+    )
     pure = {one.name for one in nodes if isinstance(one, (ast.FunctionDef, ast.ClassDef))}
     fresh, found = Fresh(nodes), False
     for owner in nodes:
@@ -54,7 +56,7 @@ def given_calls_as_own(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
             if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
                 continue
             helper = functions.get(call.func.id)
-            if helper is None or helper is owner or names.count(helper.name) > 1:
+            if helper is None or helper is owner or names[helper.name] > 1:
                 continue
             try:
                 made = _Given(helper, call, fresh, pure, {*functions}).own()
@@ -156,13 +158,10 @@ class _Given:
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)) or waits(node):
             return False
         name = node.func.id
-        is_builtin = (
-            name in vars(__builtins__) if not isinstance(__builtins__, dict) else name in __builtins__
-        )
         plain = not any(isinstance(one, ast.Starred) for one in node.args) and all(
             one.arg for one in node.keywords
         )
-        return plain and name not in self.pure and (name in self.known or not is_builtin)
+        return plain and name not in self.pure and (name in self.known or not hasattr(builtins, name))
 
     def _many(self, given: Sequence[ast.expr]) -> list[ast.expr] | ast.ListComp | None:
         if len(given) == 1 and isinstance(given[0], ast.Starred):
@@ -186,14 +185,8 @@ class _Given:
 
     def _starts(self, name: str) -> bool:
         """Whether the function starts the task of a call that it is given."""
-        return any(
-            isinstance(one, ast.Call)
-            and (dotted(one.func) or "").rpartition(".")[2] in _STARTS
-            and len(one.args) > 0
-            and isinstance(one.args[0], ast.Name)
-            and one.args[0].id == name
-            for one in own_nodes(self.helper)
-        )
+        given = (task_of(one) for one in own_nodes(self.helper))
+        return any(isinstance(one, ast.Name) and one.id == name for one in given)
 
     # ------------------------------------------------------------ what stands in the function
 

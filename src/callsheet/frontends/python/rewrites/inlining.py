@@ -11,7 +11,15 @@ import copy
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar, cast
 
-from callsheet.frontends.python.source import dotted, names_bound, names_read, own_nodes, parameters_of, walk
+from callsheet.frontends.python.source import (
+    dotted,
+    made_name,
+    names_bound,
+    names_read,
+    own_nodes,
+    parameters_of,
+    walk,
+)
 from callsheet.frontends.python.syntax import Renaming
 
 Generator = ast.AsyncFunctionDef | ast.FunctionDef
@@ -51,7 +59,7 @@ class Fresh:
     def __call__(self, stem: str) -> str:
         """A name that nothing has: the stem with a number."""
         number = 1
-        while (name := f"{stem}_at_{number}") in self.taken:
+        while (name := made_name(stem, number)) in self.taken:
             number += 1
         self.taken.add(name)
         return name

@@ -7,22 +7,60 @@ or a parameter holds is known where it is set once, and where all calls give the
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 from callsheet.frontends.python.analysis.container_words import given_by_default
 from callsheet.frontends.python.rewrites.inlining import placed
-from callsheet.frontends.python.source import dotted, own_nodes, parameters_of, walk
+from callsheet.frontends.python.source import dotted, own_nodes, parameters_of
 
 _LIMITS = frozenset({"asyncio.Semaphore", "asyncio.BoundedSemaphore"})
 
 
-@dataclass(frozen=True, slots=True)
 class KnownNumbers:
-    """The numbers of a file; `nodes` are all its nodes."""
+    """The numbers of a file; `nodes` are all its nodes. Each scope is gone through once."""
 
-    module: ast.Module
-    nodes: Sequence[ast.AST]
+    def __init__(self, module: ast.Module, nodes: Sequence[ast.AST]) -> None:
+        self.module, self.nodes = module, nodes
+        self.sets: dict[int, tuple[Counter[str], Mapping[str, ast.expr]]] = {}
+
+    @cached_property
+    def owners(self) -> Mapping[int, ast.AsyncFunctionDef]:
+        """The async function in which a node stands, by the identity of the node."""
+        functions = (one for one in self.nodes if isinstance(one, ast.AsyncFunctionDef))
+        return {id(each): one for one in functions for each in own_nodes(one) if each is not one}
+
+    @cached_property
+    def calls(self) -> Mapping[str, Sequence[ast.Call]]:
+        """The calls of each name."""
+        made: dict[str, list[ast.Call]] = {}
+        for one in self.nodes:
+            if isinstance(one, ast.Call) and isinstance(one.func, ast.Name):
+                made.setdefault(one.func.id, []).append(one)
+        return made
+
+    @cached_property
+    def uses(self) -> Counter[str]:
+        """How often each name is used."""
+        return Counter(one.id for one in self.nodes if isinstance(one, ast.Name))
+
+    def _sets_of(
+        self, scope: ast.Module | ast.AsyncFunctionDef
+    ) -> tuple[Counter[str], Mapping[str, ast.expr]]:
+        """How often each variable of a scope is set, and to what by an assignment."""
+        if id(scope) not in self.sets:
+            inside = [*own_nodes(scope)]
+            stores = Counter(
+                one.id for one in inside if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)
+            )
+            values: dict[str, ast.expr] = {}
+            for one in inside:
+                if isinstance(one, (ast.Assign, ast.AnnAssign)) and one.value is not None:
+                    targets = [one.target] if isinstance(one, ast.AnnAssign) else one.targets
+                    values |= {each.id: one.value for each in targets if isinstance(each, ast.Name)}
+            self.sets[id(scope)] = stores, values
+        return self.sets[id(scope)]
 
     def count(self, value: ast.expr, function: ast.AsyncFunctionDef, depth: int = 0) -> int | None:
         """The whole number that an expression is in a function, None if it is not known.
@@ -41,54 +79,32 @@ class KnownNumbers:
                 known = [one for one in numbers if one is not None]
                 return min(known, default=None)
             case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)]):
-                made = self._set_to(name, function)
+                made = self.set_to(name, function)
                 return len(made.elts) if isinstance(made, (ast.List, ast.Tuple)) else None
             case _:
                 return None
 
-    def _set_to(self, name: str, function: ast.AsyncFunctionDef) -> ast.expr | None:
+    def set_to(self, name: str, function: ast.AsyncFunctionDef) -> ast.expr | None:
         """What a variable, or a constant of the file, is set to, if that is done once."""
-        around = self._around(function)
+        around = self.owners.get(id(function))
         for scope in (function, *([] if around is None else [around]), self.module):
-            inside = [*own_nodes(scope)]
-            stores = [
-                one
-                for one in inside
-                if isinstance(one, ast.Name) and one.id == name and not isinstance(one.ctx, ast.Load)
-            ]
-            values = [
-                one.value
-                for one in inside
-                if isinstance(one, (ast.Assign, ast.AnnAssign))
-                and any(
-                    each in stores
-                    for each in ([one.target] if isinstance(one, ast.AnnAssign) else one.targets)
-                )
-            ]
-            if stores:
-                return values[0] if len(stores) == 1 and len(values) == 1 else None
+            stores, values = self._sets_of(scope)
+            if stores[name]:
+                return values.get(name) if stores[name] == 1 else None
         return None
 
     def _of_name(self, name: str, function: ast.AsyncFunctionDef, depth: int) -> int | None:
         parameters = [one.arg for one in parameters_of(function.args)]
         if name not in parameters:
-            made = self._set_to(name, function)
+            made = self.set_to(name, function)
             if made is not None:
                 return self.count(made, function, depth + 1)
-            around = self._around(function)
+            around = self.owners.get(id(function))
             return None if around is None else self.count(ast.Name(name, ast.Load()), around, depth + 1)
-        if any(
-            isinstance(one, ast.Name) and one.id == name and not isinstance(one.ctx, ast.Load)
-            for one in own_nodes(function)
-        ):
+        if self._sets_of(function)[0][name]:
             return None
-        calls = [
-            one
-            for one in self.nodes
-            if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == function.name
-        ]
-        uses = sum(isinstance(one, ast.Name) and one.id == function.name for one in self.nodes)
-        if not calls or uses > len(calls):
+        calls = self.calls.get(function.name, ())
+        if not calls or self.uses[function.name] > len(calls):
             return None
         default, found = dict(given_by_default(function)).get(name), set[int | None]()
         plain = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
@@ -103,25 +119,12 @@ class KnownNumbers:
             named = {word.arg: word.value for word in call.keywords}
             at = plain.index(name) if name in plain else len(call.args)
             given = call.args[at] if at < len(call.args) else named.get(name, default)
-            caller = self._caller(call)
+            caller = self.owners.get(id(call))
             number = given.value if isinstance(given, ast.Constant) else None
             if given is not None and caller is not None:
                 number = self.count(given, caller, depth + 1)
             found.add(number if isinstance(number, int) else None)
         return found.pop() if len(found) == 1 else None
-
-    def _around(self, function: ast.AsyncFunctionDef) -> ast.AsyncFunctionDef | None:
-        """The async function in which another one is defined."""
-        for one in self.nodes:
-            if isinstance(one, ast.AsyncFunctionDef) and any(each is function for each in own_nodes(one)):
-                return one
-        return None
-
-    def _caller(self, call: ast.Call) -> ast.AsyncFunctionDef | None:
-        for one in self.nodes:
-            if isinstance(one, ast.AsyncFunctionDef) and any(each is call for each in own_nodes(one)):
-                return one
-        return None
 
 
 def limits_as_numbers(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
@@ -149,8 +152,3 @@ def limits_as_numbers(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
                         one.args, one.keywords = [placed(ast.Constant(number), given[0])], []
                         found = True
     return found
-
-
-def uses_of(nodes: Sequence[ast.AST], name: str) -> int:
-    """How often a name is used."""
-    return sum(isinstance(one, ast.Name) and one.id == name for each in nodes for one in walk(each))

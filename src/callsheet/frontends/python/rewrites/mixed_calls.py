@@ -15,10 +15,9 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import cast
 
 from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, placed
+from callsheet.frontends.python.rewrites.task_words import task_of
 from callsheet.frontends.python.source import dotted, names_bound, own_nodes
 from callsheet.frontends.python.syntax import PuttingNodes, Renaming
-
-_TASKS = frozenset({"create_task", "ensure_future"})
 
 
 def mixed_calls_as_one(nodes: Sequence[ast.AST]) -> bool:
@@ -166,10 +165,11 @@ def _lists_of(name: str, keys: str, made: ast.Dict | ast.DictComp, fresh: Fresh)
 
 def _call_in(node: ast.expr) -> ast.Call | None:
     """The call that an element of a list is, without the task around it; None for anything else."""
+    given = task_of(node)
+    if given is not None:
+        return _call_in(given)
     if not isinstance(node, ast.Call):
         return None
-    if (dotted(node.func) or "").rpartition(".")[2] in _TASKS and len(node.args) == 1:
-        return _call_in(node.args[0])
     has_stars = any(isinstance(one, ast.Starred) for one in node.args)
     is_plain = isinstance(node.func, ast.Name) and not has_stars
     return node if is_plain and all(word.arg is not None for word in node.keywords) else None
@@ -378,8 +378,8 @@ def _gathered_elements(function: ast.AsyncFunctionDef) -> Iterator[tuple[ast.Cal
                 is_task = name in gathered
             case _:
                 continue
-        while isinstance(made, ast.Call) and (dotted(made.func) or "").rpartition(".")[2] in _TASKS:
-            made, is_task = made.args[0] if made.args else ast.Constant(None), True
+        while (given := task_of(made)) is not None:
+            made, is_task = given, True
         if is_task and isinstance(made, ast.Call):
             yield made, isinstance(node, ast.Assign)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, placed
-from callsheet.frontends.python.source import dotted, names_read, own_nodes, walk
+from callsheet.frontends.python.source import dotted, ends_loop, names_read, own_nodes, walk
 from callsheet.frontends.python.syntax import parsed
 
 _ENDS: Final = frozenset({"QueueEmpty", "TimeoutError", "QueueShutDown"})
@@ -106,15 +106,23 @@ def _ended(one: ast.stmt) -> ast.stmt:
     return placed(ast.Return(None), one) if isinstance(one, ast.Raise) else one
 
 
+def _caught(one: ast.Try) -> set[str]:
+    """The errors that are caught, by the last part of their names; one without a name stands for all."""
+    return {
+        (dotted(kind) or "").rpartition(".")[2] if kind is not None else ""
+        for each in one.handlers
+        for kind in (each.type.elts if isinstance(each.type, ast.Tuple) else [each.type])
+    }
+
+
 def _passes_cancel(one: ast.Try) -> bool:
     """Whether a try only passes over the cancellation of the consumer."""
-    kinds = {(dotted(each.type) or "").rpartition(".")[2] if each.type else "" for each in one.handlers}
     plain = all(
         isinstance(each, (ast.Pass, ast.Return, ast.Break, ast.Raise)) or is_print(each)
         for handler in one.handlers
         for each in handler.body
     )
-    return kinds == {"CancelledError"} and plain and not one.finalbody
+    return _caught(one) == {"CancelledError"} and plain and not one.finalbody
 
 
 def is_print(one: ast.stmt) -> bool:
@@ -144,12 +152,7 @@ def _taken(loop: ast.While, queue: str) -> tuple[ast.expr, list[ast.stmt]] | Non
         return None
     first, *rest = loop.body
     if isinstance(first, ast.Try) and len(first.body) == 1 and not first.finalbody and not first.orelse:
-        kinds = {
-            (dotted(kind) or "").rpartition(".")[2]
-            for each in first.handlers
-            for kind in (each.type.elts if isinstance(each.type, ast.Tuple) else [each.type])
-            if kind is not None
-        }
+        kinds = _caught(first)
         ends = all(_leaves_loop(each.body, queue) for each in first.handlers)
         if not ends or not kinds or not kinds <= _ENDS:
             return None
@@ -278,7 +281,7 @@ def of_one_item(
     """
     if not all(_tells_nothing(one) for one in (*loop.before, *loop.after)):
         return None
-    if _leaves(loop.body) or _reads_apart(loop, dropped):
+    if ends_loop(loop.body) or _reads_apart(loop, dropped):
         return None
     of = function.args
     item = loop.item
@@ -307,24 +310,6 @@ def _tells_nothing(one: ast.stmt) -> bool:
     return is_text or is_end or is_print(one)
 
 
-def _leaves(body: Sequence[ast.stmt], *, in_loop: bool = False) -> bool:
-    """Whether a round ends the loop, or its function."""
-    for one in body:
-        if isinstance(one, ast.Return) or (isinstance(one, ast.Break) and not in_loop):
-            return True
-        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            continue
-        inner = in_loop or isinstance(one, (ast.For, ast.AsyncFor, ast.While))
-        for field in ("body", "orelse", "finalbody"):
-            if _leaves(getattr(one, field, []), in_loop=inner):
-                return True
-        if any(_leaves(each.body, in_loop=in_loop) for each in getattr(one, "handlers", [])):
-            return True
-        if any(_leaves(each.body, in_loop=in_loop) for each in getattr(one, "cases", [])):
-            return True
-    return False
-
-
 def prints_in(body: Sequence[ast.stmt]) -> list[ast.stmt]:
     """The remarks in a block."""
     return [part for one in body for part in walk(one) if isinstance(part, ast.stmt) and is_print(part)]
@@ -350,11 +335,7 @@ def _fails(one: ast.stmt, *, caught: bool) -> bool:
     if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return False
     if isinstance(one, ast.Try):
-        kinds = {
-            (dotted(kind) or "").rpartition(".")[2] if kind is not None else ""
-            for each in one.handlers
-            for kind in (each.type.elts if isinstance(each.type, ast.Tuple) else [each.type])
-        }
+        kinds = _caught(one)
         rest = any(_fails(each, caught=caught) for each in rest_of(one))
         if kinds & {"", "Exception", "BaseException"}:
             return rest

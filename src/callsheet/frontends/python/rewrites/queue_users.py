@@ -109,6 +109,8 @@ class QueueUsers:
         self.loops = self.made_at = 0
         """In how many loops a statement stands, and the one that makes the queue."""
         self.consumers: set[str] = set()
+        self.marks: set[str] = set()
+        """The items that end the consumers which have run, as texts of their trees."""
         self.made: list[tuple[ast.AsyncFunctionDef, ast.stmt]] = []
         self.limits: list[ast.stmt] = []
         self.bodies: dict[str, list[ast.stmt]] = {}
@@ -123,6 +125,11 @@ class QueueUsers:
             if not (isinstance(part, ast.AsyncFunctionDef) and part.name in self.users)
             for one in walk(part)
         )
+
+    def mark(self, value: ast.expr, function: ast.AsyncFunctionDef) -> str:
+        """The tree of an item, which is that of a constant where a name has one."""
+        made = self.numbers.set_to(value.id, function) if isinstance(value, ast.Name) else None
+        return ast.dump(made if isinstance(made, ast.Constant) else value)
 
     def find_users(self) -> None:
         """The functions that use the queue, each with its name for it."""

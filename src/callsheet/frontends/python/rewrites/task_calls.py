@@ -33,6 +33,8 @@ class TaskCalls:
         self.cancels = "cancel" in names
         self.started, self.values, self.late = fresh("started"), fresh("values"), fresh("late")
         self.order, self.row, self.new = fresh("order"), fresh("row"), fresh("new")
+        self.helper_names: dict[str, str] = {}
+        """The functions that run the task of a row, by what they do."""
         self.kinds: dict[str, ast.Call] = {}
         """The calls that tasks are made of, by their forms, with what a row holds in their arguments."""
         stored = [one.id for one in inside if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)]
@@ -41,7 +43,7 @@ class TaskCalls:
         self.fixed = {name for name in {*stored, *own} if stored.count(name) <= (name not in own)} - in_loops
         """The variables that have one value wherever a task may read them."""
         self.is_ordered = self.is_limited = self.is_alone = False
-        self.stored = {*stored}
+        self.stored, self.own = {*stored}, {*stored, *own}
         self.alike: dict[str, list[ast.Call]] = {}
         """The calls of each form."""
         for one in self.sites:
@@ -93,7 +95,13 @@ class TaskCalls:
     def _form(self, call: ast.Call) -> str:
         words = [word.arg for word in call.keywords]
         inner = self._form(call.args[0]) if is_around(call) and isinstance(call.args[0], ast.Call) else ""
-        return f"{ast.dump(call.func)} {len(call.args)} {words} {inner}"
+        given = [*call.args, *(word.value for word in call.keywords)]
+        functions = [ast.dump(one) for one in given if self._may_be_function(one)]
+        return f"{ast.dump(call.func)} {len(call.args)} {words} {inner} {functions}"
+
+    def _may_be_function(self, node: ast.expr) -> bool:
+        """Whether an argument is, or may be, a function, which no row can hold: it stands in the call."""
+        return isinstance(node, ast.Lambda) or (isinstance(node, ast.Name) and node.id not in self.own)
 
     def _template(
         self,
@@ -116,6 +124,12 @@ class TaskCalls:
             if is_around(call) and isinstance(value, ast.Call) and value is call.args[0]:
                 return self._template(value, values, inner, shift, others, path)
             read = {one.id for one in walk(value) if isinstance(one, ast.Name)} - self.fixed
+            if isinstance(value, ast.Lambda):
+                if read & self.stored - {one.arg for one in parameters_of(value.args)} or any(
+                    (*value.args.defaults, *value.args.kw_defaults)
+                ):
+                    raise UnknownTasks
+                return copy.deepcopy(value)
             same = {ast.dump(part_of(one, path)) for one in others}
             if len(same) == 1 and is_shared(value, inner) and not read & self.stored:
                 return copy.deepcopy(value)
@@ -178,10 +192,9 @@ class TaskCalls:
         return parsed(f"{self._helper('run')}({self.row})", self.body[0])
 
     def _helper(self, what: str) -> str:
-        made = self.__dict__.setdefault(f"_{what}_name", None)
-        if made is None:
-            made = self.__dict__[f"_{what}_name"] = self.fresh(what)
-        return cast("str", made)
+        if what not in self.helper_names:
+            self.helper_names[what] = self.fresh(what)
+        return self.helper_names[what]
 
     def helpers(self) -> list[ast.stmt]:
         """The functions that run the task of a row."""

@@ -64,8 +64,10 @@ def check_order(block: Sequence[ast.stmt], *, live: bool, is_single: bool) -> bo
         live = _check_head(one, head, live=live, is_single=is_single)
         if isinstance(one, (ast.For, ast.AsyncFor, ast.While)):
             is_entered = isinstance(one, ast.While) and waits_for(one.body, one.test)
-            for _ in range(2):
-                live = check_order(one.body, live=live, is_single=is_single) or (live and not is_entered)
+            again = check_order(one.body, live=live, is_single=is_single) or (live and not is_entered)
+            if again != live:  # a second round begins in another way, and ends in that of a third
+                again = check_order(one.body, live=again, is_single=is_single) or (again and not is_entered)
+            live = again
             live = check_order(one.orelse, live=live, is_single=is_single)
         elif isinstance(one, ast.Try):
             first = [each for each in own_nodes(one.body[0]) if flushes(each, is_single=is_single)]

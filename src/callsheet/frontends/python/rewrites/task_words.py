@@ -21,15 +21,25 @@ class UnknownTasks(Exception):
     """What a function does with its tasks cannot be said with numbers."""
 
 
-def started(node: ast.AST) -> ast.Call | None:
-    """The call of which an expression makes a task."""
+def task_of(node: ast.AST | None) -> ast.expr | None:
+    """What an expression makes a task of, by whatever loop or group; None if it makes none.
+
+    >>> ast.unparse(task_of(ast.parse("group.create_task(f(x), name='a')", mode="eval").body))
+    'f(x)'
+    """
     match node:
-        case ast.Call(func=func, args=[call, *_]):
-            owner, _, name = (dotted(func) or "").rpartition(".")
-            is_loop = owner in {"asyncio", "loop"}
-            return call if name in _STARTS and is_loop and isinstance(call, ast.Call) else None
+        case ast.Call(func=func, args=[given, *_]) if (dotted(func) or "").rpartition(".")[2] in _STARTS:
+            return given
         case _:
             return None
+
+
+def started(node: ast.AST) -> ast.Call | None:
+    """The call of which an expression makes a task that belongs to no group."""
+    call = task_of(node)
+    if not (isinstance(node, ast.Call) and isinstance(call, ast.Call)):
+        return None
+    return call if (dotted(node.func) or "").rpartition(".")[0] in {"asyncio", "loop"} else None
 
 
 def takes(node: ast.AST) -> bool:
@@ -76,6 +86,15 @@ def is_cancelling(node: ast.AST) -> bool:
             return True
         case _:
             return False
+
+
+def task_cancelled(one: ast.stmt) -> str | None:
+    """The name of the task that a statement cancels, if it does nothing else."""
+    match one:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="cancel"), args=[])):
+            return name
+        case _:
+            return None
 
 
 def only_cancels(one: ast.stmt) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import cast
+from typing import Final, cast
 
 from callsheet.frontends.python.rewrites.inlining import Fresh, Replacing
 from callsheet.frontends.python.source import dotted
 
-_LOOPS = {"asyncio.get_running_loop", "asyncio.get_event_loop"}
+_LOOPS: Final = {"asyncio.get_running_loop", "asyncio.get_event_loop"}
 
 
 def loop_times_as_moments(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
@@ -32,7 +32,7 @@ def loop_times_as_moments(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     held = {
         one.targets[0].id: one
         for one in nodes
-        if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name) and _is_loop(one.value)
+        if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name) and is_event_loop(one.value)
     }
     times = [
         one
@@ -40,7 +40,10 @@ def loop_times_as_moments(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
         if isinstance(one, ast.Call)
         and isinstance(one.func, ast.Attribute)
         and one.func.attr == "time"
-        and (_is_loop(one.func.value) or (isinstance(one.func.value, ast.Name) and one.func.value.id in held))
+        and (
+            is_event_loop(one.func.value)
+            or (isinstance(one.func.value, ast.Name) and one.func.value.id in held)
+        )
     ]
     if not times:
         return False
@@ -81,5 +84,6 @@ def _after_heading(module: ast.Module) -> int:
     return number
 
 
-def _is_loop(node: ast.expr) -> bool:
+def is_event_loop(node: ast.expr) -> bool:
+    """Whether an expression gives the event loop."""
     return isinstance(node, ast.Call) and not node.args and dotted(node.func) in _LOOPS

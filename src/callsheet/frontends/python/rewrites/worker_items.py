@@ -41,6 +41,7 @@ class WorkerItems(WorkerStarts):
         queue, loop = self.users[name][1], self._loop(name)
         if name in self.bodies or (self.kind == "PriorityQueue" and _puts_into(loop, queue)):
             raise UnknownQueue
+        self._note_marks(loop, _bound(self.users[name][0], pool.calls[0]))
         body = over_list(loop, queue, self.kind, is_task=True)
         body = [Puts(queue).visit(one) for one in body]
         if self.asks(body, queue):
@@ -96,6 +97,7 @@ class WorkerItems(WorkerStarts):
         if made is None or (loop.stop is not None and in_waves):
             raise self.keeps_own(name)
         self._check_ends(function, queue, loop)
+        self._note_marks(loop, given[0])
         if in_waves:
             made.body = [Puts(queue).visit(one) for one in made.body]
         else:
@@ -127,6 +129,19 @@ class WorkerItems(WorkerStarts):
             lines = self._without_rest(stop, loop.item, pool.count, place)
             each[len(each) - 1 : len(each) - 1] = lines
         return each
+
+    def _note_marks(self, loop: QueueLoop, given: dict[str, ast.expr]) -> None:
+        """Note which items end a consumer that is given these arguments."""
+        test = None if loop.stop is None else loop.stop.test
+        for one in test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or) else [test]:
+            match one:
+                case ast.UnaryOp(op=ast.Not(), operand=ast.Name()):
+                    self.marks |= {ast.dump(ast.Constant(each)) for each in (None, False, 0, "")}
+                case ast.Compare(left=ast.Name(), ops=[ast.Is() | ast.Eq()], comparators=[value]):
+                    value = given.get(value.id, value) if isinstance(value, ast.Name) else value
+                    self.marks.add(self.mark(value, self.function))
+                case _:
+                    pass
 
     def _check_given(self, pool: Pool) -> None:
         """Raise UnknownQueue for arguments that may have other values where the workers run."""

@@ -13,7 +13,7 @@ import ast
 import copy
 from collections import deque
 from collections.abc import Sequence
-from typing import Final, cast
+from typing import NoReturn, cast
 
 from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, placed
 from callsheet.frontends.python.rewrites.queue_loops import loop_in, method_of, over_list, takes_from
@@ -26,14 +26,13 @@ from callsheet.frontends.python.rewrites.queue_users import (
     split_assignments,
 )
 from callsheet.frontends.python.rewrites.worker_items import WorkerItems
-from callsheet.frontends.python.source import dotted, names_read, own_nodes, waits, walk
-
-WARNED: Final = "warned"
-"""Where the tree of a file keeps the warnings of its rewrites."""
+from callsheet.frontends.python.source import Refused, dotted, names_read, own_nodes, waits, walk
 
 
-def queues_as_lists(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+def queues_as_lists(module: ast.Module, nodes: Sequence[ast.AST], warned: list[Refused]) -> bool:
     """Write the queues of a file as lists, and their workers as calls for each item; whether there were any.
+
+    What workers do in another way is added to `warned`.
 
     >>> module = ast.parse('''import asyncio
     ... async def work(queue):
@@ -49,7 +48,7 @@ def queues_as_lists(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     ...     await queue.join()
     ...     for worker in workers:
     ...         worker.cancel()''')
-    >>> queues_as_lists(module, list(ast.walk(module)))
+    >>> queues_as_lists(module, list(ast.walk(module)), [])
     True
     >>> print(ast.unparse(module.body[-1]))
     async def main(xs):
@@ -81,6 +80,7 @@ def queues_as_lists(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
             left_alone.add(name)
         else:
             found = True
+            warned += queue.warned
             nodes = list(walk(module))
             functions.extend(one for _, one in queue.made if isinstance(one, ast.AsyncFunctionDef))
     return found
@@ -136,7 +136,6 @@ class _Queue(WorkerItems):
         self.module.body[at:at] = self.limits
         if self.limits and not self._imports_asyncio():
             self.module.body[at:at] = [placed(ast.Import([ast.alias("asyncio")]), self.limits[0])]
-        vars(self.module).setdefault(WARNED, []).extend(self.warned)
 
     def _imports_asyncio(self) -> bool:
         return any(
@@ -202,8 +201,20 @@ class _Queue(WorkerItems):
             for each in walk(one)
             if isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id in self.users
         ]
-        return _puts_items(one, self.name) or any(
-            _puts_items(user, name) for user, name in users if user.name not in self.consumers
+        return self._puts_items(one, self.function, self.name) or any(
+            self._puts_items(user, user, name) for user, name in users if user.name not in self.consumers
+        )
+
+    def _puts_items(self, one: ast.AST, function: ast.AsyncFunctionDef, queue: str) -> bool:
+        """Whether a statement puts something into a queue that may be an item, and is not the sign to end."""
+        return any(
+            method_of(each, queue) in {"put", "put_nowait"}
+            and any(
+                self.mark(given, function) not in self.marks
+                for given in (*each.args, *(word.value for word in each.keywords))
+            )
+            for each in walk(one)
+            if isinstance(each, ast.Call)
         )
 
     def _runs(self, one: ast.stmt) -> list[ast.stmt] | None:
@@ -249,7 +260,7 @@ class _Queue(WorkerItems):
             return self._run_all(one) if not targets else self._no()
         return None
 
-    def _no(self) -> None:
+    def _no(self) -> NoReturn:
         raise UnknownQueue
 
     def _run_all(self, place: ast.stmt) -> list[ast.stmt]:
@@ -268,9 +279,9 @@ class _Queue(WorkerItems):
 
     def _run_one(self, pool: Pool, one: ast.stmt, waited: ast.Await) -> list[ast.stmt]:
         if pool not in self.pending:
-            return [] if isinstance(one, ast.Expr) else cast("list[ast.stmt]", self._no())
+            return [] if isinstance(one, ast.Expr) else self._no()
         if len(self.pending) > 1:
-            return self._run_all(one) if isinstance(one, ast.Expr) else cast("list[ast.stmt]", self._no())
+            return self._run_all(one) if isinstance(one, ast.Expr) else self._no()
         self.pending.remove(pool)
         self.single(pool)
         waited.value = pool.calls[0]
@@ -416,20 +427,6 @@ class _Queue(WorkerItems):
         if late:
             made.append(placed(ast.AsyncWith(copy.deepcopy(node.items), late), node))
         return made
-
-
-def _puts_items(one: ast.AST, queue: str) -> bool:
-    """Whether a statement puts something into a queue that may be an item, and is not the sign to end."""
-    return any(
-        method_of(each, queue) in {"put", "put_nowait"}
-        and any(not isinstance(given, ast.Constant) and not _is_mark(given) for given in each.args)
-        for each in walk(one)
-        if isinstance(each, ast.Call)
-    )
-
-
-def _is_mark(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name) and node.id.isupper()
 
 
 def _is_empty(body: Sequence[ast.stmt]) -> bool:

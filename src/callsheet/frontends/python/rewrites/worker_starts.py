@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import Final, cast
+from typing import cast
 
 from callsheet.frontends.python.rewrites.inlining import placed
 from callsheet.frontends.python.rewrites.queue_loops import takes_from
 from callsheet.frontends.python.rewrites.queue_users import Pool, QueueUsers, UnknownQueue
+from callsheet.frontends.python.rewrites.task_words import task_cancelled, task_of
 from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read, own_nodes, walk
-
-_STARTS: Final = frozenset({"create_task", "ensure_future"})
 
 
 class WorkerStarts(QueueUsers):
@@ -20,14 +19,16 @@ class WorkerStarts(QueueUsers):
     def is_over(self, one: ast.stmt) -> bool:
         """Whether a statement only ends consumers that have nothing to do any more."""
         match one:
-            case ast.For(target=ast.Name(id=name), body=body) if all(_cancels(each) == name for each in body):
+            case ast.For(target=ast.Name(id=name), body=body) if all(
+                task_cancelled(each) == name for each in body
+            ):
                 one.iter = self._without_known(one.iter)
                 return isinstance(one.iter, ast.List) and not one.iter.elts
             case ast.Expr(
                 value=ast.ListComp(elt=elt, generators=[ast.comprehension(iter=ast.Name(id=many))])
             ):
-                return many in self.known and _cancels(ast.Expr(elt)) is not None
-            case ast.Expr() if _cancels(one) in self.known:
+                return many in self.known and task_cancelled(ast.Expr(elt)) is not None
+            case ast.Expr() if task_cancelled(one) in self.known:
                 return True
             case ast.Try(body=[ast.Expr(value=ast.Await(value=ast.Name(id=name)))], handlers=[handler]):
                 kind = dotted(handler.type) if handler.type is not None else ""
@@ -60,11 +61,9 @@ class WorkerStarts(QueueUsers):
 
     def call_of(self, node: ast.expr) -> ast.Call | None:
         """The call of a consumer in an expression that makes, or starts, it."""
-        call: ast.expr = node
-        while isinstance(call, ast.Call) and call.args:
-            if (dotted(call.func) or "").rpartition(".")[2] not in _STARTS:
-                break
-            call = call.args[0]
+        call = node
+        while (given := task_of(call)) is not None:
+            call = given
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
             return call if call.func.id in self.consumers else None
         return None
@@ -178,11 +177,3 @@ def _named(function: ast.AsyncFunctionDef, call: ast.Call, queue: str) -> set[st
     pairs = [*zip(plain, call.args, strict=False), *((word.arg or "", word.value) for word in call.keywords)]
     given = {name for name, value in pairs if isinstance(value, ast.Name) and value.id == queue}
     return given or ({queue} if queue not in plain else set[str]())
-
-
-def _cancels(one: ast.stmt) -> str | None:
-    match one:
-        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="cancel"), args=[])):
-            return name
-        case _:
-            return None

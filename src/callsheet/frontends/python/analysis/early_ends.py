@@ -1,0 +1,37 @@
+"""Loops over `as_completed` that are left early: a plan has made all their calls before the first round."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from callsheet.frontends.python.source import Refused, dotted, jumps_out
+
+
+def early_ends(nodes: Iterable[ast.AST]) -> list[Refused]:
+    """The warnings (PYT106) for the loops of a file that a `break` or `return` leaves, at its place.
+
+    >>> found = early_ends(ast.walk(ast.parse('''async def main():
+    ...     for done in asyncio.as_completed([f(1), f(2)]):
+    ...         if await done:
+    ...             break''')))
+    >>> [(one.code, one.node.lineno) for one in found]
+    [('PYT106', 4)]
+    """
+    return [
+        Refused(
+            "PYT106",
+            end,
+            "the loop begins when all calls of as_completed have ended: to leave it here stops none of them",
+            "await one call after another, if the later ones need not be made; if the first stops the"
+            " others: done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED), and"
+            " right behind it for task in pending: task.cancel()",
+        )
+        for one in nodes
+        if isinstance(one, (ast.For, ast.AsyncFor)) and _is_as_completed(one.iter)
+        for end in [each for each in jumps_out(one.body) if not isinstance(each, ast.Continue)][:1]
+    ]
+
+
+def _is_as_completed(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and (dotted(node.func) or "").rpartition(".")[2] == "as_completed"
