@@ -141,7 +141,19 @@ def test_decoders_take_the_grammar() -> None:
     assert as_gbnf(CLOSED).startswith("root ::= plan\n")
 
 
-@pytest.mark.parametrize(("tools", "names"), [([ToolShape("respond", {})], None), ([], ["a b"]), ([], [])])
+ODATA = ToolShape("read", {"properties": {"$filter": {}}})
+
+
+@pytest.mark.parametrize(
+    ("tools", "names"),
+    [
+        ([ToolShape("respond", {})], None),
+        ([READ, ToolShape("read-file", {})], None),
+        ([ODATA], None),
+        ([], ["a b"]),
+        ([], []),
+    ],
+)
 def test_what_no_plan_can_call_or_name_is_refused(tools: list[ToolShape], names: list[str] | None) -> None:
-    with pytest.raises(ValueError, match=r"no plan can call|is not a valid name"):
+    with pytest.raises(ValueError, match=r"no plan can call|two tools|is not a valid name"):
         structured_grammar(tools, names)
