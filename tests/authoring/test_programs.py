@@ -16,8 +16,8 @@ from callsheet.authoring.compiler.compile import compile_goal, prompt_for
 from callsheet.authoring.compiler.program import fields_of, told_ids
 from callsheet.authoring.compiler.program_prompt import ROOM, stubs_for
 from callsheet.authoring.compiler.request import Draft, Options, PlanForm, Request
-from callsheet.authoring.compiler.review import unstated
 from callsheet.authoring.compiler.tool_lines import estimate_tokens
+from callsheet.authoring.compiler.value_doubts import unstated
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.frontends.export import ToolShape, is_sentence, program_grammar
 from callsheet.frontends.export.rules import ANY_NUMBER, Chars, Choice, Grammar, Many, Node, Seq, Text, Use

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 
 from callsheet import lazy
 from callsheet.authoring.compiler.quantities import ways
-from callsheet.authoring.compiler.review import PART, plain
+from callsheet.authoring.compiler.value_doubts import PART, plain
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import CallKind, Literal
 from callsheet.ir.expression import Display, Expression, Index, Text, nodes, variables_in
