@@ -14,7 +14,7 @@ from callsheet.api.compiling import Compiled
 from callsheet.authoring.compiler.answers import bound_names, program_in, with_imports
 from callsheet.authoring.compiler.compile import compile_goal, prompt_for
 from callsheet.authoring.compiler.program import fields_of, told_ids
-from callsheet.authoring.compiler.program_prompt import ROOM, stubs_for
+from callsheet.authoring.compiler.program_prompt import ROOM, program_question, stubs_for
 from callsheet.authoring.compiler.request import Draft, Options, PlanForm, Request
 from callsheet.authoring.compiler.tool_lines import estimate_tokens
 from callsheet.authoring.compiler.value_doubts import unstated
@@ -237,6 +237,13 @@ def test_grammar_has_no_call_that_does_not_exist(old: str, new: str) -> None:
     grammar = program_grammar(shapes)
     assert is_sentence(grammar, LARGE)
     assert not is_sentence(grammar, LARGE.replace(old, new, 1))
+
+
+@pytest.mark.parametrize("name", ["llm", "llm_extract", "llm_classify", "llm_summarize", "ask_human"])
+def test_grammar_has_the_operations_that_a_small_model_is_told(name: str) -> None:
+    module = str(program_question(Request(GOALS[0], TOOLS), stubs_for(GOALS[0], TOOLS, Strength.SMALL)))
+    program = f'async def main():\n    text = await {name}("a")\n    return text'
+    assert is_sentence(program_grammar([]), program) == (f"async def {name}(" in module)
 
 
 def test_grammar_takes_texts_of_enumerations_and_arguments_in_any_order() -> None:

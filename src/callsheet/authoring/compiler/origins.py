@@ -257,8 +257,7 @@ def _place(spec: ToolSpec, argument: str) -> _Place:
     _Place(text=' as "owner"', is_named=True)
     """
     result = spec.result
-    inner = _resolved(result.get("items") if result.get("type") == "array" else None, result)
-    fields = list((inner or _resolved(result, result)).get("properties") or {})
+    inner, fields = _item(result), list(_fields(spec))
     is_declared = bool(fields)
     shown = _SHOWN.search(spec.description)
     if not fields and shown is not None:
@@ -277,9 +276,12 @@ def _place(spec: ToolSpec, argument: str) -> _Place:
 
 def _fields(spec: ToolSpec) -> Mapping[str, Any]:
     """The declared fields of a result, or of its items."""
-    result = spec.result
-    inner = _resolved(result.get("items") if result.get("type") == "array" else None, result)
-    return table((inner or _resolved(result, result)).get("properties"))
+    return table((_item(spec.result) or _resolved(spec.result, spec.result)).get("properties"))
+
+
+def _item(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is declared of the items of a result, if it is a list."""
+    return _resolved(result.get("items") if result.get("type") == "array" else None, result)
 
 
 def _gives_other_text(spec: ToolSpec) -> bool:
