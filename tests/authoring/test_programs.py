@@ -665,6 +665,20 @@ def test_id_of_another_thing_is_told_with_the_tools_that_take_it(listed: str) ->
     assert told('close_job(job_id=one["id"])', [tools[0], tools[2]]) == []
 
 
+@pytest.mark.parametrize("lookup", ["list_project_members", "list_members_of_project"])
+def test_id_of_a_part_is_not_told_to_be_that_of_the_whole(lookup: str) -> None:
+    listing = replace(spec(lookup, "List them.", project_id=TEXT), effect=Effect.READ)
+    tools = [
+        spec("notify_user", "Tell.", user_id=TEXT),
+        spec("close_project", "Close.", project_id=TEXT),
+        listing,
+    ]
+    program = f'async def main():\n    for one in await {lookup}(project_id="p-1"):\n        await '
+    tree = read_python(program + 'notify_user(user_id=one["id"])').require().tree
+    assert tree is not None
+    assert list(unstated(tree, ["Notify the members of p-1"], tools)) == []
+
+
 def test_small_model_writes_names_and_ids_are_looked_up_without_asking_again() -> None:
     found = {"type": "object", "properties": {"id": TEXT, "phone": TEXT}}
     by_name = {"type": "object", "properties": {"name": TEXT}, "required": ["name"]}

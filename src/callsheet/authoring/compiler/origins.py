@@ -93,6 +93,10 @@ class Origin(NamedTuple):
         return f"{called}{self.place}"
 
 
+_BEHIND = lazy.pattern(r"_(?:by|for|from|in|of|on|to|with)_.*")
+"""What stands in the name of a tool behind the things that it finds."""
+
+
 class Origins:
     """The tools that tell the ids which other tools take.
 
@@ -138,11 +142,13 @@ class Origins:
         """The tools that take the id of what a tool finds, if an argument takes that of another thing.
 
         The things are those that the names of arguments and tools say: no `job_id` is the id of an invoice
-        that `list_invoices` found, where `pay_invoice` takes an `invoice_id`.
+        that `list_invoices` found, where `pay_invoice` takes an `invoice_id`. What `list_job_invoices` and
+        `list_invoices_of_job` find are invoices.
         """
-        found, noun = self._words.get(tool, set[str]()), set(words_of(_ID.sub("", argument)))
-        if not noun or noun & found or _ID.search(argument) is None:
+        words, noun = self._words.get(tool, set[str]()), set(words_of(_ID.sub("", argument)))
+        if not noun or noun & words or _ID.search(argument) is None:
             return []
+        found = set(words_of(_BEHIND.sub("", tool.lower()))[-1:])
         return [
             function_name(name)
             for name, arguments in self._arguments.items()
