@@ -113,6 +113,7 @@ class Origins:
         self._arguments = {spec.name: spec.parameter_names for spec in tools}
         self._words = {spec.name: set(words_of(spec.name.lower())) for spec in tools}
         self._reading = [spec for spec in tools if spec.effect.only_reads]
+        self._fields = {field for spec in self._reading for field in _fields(spec)}
         self._texts = {
             function_name(spec.name): name
             for spec in self._reading
@@ -164,7 +165,7 @@ class Origins:
         is_id = self.takes_id(called, argument) and address_kind(called, argument) is None
         if spec is None or not is_id or _ID.fullmatch(argument) is not None:
             return False
-        return _gives_other_text(spec) and any(argument in _fields(one) for one in self._reading)
+        return _gives_other_text(spec) and argument in self._fields
 
     def of(self, called: ToolSpec, argument: str) -> list[Origin]:
         """The tools that read and do not take this argument themselves, nearest by the words of their names.
@@ -219,9 +220,8 @@ class Origins:
         takers = self._takers.get(argument, [])
         times = Counter(word for words in takers for word in words)
         tellers: list[tuple[set[str], bool, Origin]] = []
-        is_field = any(argument in _fields(spec) for spec in self._reading)
         for spec in self._reading:
-            if is_field and _gives_other_text(spec):
+            if argument in self._fields and _gives_other_text(spec):
                 continue
             taken = {one.removesuffix("s") for one in spec.parameter_names}
             place = None if argument.removesuffix("s") in taken else _place(spec, argument)
