@@ -124,6 +124,10 @@ def test_the_examples_are_sentences() -> None:
         ("}", False),
         ("LET $n = 1 +", False),
         ('LET $n = "a', False),
+        ('LET $n = "\\d"', False),
+        ("S1.: @NOW", False),
+        ("# a comment alone", False),
+        ("RESULT 1.5\n@NOW", False),
     ],
 )
 def test_no_other_tool_argument_name_or_block_is_in_it(line: str, holds: bool) -> None:

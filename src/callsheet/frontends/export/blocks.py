@@ -29,6 +29,7 @@ from callsheet.frontends.export.values import arguments, properties
 from callsheet.frontends.structured.lines import RESERVED_TOOLS
 from callsheet.frontends.structured.printer import argument_name
 from callsheet.frontends.values.printer import is_name
+from callsheet.frontends.values.strings import ESCAPES
 from callsheet.ir.expression import BinaryOp, Comparison, LogicOp
 from callsheet.ir.operations import AGENT_OPERATIONS, HUMAN_OPERATIONS, MODEL_OPERATIONS, TRANSFORMS
 from callsheet.ir.tree import Ends, Word
@@ -40,6 +41,8 @@ _QUOTES: Final = (("'",), ("'", '"'), ("'''", '"', "'"))
 _MOST_QUOTES: Final = 6
 """The most quotes between which the source of a COMPUTE stands."""
 _OPERATORS: Final = (*BinaryOp, *Comparison, *LogicOp, "??")
+_MOST_DIGITS: Final = 18
+"""The most digits of a number that is a type."""
 _INDENT: Final = Many(Text("  "), 0, ANY_NUMBER)
 _LINE: Final = chars("\n", outside=True)
 _BODY: Final = seq(" {", Use("end"), Use("block"), _INDENT, "}")
@@ -72,8 +75,8 @@ def structured_grammar(
     _declarations(rules)
     rules["plan"] = seq(
         "# ltp: 2\n",
-        Many(Use("comment"), 0, ANY_NUMBER),
         Many(Use("declaration"), 0, ANY_NUMBER),
+        Use("statement"),
         Use("block"),
     )
     return Grammar("plan", {name: Rule(node) for name, node in rules.items()}, by_character=True)
@@ -107,7 +110,10 @@ def _words(rules: dict[str, Node], variables: Iterable[str] | None) -> None:
         rules["name"] = one_of(names)
     exponent = seq("e", optional(one_of(("+", "-"))), digits)
     rules["number"] = seq(digits, maybe(".", digits), optional(exponent))
-    rules["id"] = seq(letter, Many(chars("A-Za-z0-9_.-"), 0, ANY_NUMBER))
+    part = chars("A-Za-z0-9_-")
+    dotted = Many(seq(".", Many(part, 1, ANY_NUMBER)), 0, ANY_NUMBER)
+    rules["id"] = seq(letter, Many(part, 0, ANY_NUMBER), dotted)
+    rules["escape"] = _escape("".join(ESCAPES))
     rules["words"] = Many(_LINE, 0, ANY_NUMBER)
     rules["tool"] = Many(chars("A-Z0-9_"), 1, ANY_NUMBER)
     rules["variable"] = seq("$", Use("name"))
@@ -120,9 +126,14 @@ def _words(rules: dict[str, Node], variables: Iterable[str] | None) -> None:
     rules["comment"] = seq(_INDENT, "#", Use("words"), "\n")
 
 
+def _escape(short: str) -> Node:
+    """A backslash, and one of these characters or a code in four digits."""
+    return seq("\\", one_of((chars(short), seq("u", *[chars("0-9a-fA-F")] * 4))))
+
+
 def _types(rules: dict[str, Node]) -> None:
-    text = seq('"', Many(one_of((chars('"\\\n', outside=True), seq("\\", _LINE))), 0, ANY_NUMBER), '"')
-    one = one_of((text, "True", "False", seq(maybe("-"), Use("number"))))
+    text = seq('"', Many(one_of((chars('"\\\n', outside=True), _escape('"\\/bfnrt'))), 0, ANY_NUMBER), '"')
+    one = one_of((text, "True", "False", seq(maybe("-"), Many(chars("0-9"), 1, _MOST_DIGITS))))
     union = seq(one, Many(seq(" | ", one), 0, ANY_NUMBER))
     field = seq(Use("bare"), ": ", Use("type"))
     rules["type"] = one_of(
@@ -233,7 +244,7 @@ def _text(quote: str, inner: tuple[str, ...]) -> Node:
 def _filling(quote: str, inner: tuple[str, ...], *, is_block: bool = False) -> Node:
     """A piece of a text: a character, an escape, or what is filled in, in which texts have these quotes."""
     char = chars(f"{quote}\\$" + "\n" * (not is_block), outside=True)
-    return one_of((char, seq("\\", _LINE), Use(f"hole{_suffix(inner)}"), Use("variable")))
+    return one_of((char, Use("escape"), Use(f"hole{_suffix(inner)}"), Use("variable")))
 
 
 def _raw(quote: str) -> Node:
