@@ -28,6 +28,7 @@ from callsheet.frontends.export.shapes import ToolShape, check_names
 from callsheet.frontends.export.values import arguments, properties
 from callsheet.frontends.structured.lines import RESERVED_TOOLS
 from callsheet.frontends.structured.printer import argument_name
+from callsheet.frontends.structured.statements import ONE_VALUE, WORD_ONLY
 from callsheet.frontends.values.printer import is_name
 from callsheet.frontends.values.strings import ESCAPES
 from callsheet.ir.expression import BinaryOp, Comparison, LogicOp
@@ -109,6 +110,7 @@ def _words(rules: dict[str, Node], variables: Iterable[str] | None) -> None:
             raise ValueError(f"{wrong!r} is not a valid name of a variable")
         rules["name"] = one_of(names)
     exponent = seq("e", optional(one_of(("+", "-"))), digits)
+    rules["whole"] = digits
     rules["number"] = seq(digits, maybe(".", digits), optional(exponent))
     part = chars("A-Za-z0-9_-")
     dotted = Many(seq(".", Many(part, 1, ANY_NUMBER)), 0, ANY_NUMBER)
@@ -296,13 +298,14 @@ def _failures(rules: dict[str, Node]) -> None:
             seq("TERMINATE", maybe(" (", _listed(expr), ")")),
         )
     )
-    retry = seq(
-        "@RETRY(", number, maybe(", delay=", number), maybe(", backoff=", number), ")", maybe(" ", remedy)
-    )
-    rules["remedy"] = maybe(" ON_FAIL ", one_of((retry, remedy)))
+    more = maybe(", delay=", number), maybe(", backoff=", number)
+    retry = seq("@RETRY(", Use("whole"), *more, ")")
+    rules["remedy"] = maybe(" ON_FAIL ", one_of((seq(retry, maybe(" ", remedy)), remedy)))
     kinds = seq(" ", _listed(Use("bare")))
     handler = seq(" ON_FAIL", optional(kinds), maybe(" AS ", Use("variable")), _BODY)
-    rules["rest"] = seq(Use("remedy"), Many(handler, 0, ANY_NUMBER), maybe(" FINALLY", _BODY), Use("end"))
+    last = seq(" FINALLY", _BODY)
+    handlers = seq(maybe(" ON_FAIL ", retry), Many(handler, 1, ANY_NUMBER), optional(last))
+    rules["rest"] = seq(one_of((seq(Use("remedy"), optional(last)), handlers)), Use("end"))
     rules["into"] = maybe(" > ", Use("variable"), maybe(":", Use("type")))
 
 
@@ -313,8 +316,8 @@ def _statements(rules: dict[str, Node]) -> None:
     values = maybe(" (", _listed(Use("value")), ")")
     answer = seq(label, one_of((Word.RESPOND, Word.TERMINATE, Word.REPLAN)), values)
     kind = seq('kind="', Use("bare"), '"')
-    fail = seq(Word.FAIL, maybe(" (", one_of((seq(Use("value"), maybe(", ", kind)), kind)), ")"))
-    others = [word for word in Word if word not in (Word.RESPOND, Word.TERMINATE, Word.REPLAN, Word.FAIL)]
+    fail = seq(Word.FAIL, " (", Use("value"), maybe(", ", kind), ")")
+    one_value = seq(one_of(sorted(ONE_VALUE)), " (", Use("value"), ")")
     message = maybe(" ", one_of((Use("text"), seq("(", expr, ")"))))
     rules["simple"] = one_of(
         (
@@ -323,7 +326,9 @@ def _statements(rules: dict[str, Node]) -> None:
             seq("REQUIRE (", expr, ")", message),
             answer,
             fail,
-            seq(one_of(others), values),
+            one_value,
+            seq(Word.RETURN, maybe(" (", Use("value"), ")")),
+            *sorted(WORD_ONLY),
         )
     )
     rules["invoke"] = seq(label, "CALL ", Use("bare"), " (", maybe(_listed(Use("named"))), ")", Use("into"))
@@ -337,7 +342,7 @@ def _statements(rules: dict[str, Node]) -> None:
         Use("end"),
     )
     how = one_of((f" {Ends.FIRST}", seq(maybe(f" {Ends.FAILED}"), maybe(" AS DONE"))))
-    order = one_of((" IN ORDER", seq(" TOGETHER", how, maybe(" MAX ", Use("number")))))
+    order = one_of((" IN ORDER", seq(" TOGETHER", how, maybe(" MAX ", Use("whole")))))
     head = seq("?FOREACH (", Use("variable"), " IN ", expr, ")", optional(order), maybe(" LIMIT ", expr))
     rounds = seq("?REPEAT (max=", expr, maybe(", every=", expr), ")")
     until = one_of((seq(" WHILE (", expr, ")", _BODY), seq(_BODY, " UNTIL (", expr, ")")))
