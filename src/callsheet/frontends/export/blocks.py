@@ -300,12 +300,14 @@ def _failures(rules: dict[str, Node]) -> None:
     )
     more = maybe(", delay=", number), maybe(", backoff=", number)
     retry = seq("@RETRY(", Use("whole"), *more, ")")
-    rules["remedy"] = maybe(" ON_FAIL ", one_of((seq(retry, maybe(" ", remedy)), remedy)))
+    once = seq(" ON_FAIL ", one_of((seq(retry, maybe(" ", remedy)), remedy)))
+    rules["remedy"] = optional(once)
     kinds = seq(" ", _listed(Use("bare")))
     handler = seq(" ON_FAIL", optional(kinds), maybe(" AS ", Use("variable")), _BODY)
     last = seq(" FINALLY", _BODY)
     handlers = seq(maybe(" ON_FAIL ", retry), Many(handler, 1, ANY_NUMBER), optional(last))
-    rules["rest"] = seq(one_of((seq(Use("remedy"), optional(last)), handlers)), Use("end"))
+    rules["recovery"] = one_of((seq(once, optional(last)), handlers, last))
+    rules["rest"] = seq(maybe(Use("recovery")), Use("end"))
     rules["into"] = maybe(" > ", Use("variable"), maybe(":", Use("type")))
 
 
@@ -353,7 +355,8 @@ def _statements(rules: dict[str, Node]) -> None:
             seq("?IF (", expr, ")", one_of((branches, seq(" THEN ", short, Use("end"))))),
             seq(head, _BODY, Use("into"), Use("rest")),
             seq(rounds, until, Use("rest")),
-            seq("TRY", maybe(" WITHIN (", Use("value"), ")"), _BODY, optional(undo), Use("rest")),
+            seq("TRY WITHIN (", Use("value"), ")", _BODY, optional(undo), Use("rest")),
+            seq("TRY", _BODY, one_of((seq(undo, Use("rest")), seq(Use("recovery"), Use("end"))))),
             seq("@PARALLEL", maybe(" STOP"), _BODY, Use("rest")),
             Use("compute"),
         )
