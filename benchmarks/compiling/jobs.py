@@ -122,9 +122,10 @@ def plain_text(text: str) -> str:
 
 def matching(rows: list[Any], wanted: Mapping[str, str | None]) -> list[Any]:
     """The rows each of whose fields has the text that is wanted in it, if any is."""
-    """The rows each of whose fields has the text that is given for it."""
     given = {field: text.casefold() for field, text in wanted.items() if text is not None}
-    return [row for row in rows if all(text in row[field].casefold() for field, text in given.items())]
+    return [
+        row for row in rows if all(text in (row[field] or "").casefold() for field, text in given.items())
+    ]
 
 
 class Office(Place):

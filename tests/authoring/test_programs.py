@@ -14,10 +14,10 @@ from callsheet.api.compiling import Compiled
 from callsheet.authoring.compiler.answers import bound_names, program_in, with_imports
 from callsheet.authoring.compiler.compile import compile_goal, prompt_for
 from callsheet.authoring.compiler.program import fields_of, told_ids
-from callsheet.authoring.compiler.program_prompt import ROOM, stubs_for
+from callsheet.authoring.compiler.program_prompt import ROOM, program_question, stubs_for
 from callsheet.authoring.compiler.request import Draft, Options, PlanForm, Request
-from callsheet.authoring.compiler.review import unstated
 from callsheet.authoring.compiler.tool_lines import estimate_tokens
+from callsheet.authoring.compiler.value_doubts import unstated
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.frontends.export import ToolShape, is_sentence, program_grammar
 from callsheet.frontends.export.rules import ANY_NUMBER, Chars, Choice, Grammar, Many, Node, Seq, Text, Use
@@ -237,6 +237,13 @@ def test_grammar_has_no_call_that_does_not_exist(old: str, new: str) -> None:
     grammar = program_grammar(shapes)
     assert is_sentence(grammar, LARGE)
     assert not is_sentence(grammar, LARGE.replace(old, new, 1))
+
+
+@pytest.mark.parametrize("name", ["llm", "llm_extract", "llm_classify", "llm_summarize", "ask_human"])
+def test_grammar_has_the_operations_that_a_small_model_is_told(name: str) -> None:
+    module = str(program_question(Request(GOALS[0], TOOLS), stubs_for(GOALS[0], TOOLS, Strength.SMALL)))
+    program = f'async def main():\n    text = await {name}("a")\n    return text'
+    assert is_sentence(program_grammar([]), program) == (f"async def {name}(" in module)
 
 
 def test_grammar_takes_texts_of_enumerations_and_arguments_in_any_order() -> None:
@@ -656,6 +663,20 @@ def test_id_of_another_thing_is_told_with_the_tools_that_take_it(listed: str) ->
     assert told("close_job(job_id=one.id)", tools) == [wrong]
     assert told('pay_invoice(invoice_id=one["id"])', tools) == []
     assert told('close_job(job_id=one["id"])', [tools[0], tools[2]]) == []
+
+
+@pytest.mark.parametrize("lookup", ["list_project_members", "list_members_of_project"])
+def test_id_of_a_part_is_not_told_to_be_that_of_the_whole(lookup: str) -> None:
+    listing = replace(spec(lookup, "List them.", project_id=TEXT), effect=Effect.READ)
+    tools = [
+        spec("notify_user", "Tell.", user_id=TEXT),
+        spec("close_project", "Close.", project_id=TEXT),
+        listing,
+    ]
+    program = f'async def main():\n    for one in await {lookup}(project_id="p-1"):\n        await '
+    tree = read_python(program + 'notify_user(user_id=one["id"])').require().tree
+    assert tree is not None
+    assert list(unstated(tree, ["Notify the members of p-1"], tools)) == []
 
 
 def test_small_model_writes_names_and_ids_are_looked_up_without_asking_again() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from benchmarks.compiling import jobs, published, servers, trades
+from benchmarks.compiling import jobs, published, servers, toolsandbox, trades
 from benchmarks.compiling.worlds import Task, World, execute
 
 PUBLISHED = (*published.published_tasks(), *published.published_unseen_tasks())
@@ -38,3 +38,9 @@ def test_expected_calls_are_right_in_each_state_and_those_of_another_are_not(tas
 @pytest.mark.parametrize("task", TASKS.values(), ids=list(TASKS))
 def test_doing_nothing_or_answering_without_looking_is_not_right(task: Task) -> None:
     assert not all(case.is_right(case.world(), "I do not know.") for case in task.cases)
+
+
+def test_contact_without_a_relationship_is_in_no_search_for_one() -> None:
+    phone = toolsandbox.Phone({})
+    phone.add_contact("Ann", "+1")
+    assert [one["name"] for one in phone.search_contacts(relationship="boss")] == ["Homer S"]

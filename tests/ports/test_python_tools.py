@@ -29,6 +29,7 @@ from callsheet.ports import threads
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.python_tools import to_json, tool, tool_of
 from callsheet.ports.python_tools.annotations import MISS, simple
+from callsheet.ports.python_tools.docstrings import read_docstring
 from callsheet.ports.tools import Tool
 
 CONTEXT = CallContext("run-1", "S1.0.1", "key-1")
@@ -168,20 +169,22 @@ def test_docstring_describes_arguments_and_result():
     assert said == {"item": "what to buy", "day": 'When, as "YYYY-MM-DD".', "other": None}
 
 
-def test_summary_with_a_colon_at_the_end_of_a_line_is_whole():
-    @tool
-    def order(item: str):
-        """Order these:
-        - things
-        Args:
-            item: which
-        """
-
-    spec = tool_of(order).spec
-    assert (spec.description, spec.parameters["properties"]["item"]["description"]) == (
-        "Order these: - things",
-        "which",
-    )
+@pytest.mark.parametrize(
+    ("text", "description", "arguments"),
+    [
+        ("Modes:\n  a: one", "Modes: a: one", {}),
+        ("Order these:\n- things\nArgs:\n    a: One.", "Order these: - things", {"a": "One."}),
+        ("Tell.\n\nArgs:\n  a: One,\n    note: two.\n", "Tell.", {"a": "One, note: two."}),
+        ("Tell.\n\nArgs:\n    a: One.\n\nProse behind it.", "Tell.", {"a": "One."}),
+        ("Tell.\n\nReturns:\n    An id.\n\nProse.", "Tell. Returns: An id.", {}),
+        ("Tell.\n\nParameters\n---\na : int\n    One: two.\nb, c\n    Both.", "Tell.", {"a": "One: two."}),
+    ],
+)
+def test_lines_of_a_docstring_belong_to_what_they_stand_under(
+    text: str, description: str, arguments: dict[str, str]
+):
+    said = read_docstring(text)
+    assert (said.description, said.arguments) == (description, arguments)
 
 
 def test_pydantic_types_share_definitions():

@@ -120,10 +120,25 @@ def test_the_examples_are_sentences() -> None:
         ("LET $other = 1", False),
         ("?FOREACH ($item IN [1]) TOGETHER LAST {\n}", False),
         ("TRY WITHIN {\n}", False),
+        ("TRY {\n}", False),
+        ("TRY {\n} ON_FAIL UNDO", True),
+        ("TRY {\n} FINALLY {\n}", True),
         ("?IF ($n > 1) {", False),
         ("}", False),
         ("LET $n = 1 +", False),
         ('LET $n = "a', False),
+        ('LET $n = "\\d"', False),
+        ("S1.: @NOW", False),
+        ("@NOW ON_FAIL @RETRY(2) ON_FAIL {\n} FINALLY {\n}", True),
+        ("@NOW ON_FAIL SKIP ON_FAIL {\n}", False),
+        ("@NOW ON_FAIL @RETRY(1.5)", False),
+        ("RETURN\nRETURN (1)\nBREAK\nWAIT (1)", True),
+        ("BREAK (1)", False),
+        ("WAIT", False),
+        ("RETURN (1, 2)", False),
+        ("FAIL", False),
+        ("# a comment alone", False),
+        ("RESULT 1.5\n@NOW", False),
     ],
 )
 def test_no_other_tool_argument_name_or_block_is_in_it(line: str, holds: bool) -> None:
@@ -141,7 +156,19 @@ def test_decoders_take_the_grammar() -> None:
     assert as_gbnf(CLOSED).startswith("root ::= plan\n")
 
 
-@pytest.mark.parametrize(("tools", "names"), [([ToolShape("respond", {})], None), ([], ["a b"]), ([], [])])
+ODATA = ToolShape("read", {"properties": {"$filter": {}}})
+
+
+@pytest.mark.parametrize(
+    ("tools", "names"),
+    [
+        ([ToolShape("respond", {})], None),
+        ([READ, ToolShape("read-file", {})], None),
+        ([ODATA], None),
+        ([], ["a b"]),
+        ([], []),
+    ],
+)
 def test_what_no_plan_can_call_or_name_is_refused(tools: list[ToolShape], names: list[str] | None) -> None:
-    with pytest.raises(ValueError, match=r"no plan can call|is not a valid name"):
+    with pytest.raises(ValueError, match=r"no plan can call|two tools|is not a valid name"):
         structured_grammar(tools, names)

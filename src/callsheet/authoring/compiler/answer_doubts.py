@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 
 from callsheet import lazy
 from callsheet.authoring.compiler.quantities import ways
-from callsheet.authoring.compiler.review import PART, plain
+from callsheet.authoring.compiler.value_doubts import PART, plain
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import CallKind, Literal
 from callsheet.ir.expression import Display, Expression, Index, Text, nodes, variables_in
@@ -44,8 +44,16 @@ _LISTED = lazy.pattern(r"(?:(?<=\s)|\A)\(?\d{1,2}[.)]\s")
 """What numbers the parts of a goal that begins with 1."""
 
 
-_TODAY_IS = lazy.pattern(r"\b(?:today is|today's date is|it is now|now is)\b[^.!?\n]*", re.IGNORECASE)
-"""What a goal says of the time at which it is said, which asks for nothing."""
+_MONTH = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
+)
+_TODAY_IS = lazy.pattern(
+    r"\b(?:today is|today's date is|it is now|now is)"
+    rf"(?:[\s,:]+(?:\w+day|{_MONTH}|\d[\w:./+-]*|the|of|at|am|pm|utc)\b\.?)*",
+    re.IGNORECASE,
+)
+"""What a goal says of the time at which it is said, which asks for nothing; the rest of the sentence may."""
 
 
 def left_out(tree: Tree, goal: str, tools: Collection[ToolSpec] = ()) -> Iterator[Diagnostic]:
@@ -70,6 +78,8 @@ def left_out(tree: Tree, goal: str, tools: Collection[ToolSpec] = ()) -> Iterato
     []
     >>> list(left_out(plan.tree, "Today is Friday, 2026-05-08. Tell the first 5."))
     []
+    >>> [one.message for one in left_out(plan.tree, "It is now 8 May 2026, 09:00, so tell 7 of the first 5.")]
+    ['the goal says 7, and no call or condition of the plan has it']
     >>> plan = read_python('async def main(): await close(); return "Closed, and Lena was told of it."').plan
     >>> [one.message for one in left_out(plan.tree, "If it rains in Bergen close the shop and tell Lena.")]
     ['the goal says Bergen, and no call or condition of the plan has it', \

@@ -93,6 +93,10 @@ class Origin(NamedTuple):
         return f"{called}{self.place}"
 
 
+_BEHIND = lazy.pattern(r"_(?:by|for|from|in|of|on|to|with)_.*")
+"""What stands in the name of a tool behind the things that it finds."""
+
+
 class Origins:
     """The tools that tell the ids which other tools take.
 
@@ -109,6 +113,7 @@ class Origins:
         self._arguments = {spec.name: spec.parameter_names for spec in tools}
         self._words = {spec.name: set(words_of(spec.name.lower())) for spec in tools}
         self._reading = [spec for spec in tools if spec.effect.only_reads]
+        self._fields = {field for spec in self._reading for field in _fields(spec)}
         self._texts = {
             function_name(spec.name): name
             for spec in self._reading
@@ -138,11 +143,13 @@ class Origins:
         """The tools that take the id of what a tool finds, if an argument takes that of another thing.
 
         The things are those that the names of arguments and tools say: no `job_id` is the id of an invoice
-        that `list_invoices` found, where `pay_invoice` takes an `invoice_id`.
+        that `list_invoices` found, where `pay_invoice` takes an `invoice_id`. What `list_job_invoices` and
+        `list_invoices_of_job` find are invoices.
         """
-        found, noun = self._words.get(tool, set[str]()), set(words_of(_ID.sub("", argument)))
-        if not noun or noun & found or _ID.search(argument) is None:
+        words, noun = self._words.get(tool, set[str]()), set(words_of(_ID.sub("", argument)))
+        if not noun or noun & words or _ID.search(argument) is None:
             return []
+        found = set(words_of(_BEHIND.sub("", tool.lower()))[-1:])
         return [
             function_name(name)
             for name, arguments in self._arguments.items()
@@ -158,7 +165,7 @@ class Origins:
         is_id = self.takes_id(called, argument) and address_kind(called, argument) is None
         if spec is None or not is_id or _ID.fullmatch(argument) is not None:
             return False
-        return _gives_other_text(spec) and any(argument in _fields(one) for one in self._reading)
+        return _gives_other_text(spec) and argument in self._fields
 
     def of(self, called: ToolSpec, argument: str) -> list[Origin]:
         """The tools that read and do not take this argument themselves, nearest by the words of their names.
@@ -213,9 +220,8 @@ class Origins:
         takers = self._takers.get(argument, [])
         times = Counter(word for words in takers for word in words)
         tellers: list[tuple[set[str], bool, Origin]] = []
-        is_field = any(argument in _fields(spec) for spec in self._reading)
         for spec in self._reading:
-            if is_field and _gives_other_text(spec):
+            if argument in self._fields and _gives_other_text(spec):
                 continue
             taken = {one.removesuffix("s") for one in spec.parameter_names}
             place = None if argument.removesuffix("s") in taken else _place(spec, argument)
@@ -257,8 +263,7 @@ def _place(spec: ToolSpec, argument: str) -> _Place:
     _Place(text=' as "owner"', is_named=True)
     """
     result = spec.result
-    inner = _resolved(result.get("items") if result.get("type") == "array" else None, result)
-    fields = list((inner or _resolved(result, result)).get("properties") or {})
+    inner, fields = _item(result), list(_fields(spec))
     is_declared = bool(fields)
     shown = _SHOWN.search(spec.description)
     if not fields and shown is not None:
@@ -277,9 +282,12 @@ def _place(spec: ToolSpec, argument: str) -> _Place:
 
 def _fields(spec: ToolSpec) -> Mapping[str, Any]:
     """The declared fields of a result, or of its items."""
-    result = spec.result
-    inner = _resolved(result.get("items") if result.get("type") == "array" else None, result)
-    return table((inner or _resolved(result, result)).get("properties"))
+    return table((_item(spec.result) or _resolved(spec.result, spec.result)).get("properties"))
+
+
+def _item(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is declared of the items of a result, if it is a list."""
+    return _resolved(result.get("items") if result.get("type") == "array" else None, result)
 
 
 def _gives_other_text(spec: ToolSpec) -> bool:

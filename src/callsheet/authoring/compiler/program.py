@@ -30,7 +30,7 @@ from callsheet.authoring.compiler.program_prompt import EXAMPLES, SHORT_EXAMPLES
 from callsheet.authoring.compiler.prompt import finding_line
 from callsheet.authoring.compiler.quantities import is_date
 from callsheet.authoring.compiler.request import Check, Request
-from callsheet.authoring.compiler.review import doubtful, unstated
+from callsheet.authoring.compiler.value_doubts import doubtful, unstated
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span
 from callsheet.frontends.python import Signature, read_python
 from callsheet.ir import CallKind, Plan, call_kind

@@ -157,7 +157,8 @@ def stubs_for(goal: str, tools: Iterable[ToolSpec], strength: Strength, most: in
     """The stubs of all tools, or of those that rank first for a goal where not all fit.
 
     `most` limits their number. They are in the order of their names, so that the text of all tools is the
-    same for every goal. Operations of callsheet have no stub: the rules tell of them.
+    same for every goal. Operations of callsheet are none of them: of these the rules tell strong models, and
+    `_OPERATIONS` small ones.
 
     >>> specs = [ToolSpec("SEND", "send", "Mail a text."), ToolSpec("READ_FILE", "read_file", "Read a file.")]
     >>> stubs_for("Read the file", specs, Strength.STRONG, most=1).text.splitlines()[0]

@@ -1,7 +1,7 @@
-"""Whose result a value is as it stands: the tool that gave it, or one of whose items it is.
+"""What variables that are set once hold: a literal, or the result of a tool as it stands, or an item of it.
 
-Pure. In: a plan with blocks. Out: for its variables, and for a value, the tool. What is read by a field is
-another thing, and is left to the checks of types.
+Pure. In: a plan with blocks. Out: for its variables, and for a value, the literal or the tool. What is read
+by a field is another thing, and is left to the checks of types.
 """
 
 from __future__ import annotations
@@ -24,19 +24,37 @@ from callsheet.ir.expression import (
 from callsheet.ir.tree import Act, Foreach, Let, Tree, all_statements, variables_set
 
 
+def constants(tree: Tree) -> dict[str, Literal]:
+    """The variables that are set once, to a literal."""
+    times = _times_set(tree)
+    lets = (one for one in all_statements(tree) if isinstance(one, Let) and times[one.name] == 1)
+    return {one.name: one.value for one in lets if isinstance(one.value, Literal)}
+
+
+def _times_set(tree: Tree) -> Counter[str]:
+    """How often each name is set: by statements, as an item, or as an argument of a sub-plan."""
+    every = [*all_statements(tree)]
+    times = Counter(name for one in every for name in variables_set(one))
+    times.update(one.name for plan in tree.plans for one in plan.inputs)
+    times.update(one.var for one in every if isinstance(one, Foreach))
+    return times
+
+
 def sources(tree: Tree) -> dict[str, str]:
     """The variables that are set once, to the result of a tool or an item of it, each with the tool.
+
+    No argument of a sub-plan is one.
 
     >>> from callsheet.frontends.python import read_python
     >>> text = "async def main():\\n    found = await find()\\n    first = found[0]\\n    x = first['a']"
     >>> sources(read_python(text).plan.tree)
     {'found': 'FIND', 'first': 'FIND'}
+    >>> text = "async def do(x): await act(x)\\nasync def main():\\n    x = await find()\\n    await do(1)"
+    >>> sources(read_python(text).plan.tree)
+    {}
     """
-    every = [*all_statements(tree)]
-    times = Counter(name for one in every for name in variables_set(one))
-    times.update(one.var for one in every if isinstance(one, Foreach))
-    found: dict[str, str] = {}
-    for one in every:
+    times, found = _times_set(tree), dict[str, str]()
+    for one in all_statements(tree):
         match one:
             case Act(into=into) if into is not None and one.kind is CallKind.TOOL:
                 name, tool = into.name, one.tool

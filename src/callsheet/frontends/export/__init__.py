@@ -1,7 +1,8 @@
 """Exports grammars and a JSON schema of plans, from a catalogue of tools, for constrained decoding.
 
-Each export allows only plans that parse, call tools of the catalogue with arguments that they accept, and
-read variables that are set. Plans decoded with it are still checked.
+Each export allows only plans that call tools of the catalogue with their own arguments. Those of version 1
+are also held to values that the tools accept, and to variables that are set. Plans decoded with one are still
+checked.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from typing import Protocol
 from callsheet.frontends.export.operations import operation
 from callsheet.frontends.export.rules import Grammar, Many, Node, chars, choice, optional, separated, seq
 from callsheet.frontends.export.scope import Rules, Scope
-from callsheet.frontends.export.shapes import ExportOptions, Form, ToolShape
+from callsheet.frontends.export.shapes import ExportOptions, Form, ToolShape, check_names
 from callsheet.frontends.export.values import Values
 from callsheet.frontends.ltp.words import RESERVED
 from callsheet.frontends.values.printer import is_name
@@ -144,12 +144,7 @@ def plan_grammar(tools: Sequence[ToolShape], options: ExportOptions) -> Grammar:
 
 
 def _check(tools: Sequence[ToolShape], options: ExportOptions) -> None:
-    names = [tool.canonical for tool in tools]
-    for name in names:
-        if not name or name in RESERVED:
-            raise ValueError(f"no plan can call a tool {name!r}")
-        if names.count(name) > 1 or name in options.operations:
-            raise ValueError(f"two tools are called {name}")
+    check_names(tools, RESERVED, options.operations)
     for name in (options.item, *options.given, *(options.fields or ())):
         if not is_name(name):
             raise ValueError(f"{name!r} is not a valid name of a variable or field")

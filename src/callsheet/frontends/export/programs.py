@@ -24,8 +24,8 @@ from callsheet.frontends.export.rules import (
     Text,
     Use,
     chars,
-    choice,
-    optional,
+    maybe,
+    one_of,
     seq,
 )
 from callsheet.frontends.export.shapes import ToolShape
@@ -127,7 +127,7 @@ def program_grammar(
     _calls(rules, tools, limited)
     for level in range(_DEPTH, 0, -1):
         _statements(rules, level, most_statements[level > 1])
-    imports = _one_of((*(f"import {name}" for name in _IMPORTS), *_FROM))
+    imports = one_of((*(f"import {name}" for name in _IMPORTS), *_FROM))
     head = f"async def main({', '.join(given)}):"
     rules["program"] = seq(
         Many(seq(imports, "\n"), 0, ANY_NUMBER),
@@ -135,7 +135,7 @@ def program_grammar(
         head,
         _looked_up_first(tools, sought),
         Use("block-1"),
-        _maybe(Text("\n")),
+        maybe(Text("\n")),
     )
     return _used(rules, "program")
 
@@ -159,7 +159,7 @@ def _looked_up_first(tools: Sequence[ToolShape], sought: Mapping[tuple[str, str]
             options.append(
                 seq(f"{argument} = (", call, f"){place}") if is_field else seq(f"{found} = ", call)
             )
-    return seq("\n    ", _one_of(options)) if options else Text("")
+    return seq("\n    ", one_of(options)) if options else Text("")
 
 
 def _used(rules: Mapping[str, Node], start: str) -> Grammar:
@@ -169,16 +169,6 @@ def _used(rules: Mapping[str, Node], start: str) -> Grammar:
 _TOKENS = frozenset(
     ("name", "field", "string", "single", "raw", "integer", "plain", "plain-single", "words", "key", "spec")
 )
-
-
-def _one_of(options: Iterable[Node | str]) -> Node:
-    made = choice(*options)
-    assert made is not None
-    return made
-
-
-def _maybe(node: Node | str) -> Node:
-    return optional(Text(node) if isinstance(node, str) else node)
 
 
 def _any_of(words: Iterable[str], after: str = "") -> Node:
@@ -207,23 +197,23 @@ def _begun(options: Mapping[str, Node | None]) -> Node:
         least, greatest = min(words), max(words)
         size = next((n for n, (a, b) in enumerate(zip(least, greatest, strict=False)) if a != b), len(least))
         ends.append(seq(least[:size], _begun({word[size:]: then for word, then in words.items()})))
-    return _one_of(ends)
+    return one_of(ends)
 
 
 def _listed(item: Node, most: int) -> Node:
     """Items with commas between, perhaps none."""
-    return _maybe(seq(item, Many(seq(", ", item), 0, most - 1)))
+    return maybe(seq(item, Many(seq(", ", item), 0, most - 1)))
 
 
 def _enclosed(opened: str, inside: Node, closed: str) -> Node:
     """What stands between brackets, perhaps on lines of its own with a comma at the end."""
-    wrapped = seq(Use("wrap"), inside, _maybe(","), Use("wrap"))
-    return seq(opened, _one_of((inside, wrapped)), closed)
+    wrapped = seq(Use("wrap"), inside, maybe(","), Use("wrap"))
+    return seq(opened, one_of((inside, wrapped)), closed)
 
 
 def _then(item: Node, most: int) -> Node:
     """Further items, each after a comma and perhaps on a line of its own."""
-    return Many(seq(",", _one_of((" ", Use("wrap"))), item), 0, most)
+    return Many(seq(",", one_of((" ", Use("wrap"))), item), 0, most)
 
 
 def _name_but_await() -> Node:
@@ -233,8 +223,8 @@ def _name_but_await() -> Node:
     for n in range(len(keyword) - 1, 0, -1):
         before, after = chr(ord(keyword[n]) - 1), chr(ord(keyword[n]) + 1)
         other = chars("A-Z0-9_" + (f"a-{before}" if keyword[n] > "a" else "") + f"{after}-z")
-        rest = _maybe(_one_of((seq(other, Many(word, 0, _LONGEST_NAME)), seq(keyword[n], rest))))
-    return _one_of((seq(chars("A-Zb-z_"), Many(word, 0, _LONGEST_NAME)), seq("a", rest)))
+        rest = maybe(one_of((seq(other, Many(word, 0, _LONGEST_NAME)), seq(keyword[n], rest))))
+    return one_of((seq(chars("A-Zb-z_"), Many(word, 0, _LONGEST_NAME)), seq("a", rest)))
 
 
 def _texts(rules: dict[str, Node], longest: int) -> None:
@@ -243,16 +233,16 @@ def _texts(rules: dict[str, Node], longest: int) -> None:
     rules["name"] = _name_but_await()
     rules["field"] = seq(chars("A-Za-z_"), Many(word, 0, _LONGEST_NAME))
     rules["integer"] = Many(chars("0-9"), 1, 20)
-    rules["number"] = seq(Use("integer"), _maybe(seq(".", Use("integer"))))
+    rules["number"] = seq(Use("integer"), maybe(seq(".", Use("integer"))))
     escaped = seq("\\", chars("\\\"'ntr"))
     for name, quote in (("", '"'), ("-single", "'")):
-        rules[f"char{name}"] = _one_of((chars(f"{quote}\\\n", outside=True), escaped))
-        rules[f"part{name}"] = _one_of((chars(f"{quote}\\\n{{}}", outside=True), escaped))
+        rules[f"char{name}"] = one_of((chars(f"{quote}\\\n", outside=True), escaped))
+        rules[f"part{name}"] = one_of((chars(f"{quote}\\\n{{}}", outside=True), escaped))
         rules[f"plain{name}"] = Many(Use(f"part{name}"), 1, longest)
     rules["string"] = seq('"', Many(Use("char"), 0, longest), '"')
     rules["single"] = seq("'", Many(Use("char-single"), 0, longest), "'")
     rules["raw"] = seq(
-        "r", _one_of(tuple(seq(q, Many(chars(f"{q}\n", outside=True), 0, 120), q) for q in "\"'"))
+        "r", one_of(tuple(seq(q, Many(chars(f"{q}\n", outside=True), 0, 120), q) for q in "\"'"))
     )
     rules["words"] = Many(chars("\n", outside=True), 1, _LONGEST_COMMENT)
     rules["wrap"] = seq("\n", Many(Text("    "), 1, _DEPTH + 2))
@@ -261,27 +251,27 @@ def _texts(rules: dict[str, Node], longest: int) -> None:
     for name, quote in (("", "'"), ("-double", '"')):
         _holes(rules, name, quote)
     operators = seq(" ", chars("+*/-"), " ")
-    term = _one_of((Use("hole"), Use("number")))
+    term = one_of((Use("hole"), Use("number")))
     sum_ = seq(Use("hole"), Many(seq(operators, term), 0, 3))
-    calculated = _one_of((sum_, seq("(", sum_, ")", Many(seq(operators, term), 0, 3))))
+    calculated = one_of((sum_, seq("(", sum_, ")", Many(seq(operators, term), 0, 3))))
     joined, joined_double = (
         seq(f"{q}, {q}.join(", Use(of), ")") for q, of in (("'", "made"), ('"', "made-double"))
     )
     rules["slot"] = seq(
-        "{", _one_of((seq(calculated, _maybe(Use("else"))), joined, Use("chosen"))), _maybe(Use("spec")), "}"
+        "{", one_of((seq(calculated, maybe(Use("else"))), joined, Use("chosen"))), maybe(Use("spec")), "}"
     )
     rules["slot-double"] = seq(
         "{",
-        _one_of((seq(Use("hole-double"), _maybe(Use("else-double"))), joined_double, Use("chosen-double"))),
-        _maybe(Use("spec")),
+        one_of((seq(Use("hole-double"), maybe(Use("else-double"))), joined_double, Use("chosen-double"))),
+        maybe(Use("spec")),
         "}",
     )
     # a plain part is followed by a value, so that no text can be divided in two ways
     inside, inside_single = (
-        seq(_maybe(Use(plain)), Many(seq(Use(slot), _maybe(Use(plain))), 0, ANY_NUMBER))
+        seq(maybe(Use(plain)), Many(seq(Use(slot), maybe(Use(plain))), 0, ANY_NUMBER))
         for plain, slot in (("plain", "slot"), ("plain-single", "slot-double"))
     )
-    rules["formatted"] = seq("f", _one_of((seq('"', inside, '"'), seq("'", inside_single, "'"))))
+    rules["formatted"] = seq("f", one_of((seq('"', inside, '"'), seq("'", inside_single, "'"))))
 
 
 def _holes(rules: dict[str, Node], name: str, quote: str) -> None:
@@ -289,57 +279,55 @@ def _holes(rules: dict[str, Node], name: str, quote: str) -> None:
 
     `made` is what a function of many gets: a variable, or a comprehension over it.
     """
-    number = seq(_maybe("-"), Use("integer"))
-    inside = _one_of(
+    number = seq(maybe("-"), Use("integer"))
+    inside = one_of(
         (
             seq(quote, Use("key"), quote),
-            seq(number, _maybe(seq(":", _maybe(number)))),
-            seq(":", _maybe(number)),
+            seq(number, maybe(seq(":", maybe(number)))),
+            seq(":", maybe(number)),
             Use("name"),
         )
     )
-    given = _one_of((seq(quote, Many(chars("A-Za-z0-9_ :%/.,+-"), 0, _LONGEST_NAME), quote), Use("integer")))
+    given = one_of((seq(quote, Many(chars("A-Za-z0-9_ :%/.,+-"), 0, _LONGEST_NAME), quote), Use("integer")))
     method = seq(_any_of(_OF_TEXTS.split(), "("), _listed(given, 2), ")")
-    part = _one_of((seq(".", _one_of((method, Use("field")))), seq("[", inside, "]")))
+    part = one_of((seq(".", one_of((method, Use("field")))), seq("[", inside, "]")))
     place = Use(f"part-of-value{name}")
     rules[f"part-of-value{name}"] = seq(Use("name"), Many(part, 0, 6))
     compared = seq(
         _any_of(f" {one} " for one in ["==", "!=", "<=", ">=", "<", ">", "in", "not in", "is", "is not"]),
-        _one_of((place, Use("number"), seq(quote, Use("key"), quote))),
+        one_of((place, Use("number"), seq(quote, Use("key"), quote))),
     )
-    condition = seq(_maybe("not "), place, _maybe(compared))
+    condition = seq(maybe("not "), place, maybe(compared))
     rules[f"each{name or '-single'}"] = seq(
-        " for ", Use("targets"), " in ", place, _maybe(seq(" if ", condition))
+        " for ", Use("targets"), " in ", place, maybe(seq(" if ", condition))
     )
     each = Use(f"each{name or '-single'}")
-    item = _one_of((Use("integer"), place, seq("str(", place, ")")))
+    item = one_of((Use("integer"), place, seq("str(", place, ")")))
     ordered = seq(_any_of(("sorted", "set"), "("), place, ")")
-    rules[f"made{name}"] = _one_of((seq(item, _maybe(each)), seq("[", item, each, "]"), ordered))
+    rules[f"made{name}"] = one_of((seq(item, maybe(each)), seq("[", item, each, "]"), ordered))
     functions = _any_of(("len", "sum", "round", "int", "str", "sorted", "min", "max", "list"), "(")
-    made = seq(functions, Use(f"made{name}"), _maybe(seq(", ", Use("integer"))), ")")
-    rules[f"hole{name}"] = _one_of((place, made))
+    made = seq(functions, Use(f"made{name}"), maybe(seq(", ", Use("integer"))), ")")
+    rules[f"hole{name}"] = one_of((place, made))
     text = seq(quote, Many(chars(f"{quote}\"'\\\n{{}}", outside=True), 0, _LONGEST_NAME), quote)
-    rules[f"else{name}"] = seq(
-        " if ", condition, " else ", _one_of((Use(f"hole{name}"), Use("number"), text))
-    )
+    rules[f"else{name}"] = seq(" if ", condition, " else ", one_of((Use(f"hole{name}"), Use("number"), text)))
     rules[f"chosen{name}"] = seq(text, Use(f"else{name}"))
 
 
 def _values(rules: dict[str, Node], *, is_closed: bool) -> None:
     """Expressions; those in brackets name known fields if these are all that there are."""
-    each = seq(" for ", Use("targets"), " in ", Use("operand"), _maybe(seq(" if ", Use("condition"))))
+    each = seq(" for ", Use("targets"), " in ", Use("operand"), maybe(seq(" if ", Use("condition"))))
     rules["each"] = each
     rules["targets"] = seq(Use("name"), Many(seq(", ", Use("name")), 0, 3))
 
     loops = Many(Use("each"), 1, 2)
-    rules["list"] = _enclosed("[", _maybe(seq(_EXPR, _one_of((loops, _then(_EXPR, _MOST_ITEMS - 1))))), "]")
+    rules["list"] = _enclosed("[", maybe(seq(_EXPR, one_of((loops, _then(_EXPR, _MOST_ITEMS - 1))))), "]")
     rules["entry"] = seq(_EXPR, ": ", _EXPR)
-    more_entries = _one_of((Use("each"), _then(Use("entry"), _MOST_ITEMS - 1)))
-    more_members = _one_of((Use("each"), _then(_EXPR, _MOST_ITEMS - 1)))
-    members = _one_of((seq(": ", _EXPR, more_entries), more_members))
-    rules["dict"] = _enclosed("{", _maybe(seq(_EXPR, members)), "}")
-    rules["argument-value"] = _one_of((seq("lambda ", Use("name"), ": ", _EXPR), _EXPR))
-    argument = _one_of(
+    more_entries = one_of((Use("each"), _then(Use("entry"), _MOST_ITEMS - 1)))
+    more_members = one_of((Use("each"), _then(_EXPR, _MOST_ITEMS - 1)))
+    members = one_of((seq(": ", _EXPR, more_entries), more_members))
+    rules["dict"] = _enclosed("{", maybe(seq(_EXPR, members)), "}")
+    rules["argument-value"] = one_of((seq("lambda ", Use("name"), ": ", _EXPR), _EXPR))
+    argument = one_of(
         (
             seq(_any_of(("key", "reverse", "default", "start", "days", "hours", "minutes"), "="),
                 Use("argument-value")),
@@ -351,31 +339,31 @@ def _values(rules: dict[str, Node], *, is_closed: bool) -> None:
     rules["pure"] = seq(_any_of(_PURE.split(), "("), Use("given"), ")")
     rules["method"] = seq(_any_of(_METHODS.split(), "("), Use("given"), ")")
     rules["place"] = Use("place-of-field") if is_closed else _EXPR
-    rules["place-of-field"] = _one_of(
+    rules["place-of-field"] = one_of(
         (
             *(seq(quote, Use("key"), quote) for quote in "\"'"),
             Use("formatted"),
-            seq(_maybe("-"), Use("integer")),
-            seq(Use("name"), Many(Use("after"), 0, 8), _maybe(seq(_one_of((" + ", " - ")), Use("integer")))),
+            seq(maybe("-"), Use("integer")),
+            seq(Use("name"), Many(Use("after"), 0, 8), maybe(seq(one_of((" + ", " - ")), Use("integer")))),
         )
     )
-    rest = seq(":", _maybe(Use("place")))
-    rules["index"] = _one_of((seq(Use("place"), _maybe(rest)), rest))
-    rules["after"] = _one_of((seq(".", _one_of((Use("method"), Use("field")))), seq("[", Use("index"), "]")))
-    atom = _one_of(
+    rest = seq(":", maybe(Use("place")))
+    rules["index"] = one_of((seq(Use("place"), maybe(rest)), rest))
+    rules["after"] = one_of((seq(".", one_of((Use("method"), Use("field")))), seq("[", Use("index"), "]")))
+    atom = one_of(
         (
             *map(
                 Use,
                 ("string", "single", "formatted", "raw", "number", "list", "dict", "pure", "await", "name"),
             ),
-            seq("(", _EXPR, _maybe(_one_of((Use("each"), Many(seq(", ", _EXPR), 1, 8)))), ")"),
+            seq("(", _EXPR, maybe(one_of((Use("each"), Many(seq(", ", _EXPR), 1, 8)))), ")"),
         )
     )
-    rules["operand"] = seq(_maybe(_one_of(("not ", "-"))), atom, Many(Use("after"), 0, 8))
+    rules["operand"] = seq(maybe(one_of(("not ", "-"))), atom, Many(Use("after"), 0, 8))
     rules["condition"] = seq(
         Use("operand"), Many(seq(_any_of(f" {one} " for one in _OPERATORS.split(",")), Use("operand")), 0, 12)
     )
-    rules["expr"] = seq(Use("condition"), _maybe(seq(" if ", Use("condition"), " else ", Use("condition"))))
+    rules["expr"] = seq(Use("condition"), maybe(seq(" if ", Use("condition"), " else ", Use("condition"))))
 
 
 def _calls(rules: dict[str, Node], tools: Sequence[ToolShape], known: Mapping[tuple[str, str], Node]) -> None:
@@ -392,20 +380,20 @@ def _calls(rules: dict[str, Node], tools: Sequence[ToolShape], known: Mapping[tu
         calls[f"{tool.name}("] = Use(f"tool-{number}")
     for name, parameters in _OPERATIONS.items():
         first, *rest = parameters
-        more = [_maybe(seq(", ", _maybe(f"{one}="), _EXPR)) for one in rest]
-        calls.setdefault(f"{name}(", seq(_maybe(f"{first}="), _EXPR, *more, ")"))
+        more = [maybe(seq(", ", maybe(f"{one}="), _EXPR)) for one in rest]
+        calls.setdefault(f"{name}(", seq(maybe(f"{first}="), _EXPR, *more, ")"))
     rules["call"] = _begun(calls)
-    several = _one_of(
+    several = one_of(
         (
             seq(
                 "*",
-                _one_of((seq("[", Use("call"), Use("each"), "]"), seq("(", Use("call"), Use("each"), ")"))),
+                one_of((seq("[", Use("call"), Use("each"), "]"), seq("(", Use("call"), Use("each"), ")"))),
             ),
             seq(Use("call"), _then(Use("call"), _MOST_AT_ONCE - 1)),
         )
     )
     rules["gather"] = _enclosed("asyncio.gather(", several, ")")
-    rules["await"] = seq("await ", _one_of((Use("gather"), Use("call"))))
+    rules["await"] = seq("await ", one_of((Use("gather"), Use("call"))))
 
 
 def _arguments(tool: ToolShape, values: Mapping[str, Node]) -> Node:
@@ -421,7 +409,7 @@ def _arguments(tool: ToolShape, values: Mapping[str, Node]) -> Node:
     others = {f"{name}=": node for name, node in values.items() if name not in required}
     if len(values) < len(given):
         others["**"] = Use("dict")  # arguments whose names Python cannot write
-    comma = seq(",", _one_of((" ", Use("wrap"))))
+    comma = seq(",", one_of((" ", Use("wrap"))))
     if len(others) <= _MOST_REORDERED:
         more = _some(others, comma)
     else:
@@ -429,8 +417,8 @@ def _arguments(tool: ToolShape, values: Mapping[str, Node]) -> Node:
         more = seq(one, Many(seq(comma, one), 0, len(others) - 1))
     if first:
         must = _all(first, comma)
-        return seq(must, _maybe(seq(comma, more))) if others else must
-    return _maybe(more) if others else Text("")
+        return seq(must, maybe(seq(comma, more))) if others else must
+    return maybe(more) if others else Text("")
 
 
 _MOST_REORDERED = 3
@@ -451,7 +439,7 @@ def _some(named: Mapping[str, Node], comma: Node) -> Node:
     options: dict[str, Node | None] = {}
     for name, node in named.items():
         rest = {other: each for other, each in named.items() if other != name}
-        options[name] = seq(node, _maybe(seq(comma, _some(rest, comma)))) if rest else node
+        options[name] = seq(node, maybe(seq(comma, _some(rest, comma)))) if rest else node
     return _begun(options) if options else Text("")
 
 
@@ -464,7 +452,7 @@ def _told(known: Sequence[str | int]) -> Node:
     found = seq("(", Use("await"), ")", Many(Use("after"), 1, 8))
     made = seq(Use("pure"), Many(Use("after"), 0, 8))
     written = [_any_of([*texts, *numbers])] if known else []
-    return _one_of((_PART_OF_RESULT, found, made, *written))
+    return one_of((_PART_OF_RESULT, found, made, *written))
 
 
 def _value(schema: object) -> Node:
@@ -474,40 +462,40 @@ def _value(schema: object) -> Node:
     listed = cast("list[Any]", values) if isinstance(values, list) else []
     if listed and all(isinstance(one, str) and _PLAIN.fullmatch(one) for one in listed):
         texts = [f"{quote}{text}{quote}" for quote in "\"'" for text in listed]
-        one = _one_of((_any_of(texts), _PART_OF_RESULT))
-        return seq(one, _maybe(seq(" if ", Use("condition"), " else ", one)))
+        one = one_of((_any_of(texts), _PART_OF_RESULT))
+        return seq(one, maybe(seq(" if ", Use("condition"), " else ", one)))
     return _EXPR
 
 
 def _statements(rules: dict[str, Node], level: int, most: int) -> None:
     """The block of one level, each of whose statements begins with a line break."""
-    indent = seq("\n", _maybe("\n"), "    " * level)
-    part = _one_of((seq(".", Use("field")), seq("[", _EXPR, "]")))
+    indent = seq("\n", maybe("\n"), "    " * level)
+    part = one_of((seq(".", Use("field")), seq("[", _EXPR, "]")))
     assigned = seq(
         Many(seq(", ", Use("name")), 0, 5),
-        _one_of((" = ", _any_of((" += ", " -= ", " *= ", " /= ", " //= ")))),
+        one_of((" = ", _any_of((" += ", " -= ", " *= ", " /= ", " //= ")))),
         _EXPR,
         Many(seq(", ", _EXPR), 0, 5),
     )
-    place = seq(Use("name"), Many(part, 0, 3), _one_of((assigned, seq(".", Use("method")))))
-    rules["simple"] = _one_of((place, Use("await"), Use("pure"), seq("# ", Use("words"))))
+    place = seq(Use("name"), Many(part, 0, 3), one_of((assigned, seq(".", Use("method")))))
+    rules["simple"] = one_of((place, Use("await"), Use("pure"), seq("# ", Use("words"))))
     kinds = _any_of(("ToolError", "Exception", "(KeyError, ValueError)", "KeyError", "ValueError"))
-    rules["except"] = seq("except ", kinds, _maybe(seq(" as ", Use("name"))), ":")
-    rules["final"] = _one_of(
+    rules["except"] = seq("except ", kinds, maybe(seq(" as ", Use("name"))), ":")
+    rules["final"] = one_of(
         (
-            seq("return", _maybe(seq(" ", _EXPR, Many(seq(", ", _EXPR), 0, 5)))),
+            seq("return", maybe(seq(" ", _EXPR, Many(seq(", ", _EXPR), 0, 5)))),
             *("pass", "break", "continue"),
-            seq("raise ", _one_of(("ToolError(", "ValueError(")), _maybe(_EXPR), ")"),
+            seq("raise ", one_of(("ToolError(", "ValueError(")), maybe(_EXPR), ")"),
         )
     )
-    options: list[Node] = [seq(Use("simple"), _maybe(seq("  # ", Use("words"))))]
+    options: list[Node] = [seq(Use("simple"), maybe(seq("  # ", Use("words"))))]
     if level < _DEPTH:
         inner = Use(f"block-{level + 1}")
         options += [
             seq(
                 "if ", _EXPR, ":", inner,
                 Many(seq(indent, "elif ", _EXPR, ":", inner), 0, ANY_NUMBER),
-                _maybe(seq(indent, "else:", inner)),
+                maybe(seq(indent, "else:", inner)),
             ),
             seq("for ", Use("targets"), " in ", _EXPR, ":", inner),
             seq("while ", _EXPR, ":", inner),
@@ -517,4 +505,4 @@ def _statements(rules: dict[str, Node], level: int, most: int) -> None:
             ),
         ]  # fmt: skip
     last = seq(indent, Use("final"))  # nothing can be done behind it
-    rules[f"block-{level}"] = _one_of((seq(Many(seq(indent, _one_of(options)), 1, most), _maybe(last)), last))
+    rules[f"block-{level}"] = one_of((seq(Many(seq(indent, one_of(options)), 1, most), maybe(last)), last))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import islice
@@ -180,9 +180,21 @@ def choice(*options: Node | str | None) -> Node | None:
     return None if not alternatives else alternatives[0] if len(alternatives) == 1 else Choice(alternatives)
 
 
+def one_of(options: Iterable[Node | str]) -> Node:
+    """One of the options, of which there are some."""
+    made = choice(*options)
+    assert made is not None
+    return made
+
+
 def optional(node: Node | None) -> Node:
     """The node or nothing."""
     return Text("") if node is None else Many(node, 0, 1)
+
+
+def maybe(*parts: Node | str) -> Node:
+    """A sequence or nothing."""
+    return optional(seq(*parts))
 
 
 def separated(node: Node, separator: str, least: int, most: int) -> Node | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -35,6 +35,16 @@ class ToolShape:
         'GIT_LOG'
         """
         return canonical_tool_name(self.name)
+
+
+def check_names(tools: Sequence[ToolShape], reserved: Collection[str], taken: Collection[str]) -> None:
+    """Raise ValueError for a tool that no plan can call, by its name, and for a name that two have."""
+    names = [tool.canonical for tool in tools]
+    for name in names:
+        if not name or name in reserved:
+            raise ValueError(f"no plan can call a tool {name!r}")
+        if names.count(name) > 1 or name in taken:
+            raise ValueError(f"two tools are called {name}")
 
 
 @dataclass(frozen=True, slots=True)

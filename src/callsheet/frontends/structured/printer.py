@@ -257,7 +257,7 @@ def _call(act: Act, indent: str) -> str:
     if act.tool == "SELECT":  # a parameter stands in the query as it is
         positional, named = with_plain_parameters(act, _expression)
         if any(name not in ("data", "query") for name, _ in named):
-            given = ", ".join([*positional, *(f"{_argument_name(name)}={one}" for name, one in named)])
+            given = ", ".join([*positional, *(f"{argument_name(name)}={one}" for name, one in named)])
     return f"@{act.tool} ({given})" if given else f"@{act.tool}"
 
 
@@ -277,11 +277,15 @@ def with_plain_parameters(
 
 def _arguments(positional: Iterable[Expression], named: Iterable[tuple[str, Expression]], indent: str) -> str:
     given = [_value(value, indent) for value in positional]
-    given += [f"{_argument_name(name)}={_value(value, indent)}" for name, value in named]
+    given += [f"{argument_name(name)}={_value(value, indent)}" for name, value in named]
     return ", ".join(given)
 
 
-def _argument_name(name: str) -> str:
+def argument_name(name: str) -> str:
+    """The name of an argument, quoted unless it is an identifier.
+
+    Raises CallsheetError (LTP070) if no text of version 2 can say it.
+    """
     if is_name(name):
         return name
     if any(char in name for char in '"\\$\n') or not name.isprintable():

@@ -34,8 +34,8 @@ _LINE_END = lazy.pattern(r"[ \t\r]*\n")
 _NO_CALLS: Final = FUNCTIONS | {"not", "lambda", "None", "True", "False", "null", "true", "false"}
 """Words that begin an expression, whatever stands behind them."""
 _CHANGES: Final = frozenset("+-*/%|")
-_WORD_ONLY: Final = frozenset({Word.BREAK, Word.CONTINUE})
-_ONE_VALUE: Final = frozenset({Word.YIELD, Word.NOTE, Word.WAIT})
+WORD_ONLY: Final = frozenset({Word.BREAK, Word.CONTINUE})
+ONE_VALUE: Final = frozenset({Word.YIELD, Word.NOTE, Word.WAIT})
 
 
 def read_act(reader: BlockReader, own: str, start: int, comments: list[str]) -> Act:
@@ -271,9 +271,9 @@ def read_say(word: Word, reader: BlockReader, own: str, start: int, comments: li
         values, kind = _failure(reader)
     elif word is Word.RETURN:
         values = () if reader.at_line_end() else (reader.one_value("RETURN"),)
-    elif word in _ONE_VALUE:
+    elif word in ONE_VALUE:
         values = (reader.one_value(word.value),)
-    elif word not in _WORD_ONLY:
+    elif word not in WORD_ONLY:
         values = reader.values(word.value)
     reader.head_comments(start, comments)
     return Say(own, word, values, kind, bool(own), span=reader.since(start))

@@ -44,36 +44,43 @@ def read_docstring(text: str) -> Documentation:
     Documentation(summary='Tell.', arguments={'to': 'Whom, by name.'}, result='An id.')
     >>> read_docstring("Tell.\\n\\nParameters\\n----------\\nto : str\\n    Whom.").arguments
     {'to': 'Whom.'}
+    >>> read_docstring("Tell to:\\n- a person\\n- a group").summary
+    'Tell to: - a person - a group'
     >>> read_docstring("Tell it.\\n:param to: Whom.\\n:return: An id.").description
     'Tell it. Returns: An id.'
     """
     lines = text.split("\n")
     first = next(
-        (n for n, line in enumerate(lines) if not line.strip() or _ends_summary(lines, n)), len(lines)
+        (n for n, line in enumerate(lines) if not line.strip() or _is_read(_begins(lines, n))), len(lines)
     )
     arguments: dict[str, str] = {}
     results: list[str] = []
     section, name = "", ""
+    depth: int | None = None
+    """The indentation of a section's first line: some for an entry of Google, none for others."""
     for n, line in enumerate(lines[first:], first):
         said, indent = line.strip(), len(line) - len(line.lstrip())
         title = _begins(lines, n)
         field = _SPHINX.match(said) if title == ":" else None
         if field is not None:
             words = (field[2] or "").split()
-            section, name = _kind(field[1]), words[-1] if words else ""
+            section, name, depth = _kind(field[1]), words[-1] if words else "", 0
             said = field[3]
         elif title:
-            section, name = _kind(title), ""
+            section, name, depth = _kind(title), "", None
             continue
         elif not said or _NUMPY.match(said):
             continue
-        elif section == "arguments":
-            entry = _ENTRY.match(said) if 0 < indent <= _INDENT else None
-            plain = _NUMPY_ENTRY.match(said) if not indent else None
-            if entry is not None:
+        else:
+            depth = indent if depth is None else depth
+            entry = _ENTRY.match(said) if 0 < indent <= depth else None
+            if depth and not indent:
+                section = "others"  # prose behind a section of Google
+            elif section == "arguments" and entry is not None:
                 name, said = entry[1], entry[2]
-            elif plain is not None:
-                name, said = plain[1], ""
+            elif section == "arguments" and not indent:
+                plain = _NUMPY_ENTRY.match(said)
+                name, said = "" if plain is None else plain[1], ""
         if section == "arguments" and name:
             arguments[name] = f"{arguments.get(name, '')} {said}".strip()
         elif section == "results":
@@ -85,20 +92,16 @@ def read_docstring(text: str) -> Documentation:
     )
 
 
-_INDENT = 4
-
-
-def _ends_summary(lines: list[str], n: int) -> bool:
-    """Whether the summary ends before a line though none is empty; `The steps:` is a part of it."""
-    title = _begins(lines, n)
-    return title == ":" or (bool(title) and _kind(title) != "others")
-
-
 def _kind(title: str) -> str:
     word = title.casefold()
     if word in _ARGUMENTS or word in _PARAMETERS:
         return "arguments"
     return "results" if word in _RESULTS else "others"
+
+
+def _is_read(title: str) -> bool:
+    """Whether a section ends the first paragraph; any other line that ends in a colon is a part of that."""
+    return title == ":" or _kind(title) != "others"
 
 
 def _begins(lines: list[str], n: int) -> str:
