@@ -136,6 +136,22 @@ def test_plan_without_policy_model_or_servers_loads_none_of_them(machine):
     assert not [name for name in modules if name.startswith(unneeded)]
 
 
+def test_a_short_command_looks_for_no_cycles_among_what_it_loads():
+    program = """
+import atexit, gc
+from callsheet.__main__ import main
+
+begun = gc.get_stats()
+atexit.register(lambda: print("FROZEN", gc.get_freeze_count(), gc.get_stats() == begun))
+main()
+"""
+    line = [sys.executable, "-c", program, "check", "--help"]
+    done = subprocess.run(line, capture_output=True, text=True, check=True)
+    frozen, is_quiet = done.stdout.rpartition("FROZEN")[2].split()
+    assert int(frozen) > 10_000
+    assert is_quiet == "True"
+
+
 def test_help_loads_only_click_and_applications(machine):
     modules = loaded(machine, "--help")
     assert not HEAVY & modules

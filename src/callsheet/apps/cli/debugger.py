@@ -18,7 +18,6 @@ import click
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.debugging.faces import Stops, face_of, stops
 from callsheet.apps.cli.exit_status import Exit
-from callsheet.apps.cli.inspection import without_gc
 from callsheet.apps.cli.output import (
     ignoring_broken_pipe,
     is_terminal,
@@ -75,7 +74,6 @@ _ENTER, _ESCAPE, _BACK = frozenset("\r\n"), "\x1b", frozenset({"\x7f", "\x08"})
 @stops
 @journals.journal_path
 @options.as_json
-@without_gc
 def debug(run: str, stops: Stops, journal: Path | None, as_json: bool) -> int:
     """Step through the recorded RUN on a terminal. Nothing is executed.
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import atexit
-import functools
-import gc
 import shlex
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -27,10 +23,6 @@ from callsheet.apps.operations.lineage import (
 from callsheet.apps.operations.moments import run_at_event_json
 from callsheet.apps.rendering.values import format_seconds, iso, preview
 from callsheet.diagnostics import CallsheetError
-from callsheet.store.journal import Journal
-from callsheet.store.runs import RunInfo
-from callsheet.trace.comparing import Slower, slower
-from callsheet.trace.visits import account_of
 
 if TYPE_CHECKING:
     from callsheet.api.explaining import Explanation, FailureReport, FaultyValue, RunMoment
@@ -42,41 +34,12 @@ if TYPE_CHECKING:
     from callsheet.trace.comparing import Slower
     from callsheet.trace.lineage.lineage import Lineage
 
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
-
-
-def without_gc(command: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Decorate a command so that the cyclic garbage collector is disabled while it runs.
-
-    The remaining objects are not scanned when the process ends. If the collector is enabled again, they are
-    in its oldest generation.
-    """
-
-    @functools.wraps(command)
-    def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        was_enabled = gc.isenabled()
-        gc.disable()
-        atexit.unregister(gc.freeze)
-        atexit.register(gc.freeze)
-        try:
-            return command(*args, **kwargs)
-        finally:
-            if was_enabled:
-                if not gc.get_freeze_count():  # objects that other code has frozen stay frozen
-                    gc.freeze()
-                    gc.unfreeze()
-                gc.enable()
-
-    return wrapped
-
 
 @click.command()
 @click.argument("run", metavar="RUN")
 @click.argument("seq", metavar="[SEQ]", type=int, required=False)
 @journals.journal_path
 @options.as_json
-@without_gc
 def at(run: str, seq: int | None, journal: Path | None, as_json: bool) -> int:
     """Show the state of RUN after its event SEQ: status, position, pending calls, loops, variables.
 
@@ -175,7 +138,6 @@ _WORDS = {
 @click.argument("run", metavar="RUN")
 @journals.journal_path
 @options.as_json
-@without_gc
 def blame(run: str, journal: Path | None, as_json: bool) -> int:
     """Show where RUN failed and, separately, the likely cause, with the evidence.
 
@@ -332,7 +294,6 @@ def _reject_plan_files(*names: str) -> None:
 @click.option("--exit-code", is_flag=True, help="Exit 1 if the runs differ.")
 @journals.journal_path
 @options.as_json
-@without_gc
 def diff_of_runs(
     old: str,
     new: str,
@@ -387,10 +348,14 @@ _MAX_SHOWN = 20
 
 def compare_step_times(journal: Journal, old: RunInfo, new: RunInfo, noise: float) -> list[Slower]:
     """The visits of steps that took longer or shorter in the second run, beyond `noise` (a fraction)."""
+    from callsheet.trace.comparing import slower  # noqa: PLC0415 - only with --times
+
     return slower(_times_of_steps(journal, old), _times_of_steps(journal, new), noise)
 
 
 def _times_of_steps(journal: Journal, info: RunInfo) -> dict[tuple[str, int], float]:
+    from callsheet.trace.visits import account_of  # noqa: PLC0415 - only with --times
+
     plan = journal.plan_of(info.plan_hash)
     account = account_of(plan, journal.events(info.run_id), journal.plan_of)
     visits: Counter[str] = Counter()
@@ -435,7 +400,6 @@ _MAX_CALLS = 20
 @click.option("--all", "with_all", is_flag=True, help="With --json: all nodes, not only the nearest 1,000.")
 @journals.journal_path
 @options.as_json
-@without_gc
 def why(
     run: str,
     variable: str,
