@@ -57,7 +57,7 @@ def _loose() -> str:
 
 
 def _operations() -> str:
-    rows = []
+    rows = list[list[str]]()
     for name, shape in OPERATIONS.items():
         least, most = shape.data
         named = ", ".join(code(n if must else f"{n}?") for n, must in shape.named)
