@@ -18,7 +18,7 @@ from callsheet.diagnostics.wrong_type import wrong
 from callsheet.ir.strict_toml import read_toml
 from callsheet.lazy import deferred
 from callsheet.policy.model import Policy
-from callsheet.store.shared.address import VARIABLE, shared_address, shown
+from callsheet.store.shared.opening import VARIABLE, shared_address, shown
 
 if TYPE_CHECKING:
     from callsheet.policy import policy_file

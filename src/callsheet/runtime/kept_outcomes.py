@@ -26,7 +26,7 @@ from callsheet.ports.transforms import work_out
 from callsheet.runtime.edits import ParentHistory
 from callsheet.runtime.effects import AheadCall, EarlierCall, EffectAhead
 from callsheet.runtime.effects_ahead import inner_tools
-from callsheet.runtime.failed_items import failures_of
+from callsheet.runtime.flat_reruns import failures_of
 from callsheet.runtime.forking import ORIGINS, Forking, Revision, parent_of
 from callsheet.runtime.gateway import NOTES, Carried, Gateway, Outcome
 from callsheet.runtime.recording import JournalRecorder

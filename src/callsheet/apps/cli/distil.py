@@ -19,8 +19,7 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.machine.values import to_json_text
 
 if TYPE_CHECKING:
-    from callsheet.api.distillation import Distillation
-    from callsheet.api.evidence import Question
+    from callsheet.api.distillation import Distillation, Question
     from callsheet.apps.operations.printed_rows import DistilledRuns, OpenReading
     from callsheet.authoring.distillation.recorded_calls import RecordedWork
     from callsheet.ir import Effect

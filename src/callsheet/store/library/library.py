@@ -39,7 +39,7 @@ from callsheet.store.library.record import (
     taken,
     unknown,
 )
-from callsheet.store.shared.address import shared_address
+from callsheet.store.shared.opening import shared_address
 
 VARIABLE = "CALLSHEET_PLANS"
 """The variable with the folder of the plan library, instead of the one in the user's data folder."""

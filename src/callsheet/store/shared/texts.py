@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from callsheet.store.shared.address import shown
+from callsheet.store.shared.opening import shown
 
 if TYPE_CHECKING:  # its driver is an extra, and whoever opens the database says that it is missing
     from callsheet.store.shared.postgres import PostgresDatabase

@@ -236,7 +236,7 @@ def cancel_on_temporal(
 
 def check_branch(made: Forking, settings: TemporalSettings) -> None:
     """Raise CallsheetError (TMP008), before anything is changed, for a branch that could not be started."""
-    from callsheet.runtime.engines.temporal.secret_inputs import check_secrets  # noqa: PLC0415 - as above
+    from callsheet.runtime.engines.temporal.call_rules import check_secrets  # noqa: PLC0415 - as above
 
     check_secrets(made.branch.plan, made.folded.start, encrypts=settings.encrypt)
 

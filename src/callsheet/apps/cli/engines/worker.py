@@ -322,8 +322,8 @@ async def _prune(
     import asyncio  # noqa: PLC0415 - as above
 
     from callsheet.runtime.engines.temporal.connection import needs, reach  # noqa: PLC0415 - imports Temporal
-    from callsheet.store.shared.address import shown  # noqa: PLC0415 - as above
     from callsheet.store.shared.blobs import sweep  # noqa: PLC0415 - as above
+    from callsheet.store.shared.opening import shown  # noqa: PLC0415 - as above
 
     connection = await reach(settings)
     blobs_store = connection.claims.blobs
