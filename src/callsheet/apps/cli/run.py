@@ -24,8 +24,7 @@ from callsheet.apps.cli.options import ProgressMode
 from callsheet.apps.cli.output import print_diagnostics, to_stderr
 from callsheet.apps.cli.progress import choose_progress
 from callsheet.apps.cli.proofs import Assumptions, DryRunRules, assumptions, print_dry_run
-from callsheet.apps.cli.run_options import PlanCommand
-from callsheet.apps.cli.start_options import StartOptions, start
+from callsheet.apps.cli.run_options import PlanCommand, StartOptions, start
 from callsheet.apps.operations.library import bound, origin_note, other_tools
 from callsheet.apps.operations.reading import PlanText
 from callsheet.diagnostics import CallsheetError, Diagnostic, to_json

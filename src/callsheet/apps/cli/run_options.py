@@ -1,4 +1,4 @@
-"""The options of a run: the inputs of its plan, `callsheet run PLAN --repo a/b`, and its limits.
+"""The options of a run: the inputs of its plan, `callsheet run PLAN --repo a/b`, its limits, how it starts.
 
 Each input is an option with its type, its help and the words of its union, shown by `--help` behind PLAN and
 completed by the shell. An option of the command itself goes before an input of the same name, for which there
@@ -21,7 +21,7 @@ from callsheet.apps.cli import options
 from callsheet.apps.cli.arguments import NamedPlan
 from callsheet.apps.cli.options import FiniteRange
 from callsheet.diagnostics import CallsheetError
-from callsheet.lazy import deferred
+from callsheet.lazy import dataclass, deferred
 from callsheet.machine.limits import MAX_WINDOW, SCHEDULES, Limits
 
 if TYPE_CHECKING:
@@ -274,3 +274,67 @@ def option_for_limit(refusal: Refusal) -> str:
     if refusal.budget == "max_calls_by_tool":
         return f"--max-calls {refusal.tool}=N"
     return _OPTIONS.get(refusal.budget, f"[limits] {refusal.budget} = N")
+
+
+@dataclass(frozen=True, slots=True)
+class StartOptions:
+    """How a run starts: its id, approvals, policy, state and tags."""
+
+    run_id: str | None
+    approve: tuple[str, ...]
+    approval_timeout: tuple[str, ...]
+    waits: bool
+    accepts_changed_tools: bool
+    policy: str
+    approved: tuple[str, ...]
+    state: Path | None
+    tags: tuple[str, ...]
+
+
+start = options.grouped(
+    "start",
+    StartOptions,
+    run_id=click.option("--run-id", metavar="ID", help="The id of the run; default: a new one."),
+    approve=click.option(
+        "--approve",
+        multiple=True,
+        metavar="TOOL|STEP",
+        help="Require approval of each call of this tool, or step; may be repeated.",
+    ),
+    approval_timeout=click.option(
+        "--approval-timeout",
+        multiple=True,
+        metavar="TIME|TOOL=TIME",
+        help="Deny a call that was not approved in this time, such as 12h or 3d; default: never.",
+    ),
+    waits=options.waits,
+    accepts_changed_tools=click.option(
+        "--accept-changed-tools",
+        "accepts_changed_tools",
+        is_flag=True,
+        help="Run a plan of the library although declarations of its tools have changed since it was saved.",
+    ),
+    policy=click.option(
+        "--policy",
+        default="",
+        metavar="POLICY",
+        help="Verify the plan against this policy, and enforce it on each call: strict, workspace, open, or "
+        "a file; default: policy in config.toml, otherwise none.",
+    ),
+    approved=options.approved,
+    state=click.option(
+        "--state",
+        type=click.Path(dir_okay=False, exists=True, path_type=Path),
+        metavar="FILE",
+        help="Continue from a state file (ID_state.json of another program): its completed steps are not "
+        "executed again.",
+    ),
+    tags=click.option(
+        "--tag",
+        "tags",
+        multiple=True,
+        metavar="NAME=TEXT",
+        help="Tag the run; `callsheet runs` shows its tags and finds it by them. May be repeated.",
+    ),
+)
+"""The options, as an argument `start`."""

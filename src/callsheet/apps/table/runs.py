@@ -12,8 +12,14 @@ from callsheet.api.explaining import Explanation, RunMoment, explain_value, run_
 from callsheet.api.run_branches import UndoResult, undo_json
 from callsheet.apps.hosting import ResumeOptions, UndoRequest
 from callsheet.apps.hosting.recorded import delete_run
-from callsheet.apps.operations.lineage import DifferenceResult, LineageResult, diff_json, slice_json
-from callsheet.apps.operations.moments import MomentResult, run_at_event_json
+from callsheet.apps.operations.lineage import (
+    DifferenceResult,
+    LineageResult,
+    MomentResult,
+    diff_json,
+    run_at_event_json,
+    slice_json,
+)
 from callsheet.apps.operations.run_text import run_detail_lines
 from callsheet.apps.operations.runs import (
     RunDetails,
