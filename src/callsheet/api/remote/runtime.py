@@ -22,24 +22,15 @@ from callsheet.api.findings import Findings
 from callsheet.api.loops import IS_NOT_OPEN, IS_OPEN, Loops, blocking, require_loop
 from callsheet.api.plan import PlanLike
 from callsheet.api.recorded_runs import JournalEvent, RecordedRun
-from callsheet.api.remote.server import (
-    PATIENCE,
-    PAUSE,
-    UNDERWAY,
+from callsheet.api.remote import wire
+from callsheet.api.remote.server import PATIENCE, PAUSE, Refused, ResponseLost, Server
+from callsheet.api.remote.wire import (
     Beginning,
-    Refused,
-    ResponseLost,
     Sent,
-    Server,
-    ask_of,
-    call_of,
     conditions_of,
     decision_of,
-    event_of,
     limits_of,
     of_run,
-    result_of,
-    run_of,
     terms_of,
 )
 from callsheet.api.result import RunResult
@@ -324,13 +315,13 @@ class RemoteRuntime(Loops):
                 body |= {"answer": given.value}
             case Verdict.EXPIRE:
                 raise ValueError("only time lets a question expire")
-        return ask_of(await self._data("POST", of_run(run_id, "/approve"), body, has="digest"))
+        return wire.ask_of(await self._data("POST", of_run(run_id, "/approve"), body, has="digest"))
 
     answer_sync = blocking(answer)
 
     async def inbox(self) -> list[PendingAsk]:
         """The unanswered questions of all runs, oldest first."""
-        return [ask_of(row) for row in (await self._data("GET", "/v1/inbox", has="asks"))["asks"]]
+        return [wire.ask_of(row) for row in (await self._data("GET", "/v1/inbox", has="asks"))["asks"]]
 
     inbox_sync = blocking(inbox)
 
@@ -338,7 +329,7 @@ class RemoteRuntime(Loops):
         """The calls in doubt of all runs that no process executes, by the ids of the runs, oldest first."""
         found: dict[str, tuple[DoubtfulCall, ...]] = {}
         for row in (await self._data("GET", "/v1/inbox", has="asks"))["in_doubt"]:
-            found[row["run_id"]] = (*found.get(row["run_id"], ()), call_of(row))
+            found[row["run_id"]] = (*found.get(row["run_id"], ()), wire.call_of(row))
         return found
 
     calls_in_doubt_sync = blocking(calls_in_doubt)
@@ -458,7 +449,7 @@ class RemoteRuntime(Loops):
             most = _MOST_AT_ONCE if limit is None else min(limit - len(found), _MOST_AT_ONCE)
             page = {**query, "limit": most, **({} if after is None else {"before": after})}
             data = await self._data("GET", "/v1/runs", query=page, has="runs")
-            found += map(run_of, data["runs"])
+            found += map(wire.run_of, data["runs"])
             if not data["more"]:
                 break
             after = found[-1].run_id
@@ -486,7 +477,7 @@ class RemoteRuntime(Loops):
             return
         while page := await self._data("GET", of_run(run_id, "/journal"), query={"after": after}):
             for row in page:
-                yield event_of(run_id, row)
+                yield wire.event_of(run_id, row)
             after = page[-1]["seq"]
 
     async def _followed(self, run_id: str, after: int) -> AsyncGenerator[JournalEvent]:
@@ -502,9 +493,9 @@ class RemoteRuntime(Loops):
                 match told.name:
                     case "":
                         after = told.data["seq"]
-                        yield event_of(run_id, told.data)
+                        yield wire.event_of(run_id, told.data)
                     case "standing":
-                        most = None if told.data["status"] in UNDERWAY else told.data["events"]
+                        most = None if told.data["status"] in wire.UNDERWAY else told.data["events"]
                     case "problem":
                         raise self._server.error(Refused(told.data["status"], told.data))
                     case "end":
@@ -544,7 +535,7 @@ class RemoteRuntime(Loops):
         return await self._result(run_id, diagnostics)
 
     async def _result(self, run_id: str, diagnostics: _Notes = ()) -> RunResult:
-        return result_of(await self._data("GET", of_run(run_id), has="status"), diagnostics)
+        return wire.result_of(await self._data("GET", of_run(run_id), has="status"), diagnostics)
 
     async def _data(
         self,
