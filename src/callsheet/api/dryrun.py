@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from callsheet.api.findings import Findings
 from callsheet.api.proving import Proof
-from callsheet.diagnostics import CallsheetError, Source, did_you_mean
+from callsheet.diagnostics import CallsheetError, Source, meant
 from callsheet.diagnostics.wrong_type import wanted, wanted_list, wrong
 from callsheet.ir import JSON
 from callsheet.ir import Plan as Steps
@@ -174,12 +174,7 @@ def check_assumed(plan: Steps, assumed: Iterable[str]) -> None:
     calls = {step.id: step.call is not None for step in plan.steps}
     for step_id in assumed:
         if step_id not in calls:
-            suggestions = did_you_mean(step_id, calls)
-            help_ = (
-                f"did you mean {' or '.join(suggestions)}?"
-                if suggestions
-                else "`callsheet graph` shows the ids of a plan"
-            )
+            help_ = meant(step_id, calls, "`callsheet graph` shows the ids of a plan")
             message = f"there is no step {step_id[:60]} whose result could be assumed"
             raise CallsheetError.single("RUN040", message, help=help_)
         if not calls[step_id]:

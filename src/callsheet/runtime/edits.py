@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, cast
 
-from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, did_you_mean
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, meant
 from callsheet.frontends.dag import format_dag, parse_dag
 from callsheet.frontends.ltp import parse
 from callsheet.frontends.structured import read_structured
@@ -96,8 +96,7 @@ def _with_statement(plan: Plan, step: str, change: Callable[[Statement], Stateme
     assert tree is not None
     ids = [one.id for one in all_statements(tree)]
     if step not in ids:
-        near = did_you_mean(step, ids)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"its steps are {', '.join(ids[:12])}"
+        hint = meant(step, ids, f"its steps are {', '.join(ids[:12])}")
         raise JournalError("JRN084", f"the plan of the run has no step {step[:80]}", hint)
     for one in tree.plans:
         if one.origin is not None and any(each.id == step for each in statements(one.body)):
@@ -242,8 +241,7 @@ def edit_of(before: Folded, last: Event, edits: Edits) -> Edited | None:
         known = set(names_under_way(machine))
     for name in edits.variables:
         if name not in known:
-            suggestions = did_you_mean(name, known)
-            hint = f"did you mean {' or '.join('$' + n for n in suggestions)}?" if suggestions else None
+            hint = meant(name, known, None, "${}")
             hint = hint or _where(name, known)
             raise JournalError("JRN084", f"the run has no variable ${name[:80]}", hint)
     if not edits.variables:
@@ -397,9 +395,8 @@ def _with_step(plan: Plan, name: str, change: Callable[[Step], Step]) -> Plan:
     at = next((n for n, step in enumerate(plan.steps) if step.id == name), None)
     if at is None:
         names = [step.id for step in plan.steps]
-        suggestions = did_you_mean(name, names)
         listed = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
-        hint = f"did you mean {' or '.join(suggestions)}?" if suggestions else f"its steps are {listed}"
+        hint = meant(name, names, f"its steps are {listed}")
         raise JournalError("JRN084", f"the plan of the run has no step {name[:80]}", hint)
     return replace(plan, steps=(*plan.steps[:at], change(plan.steps[at]), *plan.steps[at + 1 :]))
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from callsheet.diagnostics import CallsheetError, did_you_mean
+from callsheet.diagnostics import CallsheetError, meant
 from callsheet.diagnostics.wrong_type import wanted, wanted_names, wanted_path
 from callsheet.files import user_folder
 from callsheet.frontends.spelling import Syntax, format_as
@@ -123,8 +123,7 @@ class PlanLibrary:
         if near:
             shown = ", ".join(near[:3]) + (", …" if len(near) > 3 else "")
             raise unknown(f"more than one plan begins with {text}: {shown}", "give more characters of the id")
-        similar = did_you_mean(text, known)
-        hint = f"did you mean {' or '.join(similar)}?" if similar else "`callsheet plan list` lists them"
+        hint = meant(text, known, "`callsheet plan list` lists them")
         raise unknown(f"there is no plan {text} in {self.address}", hint)
 
     def load(self, text: str) -> StoredPlan:
