@@ -430,11 +430,10 @@ def _read_line(_plan: Plan, old: Step, text: str) -> Step:
     """Parse a step from a line of plan."""
     has_id = text.lstrip().startswith(f"{old.id}:")
     read = parse(text if has_id else f"{old.id}: {text}", "--replace")
-    if read.plan is None:
-        raise CallsheetError(read.diagnostics, read.source)
-    if len(read.plan.steps) != 1:
-        raise _wrong(f"this must be one line of a plan, but has {len(read.plan.steps)}", read.source)
-    step = read.plan.steps[0]
+    steps = read.require().steps
+    if len(steps) != 1:
+        raise _wrong(f"this must be one line of a plan, but has {len(steps)}", read.source)
+    (step,) = steps
     if step.group is not None:
         raise _wrong("a block is not a step", read.source)
     return replace(step, id=old.id, group=old.group, depends_on=old.depends_on)
@@ -453,7 +452,4 @@ def _read_object(plan: Plan, old: Step, text: str) -> Step:
     steps = cast("list[dict[str, Any]]", tree["steps"])
     at = next(n for n, step in enumerate(plan.steps) if step.id == old.id)
     steps[at] = {**cast("dict[str, Any]", given), "index": steps[at]["index"]}
-    read = parse_dag(json.dumps(tree), "--replace")
-    if read.plan is None:
-        raise CallsheetError(read.diagnostics, read.source)
-    return read.plan.steps[at]
+    return parse_dag(json.dumps(tree), "--replace").require().steps[at]

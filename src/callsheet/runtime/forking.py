@@ -57,6 +57,7 @@ from callsheet.store.branch import (
     visit_at,
     with_inputs,
 )
+from callsheet.store.errors import require_event
 from callsheet.store.events import Event, EventType
 from callsheet.store.folded import Folded
 from callsheet.store.fork import Secrets, write_branch
@@ -202,10 +203,7 @@ def fork(
     """
     edits = edits or Edits()
     parent = parent_of(journal, run_id)
-    if not 1 <= at <= parent.events:
-        raise JournalError(
-            "JRN041", f"the run has no event {at}", f"its events have the numbers 1 to {parent.events}"
-        )
+    require_event(at, parent.events)
     require_not_undone(journal, parent, at)
     history = ParentHistory(journal, parent, known)
     check_plain(history, edits)

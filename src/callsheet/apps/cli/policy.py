@@ -273,10 +273,7 @@ def propose(
 def _plan_of(source: str, journal: Path | None) -> Plan:
     """The plan in a file, or of a run."""
     if os.path.exists(source):
-        text = try_read_plan(source, syntax=None, variables={})
-        if text.plan is None:
-            raise CallsheetError(text.diagnostics, text.source)
-        return text.plan
+        return try_read_plan(source, syntax=None, variables={}).require()
     with journals.open_to_read(journal) as opened:
         return opened.plan_of(opened.find_run(source).plan_hash)
 
