@@ -34,11 +34,10 @@ from callsheet.apps.http.endpoint import (
 )
 from callsheet.apps.http.problems import MEDIA_TYPE
 from callsheet.apps.http.state import State
-from callsheet.apps.http.viewer import file_response
+from callsheet.apps.http.viewer import Asset, file_response, page
 from callsheet.apps.operations.schema import ProblemRow, Schema, named_types, object_schema
 from callsheet.apps.operations.tools import ToolList
 from callsheet.apps.table.operations import OPERATIONS
-from callsheet.apps.web.bundled import Asset, page
 
 _PLAN = '# ltp: 2\nINPUT $n: int\nLET $product = 6 * $n\nS1: @RESPOND ("6 times ${n} is ${product}")\n'
 _TEXT = {"plan": _PLAN}

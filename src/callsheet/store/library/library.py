@@ -39,7 +39,7 @@ from callsheet.store.library.record import (
     taken,
     unknown,
 )
-from callsheet.store.shared.opening import shared_address
+from callsheet.store.shared.opening import SharedFiles, open_database, shared_address
 
 VARIABLE = "CALLSHEET_PLANS"
 """The variable with the folder of the plan library, instead of the one in the user's data folder."""
@@ -382,9 +382,6 @@ def open_library(folder: Path | None = None) -> PlanLibrary:
     address = None if folder is not None or os.environ.get(VARIABLE) else shared_address()
     if address is None:
         return PlanLibrary(folder)
-    from callsheet.store.shared.opening import open_database  # noqa: PLC0415 - only for a shared store
-    from callsheet.store.shared.texts import SharedFiles  # noqa: PLC0415 - as above
-
     return PlanLibrary(files=SharedFiles(open_database(address), _BELOW))
 
 

@@ -130,7 +130,7 @@ def temporal_settings_of(journal: Journal, run_id: str) -> TemporalSettings | No
     note = engine_of(journal, run_id)
     if note is None:
         return None
-    from callsheet.apps.cli.engines.engine_options import require_extra  # noqa: PLC0415 - only for such runs
+    from callsheet.apps.cli.run_options import require_extra  # noqa: PLC0415 - only for such runs
     from callsheet.runtime.engines.temporal.settings import TemporalSettings  # noqa: PLC0415 - as above
 
     require_extra()
