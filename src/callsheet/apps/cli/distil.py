@@ -35,13 +35,7 @@ class _Open(Exception):
 
 @click.command()
 @click.argument("run_ids", metavar="RUN...", nargs=-1, required=True)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="The file of the plan, which must not exist; default: standard output.",
-)
+@options.output("The file of the plan, which must not exist; default: standard output.")
 @click.option("--ask", is_flag=True, help="Ask which reading is meant of what the runs leave open.")
 @click.option(
     "--answer", "given", multiple=True, metavar="PLACE=NUMBER",
