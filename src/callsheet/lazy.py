@@ -22,13 +22,13 @@ else:
 _METHODS = ("finditer", "findall", "fullmatch", "match", "search", "split", "sub", "subn")
 
 
-def names_of(package: str, places: Mapping[str, Sequence[str]]) -> Callable[[str], object]:
+def names_of(package: str, places: Mapping[str, str]) -> Callable[[str], object]:
     """The `__getattr__` of a package whose names are in the modules of `places`, by their full names.
 
-    A module is imported when one of its names is first asked for; the name is then an attribute of the
-    package like any other.
+    The names of a module are separated by blanks. It is imported when one of them is first asked for; the
+    name is then an attribute of the package like any other.
     """
-    place_of = {name: place for place, names in places.items() for name in names}
+    place_of = {name: place for place, names in places.items() for name in names.split()}
 
     def attribute(name: str) -> object:
         place = place_of.get(name)

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from callsheet import Runtime, tool
-from callsheet.api.worlds import MOST_CONDITIONS, Worlds
+from callsheet.api.dryrun import MOST_CONDITIONS, Worlds
 from callsheet.apps.cli.main import main
 
 

@@ -22,8 +22,7 @@ from tests.apps.waiting_tools import TOOLS
 from tests.network import free_port
 
 from callsheet.apps.http.state import OpenWebhook
-from callsheet.apps.scheduling.mail import MailServer, send_mail
-from callsheet.apps.scheduling.notices import Audience, Notify
+from callsheet.apps.scheduling.notices import Audience, MailServer, Notify, send_mail
 from callsheet.apps.scheduling.scheduler import run_id
 from callsheet.apps.scheduling.webhooks import Webhook, signed
 

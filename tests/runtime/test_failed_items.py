@@ -20,7 +20,7 @@ from callsheet import CallsheetError, ChatModel, Limits, Runtime, tool
 from callsheet.ir.labels import read_label
 from callsheet.policy.model import Policy, ToolRule
 from callsheet.runtime.edits import ParentHistory
-from callsheet.runtime.failed_items import failures_of
+from callsheet.runtime.flat_reruns import failures_of
 from callsheet.store import Journal
 
 BLOCKS = """# ltp: 2

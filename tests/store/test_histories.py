@@ -19,7 +19,7 @@ from tests.laws import examples
 from callsheet.ir import Plan, Respond, Step
 from callsheet.machine.keys import name_in_key
 from callsheet.store import Durability, EventType, Journal, JournalError, RunStatus, RunWriter
-from callsheet.store.inbox import Message
+from callsheet.store.mailbox import Message
 
 _PLAN = Plan((Step("S1", Respond(())),))
 

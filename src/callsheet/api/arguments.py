@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from callsheet import lazy
-from callsheet.diagnostics import CallsheetError, did_you_mean
+from callsheet.diagnostics import CallsheetError, meant
 from callsheet.diagnostics.wrong_type import wanted, wanted_list, wanted_names
 from callsheet.ir import JSON
 from callsheet.machine import Decision, TookPlace
@@ -83,12 +83,7 @@ def inputs_for(
     function = cast("PlanFunction[..., Any]", plan)
     unknown = next((name for name in named if name not in function.parameters), None)
     if unknown is not None:
-        meant = did_you_mean(unknown, function.parameters)
-        hint = (
-            f"did you mean {' or '.join(meant)}?"
-            if meant
-            else f"it takes {', '.join(function.parameters) or 'none'}"
-        )
+        hint = meant(unknown, function.parameters, f"it takes {', '.join(function.parameters) or 'none'}")
         raise TypeError(f"{function.__name__} has no argument {unknown}: {hint}")
     both = sorted(named.keys() & wanted_names("inputs", inputs).keys())
     if both:

@@ -28,7 +28,7 @@ from callsheet.ports.models.model import LanguageModel
 from callsheet.ports.tools import Registry, ToolSpec
 
 if TYPE_CHECKING:
-    from callsheet.api.worlds import Worlds
+    from callsheet.api.dryrun import Worlds
 
 __all__ = ["CompileFailed", "CompileOptions", "Compiled", "Verify"]
 

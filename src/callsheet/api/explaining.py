@@ -20,6 +20,7 @@ from callsheet.machine.keys import parse_key
 from callsheet.machine.tree.variables import LoopUnderWay
 from callsheet.runtime.inbox import GivenAnswer, given_answers
 from callsheet.store import Journal, JournalError
+from callsheet.store.errors import require_event
 from callsheet.store.events import Event
 from callsheet.store.folded import Folded
 from callsheet.trace.blame import Blame, blame_of
@@ -337,10 +338,7 @@ def run_at(journal: Journal, run_id: str, event: int | None = None) -> RunMoment
     info = journal.find_run(run_id)
     if event is None:
         event = info.events
-    if not 1 <= event <= info.events:
-        raise JournalError(
-            "JRN041", f"the run has no event {event}", f"its events have the numbers 1 to {info.events}"
-        )
+    require_event(event, info.events)
     with gc_paused(True):
         return RunMoment(info.run_id, *state_at_event(journal, info, event))
 

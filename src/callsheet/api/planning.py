@@ -228,10 +228,7 @@ def _read(given: Any) -> Steps:
         plan = given.ir
     else:
         text = json.dumps(given, ensure_ascii=False, default=str) if isinstance(given, Mapping) else given
-        result = prompts.read_graph_answer(cast("object", text))
-        if result.plan is None:
-            raise CallsheetError(result.diagnostics, result.source)
-        plan = result.plan
+        plan = prompts.read_graph_answer(cast("object", text)).require()
     return _as_graph(plan)
 
 
@@ -278,11 +275,7 @@ def _by_compiler(compiler: Compiler) -> Replan:
         if isinstance(given, Plan):
             return given.ir
         if command.has_blocks and isinstance(given, str) and spelling.is_python(given):
-            result = spelling.read_as(spelling.Syntax.PYTHON, given, "<plan>")
-        else:
-            result = answers.read_answer_plan(given, command.variables)
-        if result.plan is None:
-            raise CallsheetError(result.diagnostics, result.source)
-        return result.plan
+            return spelling.read_as(spelling.Syntax.PYTHON, given, "<plan>").require()
+        return answers.read_answer_plan(given, command.variables).require()
 
     return compile_again

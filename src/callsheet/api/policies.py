@@ -18,12 +18,12 @@ from callsheet.diagnostics.wrong_type import wrong
 from callsheet.ir.strict_toml import read_toml
 from callsheet.lazy import deferred
 from callsheet.policy.model import Policy
-from callsheet.store.shared.address import VARIABLE, shared_address, shown
+from callsheet.store.shared.opening import VARIABLE, SharedFiles, open_database, shared_address, shown
 
 if TYPE_CHECKING:
     from callsheet.policy import policy_file
     from callsheet.policy.policy_file import Find
-    from callsheet.store.shared.texts import SharedFiles
+    from callsheet.store.shared.opening import SharedFiles
 else:
     policy_file = deferred("callsheet.policy.policy_file")
 
@@ -85,9 +85,6 @@ def _files() -> Generator[SharedFiles]:
             "there is no shared store to read a policy from",
             help=f"name one: export {VARIABLE}=postgresql://USER@HOST/DATABASE",
         )
-    from callsheet.store.shared.opening import open_database  # noqa: PLC0415 - only where there is one
-    from callsheet.store.shared.texts import SharedFiles  # noqa: PLC0415 - as above
-
     database = open_database(address)
     try:
         yield SharedFiles(database, _BELOW)

@@ -13,7 +13,7 @@ from enum import IntEnum
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from callsheet.diagnostics import Diagnostic, Severity, did_you_mean
+from callsheet.diagnostics import Diagnostic, Severity, did_you_mean, meant
 from callsheet.ir import Plan, canonical_tool_name
 from callsheet.ir.labels import LITERAL, TRUSTED, UNKNOWN, Label
 from callsheet.passes.verify import Verdict, Violation
@@ -252,14 +252,11 @@ def _renamed(policy: Policy, names: Callable[[str], tuple[str, ...]]) -> Policy:
 
 def _absent(key: str, known: list[str]) -> Diagnostic:
     shown = key if key.startswith("mcp:") else f"@{key}"
-    suggestions = did_you_mean(shown, known)
     return Diagnostic(
         "POL008",
         Severity.WARNING,
         f"the policy has an entry for {shown}, which does not exist here",
-        help=f"did you mean {' or '.join(suggestions)}?"
-        if suggestions
-        else "`callsheet tools` lists the available tools",
+        help=meant(shown, known, "`callsheet tools` lists the available tools"),
     )
 
 

@@ -131,8 +131,11 @@ def _journal(given: Path | None) -> CheckResult:
 
 def _store() -> list[CheckResult]:
     """The shared store, if one is configured."""
-    from callsheet.store.shared.address import shared_address, shown  # noqa: PLC0415 - few have one
-    from callsheet.store.shared.opening import open_database  # noqa: PLC0415 - as above
+    from callsheet.store.shared.opening import (  # noqa: PLC0415 - few have one
+        open_database,
+        shared_address,
+        shown,
+    )
 
     try:
         address = shared_address()

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 from callsheet.api.requirements import login_file
 from callsheet.apps.server_catalogue import select_servers
 from callsheet.apps.setup import Setup
-from callsheet.diagnostics import CallsheetError, did_you_mean
+from callsheet.diagnostics import CallsheetError, meant
 from callsheet.ports.mcp import Grant, HttpServer, McpServerConfig
 from callsheet.ports.mcp.oauth.authorize import (
     PendingLogin,
@@ -119,10 +119,9 @@ def _server(setup: Setup, name: str) -> HttpServer:
     configs = {config.name: config for config in select_servers(setup, None).configs}
     config = configs.get(name)
     if config is None:
-        near = did_you_mean(name, tuple(configs))
         named = "" if setup.mcp_configs else "; --mcp-config names another file"
         known = f"configured: {', '.join(configs) or 'none'}{named}"
-        raise no_login(name, "is not configured", f"did you mean {' or '.join(near)}?" if near else known)
+        raise no_login(name, "is not configured", meant(name, tuple(configs), known))
     return _with_login(config)
 
 

@@ -25,7 +25,7 @@ from typing import (
 )
 
 from callsheet.apps.config_file import VARIABLE, settings_path
-from callsheet.diagnostics import CallsheetError, Source, did_you_mean
+from callsheet.diagnostics import CallsheetError, Source, meant
 from callsheet.lazy import dataclass
 from callsheet.machine.limits import Limits
 from callsheet.machine.questions import approval_timeouts
@@ -244,8 +244,7 @@ def _read(kind: type[_T], data: object, path: _Path) -> _T:
     for key, value in cast("Mapping[Any, object]", data).items():
         place = (*path, str(key))
         if key not in known:
-            near = did_you_mean(str(key), known)
-            hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known)}"
+            hint = meant(str(key), known, f"known are {', '.join(known)}")
             table = None if path else _table_of(str(key))
             if table is not None:
                 hint = f"{key} belongs to the table [{table}]"

@@ -16,7 +16,7 @@ from callsheet.api.requirements import login_file
 from callsheet.apps.server_catalogue import does_not_count, foreign_servers, select_servers
 from callsheet.apps.settings import pin_file
 from callsheet.apps.setup import LOCK_VARIABLE, Setup
-from callsheet.diagnostics import CallsheetError, Diagnostic, did_you_mean
+from callsheet.diagnostics import CallsheetError, Diagnostic, meant
 from callsheet.ir import Effect
 from callsheet.ports.mcp import McpPool, McpServerConfig
 from callsheet.ports.mcp.declarations import EffectSource, hinted_effect, pin_of, terms_of
@@ -124,9 +124,8 @@ def _target(word: str, names: tuple[str, ...], remedy: str) -> Target:
     if server is not None and len(word) > len(server) + 1:
         return Target(server, word[len(server) + 1 :])
     wanted = word.partition("/")[0]
-    near = did_you_mean(wanted, names)
     listed = f"known are {', '.join(names) or 'none'}" + (f"; {remedy}" if remedy else "")
-    hint = f"did you mean {' or '.join(near)}?" if near else listed
+    hint = meant(wanted, names, listed)
     raise CallsheetError.single("CFG011", f"no MCP server is called {wanted[:80]!r}", help=hint)
 
 
@@ -168,11 +167,10 @@ def _require_tool(target: Target, server: ServerTrust) -> None:
     if any(tool.name == target.tool for tool in server.tools):
         return
     offered = list(server.seen.declarations)
-    near = did_you_mean(target.tool or "", offered)
     raise CallsheetError.single(
         "CFG011",
         f"the MCP server {target.server!r} has no tool {target.tool!r}",
-        help=f"did you mean {' or '.join(near)}?" if near else f"it offers {', '.join(offered) or 'nothing'}",
+        help=meant(target.tool or "", offered, f"it offers {', '.join(offered) or 'nothing'}"),
     )
 
 

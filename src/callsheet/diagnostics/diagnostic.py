@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from callsheet import lazy
 from callsheet.lazy import NamedTuple, dataclass
@@ -192,6 +192,19 @@ def did_you_mean(word: str, known: Iterable[str], most: int = 3) -> tuple[str, .
             break
     suggestions = get_close_matches(word[:64].casefold(), list(by_fold), n=most, cutoff=0.6)
     return tuple(by_fold[fold] for fold in suggestions)
+
+
+_Otherwise = TypeVar("_Otherwise", str, None)
+
+
+def meant(word: str, known: Iterable[str], otherwise: _Otherwise, written: str = "{}") -> str | _Otherwise:
+    """The question which of the known words was meant, each `written` so; `otherwise` if none is like it.
+
+    >>> meant("totl", ["total"], None, "${}"), meant("x", ["total"], "known is total")
+    ('did you mean $total?', 'known is total')
+    """
+    near = [written.format(each) for each in did_you_mean(word, known)]
+    return f"did you mean {' or '.join(near)}?" if near else otherwise
 
 
 _BEFORE = 200

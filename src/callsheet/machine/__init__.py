@@ -59,68 +59,24 @@ if TYPE_CHECKING:
     from callsheet.machine.values import to_text
 
 _PLACES = {
-    "callsheet.machine.budget": ("Refusal",),
+    "callsheet.machine.budget": "Refusal",
     "callsheet.machine.commands": (
-        "AgentTurn",
-        "Ask",
-        "Awaited",
-        "CallModel",
-        "CallTool",
-        "Command",
-        "Compile",
-        "Finish",
-        "Probe",
-        "RunAgent",
-        "Sleep",
+        "AgentTurn Ask Awaited CallModel CallTool Command Compile Finish Probe RunAgent Sleep"
     ),
-    "callsheet.machine.compiling": ("compile_plan",),
+    "callsheet.machine.compiling": "compile_plan",
     "callsheet.machine.events": (
-        "Answered",
-        "Cancelled",
-        "Cut",
-        "Decided",
-        "Decision",
-        "Doubted",
-        "Edited",
-        "Event",
-        "Fact",
-        "Failed",
-        "LimitsChanged",
-        "PlanCompiled",
-        "PolicyChanged",
-        "Remark",
-        "Reopened",
-        "Started",
-        "Succeeded",
-        "TimeUp",
-        "TimerFired",
-        "TookPlace",
-        "Verdict",
+        "Answered Cancelled Cut Decided Decision Doubted Edited Event Fact Failed LimitsChanged "
+        "PlanCompiled PolicyChanged Remark Reopened Started Succeeded TimeUp TimerFired TookPlace Verdict"
     ),
-    "callsheet.machine.limits": ("Limits",),
-    "callsheet.machine.machine": ("Machine",),
-    "callsheet.machine.monitor.enforcement": ("Enforcement",),
-    "callsheet.machine.program": (
-        "Loop",
-        "Program",
-        "ToolFacts",
-    ),
-    "callsheet.machine.progress": ("Progress",),
-    "callsheet.machine.questions": (
-        "Approval",
-        "Question",
-    ),
-    "callsheet.machine.result": (
-        "Outcome",
-        "PolicyRefusal",
-        "Result",
-        "Status",
-    ),
-    "callsheet.machine.usage": (
-        "Spent",
-        "Usage",
-    ),
-    "callsheet.machine.values": ("to_text",),
+    "callsheet.machine.limits": "Limits",
+    "callsheet.machine.machine": "Machine",
+    "callsheet.machine.monitor.enforcement": "Enforcement",
+    "callsheet.machine.program": "Loop Program ToolFacts",
+    "callsheet.machine.progress": "Progress",
+    "callsheet.machine.questions": "Approval Question",
+    "callsheet.machine.result": "Outcome PolicyRefusal Result Status",
+    "callsheet.machine.usage": "Spent Usage",
+    "callsheet.machine.values": "to_text",
 }
 
 __all__ = [

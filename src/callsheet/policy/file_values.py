@@ -12,7 +12,7 @@ from sys import float_info
 from typing import Any, TypeAlias, cast
 
 from callsheet import lazy
-from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span, did_you_mean
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span, meant
 from callsheet.ir.labels import Label, read_label
 from callsheet.ir.operations import canonical_tool_name, pattern_fault
 from callsheet.policy.classes import pattern_of
@@ -119,10 +119,7 @@ def read_table(data: object, keys: Mapping[str, Reader], path: Path, faults: Fau
         key_path = (*path, key)
         reader = keys.get(key)
         if reader is None:
-            suggestions = did_you_mean(key, keys)
-            hint = (
-                f"did you mean {' or '.join(suggestions)}?" if suggestions else f"known are {', '.join(keys)}"
-            )
+            hint = meant(key, keys, f"known are {', '.join(keys)}")
             faults.add("POL002", f"a policy has no key {dotted(key_path)}", key_path, hint)
             continue
         try:

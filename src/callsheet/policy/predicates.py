@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any, NamedTuple, TypeAlias
 
 from callsheet import lazy
-from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span, did_you_mean
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span, meant
 from callsheet.ir import JSON
 from callsheet.policy.model import CallRule
 
@@ -166,10 +166,7 @@ def _refuse_unknown(rule: CallRule, program: Any) -> None:
     called: list[str] = [name for name in program.functions() if _NAME.fullmatch(name)]
     for name in called:
         if name not in _FUNCTIONS:
-            suggestions = did_you_mean(name, _FUNCTIONS)
-            raise _undecidable(
-                rule, name, f"did you mean {' or '.join(suggestions)}?" if suggestions else None
-            )
+            raise _undecidable(rule, name, meant(name, _FUNCTIONS, None))
     known = {_ARGUMENTS, *_TYPES, *_ITEM.findall(rule.when)}
     named: list[str] = program.variables()
     for name in named:

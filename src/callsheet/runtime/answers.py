@@ -21,7 +21,7 @@ from callsheet.passes.schema import literal_value, misfits
 from callsheet.sealing.keys import is_nothing
 from callsheet.sealing.masking import MaskedRepr, hidden
 from callsheet.sealing.sealer import is_sealed
-from callsheet.store.inbox import Message
+from callsheet.store.mailbox import Message
 from callsheet.store.snapshots import AskTimes
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from callsheet.ports.timeouts import give_up
 from callsheet.runtime.answers import Answer, PendingAsk, answered, find_answer, misfit, pending
 from callsheet.runtime.concurrent_calls import ConcurrentCalls
 from callsheet.store.errors import Fenced
-from callsheet.store.inbox import Message
+from callsheet.store.mailbox import Message
 from callsheet.store.snapshots import AskTimes
 
 OnServer: TypeAlias = "Callable[[str, ServerQuestion], Awaitable[JSON]]"

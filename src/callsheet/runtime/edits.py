@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, cast
 
-from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, did_you_mean
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, meant
 from callsheet.frontends.dag import format_dag, parse_dag
 from callsheet.frontends.ltp import parse
 from callsheet.frontends.structured import read_structured
@@ -96,8 +96,7 @@ def _with_statement(plan: Plan, step: str, change: Callable[[Statement], Stateme
     assert tree is not None
     ids = [one.id for one in all_statements(tree)]
     if step not in ids:
-        near = did_you_mean(step, ids)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"its steps are {', '.join(ids[:12])}"
+        hint = meant(step, ids, f"its steps are {', '.join(ids[:12])}")
         raise JournalError("JRN084", f"the plan of the run has no step {step[:80]}", hint)
     for one in tree.plans:
         if one.origin is not None and any(each.id == step for each in statements(one.body)):
@@ -242,8 +241,7 @@ def edit_of(before: Folded, last: Event, edits: Edits) -> Edited | None:
         known = set(names_under_way(machine))
     for name in edits.variables:
         if name not in known:
-            suggestions = did_you_mean(name, known)
-            hint = f"did you mean {' or '.join('$' + n for n in suggestions)}?" if suggestions else None
+            hint = meant(name, known, None, "${}")
             hint = hint or _where(name, known)
             raise JournalError("JRN084", f"the run has no variable ${name[:80]}", hint)
     if not edits.variables:
@@ -397,9 +395,8 @@ def _with_step(plan: Plan, name: str, change: Callable[[Step], Step]) -> Plan:
     at = next((n for n, step in enumerate(plan.steps) if step.id == name), None)
     if at is None:
         names = [step.id for step in plan.steps]
-        suggestions = did_you_mean(name, names)
         listed = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
-        hint = f"did you mean {' or '.join(suggestions)}?" if suggestions else f"its steps are {listed}"
+        hint = meant(name, names, f"its steps are {listed}")
         raise JournalError("JRN084", f"the plan of the run has no step {name[:80]}", hint)
     return replace(plan, steps=(*plan.steps[:at], change(plan.steps[at]), *plan.steps[at + 1 :]))
 
@@ -433,11 +430,10 @@ def _read_line(_plan: Plan, old: Step, text: str) -> Step:
     """Parse a step from a line of plan."""
     has_id = text.lstrip().startswith(f"{old.id}:")
     read = parse(text if has_id else f"{old.id}: {text}", "--replace")
-    if read.plan is None:
-        raise CallsheetError(read.diagnostics, read.source)
-    if len(read.plan.steps) != 1:
-        raise _wrong(f"this must be one line of a plan, but has {len(read.plan.steps)}", read.source)
-    step = read.plan.steps[0]
+    steps = read.require().steps
+    if len(steps) != 1:
+        raise _wrong(f"this must be one line of a plan, but has {len(steps)}", read.source)
+    (step,) = steps
     if step.group is not None:
         raise _wrong("a block is not a step", read.source)
     return replace(step, id=old.id, group=old.group, depends_on=old.depends_on)
@@ -456,7 +452,4 @@ def _read_object(plan: Plan, old: Step, text: str) -> Step:
     steps = cast("list[dict[str, Any]]", tree["steps"])
     at = next(n for n, step in enumerate(plan.steps) if step.id == old.id)
     steps[at] = {**cast("dict[str, Any]", given), "index": steps[at]["index"]}
-    read = parse_dag(json.dumps(tree), "--replace")
-    if read.plan is None:
-        raise CallsheetError(read.diagnostics, read.source)
-    return read.plan.steps[at]
+    return parse_dag(json.dumps(tree), "--replace").require().steps[at]

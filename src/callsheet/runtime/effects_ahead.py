@@ -8,7 +8,7 @@ placeholder. The parent's calls are only compared with them. Nothing is called.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -41,6 +41,7 @@ from callsheet.store.branch import KnownCall, generation_of
 from callsheet.store.folded import Folded
 
 _MOST_VISITS = 1_000
+_NOT_SHOWN = Unknown("not shown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,29 @@ class ParentCalls:
     def earlier(self, call: KnownCall) -> EarlierCall:
         """A call of the parent as it may be shown."""
         return EarlierCall(call.seq, call.tool, self.args_of(call))
+
+    def compared(
+        self, call: AheadCall, tool: str, before: KnownCall | None, true_args: Mapping[str, Foreseen]
+    ) -> AheadCall:
+        """The call with that of the parent under the same key, if there is one."""
+        if before is None:
+            return call
+        is_equal = before.tool == tool and same_arguments(true_args, before.args)
+        shown = self.args_of(before) if is_equal else call.args
+        return replace(call, args=shown, earlier=self.earlier(before), is_same=is_equal)
+
+    def with_open(
+        self, call: OpenCall, before: KnownCall | None, planned: Callable[[], Mapping[str, Foreseen]]
+    ) -> AheadCall:
+        """An open call, compared; if not all may be shown, its arguments are those `planned` that it has."""
+        args: dict[str, Foreseen] = dict(call.args)
+        if self.shown is not None:
+            expected = planned()
+            for name, value in call.args.items():
+                shown = expected.get(name, _NOT_SHOWN)
+                args[name] = _NOT_SHOWN if is_known(shown) and not is_same(shown, value) else shown
+        ahead = AheadCall(call.key, args, call.is_next, is_sure=call.is_next, in_doubt=call.in_doubt)
+        return self.compared(ahead, call.tool, before, call.args)
 
 
 class OpenCall(NamedTuple):
@@ -97,12 +121,11 @@ class _Preview:
         self._machine = machine = folded.machine
         self._facts = folded.facts
         self._parent = parent
-        self._hides = parent.shown is not None
         generation = generation_of(machine)
         self._calls = {c.key: c for c in parent.calls if parse_key(c.key).generation == generation}
         self._later = [c for c in parent.calls if parse_key(c.key).generation > generation]
         self._variables = self._shown_variables()
-        self._begun = _begun_steps(machine, hides=self._hides)
+        self._begun = _begun_steps(machine, hides=parent.shown is not None)
         self._open: dict[tuple[str, str], list[OpenCall]] = {}
         for call in calls_that_are_open(folded):
             self._open.setdefault((call.step, call.tool), []).append(call)
@@ -169,7 +192,8 @@ class _Preview:
                 continue
             key = f"{prefix}{visit.item or 0}.1"
             is_sure = visit.is_sure and (begun is not None or seen.when is When.ALWAYS)
-            calls.append(self._compared(AheadCall(key, args, is_sure=is_sure), _tool_of(step)))
+            ahead = AheadCall(key, args, is_sure=is_sure)
+            calls.append(self._parent.compared(ahead, _tool_of(step), self._calls.get(key), args))
         if begun is not None:
             unseen = step.foreach is not None and begun.items is None
             return calls, None if unseen else 0
@@ -182,19 +206,7 @@ class _Preview:
         return self._machine.generation + (code.prefix if visit == 1 else f"{code.prefix[:-1]}@{visit}.")
 
     def _open_call(self, call: OpenCall, step: Step) -> AheadCall:
-        args: Mapping[str, Foreseen] = self._as_shown(call, step) if self._hides else dict(call.args)
-        ahead = AheadCall(call.key, args, call.is_next, is_sure=call.is_next, in_doubt=call.in_doubt)
-        return self._compared(ahead, call.tool, call.args)
-
-    def _compared(self, call: AheadCall, tool: str, true_args: Mapping[str, JSON] | None = None) -> AheadCall:
-        """The call with the parent's call of the same key."""
-        before = self._calls.get(call.key)
-        if before is None:
-            return call
-        args = call.args if true_args is None else true_args
-        is_equal = before.tool == tool and same_arguments(args, before.args)
-        shown = self._parent.args_of(before) if is_equal else call.args
-        return replace(call, args=shown, earlier=self._parent.earlier(before), is_same=is_equal)
+        return self._parent.with_open(call, self._calls.get(call.key), lambda: self._planned(call, step))
 
     def _of_agent(self, step: Step) -> Iterator[EffectAhead]:
         """The open calls of an agent, with other tools than the step's."""
@@ -224,23 +236,20 @@ class _Preview:
             for name, value in values.items()
         }
 
-    def _as_shown(self, call: OpenCall, step: Step) -> Mapping[str, Foreseen]:
+    def _planned(self, call: OpenCall, step: Step) -> Mapping[str, Foreseen]:
         """The arguments of an open call as far as variables that may be shown make them."""
         action = step.call
-        planned: dict[str, Foreseen] = {}
-        if action is not None and action.tool == call.tool:
-            loop = None if step.foreach is None else step.foreach.var
+        if action is None or action.tool != call.tool:
+            return {}
+        loop = None if step.foreach is None else step.foreach.var
 
-            def scope(name: str) -> Foreseen:
-                return Unknown(f"item ${name}") if name == loop else self._variables.get(name)
+        def scope(name: str) -> Foreseen:
+            return Unknown(f"item ${name}") if name == loop else self._variables.get(name)
 
-            given = named_arguments(action, fact_of(action, self._facts))
-            planned = {name: evaluate(value, scope) for name, value in given}
-        out: dict[str, Foreseen] = {}
-        for name, value in call.args.items():
-            shown = planned.get(name, Unknown("not shown"))
-            out[name] = Unknown("not shown") if is_known(shown) and not is_same(shown, value) else shown
-        return out
+        return {
+            name: evaluate(value, scope)
+            for name, value in named_arguments(action, fact_of(action, self._facts))
+        }
 
 
 def _arguments(visit: Visit, step: Step) -> Mapping[str, Foreseen]:

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from callsheet import lazy
-from callsheet.diagnostics import did_you_mean
+from callsheet.diagnostics import meant
 from callsheet.frontends.spelling import text_of
 from callsheet.ir import JSON, Order, Plan, plan_hash
 from callsheet.ir.tree import all_statements
@@ -57,6 +57,7 @@ from callsheet.store.branch import (
     visit_at,
     with_inputs,
 )
+from callsheet.store.errors import require_event
 from callsheet.store.events import Event, EventType
 from callsheet.store.folded import Folded
 from callsheet.store.fork import Secrets, write_branch
@@ -202,10 +203,7 @@ def fork(
     """
     edits = edits or Edits()
     parent = parent_of(journal, run_id)
-    if not 1 <= at <= parent.events:
-        raise JournalError(
-            "JRN041", f"the run has no event {at}", f"its events have the numbers 1 to {parent.events}"
-        )
+    require_event(at, parent.events)
     require_not_undone(journal, parent, at)
     history = ParentHistory(journal, parent, known)
     check_plain(history, edits)
@@ -383,15 +381,13 @@ def _not_come_to(history: ParentHistory, place: str, visited: Visited) -> Journa
     machine = folded.machine
     if history.plan.tree is not None:
         names = [one.id for one in all_statements(history.plan.tree)]
-        near = did_you_mean(visited.step, names)
-        hint = f"did you mean {' or '.join(near)}?" if near else "`callsheet show RUN` lists what it reached"
+        hint = meant(visited.step, names, "`callsheet show RUN` lists what it reached")
         return JournalError("JRN081", f"the run has not reached a step {place[:80]}", hint)
     number = machine.program.number_of.get(visited.step)
     if number is None:
         names = list(machine.program.number_of)
-        suggestions = did_you_mean(visited.step, names)
         listed = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
-        hint = f"did you mean {' or '.join(suggestions)}?" if suggestions else f"its steps are {listed}"
+        hint = meant(visited.step, names, f"its steps are {listed}")
         if generation_of(machine) != visited.generation:
             hint = f"the run made {generation_of(machine)} plans of its own: r1/S1 is a step of the first"
         return JournalError("JRN081", f"the run has not reached a step {place[:80]}", hint)

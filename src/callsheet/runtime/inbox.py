@@ -32,8 +32,8 @@ from callsheet.runtime.asking import role_in
 from callsheet.runtime.doubt import DoubtfulCall, doubtful_calls, fold_run
 from callsheet.store import EventType, Journal, JournalError, RunStatus, RunWriter
 from callsheet.store.events import Event as Row
-from callsheet.store.inbox import Message
 from callsheet.store.listing import INTERRUPTED, check_here, found_runs
+from callsheet.store.mailbox import Message
 from callsheet.store.records import recorded_event
 from callsheet.store.replay import start_from
 from callsheet.store.snapshots import AskTimes

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from callsheet.diagnostics import did_you_mean
+from callsheet.diagnostics import did_you_mean, meant
 from callsheet.frontends.spelling import text_of
 from callsheet.ir import Effect, Plan
 from callsheet.ir.operations import CLOCK, COMPUTE, CallKind, call_kind
@@ -26,7 +26,7 @@ from callsheet.ports.transforms import work_out
 from callsheet.runtime.edits import ParentHistory
 from callsheet.runtime.effects import AheadCall, EarlierCall, EffectAhead
 from callsheet.runtime.effects_ahead import inner_tools
-from callsheet.runtime.failed_items import failures_of
+from callsheet.runtime.flat_reruns import failures_of
 from callsheet.runtime.forking import ORIGINS, Forking, Revision, parent_of
 from callsheet.runtime.gateway import NOTES, Carried, Gateway, Outcome
 from callsheet.runtime.recording import JournalRecorder
@@ -138,10 +138,7 @@ def _from(plan: Plan, start_again: str) -> list[str]:
     segments = segments_of(start_again) if is_inside(start_again) else None
     for id_ in [start_again] if segments is None else [each.id for each in segments]:
         if id_ not in ids:
-            near = did_you_mean(id_, ids)
-            hint = (
-                f"did you mean {' or '.join(near)}?" if near else f"its statements are {', '.join(ids[:12])}"
-            )
+            hint = meant(id_, ids, f"its statements are {', '.join(ids[:12])}")
             raise JournalError("JRN081", f"the plan has no statement {id_[:80]}", hint)
     return [start_again] if segments is not None else ids[ids.index(start_again) :]
 

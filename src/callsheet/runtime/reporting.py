@@ -21,7 +21,7 @@ from callsheet.ir.gc_pause import gc_paused
 from callsheet.runtime.answers import PendingAsk, misleading_letters, origins
 from callsheet.runtime.doubt import DoubtfulCall, doubtful_calls, fold_run, unanswered_calls
 from callsheet.runtime.inbox import asks_of
-from callsheet.store.errors import JournalError
+from callsheet.store.errors import require_event
 from callsheet.store.events import Event, EventType
 from callsheet.store.journal import Journal
 from callsheet.store.journal_paths import is_owned, is_special, place_of
@@ -214,10 +214,7 @@ def lctl_of(
     plan = journal.plan_of(info.plan_hash)
     events = journal.events(info.run_id)
     if isinstance(at, int):
-        if not 1 <= at <= info.events:
-            raise JournalError(
-                "JRN041", f"the run has no event {at}", f"its events have the numbers 1 to {info.events}"
-            )
+        require_event(at, info.events)
         events = islice(events, at)
     record = record_of(plan, events, journal.plan_of, with_items=with_items)
     wanted = has_failed(record) and at is None if debug is None else debug

@@ -9,10 +9,10 @@ exact where nothing ahead changes what it reads, else a placeholder. Nothing is 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from callsheet.ir import JSON, CallKind, Effect
+from callsheet.ir import CallKind, Effect
 from callsheet.ir.tree import (
     Act,
     Assign,
@@ -37,16 +37,16 @@ from callsheet.ir.tree import (
 )
 from callsheet.machine import ToolFacts
 from callsheet.machine.expressions import ExpressionFailed
-from callsheet.machine.forecasting import Foreseen, Unknown, is_known
+from callsheet.machine.forecasting import Foreseen, Unknown
 from callsheet.machine.forecasting.partial_expressions import Evaluator
-from callsheet.machine.forecasting.partial_values import is_same, list_of
+from callsheet.machine.forecasting.partial_values import list_of
 from callsheet.machine.forecasting.tree_calls import arguments_of
 from callsheet.machine.keys import segment
 from callsheet.machine.tree.activations import Activation, Loop, Members
 from callsheet.machine.tree.program import CatchOp, ClockOp, UntilOp, statement_of
 from callsheet.machine.tree.values import plain
 from callsheet.machine.tree.variables import activations_under_way, names_in, place_of
-from callsheet.runtime.effects import REPLAN, AheadCall, EarlierCall, EffectAhead, same_arguments
+from callsheet.runtime.effects import REPLAN, AheadCall, EffectAhead, same_arguments
 from callsheet.runtime.effects_ahead import OpenCall, ParentCalls, calls_that_are_open, inner_tools
 from callsheet.store.folded import Folded
 
@@ -138,7 +138,8 @@ class _Preview:
         if key and any(call.key == key for call in row.calls):
             row.repeats = True
             return
-        call = self._compared(AheadCall(key, arguments, per=one.per), statement.tool, arguments)
+        ahead, before = AheadCall(key, arguments, per=one.per), self._before.get(key)
+        call = self._parent.compared(ahead, statement.tool, before, arguments)
         if not any(same_arguments(call.args, each.args) and not each.key for each in row.calls if not key):
             row.calls.append(call)
 
@@ -296,13 +297,9 @@ class _Preview:
             return Unknown("a failure")
 
     def _open_call(self, call: OpenCall) -> AheadCall:
-        args: Mapping[str, Foreseen] = dict(call.args)
-        if self._parent.shown is not None:
-            args = self._as_shown(call)
-        ahead = AheadCall(call.key, args, call.is_next, is_sure=call.is_next, in_doubt=call.in_doubt)
-        return self._compared(ahead, call.tool, call.args)
+        return self._parent.with_open(call, self._before.get(call.key), lambda: self._planned(call))
 
-    def _as_shown(self, call: OpenCall) -> Mapping[str, Foreseen]:
+    def _planned(self, call: OpenCall) -> Mapping[str, Foreseen]:
         """The arguments of an open call as far as variables that may be shown make them."""
         statement = self._statements.get(call.step)
         planned: Mapping[str, Foreseen] = {}
@@ -311,23 +308,7 @@ class _Preview:
             if isinstance(statement, Act) and call.key.startswith(f"{place}.") and _current(act) == call.step:
                 here = _Ahead(statement, act.path, act, on_failure=False)
                 planned = arguments_of(statement, self._facts, lambda node, h=here: self._value(h, node))[1]
-        out: dict[str, Foreseen] = {}
-        for name, value in call.args.items():
-            shown = planned.get(name, Unknown("not shown"))
-            out[name] = Unknown("not shown") if is_known(shown) and not is_same(shown, value) else shown
-        return out
-
-    def _compared(
-        self, call: AheadCall, tool: str, true_args: Mapping[str, Foreseen] | Mapping[str, JSON]
-    ) -> AheadCall:
-        """The call with the parent's call of the same key."""
-        before = self._before.get(call.key)
-        if before is None:
-            return call
-        is_equal = before.tool == tool and same_arguments(true_args, before.args)
-        shown = self._parent.args_of(before) if is_equal else call.args
-        earlier: EarlierCall = self._parent.earlier(before)
-        return replace(call, args=shown, earlier=earlier, is_same=is_equal)
+        return planned
 
     # ------------------------------------------------------------ effects
 

@@ -20,30 +20,14 @@ if TYPE_CHECKING:
     from callsheet.store.writer import RunStatus, RunWriter
 
 _PLACES = {
-    "callsheet.store.chain": ("BadEvent",),
-    "callsheet.store.errors": (
-        "Fenced",
-        "JournalError",
-        "JournalWriteFailed",
-        "NotStorable",
-        "WrongProcess",
-    ),
-    "callsheet.store.events": (
-        "Event",
-        "EventType",
-    ),
-    "callsheet.store.journal": ("Journal",),
-    "callsheet.store.journal_paths": (
-        "check_run_id",
-        "default_journal_path",
-        "new_run_id",
-    ),
-    "callsheet.store.runs": ("RunInfo",),
-    "callsheet.store.schema": ("Durability",),
-    "callsheet.store.writer": (
-        "RunStatus",
-        "RunWriter",
-    ),
+    "callsheet.store.chain": "BadEvent",
+    "callsheet.store.errors": "Fenced JournalError JournalWriteFailed NotStorable WrongProcess",
+    "callsheet.store.events": "Event EventType",
+    "callsheet.store.journal": "Journal",
+    "callsheet.store.journal_paths": "check_run_id default_journal_path new_run_id",
+    "callsheet.store.runs": "RunInfo",
+    "callsheet.store.schema": "Durability",
+    "callsheet.store.writer": "RunStatus RunWriter",
 }
 
 __all__ = [

@@ -101,6 +101,13 @@ def run_exists(run_id: str) -> JournalError:
     )
 
 
+def require_event(seq: int, events: int) -> None:
+    """Raise JournalError (JRN041) for an event that a run with so many events does not have."""
+    if not 1 <= seq <= events:
+        message = f"the run has no event {seq}"
+        raise JournalError("JRN041", message, hint=f"its events have the numbers 1 to {events}")
+
+
 def reason_of(error: Exception) -> str:
     """The message of the operating system or SQLite for a failure."""
     if isinstance(error, OSError) and error.strerror:

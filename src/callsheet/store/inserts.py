@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable
 
-from callsheet.store import inbox
+from callsheet.store import mailbox
 from callsheet.store.blobs import ROW_LIMIT, BlobFiles, insert_blob
 from callsheet.store.errors import Fenced
 from callsheet.store.events import GENESIS
@@ -73,7 +73,7 @@ def insert_portion(
     else:
         cursor.executemany(_INSERT_EVENT, [_values(base, row) for row in portion.rows])
     if portion.taken:
-        cursor.executemany(inbox.TAKE, [(pending.run_id, message.msg_id) for message in portion.taken])
+        cursor.executemany(mailbox.TAKE, [(pending.run_id, message.msg_id) for message in portion.taken])
     if portion.records_head and portion.run is not None:
         _update_run(cursor, number, 1, portion, clock())
     return number

@@ -19,7 +19,7 @@ from callsheet.store.database import UNAVAILABLE
 from callsheet.store.errors import JournalError
 from callsheet.store.journal_paths import is_absent
 from callsheet.store.labels import EVERYWHERE, NOTES, LabelStore, Noted, notes_of
-from callsheet.store.shared.address import VARIABLE, shared_address
+from callsheet.store.shared.opening import VARIABLE, shared_address
 
 KIND = "labels"
 """The kind of the line in an export."""

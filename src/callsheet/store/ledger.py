@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from callsheet.store import inbox
+from callsheet.store import mailbox
 from callsheet.store.blobs import ROW_LIMIT, BlobFiles, link_all
 from callsheet.store.connections import FAILURES, WriteConnection
 from callsheet.store.errors import (
@@ -359,7 +359,7 @@ class Ledger:
         """
 
         def work(cursor: sqlite3.Cursor) -> bool:
-            cursor.execute(inbox.INSERT, (run_id, topic, msg_id, payload, self._clock()))
+            cursor.execute(mailbox.INSERT, (run_id, topic, msg_id, payload, self._clock()))
             return cursor.rowcount == 1
 
         with self._mutex:

@@ -25,8 +25,8 @@ from callsheet.store.events import (
     decode_body,
     decode_intents,
 )
-from callsheet.store.inbox import UNREAD, Message, read_message
 from callsheet.store.journal_paths import JournalPaths
+from callsheet.store.mailbox import UNREAD, Message, read_message
 from callsheet.store.pending import MOST_INTENTS
 from callsheet.store.runs import Runs
 from callsheet.store.schema import SEQ_BITS

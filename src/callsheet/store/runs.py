@@ -15,7 +15,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any
 
-from callsheet.diagnostics import did_you_mean
+from callsheet.diagnostics import meant
 from callsheet.lazy import NamedTuple, dataclass
 from callsheet.machine import Outcome
 from callsheet.store.connections import ReadConnection
@@ -279,11 +279,10 @@ class Runs:
 
     def unknown(self, text: str) -> JournalError:
         """The error that there is no such run, with the nearest ids."""
-        suggestions = did_you_mean(text, (info.run_id for info in self.newest(limit=500)))
-        hint = (
-            f"did you mean {' or '.join(suggestions)}?"
-            if suggestions
-            else "`callsheet runs` lists them; for another journal: --journal PATH"
+        hint = meant(
+            text,
+            (info.run_id for info in self.newest(limit=500)),
+            "`callsheet runs` lists them; for another journal: --journal PATH",
         )
         return JournalError("JRN002", f"there is no run {text[:80]!a} in this journal", hint)
 

@@ -20,21 +20,15 @@ if TYPE_CHECKING:
     from callsheet.testing.suite import CaseResult, FileResult, run_file
 
 _PLACES = {
-    "callsheet.runtime.answers": ("Answer",),
-    "callsheet.testing.case": ("Case", "CaseFile", "read_cases"),
-    "callsheet.testing.coverage": ("Coverage", "coverage_of"),
-    "callsheet.testing.crashes": ("CrashPoint", "CrashReport", "crash_at_every_call"),
-    "callsheet.testing.fakes": ("Fake", "fails", "gives"),
-    "callsheet.testing.mcp_server": ("serve_mcp",),
-    "callsheet.testing.differences": ("ExpectedCall", "MadeCall"),
-    "callsheet.testing.rehearsal": (
-        "PosedQuestion",
-        "Rehearsal",
-        "Reply",
-        "Stage",
-        "rehearse",
-    ),
-    "callsheet.testing.suite": ("CaseResult", "FileResult", "run_file"),
+    "callsheet.runtime.answers": "Answer",
+    "callsheet.testing.case": "Case CaseFile read_cases",
+    "callsheet.testing.coverage": "Coverage coverage_of",
+    "callsheet.testing.crashes": "CrashPoint CrashReport crash_at_every_call",
+    "callsheet.testing.fakes": "Fake fails gives",
+    "callsheet.testing.mcp_server": "serve_mcp",
+    "callsheet.testing.differences": "ExpectedCall MadeCall",
+    "callsheet.testing.rehearsal": "PosedQuestion Rehearsal Reply Stage rehearse",
+    "callsheet.testing.suite": "CaseResult FileResult run_file",
 }
 
 __all__ = [

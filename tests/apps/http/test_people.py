@@ -16,7 +16,7 @@ from callsheet.apps.cli.main import main
 from callsheet.apps.http.clients import Keys
 from callsheet.apps.http.people import RIGHTS, Right
 from callsheet.apps.http.table import ENDPOINTS
-from callsheet.apps.scheduling.links import link_key, new_link, read_link
+from callsheet.apps.scheduling.notices import link_key, new_link, read_link
 
 ASK = 'S1: @ASK_HUMAN (prompt="go on?") > $x'
 RULE = 'egress = false\napproval = "always"\napprover = "finance"'

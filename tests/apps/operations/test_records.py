@@ -10,6 +10,7 @@ import pytest
 from callsheet import Journal, Plan, RunResult, Runtime, tool
 from callsheet.apps.hosting.recorded import recorded_outcome
 from callsheet.apps.operations.library import ListedPlan, StoredResult, listed_json, stored_json
+from callsheet.apps.operations.live_calls import UnderWay
 from callsheet.apps.operations.run_text import run_detail_lines
 from callsheet.apps.operations.runs import (
     OutcomeResult,
@@ -21,7 +22,6 @@ from callsheet.apps.operations.runs import (
     run_row,
 )
 from callsheet.apps.operations.schema import schema_of
-from callsheet.apps.operations.under_way import UnderWay
 from callsheet.store.library import Param, PlanLibrary
 from callsheet.store.listing import found_runs
 from json_forms import holds

@@ -12,8 +12,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from callsheet import Plan, arun
-from callsheet.api.distillation import distil_all
-from callsheet.api.evidence import tried
+from callsheet.api.distillation import distil_all, tried
 from callsheet.authoring.distillation.plan_text import DistilledPlan
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, RecordedWork, slice_of
 from callsheet.diagnostics import CallsheetError

@@ -15,8 +15,8 @@ from callsheet.frontends.spelling import Syntax, read_as
 from callsheet.ir.labels import LITERAL, Label, read_label
 from callsheet.store.labels import LabelStore, Writing
 from callsheet.store.library import PlanLibrary
+from callsheet.store.shared.opening import SharedFiles
 from callsheet.store.shared.postgres import PostgresDatabase
-from callsheet.store.shared.texts import SharedFiles
 
 LABELS = [read_label(text) for text in ("U/pub", "U/priv", "T/secret", "T/pub")]
 

@@ -16,8 +16,8 @@ from callsheet.store.errors import JournalError
 from callsheet.store.label_transfer import open_labels
 from callsheet.store.labels import LabelStore
 from callsheet.store.library import open_library
-from callsheet.store.shared.address import shared_address, shown, without_password
 from callsheet.store.shared.blobs import SharedBlobs
+from callsheet.store.shared.opening import shared_address, shown, without_password
 from callsheet.store.shared.postgres import PostgresDatabase, StoreUnreachable
 
 SECRET = read_label("T/secret")

@@ -18,8 +18,8 @@ from callsheet.frontends.spelling import Syntax, read_as
 from callsheet.ir import Plan
 from callsheet.store.library import PlanLibrary, open_library
 from callsheet.store.library.library import export_plans, import_plans
+from callsheet.store.shared.opening import SharedFiles
 from callsheet.store.shared.postgres import PostgresDatabase
-from callsheet.store.shared.texts import SharedFiles
 
 PLAN = "S1: @ADD (a=$a, b=2) > $sum\nS2: @RESPOND ($sum)\n"
 OTHER = "S1: @ADD (a=1, b=2) > $sum\nS2: @RESPOND ($sum)\n"

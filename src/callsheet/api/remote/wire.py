@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from callsheet.api.arguments import InDoubt, verdict_of
 from callsheet.api.findings import PlanError
@@ -134,72 +134,40 @@ def result_of(row: Row, diagnostics: Sequence[Diagnostic] = ()) -> RunResult:
     )
 
 
+_Told = TypeVar("_Told", DoubtfulCall, PendingAsk, RecordedRun, JournalEvent)
+_MOMENTS = frozenset({"since", "until", "created", "updated", "ended", "time"})
+"""The names of times."""
+
+
+def _told(kind: type[_Told], row: Row, **own: Any) -> _Told:
+    """A value of the library from a row with the names of its fields; `own` are those that differ."""
+    given: dict[str, Any] = {field.name: row[field.name] for field in fields(kind) if field.name in row}
+    times: dict[str, Any] = {
+        name: _moment(given[name]) for name in _MOMENTS & given.keys() if given[name] is not None
+    }
+    return kind(**{**given, **times, **own})
+
+
 def call_of(row: Row) -> DoubtfulCall:
     """A call in doubt, or one without an answer."""
-    return DoubtfulCall(
-        row["key"],
-        row["step"],
-        row["tool"],
-        dict(row["args"]),
-        _moment(row["since"]),
-        row["item"],
-        row["attempt"],
-        row["why"],
-    )
+    return _told(DoubtfulCall, row)
 
 
 def ask_of(row: Row) -> PendingAsk:
     """A question, or a call to approve."""
-    return PendingAsk(
-        row["run_id"],
-        row["key"],
-        row["step"],
-        row["kind"],
-        row["digest"],
-        _moment(row["since"]),
-        None if row["until"] is None else _moment(row["until"]),
-        prompt=row.get("prompt", ""),
-        options=tuple(row.get("options", ())),
-        schema=row.get("schema"),
-        tool=row.get("tool", ""),
-        args=row.get("args"),
-        inputs=tuple(row.get("inputs", ())),
-        plan_hash=row.get("plan_hash", ""),
-        is_answered=row["answered"],
-        why=tuple(row.get("why", ())),
-        labels=row.get("labels"),
-        answer=(row["answer"],) if "answer" in row else (),
-        role=row.get("role", ""),
-    )
+    lists = {name: tuple(row[name]) for name in ("options", "inputs", "why") if name in row}
+    answer = (row["answer"],) if "answer" in row else ()
+    return _told(PendingAsk, row, is_answered=row["answered"], answer=answer, **lists)
 
 
 def run_of(row: Row) -> RecordedRun:
     """A run in a list."""
-    return RecordedRun(
-        row["run_id"],
-        row["status"],
-        row["plan"],
-        row["plan_hash"],
-        _moment(row["created"]),
-        _moment(row["updated"]),
-        row["events"],
-        row["parent"],
-        row["forked_at"],
-        row["goal"],
-        None if row["ended"] is None else _moment(row["ended"]),
-        row["failed_step"],
-        row["waits_for"],
-        row["cost"],
-        row["tokens"],
-        row["tags"],
-    )
+    return _told(RecordedRun, row)
 
 
 def event_of(run_id: str, row: Row) -> JournalEvent:
     """An event of the journal."""
-    return JournalEvent(
-        run_id, row["seq"], _moment(row["time"]), row["type"], row["key"], row["step"], row["body"]
-    )
+    return _told(JournalEvent, row, run_id=run_id)
 
 
 def _moment(text: str) -> float:

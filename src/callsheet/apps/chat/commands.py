@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
-from callsheet.diagnostics import CallsheetError, did_you_mean
+from callsheet.diagnostics import CallsheetError, meant
 from callsheet.ir import JSON, Plan
 from callsheet.machine.notes import Note
 
@@ -135,11 +135,10 @@ def _variable(word: str) -> tuple[str, JSON]:
 
 
 def _unknown(given: str, known: Sequence[str]) -> CallsheetError:
-    near = did_you_mean(given, known)
     return CallsheetError.single(
         "CFG210",
         f"there is no command {given[:60]}",
-        help=f"did you mean {' or '.join(near)}?" if near else "see /help",
+        help=meant(given, known, "see /help"),
     )
 
 

@@ -268,12 +268,8 @@ def _count(coverage: Coverage, part: Part) -> CoveredRow:
 
 @click.command()
 @click.argument("run_id", metavar="RUN")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="The file of cases, NAME.test.toml; one that exists gets a further case. Default: beside the plan.",
+@options.output(
+    "The file of cases, NAME.test.toml; one that exists gets a further case. Default: beside the plan."
 )
 @click.option("--name", metavar="TEXT", help="The name of the case; default: the id of the run.")
 @click.option(

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -39,10 +39,7 @@ _REJECTED = ".rejected"
 @click.argument("goal", metavar="GOAL")
 @options.planning_tools
 @click.option("--context", default="", metavar="TEXT", help="Additional data about the goal for the model.")
-@click.option(
-    "-o", "--out", "--output", "out", type=click.Path(path_type=Path), metavar="FILE",
-    help="Write the plan to FILE.",
-)  # fmt: skip
+@options.output("Write the plan to FILE.", "--out", "--output", "out", kind=options.PATH)
 @click.option(
     "--as", "form",
     type=click.Choice(["python", "ltp", "micro", "json"]), default="python",
@@ -60,20 +57,7 @@ _REJECTED = ".rejected"
 @options.plans_folder
 @options.policy_if_any
 @options.as_json
-def compile_goal(  # noqa: PLR0913 - an argument for each option
-    *,
-    goal: str,
-    setup: Setup,
-    context: str,
-    out: Path | None,
-    form: str,
-    only_prompt: bool,
-    no_library: bool,
-    save_as: str | None,
-    plans_folder: Path | None,
-    policy: str,
-    as_json: bool,
-) -> int:
+def compile_goal(**given: Any) -> int:
     """Compile GOAL into a plan, check it against the available tools, and print it. Nothing is executed.
 
     If the plan library has a plan for the same goal, that plan is printed and no model is asked. For a plan
@@ -85,19 +69,7 @@ def compile_goal(  # noqa: PLR0913 - an argument for each option
       callsheet compile "Summarize the open issues" --mcp-config mcp.json
       callsheet compile "Greet Ada" --tools tools.py --out greet.py
     """
-    return compile_and_print(
-        goal=goal,
-        setup=setup,
-        context=context,
-        out=out,
-        form=form,
-        only_prompt=only_prompt,
-        no_library=no_library,
-        save_as=save_as,
-        plans_folder=plans_folder,
-        policy=policy,
-        as_json=as_json,
-    )
+    return compile_and_print(**given)
 
 
 def compile_and_print(  # noqa: PLR0913 - an argument for each option

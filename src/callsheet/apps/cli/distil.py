@@ -19,8 +19,7 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.machine.values import to_json_text
 
 if TYPE_CHECKING:
-    from callsheet.api.distillation import Distillation
-    from callsheet.api.evidence import Question
+    from callsheet.api.distillation import Distillation, Question
     from callsheet.apps.operations.printed_rows import DistilledRuns, OpenReading
     from callsheet.authoring.distillation.recorded_calls import RecordedWork
     from callsheet.ir import Effect
@@ -36,13 +35,7 @@ class _Open(Exception):
 
 @click.command()
 @click.argument("run_ids", metavar="RUN...", nargs=-1, required=True)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="The file of the plan, which must not exist; default: standard output.",
-)
+@options.output("The file of the plan, which must not exist; default: standard output.")
 @click.option("--ask", is_flag=True, help="Ask which reading is meant of what the runs leave open.")
 @click.option(
     "--answer", "given", multiple=True, metavar="PLACE=NUMBER",

@@ -22,7 +22,7 @@ from callsheet.apps.cli.output import (
     raised_while_printing,
     to_stderr,
 )
-from callsheet.diagnostics import CallsheetError, did_you_mean
+from callsheet.diagnostics import CallsheetError, meant
 from callsheet.views.columns import printable_lines
 
 _JOURNAL_CODES = frozenset(
@@ -129,10 +129,7 @@ def _report_write_failure(error: OSError) -> Exit:
 
 def unknown_command(name: str, known: Iterable[str], group: str) -> CallsheetError:
     """An error for an unknown command of a group, with the nearest names."""
-    suggestions = did_you_mean(name, known)
-    help_text = (
-        f"did you mean {' or '.join(suggestions)}?" if suggestions else f"`{group} --help` lists the commands"
-    )
+    help_text = meant(name, known, f"`{group} --help` lists the commands")
     return CallsheetError.single("CFG010", f"unknown command {name[:40]!r}", help=help_text)
 
 

@@ -29,10 +29,7 @@ _MAX_BYTES = 16_384
 
 @click.command()
 @click.argument("run", metavar="RUN")
-@click.option(
-    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-    help="The file to write, `-` for standard output; default: RUN.html in the current folder.",
-)  # fmt: skip
+@options.output("The file to write, `-` for standard output; default: RUN.html in the current folder.")
 @click.option("--diff", "other", metavar="OTHER", help="Include a comparison with the run OTHER.")
 @click.option(
     "--max-value", "most", type=click.IntRange(0), default=_MAX_BYTES, show_default=True, metavar="BYTES",

@@ -18,9 +18,9 @@ from callsheet.apps.operations.lineage import (
     diff_lines,
     flow_json,
     origins_of,
+    run_at_event_json,
     slice_json,
 )
-from callsheet.apps.operations.moments import run_at_event_json
 from callsheet.apps.rendering.values import format_seconds, iso, preview
 from callsheet.diagnostics import CallsheetError
 

@@ -245,16 +245,8 @@ def _report_pruned(pruned: Pruned, labels: int, *, dry_run: bool) -> None:
     to_stderr(text + ("; the file was compacted" if pruned.compacted else ""))
 
 
-_out = click.option(
-    "-o",
-    "--out",
-    "--output",
-    "out",
-    type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
-    metavar="FILE",
-    required=True,
-    help="The file to write; - is standard output.",
-)
+_NAMES = ("--out", "--output", "out")
+_out = options.output("The file to write; - is standard output.", *_NAMES, required=True)
 
 
 @click.command("export")
@@ -314,16 +306,7 @@ def import_runs(file: Path, journal: Path | None, as_json: bool) -> int:
 
 
 @click.command("backup")
-@click.option(
-    "-o",
-    "--out",
-    "--output",
-    "out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    required=True,
-    help="The file to write; one that is there is replaced.",
-)
+@options.output("The file to write; one that is there is replaced.", *_NAMES, required=True)
 @click.option("--without-keys", is_flag=True, help="Leave out the keys that open the secrets in the journal.")
 @journals.journal_path
 @options.as_json

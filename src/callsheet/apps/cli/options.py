@@ -44,7 +44,9 @@ class ProgressMode(StrEnum):
 
 
 Decorator: TypeAlias = "Callable[[Callable[..., Any]], Callable[..., Any]]"
-_PATH = click.Path(path_type=Path)
+PATH = click.Path(path_type=Path)
+_FILE = click.Path(path_type=Path, dir_okay=False, allow_dash=True)
+FOLDER = click.Path(path_type=Path, file_okay=False)
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print a JSON object.")
 
@@ -100,6 +102,12 @@ waits = click.option(
 )
 
 
+def output(about: str, *names: str, kind: click.Path[Path] = _FILE, **more: Any) -> Decorator:
+    """The option `-o`, and `--output` or other names, of a command that writes files; `about` is its help."""
+    metavar = "DIR" if kind is FOLDER else "FILE"
+    return click.option("-o", *(names or ("--output",)), type=kind, metavar=metavar, help=about, **more)
+
+
 def grouped(name: str, make: Callable[..., object], **options: Decorator) -> Decorator:
     """A decorator that passes `name=make(…)` to a command instead of the values of these options.
 
@@ -124,7 +132,7 @@ def grouped(name: str, make: Callable[..., object], **options: Decorator) -> Dec
 plans_folder = click.option(
     "--plans",
     "plans_folder",
-    type=_PATH,
+    type=PATH,
     metavar="DIR",
     help="The folder of the plan library; default: $CALLSHEET_PLANS, otherwise in the user's data folder.",
 )
@@ -210,7 +218,7 @@ tools_files = click.option(
     "--tools",
     "tools_files",
     multiple=True,
-    type=_PATH,
+    type=PATH,
     metavar="FILE.py",
     help="A file whose Python functions are tools; may be repeated.",
 )
@@ -218,13 +226,13 @@ mcp_configs = click.option(
     "--mcp-config",
     "mcp_configs",
     multiple=True,
-    type=_PATH,
+    type=PATH,
     metavar="FILE",
     help="A JSON file with MCP servers; may be repeated. Default: the conventional places, if needed.",
 )
 _workspace = click.option(
     "--workspace",
-    type=_PATH,
+    type=PATH,
     metavar="DIR",
     help="The folder of the file tools; default: that of the project's configuration, else the current one.",
 )
@@ -372,7 +380,7 @@ mcp_transport = grouped(
     ),
     token_file=click.option(
         "--token-file",
-        type=_PATH,
+        type=PATH,
         metavar="FILE",
         help="With --http: a file with the token of clients; default: $CALLSHEET_TOKEN, otherwise a new "
         "token, which is printed.",

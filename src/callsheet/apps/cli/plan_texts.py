@@ -462,13 +462,7 @@ def skill() -> None:
 
 @skill.command()
 @options.plan
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="The folder of the skill; default: one of its name in .claude/skills.",
-)
+@options.output("The folder of the skill; default: one of its name in .claude/skills.", kind=options.FOLDER)
 def export(plan: NamedPlan, output: Path | None) -> int:
     """Write a skill that runs PLAN: a folder with SKILL.md and the text of the plan.
 

@@ -117,14 +117,11 @@ def policy() -> None:
     show_default=True,
     help="The built-in policy to extend.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, allow_dash=True),
+@options.output(
+    "The file to write; - is standard output.",
+    kind=options.PATH,
     default=Path("policy.toml"),
     show_default=True,
-    metavar="FILE",
-    help="The file to write; - is standard output.",
 )
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @options.as_json
@@ -215,14 +212,7 @@ def _write(path: Path, text: str, *, force: bool) -> None:
 )
 @options.policy_option
 @options.checked_tools
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, allow_dash=True),
-    default=Path("-"),
-    metavar="FILE",
-    help="The file to write; default: standard output.",
-)
+@options.output("The file to write; default: standard output.", kind=options.PATH, default=Path("-"))
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @journals.journal_path
 @options.as_json
@@ -273,10 +263,7 @@ def propose(
 def _plan_of(source: str, journal: Path | None) -> Plan:
     """The plan in a file, or of a run."""
     if os.path.exists(source):
-        text = try_read_plan(source, syntax=None, variables={})
-        if text.plan is None:
-            raise CallsheetError(text.diagnostics, text.source)
-        return text.plan
+        return try_read_plan(source, syntax=None, variables={}).require()
     with journals.open_to_read(journal) as opened:
         return opened.plan_of(opened.find_run(source).plan_hash)
 

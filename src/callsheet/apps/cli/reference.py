@@ -7,7 +7,7 @@ from click.shell_completion import get_completion_class
 
 from callsheet.apps.cli.output import print_json
 from callsheet.apps.operations.texts import explain_code
-from callsheet.diagnostics import did_you_mean
+from callsheet.diagnostics import meant
 
 
 @click.command()
@@ -46,8 +46,7 @@ def schema(words: tuple[str, ...]) -> None:
 
         if name not in PRINTED:
             known = ("dag", "plan", *PRINTED)
-            near = did_you_mean(name, known)
-            ways = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
+            ways = meant(name, known, f"there are {', '.join(known)}")
             raise click.UsageError(f"there is no schema {name[:80]!r}; {ways}")
         print_json(printed_schema(name))
         return

@@ -18,14 +18,12 @@ from callsheet.apps.cli import journals, live_export, options
 from callsheet.apps.cli import run_options as limit_options
 from callsheet.apps.cli.arguments import NamedPlan, as_declared, parse_variables
 from callsheet.apps.cli.debugging.faces import Stops, debugger_of, face_of, is_stopped, stops
-from callsheet.apps.cli.engines.engine_options import Engine, engine
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.options import ProgressMode
 from callsheet.apps.cli.output import print_diagnostics, to_stderr
 from callsheet.apps.cli.progress import choose_progress
 from callsheet.apps.cli.proofs import Assumptions, DryRunRules, assumptions, print_dry_run
-from callsheet.apps.cli.run_options import PlanCommand
-from callsheet.apps.cli.start_options import StartOptions, start
+from callsheet.apps.cli.run_options import Engine, PlanCommand, StartOptions, engine, start
 from callsheet.apps.operations.library import bound, origin_note, other_tools
 from callsheet.apps.operations.reading import PlanText
 from callsheet.diagnostics import CallsheetError, Diagnostic, to_json

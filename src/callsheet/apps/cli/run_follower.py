@@ -15,9 +15,15 @@ import click
 from callsheet.apps.cli import journals, options
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import can_redraw, ignoring_broken_pipe, is_terminal, print_text, to_stderr
-from callsheet.apps.operations.live_calls import BETWEEN_LINES, CallReport, OpenRun, event_row, shared_reports
+from callsheet.apps.operations.live_calls import (
+    BETWEEN_LINES,
+    CallReport,
+    OpenRun,
+    UnderWay,
+    event_row,
+    shared_reports,
+)
 from callsheet.apps.operations.runs import INTERRUPTED, RunRow, run_row, shown_outcome, shown_status
-from callsheet.apps.operations.under_way import UnderWay
 from callsheet.apps.rendering.runs import event_line, now_line
 from callsheet.apps.rendering.values import format_seconds, preview
 from callsheet.machine import Outcome

@@ -1,8 +1,10 @@
-"""The options of a run: the inputs of its plan, `callsheet run PLAN --repo a/b`, and its limits.
+"""The options of a run: the inputs of its plan, `callsheet run PLAN --repo a/b`, its limits, its engine.
 
 Each input is an option with its type, its help and the words of its union, shown by `--help` behind PLAN and
 completed by the shell. An option of the command itself goes before an input of the same name, for which there
 is `--var name=value`. A secret input has none: what is typed there is seen by others, so there is `--secret`.
+
+Others say how a run starts, and which engine carries it out, at which address.
 
 `limits` passes the limits of a new run to a command, `changes` the changes to the limits of a resumed run.
 """
@@ -11,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -21,13 +24,15 @@ from callsheet.apps.cli import options
 from callsheet.apps.cli.arguments import NamedPlan
 from callsheet.apps.cli.options import FiniteRange
 from callsheet.diagnostics import CallsheetError
-from callsheet.lazy import deferred
+from callsheet.lazy import dataclass, deferred
 from callsheet.machine.limits import MAX_WINDOW, SCHEDULES, Limits
 
 if TYPE_CHECKING:
+    from callsheet.apps.settings import Settings
     from callsheet.ir import types
     from callsheet.ir.tree import Input
     from callsheet.machine.budget import Refusal
+    from callsheet.runtime.engines.temporal.settings import TemporalSettings
 else:
     types = deferred("callsheet.ir.types")
 
@@ -274,3 +279,178 @@ def option_for_limit(refusal: Refusal) -> str:
     if refusal.budget == "max_calls_by_tool":
         return f"--max-calls {refusal.tool}=N"
     return _OPTIONS.get(refusal.budget, f"[limits] {refusal.budget} = N")
+
+
+@dataclass(frozen=True, slots=True)
+class StartOptions:
+    """How a run starts: its id, approvals, policy, state and tags."""
+
+    run_id: str | None
+    approve: tuple[str, ...]
+    approval_timeout: tuple[str, ...]
+    waits: bool
+    accepts_changed_tools: bool
+    policy: str
+    approved: tuple[str, ...]
+    state: Path | None
+    tags: tuple[str, ...]
+
+
+start = options.grouped(
+    "start",
+    StartOptions,
+    run_id=click.option("--run-id", metavar="ID", help="The id of the run; default: a new one."),
+    approve=click.option(
+        "--approve",
+        multiple=True,
+        metavar="TOOL|STEP",
+        help="Require approval of each call of this tool, or step; may be repeated.",
+    ),
+    approval_timeout=click.option(
+        "--approval-timeout",
+        multiple=True,
+        metavar="TIME|TOOL=TIME",
+        help="Deny a call that was not approved in this time, such as 12h or 3d; default: never.",
+    ),
+    waits=options.waits,
+    accepts_changed_tools=click.option(
+        "--accept-changed-tools",
+        "accepts_changed_tools",
+        is_flag=True,
+        help="Run a plan of the library although declarations of its tools have changed since it was saved.",
+    ),
+    policy=click.option(
+        "--policy",
+        default="",
+        metavar="POLICY",
+        help="Verify the plan against this policy, and enforce it on each call: strict, workspace, open, or "
+        "a file; default: policy in config.toml, otherwise none.",
+    ),
+    approved=options.approved,
+    state=click.option(
+        "--state",
+        type=click.Path(dir_okay=False, exists=True, path_type=Path),
+        metavar="FILE",
+        help="Continue from a state file (ID_state.json of another program): its completed steps are not "
+        "executed again.",
+    ),
+    tags=click.option(
+        "--tag",
+        "tags",
+        multiple=True,
+        metavar="NAME=TEXT",
+        help="Tag the run; `callsheet runs` shows its tags and finds it by them. May be repeated.",
+    ),
+)
+"""The options, as an argument `start`."""
+
+
+TEMPORAL = "temporal"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineAddress:
+    """The address of an engine on the command line; empty fields are taken from the configuration."""
+
+    address: str
+    namespace: str
+    queue: str
+    blobs: str
+
+    @property
+    def is_given(self) -> bool:
+        """Whether any field is set."""
+        return bool(self.address or self.namespace or self.queue or self.blobs)
+
+    def apply_to(self, settings: TemporalSettings) -> TemporalSettings:
+        """The settings, with the fields that are set replaced."""
+        overrides = {
+            "address": self.address,
+            "namespace": self.namespace,
+            "queue": self.queue,
+            "blobs": self.blobs,
+        }
+        return replace(settings, **{name: value for name, value in overrides.items() if value})
+
+
+places: dict[str, options.Decorator] = {
+    "address": click.option(
+        "--address", default="", metavar="HOST:PORT", help="The address of the Temporal server."
+    ),
+    "namespace": click.option(
+        "--namespace", default="", metavar="NAME", help="The namespace of the Temporal server."
+    ),
+    "blobs": click.option(
+        "--blobs",
+        default="",
+        metavar="PLACE",
+        help="The storage of values of more than 64 KiB, shared by workers and clients: a folder, "
+        "s3://BUCKET/PREFIX or postgresql://…; default: $CALLSHEET_STORE, otherwise beside the journal.",
+    ),
+}
+"""The options for the address of a server and the storage of large values."""
+_PLACES: dict[str, options.Decorator] = {
+    "queue": click.option("--queue", default="", metavar="NAME", help="The task queue of the workers."),
+    **places,
+}
+whereabouts = options.grouped("whereabouts", EngineAddress, **_PLACES)
+"""The address of Temporal, as `whereabouts`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """The engine that executes a run; with `detaches` the command does not wait for the end."""
+
+    name: str
+    whereabouts: EngineAddress
+    detaches: bool
+
+    def settings(self, configured: Settings) -> TemporalSettings | None:
+        """The settings of Temporal, None for a local run. Raises CallsheetError (TMP001) and UsageError."""
+        if self.name != TEMPORAL:
+            if self.whereabouts.is_given or self.detaches:
+                raise click.UsageError(
+                    "--address, --namespace, --queue, --blobs and --detach need --engine temporal;"
+                    " an input of the plan with such a name is given with --var, as --var queue=…"
+                )
+            return None
+        require_extra()
+        return self.whereabouts.apply_to(configured.temporal)
+
+
+def _make_engine(kind: str, detaches: bool, **places: object) -> Engine:
+    return Engine(kind, EngineAddress(**places), detaches)  # pyright: ignore[reportArgumentType]
+
+
+engine = options.grouped(
+    "engine",
+    _make_engine,
+    kind=click.option(
+        "--engine",
+        "kind",
+        type=click.Choice(["local", TEMPORAL]),
+        default="local",
+        show_default=True,
+        help="What executes the run: this process, or the workers of a Temporal server.",
+    ),
+    detaches=click.option(
+        "--detach",
+        "detaches",
+        is_flag=True,
+        help="With --engine temporal: start the run and do not wait for its end.",
+    ),
+    **_PLACES,
+)
+"""The engine that executes a run, as `engine`."""
+
+
+def require_extra() -> None:
+    """Raise CallsheetError (TMP001) if the package of Temporal is not installed."""
+    from importlib.util import find_spec  # noqa: PLC0415 - not for --help
+
+    if find_spec("temporalio") is None:
+        raise CallsheetError.single(
+            "TMP001",
+            "the Temporal engine needs temporalio, which is not installed",
+            help="pip install 'callsheet[temporal]'",
+        )

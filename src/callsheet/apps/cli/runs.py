@@ -201,7 +201,7 @@ def runs(wanted: RunFilter, listing: Listing, journal: Path | None, as_json: boo
         found = listed_runs(opened, query)
         under_way = None
         if any(shown == "running" for _, shown in found):
-            from callsheet.apps.operations.under_way import UnderWay  # noqa: PLC0415 - brings the machine
+            from callsheet.apps.operations.live_calls import UnderWay  # noqa: PLC0415 - brings the machine
 
             under_way = UnderWay(opened)
         rows = [run_row(opened, info, shown, under_way) for info, shown in found[: listing.limit]]

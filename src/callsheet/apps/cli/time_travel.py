@@ -98,14 +98,11 @@ def playback(
 
 
 def _play(journal: Journal, info: RunInfo, plan: Plan, player: _Player) -> None:
-    from callsheet.store.errors import JournalError  # noqa: PLC0415 - imports the store
+    from callsheet.store.errors import require_event  # noqa: PLC0415 - imports the store
     from callsheet.trace.replay import play  # noqa: PLC0415 - as above
 
     for seq in (player.start, player.end):
-        if seq > info.events:
-            raise JournalError(
-                "JRN041", f"the run has no event {seq}", f"its events have the numbers 1 to {info.events}"
-            )
+        require_event(seq, info.events)
     try:
         play(plan, journal.events(info.run_id), journal.plan_of, player.on_moment)
     finally:

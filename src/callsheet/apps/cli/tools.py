@@ -163,15 +163,13 @@ def _json(item: CheckResult) -> dict[str, Any]:
 
 @click.command()
 @options.tool_sources
-@click.option(
-    "-o",
+@options.output(
+    "The folder of the package.",
     "--output",
     "folder",
-    type=click.Path(file_okay=False, path_type=Path),
+    kind=options.FOLDER,
     default=Path("tools"),
     show_default=True,
-    metavar="DIR",
-    help="The folder of the package.",
 )
 @click.option("--check", "only_check", is_flag=True, help="Write nothing; exit 1 if a file would change.")
 @options.as_json

@@ -46,8 +46,8 @@ from callsheet.apps.hosting.service import (
 )
 from callsheet.apps.hosting.shared import SharedTools
 from callsheet.apps.masking import Masker
+from callsheet.apps.operations.live_calls import UnderWay
 from callsheet.apps.operations.runs import shown_status
-from callsheet.apps.operations.under_way import UnderWay
 from callsheet.apps.rendering.values import format_bytes
 from callsheet.apps.settings import RetentionSettings
 from callsheet.apps.setup import Setup

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from callsheet.apps.http.people import EVERYBODY, OPERATOR, People, Person, who_answers
-from callsheet.apps.scheduling.links import MOST_NAME, link_key, read_link
+from callsheet.apps.scheduling.notices import MOST_NAME, link_key, read_link
 from callsheet.store.journal_paths import beside_journal
 
 Network: TypeAlias = "ipaddress.IPv4Network | ipaddress.IPv6Network"

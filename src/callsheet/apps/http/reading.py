@@ -17,7 +17,7 @@ from callsheet.apps.http.problems import Problem
 from callsheet.apps.http.state import RequestLimits
 from callsheet.apps.table.arguments import NAME, NAME_SPELLING, RUN_ID, RUN_ID_SPELLING
 from callsheet.apps.table.operation import names_of
-from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, meant
 from callsheet.ir.strict_json import NotJson, read_json
 
 M = TypeVar("M", bound=BaseModel)
@@ -178,8 +178,7 @@ def _near(model: type[BaseModel], place: Sequence[str | int]) -> str | None:
     names = names_of(model)
     if not names:
         return "leave it out"
-    near = did_you_mean(str(unknown), names)
-    return f"did you mean {' or '.join(near)}?" if near else f"the fields are {', '.join(names)}"
+    return meant(str(unknown), names, f"the fields are {', '.join(names)}")
 
 
 def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:

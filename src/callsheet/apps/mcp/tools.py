@@ -30,7 +30,7 @@ from callsheet.apps.table.operation import (
     names_of,
 )
 from callsheet.apps.table.operations import OPERATIONS
-from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean, render_all, to_json
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, meant, render_all, to_json
 
 Offered: TypeAlias = "tuple[ToolFace[Any, Any], Operation[Any, Any]]"
 A = TypeVar("A", bound=Arguments)
@@ -144,9 +144,8 @@ def _wrong(tool: str, error: Mapping[str, Any], known: list[str]) -> Diagnostic:
         case "missing":
             message, hint = f"{tool} needs {place}", None
         case "extra_forbidden":
-            near = did_you_mean(place, known)
             message = f"{tool} has no argument {place}"
-            hint = f"did you mean {' or '.join(near)}?" if near else f"it takes {', '.join(known)}"
+            hint = meant(place, known, f"it takes {', '.join(known)}")
         case "list_type":
             message, hint = f"{tool}: {place}: input should be a list", None
         case "dict_type":

@@ -19,9 +19,8 @@ from callsheet.apps.operations.lctl import (
     LctlResult,
 )
 from callsheet.apps.operations.library import ListedPlan, StoredResult
-from callsheet.apps.operations.lineage import LineageResult
+from callsheet.apps.operations.lineage import LineageResult, MomentResult
 from callsheet.apps.operations.live_calls import EventRow, NoteRow, OpenRun
-from callsheet.apps.operations.moments import MomentResult
 from callsheet.apps.operations.proofs import PredictionResult
 from callsheet.apps.operations.runs import (
     AskRow,

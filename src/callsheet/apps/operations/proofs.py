@@ -27,7 +27,7 @@ from callsheet.apps.operations.schema import (
     diagnostic_rows,
 )
 from callsheet.apps.toolbox import DeclaredTools
-from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, meant
 from callsheet.ir import JSON, Plan
 from callsheet.passes.verify import NOTHING_LEFT
 from callsheet.policy.model import WHETHER
@@ -209,8 +209,7 @@ def unknown_steps(plan: Plan, approved: Iterable[str]) -> tuple[Diagnostic, ...]
 
 
 def _unknown(given: str, ids: list[str]) -> Diagnostic:
-    near = did_you_mean(given, ids)
-    hint = f"did you mean {' or '.join(near)}?" if near else None
+    hint = meant(given, ids, None)
     message = f"the approved step {given[:40]!r} is not in the plan"
     return Diagnostic("CFG010", Severity.ERROR, message, help=hint)
 

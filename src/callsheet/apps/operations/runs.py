@@ -16,7 +16,7 @@ from callsheet.apps.rendering.values import iso, preview
 from callsheet.lazy import dataclass
 
 if TYPE_CHECKING:
-    from callsheet.apps.operations.under_way import UnderWay
+    from callsheet.apps.operations.live_calls import UnderWay
     from callsheet.runtime.answers import PendingAsk
     from callsheet.runtime.doubt import DoubtfulCall, RunOutcome
     from callsheet.runtime.program_question import FurtherCall, ProgramQuestion

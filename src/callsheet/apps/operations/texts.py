@@ -20,7 +20,7 @@ from callsheet.apps.operations.schema import (
     SyntaxWord,
     diagnostic_rows,
 )
-from callsheet.diagnostics import CODES, CallsheetError, Diagnostic, Severity, did_you_mean
+from callsheet.diagnostics import CODES, CallsheetError, Diagnostic, Severity, meant
 from callsheet.diagnostics import explain as page_of
 from callsheet.frontends.spelling import OUTSIDE_CODES, Syntax, convert_to, format_as
 from callsheet.ir import Plan, Step, plan_hash, plan_to_json
@@ -364,6 +364,5 @@ def explain_code(code: str) -> CodePage:
     rule = RULES.get(code.upper())
     if rule is not None:
         return {"code": rule.id, "title": rule.title, "page": rule_page(rule)}
-    near = did_you_mean(code, CODES)
-    hint = f"did you mean {' or '.join(near)}?" if near else "codes look like LTP012, CHK001, CFG110"
+    hint = meant(code, CODES, "codes look like LTP012, CHK001, CFG110")
     raise CallsheetError.single("CFG015", f"there is no diagnostic code {code[:40]!r}", help=hint)

@@ -1,4 +1,4 @@
-"""Who is told of runs: notices by webhooks and mail, without any value of a run.
+"""Who is told of runs: notices by webhooks and mail, without any value of a run, with links that sign in.
 
 In: the project's tables `[notify.NAME]`, and what a run has come to. Out: a POST or a mail to each address
 that wants to hear of it. A notice has the run, its plan, its state and the command that goes on, but no
@@ -8,16 +8,22 @@ secret, so it can be named by a variable of the environment, and never appears i
 
 from __future__ import annotations
 
+import binascii
+import hmac
 import json
 import os
+import secrets
+import smtplib
+import ssl
 import time
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from email.message import EmailMessage
+from email.utils import format_datetime, make_msgid, parseaddr
+from pathlib import Path
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
-
-from callsheet.apps.scheduling.links import new_link
-from callsheet.apps.scheduling.mail import MailServer, is_mail_address, send_mail
 
 Event = Literal["asks", "in_doubt", "failed", "done", "skipped"]
 EVENTS: tuple[Event, ...] = ("asks", "in_doubt", "failed", "done", "skipped")
@@ -161,9 +167,11 @@ def _body(place: Notify, notice: Notice) -> bytes:
     return json.dumps({"callsheet": "notice", "version": 1, **notice._asdict()}).encode()
 
 
-def _value(text: str) -> str | None:
+def _value(text: str | None) -> str | None:
     """The text, or the value of the variable that it names; None if that is not set."""
-    return os.environ.get(text.removeprefix(_VARIABLE)) if text.startswith(_VARIABLE) else text
+    if text is None or not text.startswith(_VARIABLE):
+        return text
+    return os.environ.get(text.removeprefix(_VARIABLE))
 
 
 def _is_address(url: str) -> bool:
@@ -172,3 +180,137 @@ def _is_address(url: str) -> bool:
     except ValueError:
         return False
     return parts.scheme in ("http", "https") and bool(parts.hostname)
+
+
+_ID, _END, _MARK = 16, 8, 32
+_FIRST = b"\x01"
+"""The first byte: the form of a link. The codes that a server prints have none."""
+MOST_NAME = 200
+
+
+class Link(NamedTuple):
+    """Who signs in with a link, until when, in seconds since 1970; `id_` tells it from all others."""
+
+    id_: bytes
+    ends: float
+    name: str
+
+
+def link_key(token: str, journal: Path | None) -> bytes:
+    """The key that signs the links of a server with this token and journal."""
+    place = b"" if journal is None else os.fsencode(journal.absolute())
+    return hmac.digest(token.encode(), b"callsheet links of " + place, "sha256")
+
+
+def new_link(key: bytes, name: str, ends: float) -> str:
+    """A code that signs this person in once, until then."""
+    head = _FIRST + secrets.token_bytes(_ID) + int(ends).to_bytes(_END, "big")
+    content = head + name.encode("utf-8", "surrogateescape")[:MOST_NAME]
+    return urlsafe_b64encode(content + hmac.digest(key, content, "sha256")).decode().rstrip("=")
+
+
+def read_link(key: bytes, code: str, now: float) -> Link | None:
+    """The content of a genuine link that has not ended; None for anything else."""
+    try:
+        data = urlsafe_b64decode(code.encode("ascii") + b"=" * (-len(code) % 4))
+    except (UnicodeEncodeError, binascii.Error):
+        return None
+    content, mark = data[:-_MARK], data[-_MARK:]
+    if len(content) < 1 + _ID + _END or not content.startswith(_FIRST):
+        return None
+    if not hmac.compare_digest(mark, hmac.digest(key, content, "sha256")):
+        return None
+    id_, end, name = content[1 : 1 + _ID], content[1 + _ID : 1 + _ID + _END], content[1 + _ID + _END :]
+    ends = float(int.from_bytes(end, "big"))
+    return Link(id_, ends, name.decode("utf-8", "surrogateescape")) if now < ends else None
+
+
+_PORTS = {"starttls": 587, "tls": 465, "none": 25}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MailServer:
+    """The server that takes mail, as a project says it: the table `[mail]`.
+
+    `server` is its name, with `:port` if that is not the usual one of its `security`; without any (`none`)
+    nothing is encrypted, and there is no password. `user` and `password` are texts, or `env:VARIABLE`;
+    `sender` is the address that mails come from. `link` is the address of `callsheet serve` for those who get
+    them, whose links sign in for `hours`.
+    """
+
+    server: str
+    sender: str
+    security: Literal["starttls", "tls", "none"] = "starttls"
+    user: str | None = None
+    password: str | None = None
+    link: str | None = None
+    hours: int = 24
+
+    def __post_init__(self) -> None:
+        if not is_mail_address(self.sender):
+            raise ValueError("sender: it is no mail address, such as callsheet@example.org")
+        if self.security == "none" and self.password is not None:
+            raise ValueError("password: it would be sent unencrypted; use starttls or tls")
+        if self.password is not None and not self.password.startswith(_VARIABLE):
+            raise ValueError("password: write env:VARIABLE; the password itself must not be in a shared file")
+        if (self.user is None) != (self.password is None):
+            raise ValueError("user: give user and password, or neither")
+        if self.link is not None and urlsplit(self.link).scheme not in ("http", "https"):
+            raise ValueError("link: it is no address of http or https")
+        if self.hours < 1:
+            raise ValueError("hours: it must be at least 1")
+        _ = self.place
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """The host and the port."""
+        host, colon, port = self.server.rpartition(":")
+        if not colon:
+            return self.server, _PORTS[self.security]
+        if not (port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65_536):
+            raise ValueError("server: write a name, or name:port")
+        return host.strip("[]"), int(port)
+
+
+def is_mail_address(text: str) -> bool:
+    """Whether mail can be sent to this address; it has no line break, so that it adds no header."""
+    name, _, host = parseaddr(text)[1].rpartition("@")
+    return bool(name and host) and text.isprintable() and "," not in text
+
+
+def send_mail(server: MailServer, to: str, subject: str, text: str) -> str | None:
+    """Hand a mail to the server; returns why it was not taken, None if it was."""
+    from datetime import UTC, datetime  # noqa: PLC0415 - only where something is sent
+
+    message = EmailMessage()
+    message["From"], message["To"], message["Subject"] = server.sender, to, subject
+    message["Date"] = format_datetime(datetime.now(UTC))
+    message["Message-ID"] = make_msgid(domain=parseaddr(server.sender)[1].rpartition("@")[2])
+    message["Auto-Submitted"] = "auto-generated"
+    message.set_content(text)
+    host, port = server.place
+    user, password = _value(server.user), _value(server.password)
+    for named, value in ((server.user, user), (server.password, password)):
+        if named is not None and value is None:
+            return f"the variable {named.removeprefix(_VARIABLE)} is not set"
+    context = None if server.security == "none" else ssl.create_default_context()
+    try:
+        if server.security == "tls":
+            connection: smtplib.SMTP = smtplib.SMTP_SSL(host, port, timeout=TIMEOUT, context=context)
+        else:
+            connection = smtplib.SMTP(host, port, timeout=TIMEOUT)
+        with connection:
+            if server.security == "starttls":
+                connection.starttls(context=context)
+            if user is not None and password is not None:
+                connection.login(user, password)
+            connection.send_message(message)
+    except smtplib.SMTPResponseException as error:
+        return f"the mail server answered {error.smtp_code}"
+    except smtplib.SMTPException as error:
+        return f"the mail server refused it ({type(error).__name__})"
+    except ssl.SSLError as error:
+        return f"the certificate of the mail server is not accepted ({error.reason})"
+    except OSError as error:
+        return f"the mail server {host}:{port} cannot be reached ({type(error).__name__})"
+    return None

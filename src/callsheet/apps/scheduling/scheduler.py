@@ -25,9 +25,7 @@ from zoneinfo import ZoneInfo
 from callsheet.apps.operations.printed_service_rows import LastRun, ScheduleRow
 from callsheet.apps.projects import ProjectSettings
 from callsheet.apps.rendering.values import without_controls
-from callsheet.apps.scheduling.links import link_key
-from callsheet.apps.scheduling.mail import MailServer
-from callsheet.apps.scheduling.notices import Audience, Notice, Notify, send
+from callsheet.apps.scheduling.notices import Audience, MailServer, Notice, Notify, link_key, send
 from callsheet.apps.scheduling.webhooks import Webhook
 from callsheet.runtime.inbox import asks_of
 from callsheet.store.journal import Journal

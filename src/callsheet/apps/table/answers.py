@@ -31,6 +31,7 @@ from callsheet.apps.table.operation import (
     Reply,
     ToolFace,
     in_mcp,
+    operation,
     run_endpoint,
 )
 from callsheet.apps.table.runs import details_of
@@ -213,11 +214,8 @@ def _cancel_status(run: OpenRun) -> int:
 
 
 ANSWER_OPERATIONS: tuple[Operation[Any, Any], ...] = (
-    Operation(
-        work=cancel,
-        arguments=CancelArguments,
-        result=CallsInDoubt,
-        to_json=OpenRun.to_json,
+    operation(
+        cancel,
         http=run_endpoint(
             "POST",
             "/cancel",
@@ -240,18 +238,14 @@ ANSWER_OPERATIONS: tuple[Operation[Any, Any], ...] = (
             result=LimitedOutcome,
         ),
     ),
-    Operation(
-        work=decide,
-        arguments=DecideArguments,
-        result=CallsInDoubt,
-        to_json=OpenRun.to_json,
+    operation(
+        decide,
         http=run_endpoint(
             "POST", "/decide", "Decide on calls in doubt", {200: "The calls still in doubt."}, 503
         ),
     ),
-    Operation(
-        work=approve,
-        arguments=ApproveArguments,
+    operation(
+        approve,
         result=AskRow,
         to_json=ask_json,
         http=run_endpoint(
@@ -263,9 +257,8 @@ ANSWER_OPERATIONS: tuple[Operation[Any, Any], ...] = (
             needs_body=False,
         ),
     ),
-    Operation(
-        work=answer_run,
-        arguments=AnswerArguments,
+    operation(
+        answer_run,
         result=OutcomeResult,
         mcp=ToolFace(
             name="answer_run",
@@ -278,10 +271,8 @@ ANSWER_OPERATIONS: tuple[Operation[Any, Any], ...] = (
             is_for_answers=True,
         ),
     ),
-    Operation(
-        work=list_asks,
-        arguments=NoArguments,
-        result=Inbox,
+    operation(
+        list_asks,
         http=HttpFace(
             method="GET",
             path="/v1/inbox",

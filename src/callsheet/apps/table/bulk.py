@@ -20,7 +20,7 @@ from callsheet.apps.operations.bulk import (
     selected_for,
 )
 from callsheet.apps.table.arguments import Line, RunId
-from callsheet.apps.table.operation import Arguments, Context, HttpFace, Operation
+from callsheet.apps.table.operation import Arguments, Context, HttpFace, Operation, operation
 from callsheet.apps.table.runs import FilterArguments
 from callsheet.diagnostics import CallsheetError
 
@@ -109,10 +109,8 @@ def _result(action: BulkAction, chosen: Selection, new: list[str], *, is_preview
 
 
 BULK_OPERATIONS: tuple[Operation[Any, Any], ...] = (
-    Operation(
-        work=in_bulk,
-        arguments=BulkArguments,
-        result=BulkResult,
+    operation(
+        in_bulk,
         http=HttpFace(
             method="POST",
             path="/v1/bulk",

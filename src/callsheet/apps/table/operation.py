@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 
@@ -326,7 +326,7 @@ class Operation(Generic[A, R]):
     """An operation: a function of a context and arguments, and its faces.
 
     `result` is the type of its data, which `to_json` makes; None if there is none. The docstring of `work`
-    describes the endpoint.
+    describes the endpoint. `operation` makes one.
     """
 
     work: Callable[[Context, A], Awaitable[R]]
@@ -335,6 +335,30 @@ class Operation(Generic[A, R]):
     to_json: Callable[[R], Mapping[str, Any]] = _as_it_is
     http: HttpFace[R] | None = None
     mcp: ToolFace[A, R] | None = None
+
+
+def operation(
+    work: Callable[[Context, A], Awaitable[R]],
+    *,
+    http: HttpFace[R] | None = None,
+    mcp: ToolFace[A, R] | None = None,
+    result: Any = None,
+    to_json: Callable[[R], Mapping[str, Any]] | None = None,
+) -> Operation[A, R]:
+    """An operation, whose arguments and result are those that the signature of its function names.
+
+    What it returns is the data itself, or has a method `to_json` for them, whose signature names their type.
+    Otherwise `result` is given, and what makes it.
+    """
+    hints = get_type_hints(work, include_extras=True)
+    made = hints["return"]
+    if result is None and hasattr(made, "to_json"):
+        to_json = made.to_json
+        result = get_type_hints(made.to_json, include_extras=True)["return"]
+    elif result is None and made is not type(None):
+        result = made
+    to_json = to_json or _as_it_is
+    return Operation(work=work, arguments=hints["args"], result=result, to_json=to_json, http=http, mcp=mcp)
 
 
 def with_diagnostics(text: str, diagnostics: Sequence[Diagnostic], source: Source | None) -> str:

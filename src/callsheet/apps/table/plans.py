@@ -24,6 +24,7 @@ from callsheet.apps.table.operation import (
     Reply,
     ToolFace,
     in_mcp,
+    operation,
     with_diagnostics,
 )
 from callsheet.diagnostics import CallsheetError, Diagnostic, Source
@@ -175,9 +176,8 @@ def _created_reply(context: Context, args: CreateArguments, stored: StoredPlan) 
 
 
 PLAN_OPERATIONS: tuple[Operation[Any, Any], ...] = (
-    Operation(
-        work=list_plans,
-        arguments=NoArguments,
+    operation(
+        list_plans,
         result=PlanList,
         to_json=_list_json,
         http=HttpFace(
@@ -196,9 +196,8 @@ PLAN_OPERATIONS: tuple[Operation[Any, Any], ...] = (
             reply=_list_reply,
         ),
     ),
-    Operation(
-        work=show_plan,
-        arguments=PlanIdArguments,
+    operation(
+        show_plan,
         result=StoredResult,
         to_json=stored_json,
         http=HttpFace(
@@ -217,11 +216,8 @@ PLAN_OPERATIONS: tuple[Operation[Any, Any], ...] = (
             reply=_shown_reply,
         ),
     ),
-    Operation(
-        work=save_plan,
-        arguments=SavePlanArguments,
-        result=StoredResult,
-        to_json=SavedPlan.to_json,
+    operation(
+        save_plan,
         http=HttpFace(
             method="PUT",
             path="/v1/plans/{plan_id}",
@@ -239,10 +235,8 @@ PLAN_OPERATIONS: tuple[Operation[Any, Any], ...] = (
             reply=_saved_reply,
         ),
     ),
-    Operation(
-        work=delete_plan,
-        arguments=PlanIdArguments,
-        result=None,
+    operation(
+        delete_plan,
         http=HttpFace(
             method="DELETE",
             path="/v1/plans/{plan_id}",
@@ -252,9 +246,8 @@ PLAN_OPERATIONS: tuple[Operation[Any, Any], ...] = (
             problems=(404, 422),
         ),
     ),
-    Operation(
-        work=create_plan,
-        arguments=CreateArguments,
+    operation(
+        create_plan,
         result=StoredResult,
         to_json=stored_json,
         mcp=ToolFace(

@@ -17,7 +17,6 @@ from callsheet.apps.operations.proofs import (
     Prediction,
     PredictionOptions,
     PredictionResult,
-    ProofResult,
     Proved,
     predict,
     prove_text,
@@ -43,6 +42,7 @@ from callsheet.apps.table.operation import (
     Reply,
     ToolFace,
     in_mcp,
+    operation,
     text_endpoint,
     with_diagnostics,
 )
@@ -152,11 +152,8 @@ def _predicted_reply(context: Context, args: DryRunArguments, made: Prediction) 
 
 
 PROOF_OPERATIONS: tuple[Operation[Any, Any], ...] = (
-    Operation(
-        work=verify,
-        arguments=VerifyArguments,
-        result=ProofResult,
-        to_json=Proved.to_json,
+    operation(
+        verify,
         http=text_endpoint("/v1/verify", "Prove a plan"),
         mcp=ToolFace(
             name="verify_plan",
@@ -168,18 +165,14 @@ PROOF_OPERATIONS: tuple[Operation[Any, Any], ...] = (
             reply=_proved_reply,
         ),
     ),
-    Operation(
-        work=explain_policy,
-        arguments=VerifyArguments,
+    operation(
+        explain_policy,
         result=LabelsResult,
         to_json=Proved.labels,
         http=text_endpoint("/v1/explain-policy", "Explain a policy"),
     ),
-    Operation(
-        work=dry_run,
-        arguments=DryRunArguments,
-        result=PredictionResult,
-        to_json=Prediction.to_json,
+    operation(
+        dry_run,
         http=text_endpoint("/v1/dry-run", "Dry-run a plan", 404, 409),
         mcp=ToolFace(
             name="dry_run_plan",

@@ -12,8 +12,14 @@ from callsheet.api.explaining import Explanation, RunMoment, explain_value, run_
 from callsheet.api.run_branches import UndoResult, undo_json
 from callsheet.apps.hosting import ResumeOptions, UndoRequest
 from callsheet.apps.hosting.recorded import delete_run
-from callsheet.apps.operations.lineage import DifferenceResult, LineageResult, diff_json, slice_json
-from callsheet.apps.operations.moments import MomentResult, run_at_event_json
+from callsheet.apps.operations.lineage import (
+    DifferenceResult,
+    LineageResult,
+    MomentResult,
+    diff_json,
+    run_at_event_json,
+    slice_json,
+)
 from callsheet.apps.operations.run_text import run_detail_lines
 from callsheet.apps.operations.runs import (
     RunDetails,
@@ -48,12 +54,12 @@ from callsheet.apps.table.operation import (
     Reply,
     ToolFace,
     in_mcp,
+    operation,
     run_endpoint,
     with_diagnostics,
 )
 from callsheet.apps.table.starts import (
     Recorded,
-    StartedResult,
     location_of,
     recorded_run,
     starting_tool,
@@ -346,10 +352,8 @@ def _deleted_reply(context: Context, args: DeleteArguments, done: Deleted) -> Re
 
 
 RUN_OPERATIONS: tuple[Operation[Any, Any], ...] = (
-    Operation(
-        work=list_runs,
-        arguments=ListArguments,
-        result=RunList,
+    operation(
+        list_runs,
         http=HttpFace(
             method="GET",
             path="/v1/runs",
@@ -366,9 +370,8 @@ RUN_OPERATIONS: tuple[Operation[Any, Any], ...] = (
             reply=_list_reply,
         ),
     ),
-    Operation(
-        work=show_run,
-        arguments=ShowArguments,
+    operation(
+        show_run,
         result=ShownRunResult,
         to_json=lambda run: run.data,
         http=run_endpoint("GET", "", "Show a run", {200: "The run."}),
@@ -382,37 +385,27 @@ RUN_OPERATIONS: tuple[Operation[Any, Any], ...] = (
             result=LimitedDetails,
         ),
     ),
-    Operation(
-        work=why,
-        arguments=WhyArguments,
+    operation(
+        why,
         result=LineageResult,
         to_json=slice_json,
         http=run_endpoint("GET", "/why", "Show the lineage of a value", {200: "The slice."}, tag="explained"),
     ),
-    Operation(
-        work=at,
-        arguments=MomentArguments,
+    operation(
+        at,
         result=MomentResult,
         to_json=run_at_event_json,
         http=run_endpoint(
             "GET", "/at/{seq}", "Show the state at an event", {200: "The state."}, tag="explained"
         ),
     ),
-    Operation(
-        work=diff,
-        arguments=DiffArguments,
-        result=DifferenceResult,
+    operation(
+        diff,
         http=run_endpoint("GET", "/diff", "Compare two runs", {200: "The differences."}, tag="explained"),
     ),
-    Operation(
-        work=delete,
-        arguments=RunArguments,
-        result=None,
-        http=run_endpoint("DELETE", "", "Delete a run", {204: "The run was deleted."}, 503),
-    ),
-    Operation(
-        work=delete_runs,
-        arguments=DeleteArguments,
+    operation(delete, http=run_endpoint("DELETE", "", "Delete a run", {204: "The run was deleted."}, 503)),
+    operation(
+        delete_runs,
         result=DeletedResult,
         to_json=_deleted_json,
         mcp=ToolFace(
@@ -476,17 +469,12 @@ async def undo(context: Context, args: UndoArguments) -> Recorded:
 
 
 UNDO_OPERATIONS: tuple[Operation[Any, Any], ...] = (
-    Operation(
-        work=foresee_undo,
-        arguments=ForeseenArguments,
-        result=UndoResult,
+    operation(
+        foresee_undo,
         http=run_endpoint("GET", "/undo", "What undoing a run takes", {200: "What it takes."}, 503),
     ),
-    Operation(
-        work=undo,
-        arguments=UndoArguments,
-        result=StartedResult,
-        to_json=Recorded.to_json,
+    operation(
+        undo,
         http=run_endpoint(
             "POST",
             "/undo",

@@ -50,6 +50,7 @@ from callsheet.apps.table.operation import (
     ToolFace,
     in_http,
     in_mcp,
+    operation,
     run_endpoint,
 )
 from callsheet.apps.table.plans import CreateArguments, create_plan
@@ -386,11 +387,8 @@ _NEW = {202: "The new run is in the journal."}
 
 
 START_OPERATIONS: tuple[Operation[Any, Any], ...] = (
-    Operation(
-        work=start,
-        arguments=StartArguments,
-        result=StartedResult,
-        to_json=Recorded.to_json,
+    operation(
+        start,
         http=HttpFace(
             method="POST",
             path="/v1/runs",
@@ -408,11 +406,8 @@ START_OPERATIONS: tuple[Operation[Any, Any], ...] = (
             "that waits for a person, the questions.",
         ),
     ),
-    Operation(
-        work=create_and_start,
-        arguments=CreateAndStartArguments,
-        result=StartedResult,
-        to_json=Recorded.to_json,
+    operation(
+        create_and_start,
         mcp=starting_tool(
             "plan_create_and_execute",
             "Compile a goal and run its plan",
@@ -420,11 +415,8 @@ START_OPERATIONS: tuple[Operation[Any, Any], ...] = (
             "call use the tool itself. Returns the answer, the usage, and the variables that are asked for.",
         ),
     ),
-    Operation(
-        work=resume,
-        arguments=ResumeArguments,
-        result=StartedResult,
-        to_json=Recorded.to_json,
+    operation(
+        resume,
         http=run_endpoint(
             "POST", "/resume", "Resume a run", _QUEUED, 503, needs_body=False, location=location_of
         ),
@@ -435,11 +427,8 @@ START_OPERATIONS: tuple[Operation[Any, Any], ...] = (
             "repeated; for a run that has ended, its result is returned.",
         ),
     ),
-    Operation(
-        work=rerun,
-        arguments=RerunArguments,
-        result=StartedResult,
-        to_json=Recorded.to_json,
+    operation(
+        rerun,
         http=run_endpoint("POST", "/rerun", "Rerun from a step", _NEW, 503, location=location_of),
         mcp=starting_tool(
             "rerun_run",
@@ -448,11 +437,8 @@ START_OPERATIONS: tuple[Operation[Any, Any], ...] = (
             "consent.",
         ),
     ),
-    Operation(
-        work=fork,
-        arguments=ForkArguments,
-        result=StartedResult,
-        to_json=Recorded.to_json,
+    operation(
+        fork,
         http=run_endpoint("POST", "/fork", "Fork from an event with edits", _NEW, 503, location=location_of),
         mcp=starting_tool(
             "fork_run",
@@ -495,19 +481,14 @@ async def call_tool(context: Context, args: CallArguments) -> Recorded:
 
 
 BEGINNING_OPERATIONS: tuple[Operation[Any, Any], ...] = (
-    Operation(
-        work=run_beginning,
-        arguments=RunArguments,
-        result=BeginningRow,
+    operation(
+        run_beginning,
         http=run_endpoint(
             "GET", "/beginning", "Get the plan and inputs of a run", {200: "What it was started with."}
         ),
     ),
-    Operation(
-        work=call_tool,
-        arguments=CallArguments,
-        result=StartedResult,
-        to_json=Recorded.to_json,
+    operation(
+        call_tool,
         http=HttpFace(
             method="POST",
             path="/v1/tools/{tool}/call",

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from callsheet.api.requirements import parameters_of
 from callsheet.apps.compiling import ProofTerms, save_compiled
-from callsheet.apps.operations.checking import Checked, CheckResult, check_text
+from callsheet.apps.operations.checking import Checked, check_text
 from callsheet.apps.operations.compiling import Compilation, CompileResult, compile_text
 from callsheet.apps.operations.editing import (
     AnalysisContext,
@@ -34,12 +34,9 @@ from callsheet.apps.operations.texts import (
     CodePage,
     Drawing,
     DrawingFormat,
-    DrawingResult,
     DrawingWord,
-    FormatResult,
     Formatted,
     Parsed,
-    ParseResult,
     convert_text,
     draw,
     explain_code,
@@ -59,6 +56,7 @@ from callsheet.apps.table.operation import (
     ToolFace,
     in_http,
     in_mcp,
+    operation,
     text_endpoint,
     with_diagnostics,
 )
@@ -249,11 +247,8 @@ def _lctl_reply(context: Context, args: LctlArguments, checked: LctlChecked) -> 
 
 
 TEXT_OPERATIONS: tuple[Operation[Any, Any], ...] = (
-    Operation(
-        work=parse,
-        arguments=ParseArguments,
-        result=ParseResult,
-        to_json=Parsed.to_json,
+    operation(
+        parse,
         http=text_endpoint("/v1/parse", "Parse a plan"),
         mcp=ToolFace(
             name="parse_plan",
@@ -264,11 +259,8 @@ TEXT_OPERATIONS: tuple[Operation[Any, Any], ...] = (
             reply=_parsed_reply,
         ),
     ),
-    Operation(
-        work=validate,
-        arguments=CheckArguments,
-        result=CheckResult,
-        to_json=Checked.to_json,
+    operation(
+        validate,
         http=text_endpoint("/v1/validate", "Check a plan"),
         mcp=ToolFace(
             name="validate_plan",
@@ -279,11 +271,8 @@ TEXT_OPERATIONS: tuple[Operation[Any, Any], ...] = (
             reply=_checked_reply,
         ),
     ),
-    Operation(
-        work=visualize,
-        arguments=DrawArguments,
-        result=DrawingResult,
-        to_json=Drawing.to_json,
+    operation(
+        visualize,
         http=text_endpoint("/v1/visualize", "Draw a plan"),
         mcp=ToolFace(
             name="visualize_plan",
@@ -293,11 +282,8 @@ TEXT_OPERATIONS: tuple[Operation[Any, Any], ...] = (
             reply=lambda context, args, drawing: Reply(drawing.fenced, drawing.to_json()),
         ),
     ),
-    Operation(
-        work=format_plan,
-        arguments=FormatArguments,
-        result=FormatResult,
-        to_json=Formatted.to_json,
+    operation(
+        format_plan,
         http=text_endpoint("/v1/format", "Format a plan"),
         mcp=ToolFace(
             name="format_plan",
@@ -308,10 +294,8 @@ TEXT_OPERATIONS: tuple[Operation[Any, Any], ...] = (
             reply=_formatted_reply,
         ),
     ),
-    Operation(
-        work=explain,
-        arguments=CodeArguments,
-        result=CodePage,
+    operation(
+        explain,
         http=HttpFace(
             method="GET",
             path="/v1/explain/{code}",
@@ -330,9 +314,8 @@ TEXT_OPERATIONS: tuple[Operation[Any, Any], ...] = (
             reply=lambda context, args, page: Reply(page["page"], page),
         ),
     ),
-    Operation(
-        work=check_lctl,
-        arguments=LctlArguments,
+    operation(
+        check_lctl,
         result=LctlResult,
         mcp=ToolFace(
             name="lctl_check",
@@ -343,9 +326,8 @@ TEXT_OPERATIONS: tuple[Operation[Any, Any], ...] = (
             reply=_lctl_reply,
         ),
     ),
-    Operation(
-        work=compile_goal,
-        arguments=CompileArguments,
+    operation(
+        compile_goal,
         result=CompileResult,
         to_json=lambda made: made[1],
         http=text_endpoint("/v1/compile", "Compile a goal", 503),
@@ -417,35 +399,12 @@ async def renaming(context: Context, args: RenameArguments) -> RenameResult:
 
 
 EDITING_OPERATIONS: tuple[Operation[Any, Any], ...] = (
-    Operation(
-        work=marks,
-        arguments=EditedArguments,
-        result=MarksResult,
-        http=text_endpoint("/v1/editor/marks", "Mark a plan that is edited"),
+    operation(marks, http=text_endpoint("/v1/editor/marks", "Mark a plan that is edited")),
+    operation(completion, http=text_endpoint("/v1/editor/completion", "Complete a plan that is edited")),
+    operation(hover, http=text_endpoint("/v1/editor/hover", "Explain a word of a plan that is edited")),
+    operation(
+        name, http=text_endpoint("/v1/editor/name", "Find what a name of a plan that is edited refers to")
     ),
-    Operation(
-        work=completion,
-        arguments=PlaceArguments,
-        result=CompletionResult,
-        http=text_endpoint("/v1/editor/completion", "Complete a plan that is edited"),
-    ),
-    Operation(
-        work=hover,
-        arguments=PlaceArguments,
-        result=HoverResult,
-        http=text_endpoint("/v1/editor/hover", "Explain a word of a plan that is edited"),
-    ),
-    Operation(
-        work=name,
-        arguments=PlaceArguments,
-        result=NameResult,
-        http=text_endpoint("/v1/editor/name", "Find what a name of a plan that is edited refers to"),
-    ),
-    Operation(
-        work=renaming,
-        arguments=RenameArguments,
-        result=RenameResult,
-        http=text_endpoint("/v1/editor/rename", "Rename a name of a plan that is edited"),
-    ),
+    operation(renaming, http=text_endpoint("/v1/editor/rename", "Rename a name of a plan that is edited")),
 )
 """The operations of an editor."""

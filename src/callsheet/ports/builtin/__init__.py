@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from callsheet.ports.builtin import execute, files, host, memory, web
     from callsheet.ports.builtin.execute import Isolation, isolation
 else:
-    __getattr__ = names_of(__name__, {"callsheet.ports.builtin.execute": ("Isolation", "isolation")})
+    __getattr__ = names_of(__name__, {"callsheet.ports.builtin.execute": "Isolation isolation"})
     execute = deferred("callsheet.ports.builtin.execute")
     files = deferred("callsheet.ports.builtin.files")
     host = deferred("callsheet.ports.builtin.host")

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from callsheet.diagnostics import CallsheetError, did_you_mean
+from callsheet.diagnostics import CallsheetError, meant
 from callsheet.diagnostics.wrong_type import wanted
 from callsheet.ports.models.endpoint import EndpointModel
 from callsheet.ports.models.model import (
@@ -173,8 +173,7 @@ _HINT = (
 
 
 def _unknown(named: str, provider: str) -> CallsheetError:
-    suggestions = did_you_mean(provider, PROVIDERS)
-    hint = f"did you mean {' or '.join(f'{name}:' for name in suggestions)}?" if suggestions else _HINT
+    hint = meant(provider, PROVIDERS, _HINT, "{}:")
     return CallsheetError.single("MDL001", f"no model provider is called {named[:200]!r}", help=hint)
 
 

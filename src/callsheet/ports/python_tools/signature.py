@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any, cast, get_args, get_type_hints
 
-from callsheet.diagnostics import CallsheetError, did_you_mean
+from callsheet.diagnostics import CallsheetError, did_you_mean, meant
 from callsheet.lazy import dataclass
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.python_tools.annotations import (
@@ -96,8 +96,7 @@ class Signature:
         if name is None:
             return self
         if name not in self.parameters:
-            suggestions = did_you_mean(name, self.parameters)
-            hint = f"did you mean {' or '.join(suggestions)}?" if suggestions else f"give it one: {name}: str"
+            hint = meant(name, self.parameters, f"give it one: {name}: str")
             raise cannot(function, f"it has no parameter {name!r} for the idempotency key", hint)
         schema = {
             **self.schema,

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from callsheet.diagnostics import CallsheetError, did_you_mean
+from callsheet.diagnostics import CallsheetError, meant
 from callsheet.diagnostics.wrong_type import wanted, wanted_names, wanted_path
 from callsheet.files import user_folder
 from callsheet.frontends.spelling import Syntax, format_as
@@ -39,7 +39,7 @@ from callsheet.store.library.record import (
     taken,
     unknown,
 )
-from callsheet.store.shared.address import shared_address
+from callsheet.store.shared.opening import SharedFiles, open_database, shared_address
 
 VARIABLE = "CALLSHEET_PLANS"
 """The variable with the folder of the plan library, instead of the one in the user's data folder."""
@@ -123,8 +123,7 @@ class PlanLibrary:
         if near:
             shown = ", ".join(near[:3]) + (", …" if len(near) > 3 else "")
             raise unknown(f"more than one plan begins with {text}: {shown}", "give more characters of the id")
-        similar = did_you_mean(text, known)
-        hint = f"did you mean {' or '.join(similar)}?" if similar else "`callsheet plan list` lists them"
+        hint = meant(text, known, "`callsheet plan list` lists them")
         raise unknown(f"there is no plan {text} in {self.address}", hint)
 
     def load(self, text: str) -> StoredPlan:
@@ -383,9 +382,6 @@ def open_library(folder: Path | None = None) -> PlanLibrary:
     address = None if folder is not None or os.environ.get(VARIABLE) else shared_address()
     if address is None:
         return PlanLibrary(folder)
-    from callsheet.store.shared.opening import open_database  # noqa: PLC0415 - only for a shared store
-    from callsheet.store.shared.texts import SharedFiles  # noqa: PLC0415 - as above
-
     return PlanLibrary(files=SharedFiles(open_database(address), _BELOW))
 
 

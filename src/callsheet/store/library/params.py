@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 from callsheet import lazy
-from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean, meant
 from callsheet.ir import JSON, DictExpr, ListExpr, Literal, Plan, Value, types
 from callsheet.ir.flow import flow_of, uses_of
 from callsheet.ir.tree import Input
@@ -152,12 +152,7 @@ def _read(text: str) -> Param:
     name, kind_name, default = match["name"], match["kind"] or str(ParamKind.ANY), match["default"]
     kind = _KINDS.get(kind_name.lower())
     if kind is None:
-        suggestions = did_you_mean(kind_name, _KINDS)
-        hint = (
-            f"did you mean {' or '.join(suggestions)}?"
-            if suggestions
-            else f"kinds are {', '.join(ParamKind)}"
-        )
+        hint = meant(kind_name, _KINDS, f"kinds are {', '.join(ParamKind)}")
         raise _unusable(f"there is no kind {kind_name[:40]} of parameters", hint)
     if default is None:
         return Param(name, kind)
@@ -221,14 +216,13 @@ def fitted(params: Iterable[Param], plan: Plan) -> tuple[Param, ...]:
     params_fitted: list[Param] = []
     for param in params:
         if param.name not in read:
-            suggestions = did_you_mean(param.name, read)
             free = ", ".join(free_variables(plan))
             known = (
                 f"variables that the plan reads and nothing sets: {free}"
                 if free
                 else f"write ${param.name} in the plan where the value is to be used"
             )
-            hint = f"did you mean {' or '.join(suggestions)}?" if suggestions else known
+            hint = meant(param.name, read, known)
             raise _unusable(f"no step of the plan reads ${param.name}", hint)
         if param.has_default or param.name not in initial:
             params_fitted.append(param)

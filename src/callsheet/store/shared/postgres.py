@@ -15,7 +15,7 @@ from psycopg import sql
 from callsheet.store.database import Answer, storable
 from callsheet.store.labels import LEFT_AT
 from callsheet.store.labels import TABLES as LABEL_TABLES
-from callsheet.store.shared.address import shown
+from callsheet.store.shared.opening import shown
 
 _T = TypeVar("_T")
 _SCHEMA = "callsheet"

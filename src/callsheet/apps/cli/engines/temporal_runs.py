@@ -130,7 +130,7 @@ def temporal_settings_of(journal: Journal, run_id: str) -> TemporalSettings | No
     note = engine_of(journal, run_id)
     if note is None:
         return None
-    from callsheet.apps.cli.engines.engine_options import require_extra  # noqa: PLC0415 - only for such runs
+    from callsheet.apps.cli.run_options import require_extra  # noqa: PLC0415 - only for such runs
     from callsheet.runtime.engines.temporal.settings import TemporalSettings  # noqa: PLC0415 - as above
 
     require_extra()
@@ -236,7 +236,7 @@ def cancel_on_temporal(
 
 def check_branch(made: Forking, settings: TemporalSettings) -> None:
     """Raise CallsheetError (TMP008), before anything is changed, for a branch that could not be started."""
-    from callsheet.runtime.engines.temporal.secret_inputs import check_secrets  # noqa: PLC0415 - as above
+    from callsheet.runtime.engines.temporal.call_rules import check_secrets  # noqa: PLC0415 - as above
 
     check_secrets(made.branch.plan, made.folded.start, encrypts=settings.encrypt)
 

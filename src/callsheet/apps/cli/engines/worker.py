@@ -12,17 +12,17 @@ import click
 
 import callsheet
 from callsheet.apps.cli import options
-from callsheet.apps.cli.engines.engine_options import (
+from callsheet.apps.cli.exit_status import Exit
+from callsheet.apps.cli.maintenance import parse_age
+from callsheet.apps.cli.options import FiniteRange
+from callsheet.apps.cli.output import ignoring_broken_pipe, print_diagnostics, print_json, to_stderr
+from callsheet.apps.cli.run_options import (
     TEMPORAL,
     EngineAddress,
     places,
     require_extra,
     whereabouts,
 )
-from callsheet.apps.cli.exit_status import Exit
-from callsheet.apps.cli.maintenance import parse_age
-from callsheet.apps.cli.options import FiniteRange
-from callsheet.apps.cli.output import ignoring_broken_pipe, print_diagnostics, print_json, to_stderr
 from callsheet.apps.rendering.values import format_bytes
 from callsheet.diagnostics import CallsheetError
 
@@ -322,8 +322,8 @@ async def _prune(
     import asyncio  # noqa: PLC0415 - as above
 
     from callsheet.runtime.engines.temporal.connection import needs, reach  # noqa: PLC0415 - imports Temporal
-    from callsheet.store.shared.address import shown  # noqa: PLC0415 - as above
     from callsheet.store.shared.blobs import sweep  # noqa: PLC0415 - as above
+    from callsheet.store.shared.opening import shown  # noqa: PLC0415 - as above
 
     connection = await reach(settings)
     blobs_store = connection.claims.blobs

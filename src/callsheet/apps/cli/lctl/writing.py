@@ -16,7 +16,7 @@ from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_te
 from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.trace.lctl.emit import Work, new_ids, rename_facts
 from callsheet.trace.lctl.findings import LctlError
-from callsheet.trace.lctl.model import shown_name
+from callsheet.trace.lctl.model import Document, shown_name
 from callsheet.trace.lctl.reading import Reading
 from callsheet.trace.lctl.receive import Received, receive
 from callsheet.trace.lctl.receive import merge as merge_branches
@@ -27,6 +27,17 @@ def save(path: Path, text: str) -> None:
     """Write a text to a file. Raises CallsheetError (CFG014)."""
     with writing(path):
         path.write_text(text, encoding="utf-8")
+
+
+def _write(document: Document, output: Path | None, *, as_json: bool) -> None:
+    """Write a document to a file, if one is named, and print it as data, or as text if it has no file."""
+    with ignoring_broken_pipe():
+        if output is not None:
+            save(output, write(document))
+        if as_json:
+            print_json(to_data(document))
+        elif output is None:
+            print_text(write(document).removesuffix("\n"))
 
 
 def _parse_position(at: str | None, step: str | None) -> str | int | None:
@@ -98,9 +109,7 @@ _kind = grouped(
     callback=_confidences,
     help="The confidence of results of a tool, from 0 to 1; may be repeated.",
 )
-@click.option(
-    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to FILE.", metavar="FILE"
-)
+@options.output("Write to FILE.")
 @journals.journal_path
 @options.as_json
 def emit(
@@ -134,14 +143,7 @@ def emit(
         if not journals.is_intact(opened, info.run_id):
             return Exit.FAILED
         document = lctl_of(opened, info.run_id, moment, debug=is_debug, with_items=items, by_tool=confidences)
-    text = write(document)
-    with ignoring_broken_pipe():
-        if output is not None:
-            save(output, text)
-        if as_json:
-            print_json(to_data(document))
-        elif output is None:
-            print_text(text.removesuffix("\n"))
+    _write(document, output, as_json=as_json)
     return Exit.OK
 
 
@@ -189,9 +191,7 @@ _joining = grouped(
 @_joining
 @click.option("--parent", metavar="FILE", help="The document before the branches.")
 @click.option("--rename", is_flag=True, help="Rename ids that branches use for different facts.")
-@click.option(
-    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write to FILE."
-)
+@options.output("Write to FILE.")
 @options.as_json
 def merge(
     files: tuple[str, ...],
@@ -219,13 +219,7 @@ def merge(
         raise CallsheetError([_with_rename_hint(d) for d in error.diagnostics]) from error
     for warning in () if merged.lists is None else merged.lists.warnings:
         to_stderr(f"warning: {warning}")
-    with ignoring_broken_pipe():
-        if output is not None:
-            save(output, write(merged))
-        if as_json:
-            print_json(to_data(merged))
-        elif output is None:
-            print_text(write(merged).removesuffix("\n"))
+    _write(merged, output, as_json=as_json)
     return Exit.OK
 
 

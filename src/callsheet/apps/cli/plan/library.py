@@ -362,14 +362,8 @@ _STDIN = "-"
 
 @click.command()
 @click.argument("plan_ids", metavar="ID...", nargs=-1, required=True)
-@click.option(
-    "-o",
-    "--output",
-    "--out",
-    "output",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The file to write; default: standard output.",
+@options.output(
+    "The file to write; default: standard output.", "--output", "--out", "output", kind=options.PATH
 )
 @options.plans_folder
 def export(plan_ids: tuple[str, ...], output: Path | None, plans_folder: Path | None) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from callsheet.diagnostics import CallsheetError, did_you_mean
+from callsheet.diagnostics import CallsheetError, meant
 from callsheet.files import user_folder
 from callsheet.lazy import dataclass
 
@@ -107,10 +107,7 @@ def model_named(name: str) -> LocalFile:
     """The model of that name; raises CallsheetError (MDL021)."""
     model = MODELS.get(name)
     if model is None:
-        suggestions = did_you_mean(name, MODELS)
-        hint = (
-            f"did you mean {' or '.join(suggestions)}?" if suggestions else f"there are {', '.join(MODELS)}"
-        )
+        hint = meant(name, MODELS, f"there are {', '.join(MODELS)}")
         help_ = f"{hint}; a file of your own is local:/path/to/model{SUFFIX}"
         raise CallsheetError.single("MDL021", f"no local model is called {name!r}", help=help_)
     return model

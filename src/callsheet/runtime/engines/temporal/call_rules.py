@@ -14,7 +14,8 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple, Self, TypeAlias, cast
 
-from callsheet.ir import plan_hash
+from callsheet.diagnostics import CallsheetError
+from callsheet.ir import Plan, plan_hash, plan_to_json
 from callsheet.ir.labels import read_label
 from callsheet.machine import AgentTurn, CallTool, Machine, Probe, ToolFacts
 from callsheet.machine.keys import attempt_key, item_of
@@ -22,7 +23,7 @@ from callsheet.policy.canon import policy_from_json
 from callsheet.policy.model import Policy
 from callsheet.runtime.capabilities import NO_TASKS, Task, Tasks, tasks_of
 from callsheet.runtime.engines.temporal.payloads import ClaimCheck
-from callsheet.runtime.engines.temporal.run_order import RunOrder
+from callsheet.runtime.engines.temporal.run_order import SECRETS, RunOrder
 from callsheet.runtime.engines.temporal.wire import Remote, allowance_from_json, allowance_to_json
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.guard import Guard, GuardedGateway
@@ -30,6 +31,7 @@ from callsheet.sealing.keys import MASK
 from callsheet.sealing.known import SHORTEST, forms_of
 from callsheet.store.blobs import BlobMissing
 from callsheet.store.labels import LabelStore
+from callsheet.store.start import Start
 
 
 class CallRules(NamedTuple):
@@ -227,3 +229,73 @@ class Rules:
                 _log.warning("a policy cannot be fetched: %s; retrying", error)
                 await asyncio.sleep(_PAUSE)
         return self._policies[name]
+
+
+_CONDITION_FIELDS = ("if", "foreach")
+"""The fields of a step that decide whether and how often it is executed."""
+
+
+def check_secrets(plan: Plan, start: Start, *, encrypts: bool) -> None:
+    """Raise CallsheetError (TMP008) for a secret that Temporal would store, or that decides what is done.
+
+    One that workers read from their environment has a placeholder there; `encrypts` is whether the others
+    are stored encrypted.
+    """
+    placeholders = cast("Mapping[str, str]", start.launch.get(SECRETS, {}))
+    named = [name for name, value in start.inputs.items() if isinstance(value, str) and value in placeholders]
+    if not encrypts:
+        declared = () if plan.tree is None else (one.name for one in plan.tree.inputs if one.is_secret)
+        _check_stored(({*declared, *start.secret} & start.inputs.keys()) - {*named})
+    _check_decisions(plan, named)
+
+
+def _check_stored(names: Collection[str]) -> None:
+    for name in sorted(names):
+        raise CallsheetError.single(
+            "TMP008",
+            f"the secret input ${name} would be clear text in the history of a run on Temporal",
+            help=f"write --secret {name}=env:VARIABLE, and start workers with --secret VARIABLE; "
+            "or set encrypt = true in [temporal]",
+        )
+
+
+def _check_decisions(plan: Plan, secrets: Collection[str]) -> None:
+    """Refuse a plan that decides by a secret, which is unknown to its driver.
+
+    In a plan with blocks a secret may only be an argument of a tool, or part of a text, list or mapping that
+    is one.
+    """
+    for name in secrets:
+        step = _decides_by(plan, name)
+        if step is not None:
+            raise CallsheetError.single(
+                "TMP008",
+                f"step {step} {'works with' if plan.tree is not None else 'has a condition on'} the secret"
+                f" ${name}: on Temporal a secret is known only to the workers that call tools, not to the"
+                " workflow that drives the plan",
+                help="move this into a tool, or run the plan on this machine",
+            )
+
+
+def _decides_by(plan: Plan, name: str) -> str | None:
+    """The step of a plan that needs to know the value of a variable; None if there is none."""
+    if plan.tree is None:
+        for step in plan_to_json(plan)["steps"]:
+            if f'{{"ref": {json.dumps(name)}' in json.dumps([step.get(part) for part in _CONDITION_FIELDS]):
+                return str(step["id"])
+        return None
+    from callsheet.ir import expression  # noqa: PLC0415 - not for --help
+    from callsheet.ir.tree import Act, all_statements, operands, variables_read  # noqa: PLC0415 - as above
+
+    for one in all_statements(plan.tree):
+        if name not in variables_read(one):
+            continue
+        reading = [operand for operand in operands(one) if name in expression.variables_in(operand)]
+        passed = expression.Variable | expression.Text | expression.Display | expression.Mapping
+        if not isinstance(one, Act) or not all(
+            isinstance(node, passed) or name not in expression.variables_in(node)
+            for operand in reading
+            for node in expression.nodes(operand)
+        ):
+            return one.id
+    return None

@@ -28,6 +28,7 @@ from callsheet.policy.canon import policy_to_json
 from callsheet.runtime.answers import Answer, PendingAsk, message_payload
 from callsheet.runtime.cancelling import has_ended
 from callsheet.runtime.doubt import Resolution, RunOutcome, decided_already, named_doubts
+from callsheet.runtime.engines.temporal.call_rules import check_secrets
 from callsheet.runtime.engines.temporal.connection import TemporalConnection, refused
 from callsheet.runtime.engines.temporal.history import (
     RunHistory,
@@ -41,7 +42,6 @@ from callsheet.runtime.engines.temporal.history import (
     note_order,
     run_history,
 )
-from callsheet.runtime.engines.temporal.kept import kept_of
 from callsheet.runtime.engines.temporal.run_order import (
     MEMO,
     RESTING,
@@ -51,8 +51,8 @@ from callsheet.runtime.engines.temporal.run_order import (
     RunOrder,
     workflow_id,
 )
-from callsheet.runtime.engines.temporal.secret_inputs import check_secrets
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
+from callsheet.runtime.engines.temporal.wire import kept_of
 from callsheet.runtime.inbox import answered_already, fitting, not_asked
 from callsheet.store import EventType, Journal
 from callsheet.store.records import event_record

@@ -46,7 +46,6 @@ from callsheet.machine.tree.apart import Apart
 from callsheet.runtime.answers import find_answer
 from callsheet.runtime.engines.temporal.call_rules import held_for
 from callsheet.runtime.engines.temporal.evaluations import evaluated
-from callsheet.runtime.engines.temporal.kept import kept_to_json, read_kept
 from callsheet.runtime.engines.temporal.payloads import OrderedJson
 from callsheet.runtime.engines.temporal.pending import PendingWork
 from callsheet.runtime.engines.temporal.run_order import (
@@ -65,10 +64,10 @@ from callsheet.runtime.engines.temporal.run_order import (
     refold,
     state_of,
 )
-from callsheet.runtime.engines.temporal.wire import Row, row_of
+from callsheet.runtime.engines.temporal.wire import Row, kept_to_json, read_kept, row_of
 from callsheet.runtime.gateway import NOTES
-from callsheet.store.inbox import Message
 from callsheet.store.kept_calls import Kept
+from callsheet.store.mailbox import Message
 from callsheet.store.records import event_of, result_body
 from callsheet.store.replay import begin
 from callsheet.store.snapshots import AskTimes

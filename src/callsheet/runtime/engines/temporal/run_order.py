@@ -28,7 +28,7 @@ from callsheet.machine.keys import MACHINE_VERSION
 from callsheet.machine.snapshots import state_from_json, state_to_json
 from callsheet.runtime.engines.temporal.wire import Row, event_in
 from callsheet.store.events import EventType
-from callsheet.store.inbox import Message
+from callsheet.store.mailbox import Message
 from callsheet.store.replay import begin
 from callsheet.store.snapshots import AskTimes
 from callsheet.store.start import Start, facts_from_json, facts_to_json

@@ -54,7 +54,7 @@ class TemporalSettings:
         if self.blobs:
             return str(Path(self.blobs).expanduser().absolute())
         from callsheet.store.journal_paths import default_journal_path  # noqa: PLC0415 - only if none is named
-        from callsheet.store.shared.address import shared_address  # noqa: PLC0415 - loads the store
+        from callsheet.store.shared.opening import shared_address  # noqa: PLC0415 - loads the store
 
         return shared_address() or str(default_journal_path().absolute().parent / "temporal-blobs")
 
@@ -63,7 +63,7 @@ class TemporalSettings:
 
         Passwords are left out, and so is the address of the shared store, which comes from the environment.
         """
-        from callsheet.store.shared.address import (  # noqa: PLC0415 - as above
+        from callsheet.store.shared.opening import (  # noqa: PLC0415 - as above
             shared_address,
             without_password,
         )

@@ -6,10 +6,10 @@ form that they have in a journal; rows also have the times from which a client w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
-from callsheet.ir import plan_from_json, plan_to_json
+from callsheet.ir import Plan, plan_from_json, plan_to_json
 from callsheet.ir.labels import Label, read_label
 from callsheet.machine import (
     AgentTurn,
@@ -26,11 +26,14 @@ from callsheet.machine import (
     Result,
     RunAgent,
     Sleep,
+    Succeeded,
 )
 from callsheet.machine.agents.actions import Allowance, CallOutcome, ObservedCall, Turn
 from callsheet.machine.questions import asked_to_json
+from callsheet.store import Journal
 from callsheet.store.errors import NotStorable
 from callsheet.store.events import EventType, encode_body
+from callsheet.store.kept_calls import Finished, Kept, KeptCalls, content_of_command, kept_by
 from callsheet.store.records import event_of, event_record, result_body
 
 Remote: TypeAlias = "CallTool | CallModel | RunAgent | AgentTurn | Compile | Probe"
@@ -238,3 +241,38 @@ def event_in(row: Row) -> Event | None:
 
 def _row(at: float, kind: EventType, key: str | None, body: dict[str, Any] | None) -> Row:
     return {"at": at, "type": kind.value, "key": key, "body": body}
+
+
+def kept_of(journal: Journal, run_id: str) -> dict[str, Any] | None:
+    """What a recorded run keeps of its parent, as data; None if it keeps nothing. Raises JournalError."""
+    kept = kept_by(journal, run_id)
+    return None if kept is None else kept_to_json(kept.calls, kept.again)
+
+
+def kept_to_json(calls: Iterable[Finished], again: Iterable[str]) -> dict[str, Any]:
+    """Calls with their outcomes, and the statements that keep nothing, as data."""
+    return {"calls": [_call_to_json(call) for call in calls], "again": [*again]}
+
+
+def read_kept(plan: Plan, data: Mapping[str, Any]) -> KeptCalls:
+    """What a run of this plan keeps; raises KeyError, TypeError or ValueError for invalid data."""
+    rows: Sequence[Mapping[str, Any]] = data["calls"]
+    return KeptCalls(plan, map(_read_call, rows), data["again"])
+
+
+def _call_to_json(call: Finished) -> dict[str, Any]:
+    return {
+        "run_id": call.run_id,
+        "seq": call.seq,
+        "key": call.key,
+        "command": command_to_json(call.command),
+        "outcome": None if call.outcome is None else outcome_to_json(call.outcome),
+        "signature": call.signature,
+    }
+
+
+def _read_call(row: Mapping[str, Any]) -> Finished:
+    command = cast("Kept", command_from_json(row["command"]))
+    outcome = None if row["outcome"] is None else cast("Succeeded", outcome_from_json(row["outcome"]))
+    content = content_of_command(command)
+    return Finished(row["run_id"], row["seq"], row["key"], command, outcome, row["signature"], content)
