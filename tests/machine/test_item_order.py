@@ -137,7 +137,7 @@ def test_items_that_may_touch_the_same_run_one_after_another_and_say_so(source: 
     run = bench(source)
     assert list(run.waiting) == ["S1[0]/S2.1"]
     said = [one.detail for one in run.notes if one.kind is NoteKind.FACT]
-    assert said == ["its items run one after another, as they may touch the same"]
+    assert said == ["its items run one after another, as they are not known to differ in id"]
     run.fail("S1[0]/S2.1")
     assert list(run.waiting) == ["S1[1]/S2.1"]
 

@@ -44,7 +44,7 @@ from callsheet.machine.tree.group_ends import (
     left_out,
     results_of,
 )
-from callsheet.machine.tree.item_order import all_differ
+from callsheet.machine.tree.item_order import all_differ, listed
 from callsheet.machine.tree.program import (
     NONE,
     BranchOp,
@@ -287,7 +287,8 @@ class Blocks(Statements):
         """A loop knows its items, and is about to start them."""
         run.notify(NoteKind.STARTED, loop.path, at=CallPlace(items=len(loop.items)))
         if loop.in_turn:
-            said = "its items run one after another, as they may touch the same"
+            names = () if loop.op.distinction is None else loop.op.distinction.arguments
+            said = f"its items run one after another, as they are not known to differ in {listed(names)}"
             run.notify(NoteKind.FACT, loop.path, said)
 
     def _differ(self, loop: Loop, distinction: Distinction) -> bool:

@@ -475,7 +475,7 @@ class _Compiler:
         read = (name for named in order.differing for each in named for name in variables_in(each))
         outer = dict.fromkeys(name for name in read if name != one.var)
         named = tuple(tuple(self.expression(one, inner) for one in each) for each in order.differing)
-        return Distinction(named, tuple(outer))
+        return Distinction(order.arguments, named, tuple(outer))
 
     def repeat(self, one: Repeat, scope: BodyScope) -> None:
         operations = scope.operations

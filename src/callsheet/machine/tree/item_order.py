@@ -34,13 +34,14 @@ _ALONE = frozenset({Effect.PURE, Effect.LLM})
 class ItemOrder(NamedTuple):
     """How the items of a loop run.
 
-    `differing` has the arguments that name what each call touches, for calls of which that is declared: the
-    items run side by side only if these differ from item to item. `is_declared` says that declarations
-    decide.
+    `differing` has what names the thing that each call touches, for calls of which that is declared: the
+    items run side by side only if these differ from item to item; `arguments` are the names of theirs.
+    `is_declared` says that declarations decide.
     """
 
     side_by_side: bool
     why: str
+    arguments: tuple[str, ...] = ()
     differing: tuple[tuple[Expression, ...], ...] = ()
     is_declared: bool = False
 
@@ -115,7 +116,7 @@ def _declared_order(
             return ItemOrder(
                 False,
                 f"{first.id} and {one.id} may touch the same: {first.id} names it by "
-                f"{_listed(before.resource)}, {one.id} by {_listed(declared.resource)}",
+                f"{listed(before.resource)}, {one.id} by {listed(declared.resource)}",
             )
         named = named or (one, declared)
         given = dict(named_arguments(one, fact.parameters))
@@ -128,11 +129,13 @@ def _declared_order(
         differing.append(tuple(given[name] for name in declared.resource))
     if named is None:
         return ItemOrder(True, "its calls commute", is_declared=True)
-    why = f"while its items differ in {_listed(named[1].resource)}, else one after another"
-    return ItemOrder(True, why, tuple(dict.fromkeys(differing)), is_declared=True)
+    names = named[1].resource
+    why = f"while its items differ in {listed(names)}, else one after another"
+    return ItemOrder(True, why, names, tuple(dict.fromkeys(differing)), is_declared=True)
 
 
-def _listed(names: Iterable[str]) -> str:
+def listed(names: Iterable[str]) -> str:
+    """Names of arguments in words."""
     return " and ".join(names)
 
 

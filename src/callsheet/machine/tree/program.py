@@ -206,10 +206,11 @@ class BreakOp:
 class Distinction:
     """Whether the items of a loop differ in what they touch, as the body's slots give it at their start.
 
-    `outer` are the variables of outside that this reads; `decide` gets what the values say, and gives what
-    counts, so that it can be recorded.
+    `arguments` are the names of those that name it, `outer` the variables of outside that they read; `decide`
+    gets what the values say, and gives what counts, so that it can be recorded.
     """
 
+    arguments: tuple[str, ...]
     named: tuple[tuple[Operand, ...], ...]
     outer: tuple[str, ...]
     decide: Callable[[bool], bool] = bool

@@ -404,8 +404,7 @@ class _Reading:
             return Independence(commutes)
         if commutes:
             self.wrong(node.span, "a tool that commutes has no resource", "declare one of them")
-        several = isinstance(node.value, list)
-        names = self.items(node, "resource") if several else [node]
+        names = [node] if isinstance(node.value, str) else self.items(node, "resource")
         return Independence(resource=tuple(self.text(one, "resource") for one in names))
 
     def inverse(self, node: Node) -> Inverse:
