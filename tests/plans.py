@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from callsheet.frontends.ltp import parse
 from callsheet.ir import JSON, Effect, Plan
+from callsheet.ir.operations import Independence
 from callsheet.machine import (
     Awaited,
     CallModel,
@@ -31,11 +32,12 @@ from callsheet.machine import (
 from callsheet.runtime.simulated import Simulation
 
 FACTS = {
-    "READ": ToolFacts(Effect.READ, ("x", "y")),
-    "KEEP": ToolFacts(Effect.IDEMPOTENT, ("x", "y")),
+    "READ": ToolFacts(Effect.READ, ("x", "y"), independence=Independence(commutes=True)),
+    "KEEP": ToolFacts(Effect.IDEMPOTENT, ("x", "y"), independence=Independence(resource=("x",))),
     "WRITE": ToolFacts(Effect.UNSAFE, ("x", "y")),
-    "FAULTY": ToolFacts(Effect.READ, ("x", "y")),
+    "FAULTY": ToolFacts(Effect.READ, ("x", "y"), independence=Independence(commutes=True)),
 }
+"""In version 2, the items of loops that keep something run side by side if each keeps another x."""
 LIMITS = Limits(max_steps=30, window=3, retry_delay=1.0, max_bytes=300_000, schedule="sequential")
 INPUTS: dict[str, JSON] = {"a": [1, "2", None, "x"], "b": "start $a"}
 

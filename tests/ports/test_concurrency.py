@@ -12,9 +12,12 @@ from callsheet import Limits, Plan, Runtime, tool
 from callsheet.diagnostics import CallsheetError, Source
 from callsheet.ir import JSON, Call, Literal, Order, Step
 from callsheet.ir import Plan as Steps
+from callsheet.ir.operations import Independence
 from callsheet.ports.calls import CallContext
 from callsheet.ports.mcp.config import parse_config
+from callsheet.ports.python_tools.declare import tool_of
 from callsheet.ports.timeouts import Slots
+from callsheet.views.stubs import tool_details
 
 
 class Counter:
@@ -118,6 +121,43 @@ async def test_steps_waiting_for_tool_block_no_other_tool() -> None:
     limits = Limits(max_concurrency=2, max_concurrency_by_tool={"SLOW": 1})
     result = await Runtime([slow, quick], limits=limits).run(plan)
     assert (result.status, order) == ("done", ["quick3", "quick4", "slow1", "slow2"])
+
+
+async def test_items_of_a_loop_call_side_by_side_what_is_declared_to_touch_another_thing() -> None:
+    now, most, texts = 0, 0, dict[str, list[str]]()
+
+    @tool(resource="page")
+    async def append(page: str, text: str) -> None:
+        nonlocal now, most
+        now, most = now + 1, max(most, now + 1)
+        await asyncio.sleep(0.005)
+        texts.setdefault(page, []).append(text)
+        now -= 1
+
+    plan = "# ltp: 2\nINPUT $pages: json\n?FOREACH ($p IN $pages) {{\n@APPEND ({}, str($p))\n}}\n@RESPOND (1)"
+    runtime = Runtime([append])
+    for pages, touched, expected in (
+        (["a", "b", "c"], "$p", 3),
+        (["a", "b", "a"], "$p", 1),
+        (["c", "b", "a"], '"one"', 1),
+    ):
+        now, most = 0, 0
+        texts.clear()
+        result = await runtime.run(plan.format(touched), {"pages": pages})
+        assert (result.status, most) == ("done", expected)
+    assert texts == {"one": ["c", "b", "a"]}
+
+
+def test_what_is_declared_of_the_order_of_calls_fits_the_function() -> None:
+    def move(page: str) -> None: ...
+
+    assert tool_of(tool(resource=["page"])(move)).spec.independence == Independence(resource=("page",))
+    with pytest.raises(CallsheetError, match="it has no parameter 'pag', which `resource` names"):
+        tool_of(tool(resource="pag")(move))
+    with pytest.raises(CallsheetError, match="it commutes, so that no resource sets its calls apart"):
+        tool(commutes=True, resource="page")(move)
+    details = [*tool_details("MOVE", tool_of(tool(resource="page")(move)).spec)]
+    assert "in loops: calls for another page do not touch each other" in details
 
 
 def test_limit_of_zero_is_refused() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from callsheet.diagnostics import CallsheetError, Severity, Source, render_all
 from callsheet.ir import Effect
+from callsheet.ir.operations import Independence
 from callsheet.ports.mcp import (
     Grant,
     HttpServer,
@@ -410,3 +411,20 @@ def test_an_inverse_of_a_tool_is_read_and_a_wrong_one_has_its_place() -> None:
     assert str(told.rules["add"].undo) == "drop(id=result.id)"
     with pytest.raises(CallsheetError, match="CFG112: this undoes nothing: 'drop' is no call"):
         one('{"command": "b", "callsheet": {"effects": {"add": {"undo": "drop"}}}}')
+
+
+def test_order_of_calls_is_declared_beside_the_effect() -> None:
+    def declared(rule: str) -> Independence:
+        server = one(f'{{"command": "b", "callsheet": {{"effects": {{"add": {rule}}}}}}}')
+        return server.rules["add"].independence
+
+    assert declared('{"effect": "unsafe", "commutes": true}') == Independence(commutes=True)
+    assert declared('{"effect": "read", "resource": "id"}') == Independence(resource=("id",))
+    assert declared('{"resource": ["repo", "id"]}') == Independence(resource=("repo", "id"))
+    for wrong, said in (
+        ('{"commutes": 1}', '"commutes" must be true or false'),
+        ('{"resource": 1}', '"resource" must'),
+        ('{"commutes": true, "resource": "id"}', "a tool that commutes has no resource"),
+    ):
+        with pytest.raises(CallsheetError, match=f"CFG112: {said}"):
+            declared(wrong)

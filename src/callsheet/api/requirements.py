@@ -361,7 +361,8 @@ def _facts(spec: ToolSpec, on_in_doubt: OnInDoubt) -> ToolFacts:
     is_undeclared = spec.effect is Effect.UNSAFE and not spec.is_declared
     if on_in_doubt is OnInDoubt.RETRY and is_undeclared:
         on_in_doubt = OnInDoubt.ASK
-    return ToolFacts(spec.effect, spec.parameter_names, spec.on_in_doubt or on_in_doubt)
+    on_in_doubt = spec.on_in_doubt or on_in_doubt
+    return ToolFacts(spec.effect, spec.parameter_names, on_in_doubt, independence=spec.independence)
 
 
 def login_file() -> LoginFile:

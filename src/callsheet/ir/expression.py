@@ -432,6 +432,15 @@ def nodes(node: Expression) -> Iterator[Expression]:
             stack.extend(reversed(tuple(children(current))))
 
 
+_CLOCKS = frozenset({"now", "today"})
+"""The functions whose value only a run knows."""
+
+
+def asks_time(node: Expression) -> bool:
+    """Whether an expression is a call of a clock."""
+    return isinstance(node, Call) and node.function in _CLOCKS
+
+
 def variables_in(node: Expression) -> tuple[str, ...]:
     """The variables of the plan that an expression reads, each once, in the order of the text.
 

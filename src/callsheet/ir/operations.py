@@ -138,6 +138,34 @@ class Effect(StrEnum):
         return self in _MAY_RERUN
 
 
+class Independence(lazy.NamedTuple):
+    """What is declared of the order of a tool's calls in different items of a loop.
+
+    `commutes` says that it is all the same when a call is made among the declared calls of other items.
+    `resource` names the arguments that say which thing a call touches: calls for different things do not
+    touch each other. Of a tool that says neither, any order but that of the text may be another meaning.
+    """
+
+    commutes: bool = False
+    resource: tuple[str, ...] = ()
+    as_reads: bool = False
+    """Of runs from before this was declared: idempotent calls counted like those that only read."""
+
+    def __str__(self) -> str:
+        """What is declared, in words; "" for nothing.
+
+        >>> str(Independence(resource=("repo", "number"))), str(Independence(commutes=True))
+        ('calls for another repo and number do not touch each other', 'calls commute')
+        """
+        if self.resource:
+            return f"calls for another {' and '.join(self.resource)} do not touch each other"
+        return "calls commute" if self.commutes else ""
+
+
+ORDERED = Independence()
+"""Nothing is declared: the order of the calls is the meaning."""
+
+
 class ToolClass(StrEnum):
     """What kind of thing a tool does, as the operator declares it or a policy says."""
 

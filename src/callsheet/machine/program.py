@@ -23,6 +23,7 @@ from callsheet.ir import (
     Value,
 )
 from callsheet.ir.expr import names_in
+from callsheet.ir.operations import ORDERED, Independence
 from callsheet.lazy import NamedTuple
 from callsheet.machine.closures import (
     Eval,
@@ -172,13 +173,15 @@ class ToolFacts(NamedTuple):
 
     `parameters` are the parameter names that positional arguments fill, in order; `on_in_doubt` says what to
     do about a call that may have happened. `loop` is given for an operation that the machine drives turn by
-    turn; without it the port carries out the operation as a whole.
+    turn; without it the port carries out the operation as a whole. `independence` is what is declared of the
+    order of calls.
     """
 
     effect: Effect = Effect.UNSAFE
     parameters: tuple[str, ...] = ()
     on_in_doubt: OnInDoubt = OnInDoubt.ASK
     loop: Loop | None = None
+    independence: Independence = ORDERED
 
 
 class Kind(IntEnum):

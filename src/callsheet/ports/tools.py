@@ -27,6 +27,7 @@ from callsheet.ir import (
 )
 from callsheet.ir.canon import canonical_bytes
 from callsheet.ir.labels import LITERAL, Label
+from callsheet.ir.operations import ORDERED, Independence
 from callsheet.lazy import dataclass
 from callsheet.machine.questions import ASK, read_question, wrong_argument
 from callsheet.ports.calls import CallContext, ToolFailed
@@ -84,6 +85,8 @@ class ToolSpec:
     """The effect that its server claims by hints, whether that counts or not."""
     undo: Inverse | None = None
     """The call that takes back what a call did, if somebody responsible for the tool says so."""
+    independence: Independence = ORDERED
+    """What somebody responsible for the tool says of the order of its calls in the items of loops."""
 
     @property
     def parameter_names(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 from callsheet.ir import JSON, Effect, OnInDoubt
 from callsheet.ir.labels import UNKNOWN, Label
+from callsheet.ir.operations import ORDERED, Independence
 from callsheet.machine import Limits, Loop, ToolFacts
 from callsheet.policy.canon import policy_from_json, policy_hash, policy_to_json
 from callsheet.policy.model import Policy
@@ -160,6 +161,11 @@ def _fact_to_json(fact: ToolFacts) -> list[JSON]:
         if fact.loop.is_session:
             loop["session"] = True
         return [*row, str(fact.on_in_doubt), loop]
+    if fact.independence != ORDERED or fact.effect is Effect.IDEMPOTENT:
+        commutes, resource, as_reads = fact.independence
+        if as_reads:
+            return [*row, str(fact.on_in_doubt)]
+        return [*row, str(fact.on_in_doubt), None, {"commutes": commutes, "resource": [*resource]}]
     return row if fact.on_in_doubt is OnInDoubt.ASK else [*row, str(fact.on_in_doubt)]
 
 
@@ -169,9 +175,17 @@ def facts_from_json(data: Mapping[str, Any]) -> dict[str, ToolFacts]:
 
 
 def _fact_from_json(
-    effect: str, names: list[str], policy: str = OnInDoubt.ASK, loop: Mapping[str, Any] | None = None
+    effect: str,
+    names: list[str],
+    policy: str = OnInDoubt.ASK,
+    loop: Mapping[str, Any] | None = None,
+    order: Mapping[str, Any] | None = None,
 ) -> ToolFacts:
     own = None
     if loop is not None:
         own = Loop(tuple(loop["tools"]), bool(loop["most"]), bool(loop.get("session", False)))
-    return ToolFacts(Effect(effect), tuple(names), OnInDoubt(policy), own)
+    if order is None:
+        declared = Independence(as_reads=effect == Effect.IDEMPOTENT)
+    else:
+        declared = Independence(bool(order["commutes"]), tuple(order["resource"]))
+    return ToolFacts(Effect(effect), tuple(names), OnInDoubt(policy), own, declared)

@@ -307,7 +307,8 @@ def _state_of(block: BlockForecast, words: Wording) -> str:
         else:
             parts.append(f"{block.count:,} items" if block.count != 1 else "1 item")
         at_once = f", at most {block.at_once} at a time" if block.at_once is not None else ""
-        parts.append(f"side by side{at_once}" if block.is_side_by_side else "one after another")
+        while_ = f" while they differ in {' and '.join(block.differing)}" if block.differing else ""
+        parts.append(f"side by side{at_once}{while_}" if block.is_side_by_side else "one after another")
     elif isinstance(statement, Repeat) and not block.part:
         parts.append(f"{counted(block.times)} rounds")
     elif block.is_side_by_side:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from callsheet.ir import CallKind, call_kind
+from callsheet.ir.operations import ORDERED
 from callsheet.ports.tools import ToolSpec
 from callsheet.views.python_types import (
     ANY,
@@ -97,7 +98,8 @@ class Stub:
         if self.others:
             names = ", ".join(f'"{p.name}"' for p in self.others)
             parts.append(f"Give as **{{…}}, since Python cannot write their names: {names}.")
-        parts.append(f"Effect: {effect_text(self.spec)}.")
+        order = str(self.spec.independence)
+        parts.append(f"Effect: {effect_text(self.spec)}{order and f'; {order}'}.")
         return "\n\n".join(parts)
 
 
@@ -143,6 +145,8 @@ def tool_details(name: str, spec: ToolSpec) -> Iterator[str]:
     yield f"effect: {effect_text(spec)}{claims}"
     if spec.undo is not None:
         yield f"undone by: {spec.undo}"
+    if spec.independence != ORDERED:
+        yield f"in loops: {spec.independence}"
     kind, _, where = spec.origin.partition(":")
     yield f"result: {'declared' if spec.result else 'not declared, so of any type'}"
     yield f"from: {_PROVIDERS.get(kind, kind)}{f' {where}' if where else ''}"

@@ -134,6 +134,14 @@ def test_group_members_and_items_are_concurrent() -> None:
     assert found == ["∥ S2", "∥ S1, S3", "∥ items, S2"]
 
 
+def test_loops_in_blocks_whose_items_run_side_by_side_say_so() -> None:
+    text = "# ltp: 2\nS1: ?FOREACH ($i IN [1, 2]) {\n  S2: @LLM_EXTRACT ($i) > $x\n}\n"
+    document = open_document(text + "S3: ?FOREACH ($i IN [1, 2]) {\n  S4: @SEND ($i)\n}\n")
+    hints = hints_in(document, known(document))
+    assert [hint.text for hint in hints] == ["∥ all items"]
+    assert "all its calls only read" in hints[0].tip
+
+
 @settings(max_examples=80)
 @given(plans())
 def test_no_step_is_concurrent_with_its_source(plan) -> None:

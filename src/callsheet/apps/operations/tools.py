@@ -25,6 +25,7 @@ class ToolRow(TypedDict):
     parameters: Object
     result: Annotated[Object, "the JSON Schema of its results; empty if none is declared"]
     effect_source: Annotated[str, "who says its effect; empty for callsheet and authors of functions"]
+    independence: Annotated[str, "what is declared of the order of its calls in loops; empty for nothing"]
     hint: Annotated[str | None, "the effect that its server claims"]
     pin: str | None
     refusal: str | None
@@ -72,6 +73,7 @@ def tools_json(toolbox: Toolbox) -> ToolList:
                 "parameters": dict(spec.parameters),
                 "result": dict(spec.result),
                 "effect_source": spec.effect_source,
+                "independence": str(spec.independence),
                 "hint": None if spec.hint is None else str(spec.hint),
                 "pin": spec.pin,
                 "refusal": None if spec.refusal is None else spec.refusal.code,

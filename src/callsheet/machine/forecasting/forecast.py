@@ -155,6 +155,8 @@ class BlockForecast:
     items: Foreseen = None
     count: int | None = None
     is_side_by_side: bool = False
+    differing: tuple[str, ...] = ()
+    """The arguments in which the items of a loop must differ for that."""
     at_once: int | None = None
 
 

@@ -34,6 +34,7 @@ from callsheet.ir.expression import (
     Unary,
     UnaryOp,
     Variable,
+    asks_time,
     children,
     mapped,
     variables_in,
@@ -53,7 +54,7 @@ from callsheet.machine.forecasting.partial_values import (
     text_of,
 )
 from callsheet.machine.forecasting.partial_values import Text as PartialText
-from callsheet.machine.tree.compiling import asks_time, reads_clock
+from callsheet.machine.tree.compiling import reads_clock
 
 Read: TypeAlias = "Callable[[str], Foreseen]"
 """The value of a variable by name."""

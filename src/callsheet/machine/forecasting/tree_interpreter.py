@@ -160,9 +160,11 @@ class _TreeInterpreter(BlockWalk):
         if row.times.most != 0:
             when = When.ALWAYS if row.times.least else When.MAYBE if row.is_usual else When.ON_FAILURE
         statement, at_once, is_side = row.statement, None, isinstance(row.statement, Parallel)
+        differing: tuple[str, ...] = ()
         if isinstance(statement, Foreach) and not row.part:
             op = self._loops[statement.id]
             is_side, at_once = op.side_by_side, op.most
+            differing = () if op.distinction is None else op.distinction.arguments
         is_loop = isinstance(statement, Foreach) and not row.part
         return BlockForecast(
             id=row.id,
@@ -174,6 +176,7 @@ class _TreeInterpreter(BlockWalk):
             items=data_of(row.items) if is_loop else None,
             count=row.count if is_loop else None,
             is_side_by_side=is_side and not row.part,
+            differing=differing,
             at_once=at_once,
         )
 

@@ -165,6 +165,17 @@ class TreeLabels(LabelReading):
         self._note(scope, self._governed(scope, id_).decides, label.join(self.counter(scope, id_)), by)
         self._may_fail(scope, loop, evaluator)
 
+    def may_tell_apart(self, scope: Scope, id_: str, outer: Iterable[str]) -> bool:
+        """Whether the order of calls may show that the items of a loop that begins differ in what they touch.
+
+        They differ or they do not: that is a single bit, of the items and of what else names what is touched.
+        """
+        if not self._counts(scope, id_):
+            return True
+        listed, number = scope.lists[id_], scope.body.flow.of[id_].number
+        read = [self._read(scope, name, number).label for name in outer]
+        return join([listed.label, listed.item.label, *read]).readers is None
+
     def loop_checked(self, scope: Scope, id_: str) -> None:
         """The list of a loop is about to be checked against a type."""
         loop = self._statements[id_]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from callsheet.ir import JSON
-from callsheet.ir.expression import Expression, nodes, variables_in
+from callsheet.ir.expression import Expression, asks_time, nodes, variables_in
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.ir.scopes import assigned_outside
 from callsheet.ir.tree import (
@@ -48,7 +48,6 @@ from callsheet.machine.monitor.composed import read
 from callsheet.machine.monitor.enforcement import Enforcement, Judging
 from callsheet.machine.monitor.reads import argument_of
 from callsheet.machine.monitor.variable_labels import Origins, VariableLabels
-from callsheet.machine.tree.compiling import asks_time
 from callsheet.policy.expression_labels import ExpressionLabels
 from callsheet.policy.field_labels import FieldLabels
 from callsheet.policy.judge import judge_of

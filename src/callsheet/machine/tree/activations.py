@@ -186,8 +186,8 @@ class Loop:
     """A FOREACH under way: `open` counts items under way, `leaving` is an early end of an item."""
 
     __slots__ = (
-        "act", "done", "failures", "has_stopped", "is_paused", "is_stopped", "items", "leaving", "next", "op",
-        "open", "path", "places", "results",
+        "act", "done", "failures", "has_stopped", "in_turn", "is_paused", "is_stopped", "items", "leaving",
+        "next", "op", "open", "path", "places", "results",
     )  # fmt: skip
 
     def __init__(self, act: Activation, op: LoopOp, items: list[Any], path: str) -> None:
@@ -199,6 +199,8 @@ class Loop:
         self.failures: dict[int, Failure] = {}
         self.done: dict[int, list[Done]] = {}
         """What the items have done that may have to be undone."""
+        self.in_turn = False
+        """Whether the items run one after another, as they do not differ in what they touch."""
         self.is_stopped = False
         self.has_stopped = False
         """Whether it has told its items that one of them has failed."""

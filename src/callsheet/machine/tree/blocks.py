@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from callsheet.ir.failing import BY_NAME, GRAVE, Failing
@@ -13,6 +14,7 @@ from callsheet.machine.expressions import ExpressionFailed
 from callsheet.machine.expressions.values import DEFAULT_WORK, elements, type_name
 from callsheet.machine.frames import Attempt
 from callsheet.machine.keys import segment
+from callsheet.machine.limits import SEQUENTIAL
 from callsheet.machine.notes import CallPlace, NoteKind
 from callsheet.machine.tree.activations import (
     MISSING,
@@ -42,11 +44,13 @@ from callsheet.machine.tree.group_ends import (
     left_out,
     results_of,
 )
+from callsheet.machine.tree.item_order import all_differ, listed
 from callsheet.machine.tree.program import (
     NONE,
     BranchOp,
     BreakOp,
     CatchOp,
+    Distinction,
     EndFinalOp,
     EnterOp,
     GuardOp,
@@ -274,12 +278,35 @@ class Blocks(Statements):
         if refusal is not None:
             raise self._refused(refusal, visit)
         loop = Loop(act, op, items, visit)
+        if op.distinction is not None and len(items) > 1:
+            loop.in_turn = not op.distinction.decide(self._differ(loop, op.distinction))
         self._begin(run, loop)
         return self._filled(run, loop, out)
 
     def _begin(self, run: Run, loop: Loop) -> None:
         """A loop knows its items, and is about to start them."""
         run.notify(NoteKind.STARTED, loop.path, at=CallPlace(items=len(loop.items)))
+        if loop.in_turn:
+            names = () if loop.op.distinction is None else loop.op.distinction.arguments
+            said = f"its items run one after another, as they are not known to differ in {listed(names)}"
+            run.notify(NoteKind.FACT, loop.path, said)
+
+    def _differ(self, loop: Loop, distinction: Distinction) -> bool:
+        """Whether the items of a loop are known to differ in what they touch."""
+        if not self.may_tell_apart(loop.act, loop.op, distinction):
+            return False
+        item = Activation(loop.op.body, self._slots_of(loop))
+        item.now = loop.act.now
+
+        def named(given: Any) -> Iterator[list[Any]]:
+            item.slots[loop.op.item_slot] = given
+            for operands in distinction.named:
+                yield [self.value(item, one) for one in operands]
+
+        try:
+            return all_differ(map(named, loop.items))
+        except ExpressionFailed:
+            return False
 
     def _filled(self, run: Run, loop: Loop, out: list[Command]) -> int:
         """Start items of a loop while there is room; what its statement leads to if all are done."""
@@ -287,7 +314,7 @@ class Blocks(Statements):
             return WAITING
         op, items, act = loop.op, loop.items, loop.act
         window = 1
-        if op.side_by_side:
+        if op.side_by_side and not self._runs_in_turn(run, loop):
             window = run.limits.window if op.most is None else min(op.most, run.limits.window)
         wave = min(window, len(items))
         while True:
@@ -315,6 +342,15 @@ class Blocks(Statements):
             return WAITING
         return self._loop_done(run, act, loop)
 
+    @staticmethod
+    def _runs_in_turn(run: Run, loop: Loop) -> bool:
+        """Whether the items of a loop that may run side by side start one after another.
+
+        What a person sets while a run stands may be what the items were told apart by.
+        """
+        is_held = run.edits is not None or run.limits.schedule == SEQUENTIAL
+        return loop.in_turn or (loop.op.is_declared and is_held)
+
     def _is_interrupted(self, run: Run, group: Loop | Members) -> bool:
         """Whether a group goes on only after a pause, behind all in it that the pause has interrupted."""
         if run.units_left <= 0:
@@ -323,14 +359,18 @@ class Blocks(Statements):
         return group.is_paused
 
     def _item(self, loop: Loop, index: int) -> Activation:
-        op, act = loop.op, loop.act
-        body = op.body
+        slots = self._slots_of(loop)
+        slots[loop.op.item_slot] = loop.items[index]
+        return Activation(loop.op.body, slots, f"{loop.path}[{index}]/", loop.act, loop, index, True)
+
+    @staticmethod
+    def _slots_of(loop: Loop) -> list[Any]:
+        """The variables of an item at its start, but for the item itself."""
+        body, outer = loop.op.body, loop.act.slots
         slots: list[Any] = [None] * body.size
-        outer = act.slots
         for outside, inside in body.captures:
             slots[inside] = outer[outside]
-        slots[op.item_slot] = loop.items[index]
-        return Activation(body, slots, f"{loop.path}[{index}]/", act, loop, index, True)
+        return slots
 
     def _edit_beginning(self, run: Run, act: Activation, place: str) -> None:
         """Set the edited variables of an item or sub-plan that begins."""

@@ -15,10 +15,9 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.expressions import format_expression
 from callsheet.ir import step as flat
 from callsheet.ir.expr import Literal
-from callsheet.ir.expression import Call as FunctionCall
-from callsheet.ir.expression import Expression, Variable, nodes
+from callsheet.ir.expression import Expression, Variable, asks_time, nodes, variables_in
 from callsheet.ir.operations import CLOCK, COMPUTE, CallKind, Effect
-from callsheet.ir.plan import Plan, filled_parameters
+from callsheet.ir.plan import Plan
 from callsheet.ir.sagas import UNDOABLE, inverses_of, sagas
 from callsheet.ir.scopes import runs_one_by_one
 from callsheet.ir.tree import (
@@ -55,6 +54,7 @@ from callsheet.machine.compiling import Names, compile_call, fact_of
 from callsheet.machine.expressions import compile_expression
 from callsheet.machine.keys import segment
 from callsheet.machine.program import NOWHERE, Kind, Program, StepCode, ToolFacts
+from callsheet.machine.tree.item_order import ItemOrder, named_arguments, order_of_items
 from callsheet.machine.tree.program import (
     NONE,
     Body,
@@ -65,6 +65,7 @@ from callsheet.machine.tree.program import (
     ClockOp,
     ComputeOp,
     Const,
+    Distinction,
     EndFinalOp,
     EnterOp,
     GuardOp,
@@ -95,8 +96,6 @@ OWN_FACTS: Mapping[str, ToolFacts] = {COMPUTE: ToolFacts(Effect.PURE), CLOCK: To
 
 _DEEPEST = 50
 """How deep sub-plans may call others: each is some levels of Python's own stack."""
-_CLOCKS = frozenset({"now", "today"})
-"""The functions whose value only a run knows."""
 _CLOCK_IN_CODE = lazy.pattern(r"\b(?:now|utcnow|today)\b")
 """What pure code asks for the time with; code that only says such a word gets a time that it does not use."""
 
@@ -361,11 +360,7 @@ class _Compiler:
         compile_call(code, self.bare_call(one.tool) if kind is CallKind.TOOL else listed.call, self.names)
         positional, named = one.positional, one.named
         if positional and code.kind is not Kind.MODEL and code.kind is not Kind.AGENT:
-            given = {name for name, _ in named}
-            parameters = fact_of(listed.call, self.facts).parameters
-            known = filled_parameters(parameters, given, len(positional))
-            known += [f"arg{i}" for i in range(len(known), len(positional))]
-            named = (*zip(known, positional, strict=True), *named)
+            named = named_arguments(one, fact_of(listed.call, self.facts).parameters)
             positional = ()
         is_undoable = self.has_undo and kind in UNDOABLE and not code.effect.only_reads
         code.is_plain = code.kind is Kind.TOOL and not is_undoable
@@ -450,12 +445,11 @@ class _Compiler:
         limit = None if one.limit is None else self.expression(one.limit, scope)
         inner = BodyScope(scope)
         item = inner.own(one.var)
-        first = len(self.codes)
         self.repeats.append(None)
         self.block(one.body, inner)
         self.repeats.pop()
         one_by_one = runs_one_by_one(one) or bool(inner.body.returns)
-        only_reads = all(code.concurrent for code in self.codes[first:]) and not _called(one.body)
+        order = order_of_items(one, self.facts)
         skips = skips_failures(one)
         scope.operations.append(
             LoopOp(
@@ -467,13 +461,21 @@ class _Compiler:
                 item,
                 self.store(one.into, scope),
                 one_by_one,
-                not one_by_one and (one.together or only_reads),
+                order.side_by_side and not one_by_one,
                 one.most,
                 skips,
                 _ends(one, one_by_one=one_by_one, skips=skips),
                 one.as_done,
+                order.is_declared,
+                self.distinction(one, order, inner) if order.differing and not one_by_one else None,
             )
         )
+
+    def distinction(self, one: Foreach, order: ItemOrder, inner: BodyScope) -> Distinction:
+        read = (name for named in order.differing for each in named for name in variables_in(each))
+        outer = dict.fromkeys(name for name in read if name != one.var)
+        named = tuple(tuple(self.expression(one, inner) for one in each) for each in order.differing)
+        return Distinction(order.arguments, named, tuple(outer))
 
     def repeat(self, one: Repeat, scope: BodyScope) -> None:
         operations = scope.operations
@@ -578,8 +580,3 @@ _WITH_BLOCKS = (If, Repeat, Try, Foreach, Parallel)
 def begins_with_clock(one: Statement) -> bool:
     """Whether a statement needs the time before all else; one with blocks asks for it where it tests."""
     return not isinstance(one, _WITH_BLOCKS) and reads_clock(operands(one))
-
-
-def asks_time(node: Expression) -> bool:
-    """Whether an expression is a call of a clock."""
-    return isinstance(node, FunctionCall) and node.function in _CLOCKS

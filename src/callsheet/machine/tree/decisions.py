@@ -6,7 +6,7 @@ expressions ask the log: which way they went, how many items there were, what co
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from callsheet.machine.decision_log import DecisionKind, DecisionLog
@@ -78,6 +78,8 @@ class _Leader:
             case LoopOp():
                 operation.source = self._items(operation.source)
                 operation.limit = self._maybe(operation.limit)
+                if operation.distinction is not None:
+                    operation.distinction.decide = self._differ(next(self._places))
                 self.body(operation.body)
             case InvokeOp():
                 operation.arguments = tuple(
@@ -152,6 +154,10 @@ class _Leader:
             return self._decided(DecisionKind.HOLDS, place, own)
 
         return Compiled(test, 0)
+
+    def _differ(self, place: int) -> Callable[[bool], bool]:
+        """Whether the items of a loop differ in what they touch."""
+        return lambda own: self._log.decide(DecisionKind.HOLDS, place, own)
 
     def _items(self, operand: Operand) -> Operand:
         """What a loop goes through: how many items it has."""

@@ -39,6 +39,7 @@ from callsheet.machine.tree.program import (
     CatchOp,
     ComputeOp,
     Const,
+    Distinction,
     LoopOp,
     Operand,
     ParallelOp,
@@ -248,6 +249,10 @@ class Execution:
 
     def time_over(self, act: Activation, op: ParallelOp | LoopOp) -> None:
         """A block of which time decided how far it came has ended, or something has ended it."""
+
+    def may_tell_apart(self, act: Activation, op: LoopOp, distinction: Distinction) -> bool:
+        """Whether the order of calls may show that the items of a loop differ in what they touch."""
+        return True
 
     def shown_failure(self, failure: Failure) -> str:
         """What the end of the run says of a failure."""

@@ -28,6 +28,7 @@ from callsheet.machine.tree.program import (
     CatchOp,
     ClockOp,
     ComputeOp,
+    Distinction,
     EnterOp,
     InvokeOp,
     LetOp,
@@ -259,6 +260,10 @@ class MonitoredTreeRun(TreeRun):
         assert isinstance(self.labels.statement(op.id), Foreach)
         self.labels.looped(_scope(act), op.id, self._values(act))
         return super()._loop(run, act, op, out)
+
+    def may_tell_apart(self, act: Activation, op: LoopOp, distinction: Distinction) -> bool:
+        """Whether the order of calls may show that the items of a loop differ in what they touch."""
+        return self.labels.may_tell_apart(_scope(act), op.id, distinction.outer)
 
     def _begin(self, run: Run, loop: Loop) -> None:
         super()._begin(run, loop)

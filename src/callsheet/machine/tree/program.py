@@ -7,7 +7,7 @@ are jumps within their body; @PARALLEL has a body for each member that shares th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -203,6 +203,20 @@ class BreakOp:
 
 
 @dataclass(slots=True)
+class Distinction:
+    """Whether the items of a loop differ in what they touch, as the body's slots give it at their start.
+
+    `arguments` are the names of those that name it, `outer` the variables of outside that they read; `decide`
+    gets what the values say, and gives what counts, so that it can be recorded.
+    """
+
+    arguments: tuple[str, ...]
+    named: tuple[tuple[Operand, ...], ...]
+    outer: tuple[str, ...]
+    decide: Callable[[bool], bool] = bool
+
+
+@dataclass(slots=True)
 class LoopOp:
     """A FOREACH."""
 
@@ -221,6 +235,10 @@ class LoopOp:
     ends: Ends = Ends.ALL
     as_done: bool = False
     """Whether the results are in the order in which the items have ended."""
+    is_declared: bool = False
+    """Whether its items run side by side by what is declared of the tools."""
+    distinction: Distinction | None = None
+    """What must differ from item to item for that."""
 
 
 @dataclass(slots=True)

@@ -6,12 +6,11 @@ text. Calls of such a plan are made in their turn on both schedules; loops and @
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import Any, NamedTuple
 
 from callsheet.frontends.expressions import format_expression
 from callsheet.ir import Plan
-from callsheet.ir.scopes import assigned_outside, ends_early
 from callsheet.ir.tree import (
     Act,
     Block,
@@ -21,13 +20,12 @@ from callsheet.ir.tree import (
     Parallel,
     Repeat,
     Statement,
-    Tree,
     Try,
     inner_blocks,
-    statements,
 )
 from callsheet.machine.compiling import compile_plan
 from callsheet.machine.program import ToolFacts
+from callsheet.machine.tree.item_order import ItemOrder, order_of_items
 from callsheet.machine.tree.program import loop_operations
 
 
@@ -75,16 +73,15 @@ def tree_schedule(plan: Plan, facts: Mapping[str, ToolFacts]) -> list[BlockSched
     assert plan.tree is not None
     program = compile_plan(plan, facts)
     assert program.tree is not None
-    side_by_side = {op.id: op.side_by_side for op in loop_operations(program.tree)}
-    overlaps = {code.id: code.concurrent for code in program.steps}
-    maker = _Maker(plan.tree, side_by_side, overlaps)
+    side_by_side = frozenset(op.id for op in loop_operations(program.tree) if op.side_by_side)
+    maker = _Maker(side_by_side, facts)
     blocks = [*(one.body for one in plan.tree.plans), plan.tree.body]
     return [row for block in blocks for row in maker.block(block, 0)]
 
 
 class _Maker:
-    def __init__(self, tree: Tree, side_by_side: Mapping[str, bool], overlaps: Mapping[str, bool]) -> None:
-        self._tree, self._side_by_side, self._overlaps = tree, side_by_side, overlaps
+    def __init__(self, side_by_side: Set[str], facts: Mapping[str, ToolFacts]) -> None:
+        self._side_by_side, self._facts = side_by_side, facts
 
     def block(self, block: Block, depth: int, starts: str = "in turn") -> Iterator[BlockSchedule]:
         """The statements of a block, whose calls start like this."""
@@ -101,9 +98,8 @@ class _Maker:
             case Act() | Compute() | Invoke():
                 return BlockSchedule(one.id, starts, "", depth)
             case Foreach():
-                is_side = self._side_by_side.get(one.id, False)
-                starts = "side by side" if is_side else "one by one"
-                return BlockSchedule(one.id, starts, self._why(one, is_side=is_side), depth)
+                starts = "side by side" if one.id in self._side_by_side else "one by one"
+                return BlockSchedule(one.id, starts, self._why(one, order_of_items(one, self._facts)), depth)
             case Repeat():
                 return BlockSchedule(one.id, "rounds", "each sees what the one before has set", depth)
             case Parallel(members=members):
@@ -117,24 +113,8 @@ class _Maker:
             case _:
                 return None
 
-    def _why(self, loop: Foreach, *, is_side: bool) -> str:
-        if is_side:
-            most = "" if loop.most is None else f", at most {loop.most} at a time"
-            return (
-                f"it says {loop.order.partition(' MAX')[0]}{most}"
-                if loop.together
-                else "all its calls only read"
-            )
-        if loop.in_order:
-            return "it says IN ORDER"
-        assigned = sorted(assigned_outside(loop))
-        if assigned:
-            return f"it sets {', '.join(f'${name}' for name in assigned)}, which the next item sees"
-        if ends_early(loop.body):
-            return "an item may end it early"
-        inner = list(statements(loop.body))
-        invoked = next((one for one in inner if isinstance(one, Invoke)), None)
-        if invoked is not None:
-            return f"it calls the sub-plan {invoked.plan} ({invoked.id})"
-        writes = next((one for one in inner if isinstance(one, Act) and not self._overlaps.get(one.id)), None)
-        return f"{writes.id} @{writes.tool} may write" if writes is not None else "its body may write"
+    def _why(self, loop: Foreach, order: ItemOrder) -> str:
+        """Why its items run as they do; a COMPUTE, too, may set what the next item sees."""
+        if order.side_by_side and loop.id not in self._side_by_side:
+            return "it sets a variable from outside, which the next item sees"
+        return order.why

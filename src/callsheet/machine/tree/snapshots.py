@@ -191,6 +191,7 @@ class TreeWriter:
             "places": one.places,
             "results": [None if value is MISSING else keep(value) for value in one.results],
             "is_stopped": one.is_stopped,
+            "in_turn": one.in_turn,
             "leaving": None if one.leaving is None else _leaving(one.leaving, keep),
         }
 
@@ -278,6 +279,7 @@ class TreeReader:
         if isinstance(operation, LoopOp):
             made = Loop(act, operation, give(row["items"]), row["path"])
             made.next, made.is_stopped = row["next"], row["is_stopped"]
+            made.in_turn = row.get("in_turn", False)
             made.places = list(row.get("places", ()))
             made.results = [MISSING if kept is None else give(kept) for kept in row["results"]]
             if len(made.results) != len(made.items):

@@ -18,6 +18,7 @@ from callsheet import lazy
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, Span, did_you_mean
 from callsheet.ir import Effect, OnInDoubt, ToolClass
 from callsheet.ir.inverse import Inverse, NotAnInverse, read_inverse
+from callsheet.ir.operations import Independence
 from callsheet.ports.mcp.servers import (
     DEFAULT_TIMEOUT,
     Grant,
@@ -199,7 +200,10 @@ _OTHERS = frozenset(
     }
 )
 """Keys of other clients that are accepted and ignored."""
-_RULE = ("effect", "does", "to", "key_argument", "probe", "on_in_doubt", "max_concurrent", "undo")
+_RULE = (
+    "effect", "does", "to", "key_argument", "probe", "on_in_doubt", "max_concurrent", "undo", "commutes",
+    "resource",
+)  # fmt: skip
 _PROBE = ("tool", "arguments", "key_argument", "happened", "value", "plan")
 _EXTENSION = ("effects", "trusted", "timeout", "max_concurrent", "oauth")
 _OAUTH = ("grant", "client_id", "client_secret", "client_metadata_url", "issuer", "scope", "redirect_port")
@@ -390,7 +394,18 @@ class _Reading:
         does = self.word(ToolClass, "class", entry["does"]) if "does" in entry else None
         told = self.get(entry, "to", str, None)
         undo = self.inverse(entry["undo"]) if "undo" in entry else None
-        return effect, ToolRule(key_argument, probe, policy, self.at_once(entry), does, told, undo)
+        order = self.independence(entry)
+        return effect, ToolRule(key_argument, probe, policy, self.at_once(entry), does, told, undo, order)
+
+    def independence(self, entry: dict[str, Node]) -> Independence:
+        """What is declared of the order of a tool's calls."""
+        commutes, node = self.get(entry, "commutes", bool, False), entry.get("resource")
+        if node is None:
+            return Independence(commutes)
+        if commutes:
+            self.wrong(node.span, "a tool that commutes has no resource", "declare one of them")
+        names = [node] if isinstance(node.value, str) else self.items(node, "resource")
+        return Independence(resource=tuple(self.text(one, "resource") for one in names))
 
     def inverse(self, node: Node) -> Inverse:
         try:

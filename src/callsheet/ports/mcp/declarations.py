@@ -16,7 +16,7 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_
 from callsheet.ir import CallKind, Effect, OnInDoubt, ToolClass, call_kind, canonical_tool_name
 from callsheet.ir.canon import canonical_bytes
 from callsheet.ir.inverse import Inverse
-from callsheet.ir.operations import CONTROL_WORDS
+from callsheet.ir.operations import CONTROL_WORDS, ORDERED, Independence
 from callsheet.ports.mcp.server_labels import said_of_tool
 from callsheet.ports.mcp.servers import DEFAULT_TIMEOUT, McpServerConfig, ToolRule
 from callsheet.ports.tools import OF_SERVERS, ToolSpec
@@ -108,7 +108,7 @@ class ToolTerms(NamedTuple):
     """What the operator says of a tool beside its declaration; `timeout` is that of its server.
 
     `does` is what kind of thing it does, `tells` the argument that says who is told,
-    `undo` the call that takes back what a call did.
+    `undo` the call that takes back what a call did, `independence` what is declared of the order of calls.
     """
 
     effect: Effect = Effect.UNSAFE
@@ -119,6 +119,7 @@ class ToolTerms(NamedTuple):
     does: ToolClass | None = None
     tells: str | None = None
     undo: Inverse | None = None
+    independence: Independence = ORDERED
 
 
 def terms_of(
@@ -134,7 +135,8 @@ def terms_of(
     doubt, timeout, key = rule.on_in_doubt, config.timeout, rule.key_argument
     if key is None and effect in (Effect.KEYED, Effect.PROBE):
         key = declared_key(declaration)
-    return ToolTerms(effect, source, key, doubt, timeout, rule.does, rule.to, rule.undo)
+    own = rule.does, rule.to, rule.undo, rule.independence
+    return ToolTerms(effect, source, key, doubt, timeout, *own)
 
 
 def declared_key(declaration: Mapping[str, Any]) -> str | None:
@@ -280,6 +282,7 @@ def spec_under(server: str, declaration: Mapping[str, Any], terms: ToolTerms) ->
         does=terms.does,
         tells=terms.tells,
         undo=terms.undo,
+        independence=terms.independence,
     )
 
 
@@ -366,6 +369,13 @@ def declaration_warnings(
             message = f"{server} has a tool called {ascii(name)[:200]}, which could be mistaken for another"
             hint = "it is ignored; tool names have at most 128 characters, all of them ASCII"
             yield Diagnostic("TOL017", Severity.WARNING, message, help=hint)
+        rule = config.rules.get(name, ToolRule())
+        arguments = argument_order(declaration)
+        for argument in rule.independence.resource:
+            if argument not in arguments:
+                message = f"{name!r} of {server} has no argument {argument!r}, which `resource` names"
+                hint = f"it has {', '.join(arguments) or 'none'}; until then its calls stay in order"
+                yield Diagnostic("TOL015", Severity.WARNING, message, help=hint)
         contradicted = hint_against(config, declaration)
         if contradicted is not None:
             effect = config.effects[name]

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from callsheet.diagnostics.wrong_type import check_fields
 from callsheet.ir import Effect, OnInDoubt, ToolClass
 from callsheet.ir.inverse import Inverse
+from callsheet.ir.operations import ORDERED, Independence
 from callsheet.ports.reconcilers import ByPlan, Condition
 from callsheet.sealing.credentials import (
     Shapes,
@@ -120,6 +121,8 @@ class ToolRule:
     does: ToolClass | None = None
     to: str | None = None
     undo: Inverse | None = None
+    independence: Independence = ORDERED
+    """What is declared of the order of its calls."""
 
     def __post_init__(self) -> None:
         check_fields(self, positive=("max_concurrent",))

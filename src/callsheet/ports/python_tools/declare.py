@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
@@ -16,7 +16,7 @@ from callsheet.diagnostics import did_you_mean
 from callsheet.diagnostics.wrong_type import wanted
 from callsheet.ir import JSON, CallKind, Effect, OnInDoubt, ToolClass, call_kind, canonical_tool_name
 from callsheet.ir.canon import canonical_bytes
-from callsheet.ir.operations import CONTROL_WORDS
+from callsheet.ir.operations import CONTROL_WORDS, ORDERED, Independence
 from callsheet.lazy import dataclass
 from callsheet.ports.answers import Probed, Prober, probed
 from callsheet.ports.calls import CallContext, ToolFailed, ToolRaised
@@ -52,6 +52,7 @@ class Declaration:
     does: ToolClass | None = None
     to: str | None = None
     undo: Inverse | None = None
+    independence: Independence = ORDERED
 
 
 @overload
@@ -73,6 +74,8 @@ def tool(
     does: ToolClass | str | None = None,
     to: str | None = None,
     undo: str | None = None,
+    commutes: bool = False,
+    resource: str | Sequence[str] = (),
 ) -> Callable[[F], F]: ...
 def tool(  # noqa: PLR0913 - all that can be said of a tool
     function: F | None = None,
@@ -92,6 +95,8 @@ def tool(  # noqa: PLR0913 - all that can be said of a tool
     does: ToolClass | str | None = None,
     to: str | None = None,
     undo: str | None = None,
+    commutes: bool = False,
+    resource: str | Sequence[str] = (),
 ) -> F | Callable[[F], F]:
     """Declare a function as a tool that plans can call.
 
@@ -122,7 +127,15 @@ def tool(  # noqa: PLR0913 - all that can be said of a tool
 
     `undo` is the call that takes back what a call did, for `callsheet undo`, such as
     `"delete_event(event_id=result.id, calendar=call.calendar)"`: `call` stands for the call's arguments,
-    `result` for what it gave. Raises CallsheetError (CFG105) for words or parameters that do not exist.
+    `result` for what it gave.
+
+    `commutes` and `resource` say that the items of a loop may make calls side by side. `commutes=True`: it is
+    all the same when a call is made among those of other items; neither sees what the other does. `resource`
+    names the parameters that say which thing a call touches: it sees and changes nothing of another one.
+    Where a run ends in the middle of such a loop, a later item may have made its calls, and an earlier one
+    not.
+
+    Raises CallsheetError (CFG105) for words or parameters that do not exist.
 
     >>> @tool(effect="pure", inline=True)
     ... def add(a: int, b: int = 1) -> int:
@@ -147,6 +160,7 @@ def tool(  # noqa: PLR0913 - all that can be said of a tool
             None if does is None else _word(target, ToolClass, "class", does),
             to,
             None if undo is None else _inverse(target, undo),
+            _independence(target, commutes, resource),
         )
         _refuse_misfits(target, declared)
         try:
@@ -194,6 +208,12 @@ def tool_of(function: Callable[..., Any], *, origin: str | None = None) -> Tool:
         raise cannot(
             function, f"it has no parameter {declared.to!r}, which `to` names", "name one that it has"
         )
+    unknown = next(
+        (name for name in declared.independence.resource if name not in signature.parameters), None
+    )
+    if unknown is not None:
+        hint = "name one that it has"
+        raise cannot(function, f"it has no parameter {unknown!r}, which `resource` names", hint)
     if declared.does in (ToolClass.READS, ToolClass.COMPUTES) and declared.effect not in _CHANGES_NOTHING:
         hint = f"declare effect={'pure' if declared.does is ToolClass.COMPUTES else 'read'!r}"
         raise cannot(
@@ -214,6 +234,7 @@ def tool_of(function: Callable[..., Any], *, origin: str | None = None) -> Tool:
         on_in_doubt=declared.on_in_doubt,
         result=signature.result,
         undo=declared.undo,
+        independence=declared.independence,
     )
     probe = None if declared.probe is None else _prober(declared.probe, declared.key_argument)
     handler = _handler(name, function, signature, declared)
@@ -244,6 +265,17 @@ def _inverse(function: Callable[..., Any], text: str) -> Inverse:
         return read_inverse(wanted("undo", text, str, "a call as text"))
     except NotAnInverse as error:
         raise cannot(function, "its `undo` cannot be read", str(error)) from None
+
+
+def _independence(
+    function: Callable[..., Any], commutes: bool, resource: str | Sequence[str]
+) -> Independence:
+    names = (resource,) if isinstance(resource, str) else tuple(resource)
+    for name in names:
+        wanted("resource", name, str, "the names of parameters")
+    if wanted("commutes", commutes, bool, "True or False") and names:
+        raise cannot(function, "it commutes, so that no resource sets its calls apart", "declare one of them")
+    return Independence(commutes, names)
 
 
 def _reconciler(

@@ -53,7 +53,7 @@ def hints_in(document: PlanDocument, known: Knowledge, within: Span | None = Non
     if document.plan.tree is not None:
         from callsheet.views.editor.python import hints_in_blocks  # noqa: PLC0415 - only for plans with blocks
 
-        return tuple(sorted(hints_in_blocks(document, stretch), key=lambda hint: hint.offset))
+        return tuple(sorted(hints_in_blocks(document, known, stretch), key=lambda hint: hint.offset))
     hints = [*_labels(document, known, stretch), *_order(document, known, stretch)]
     return tuple(sorted(hints, key=lambda hint: hint.offset))
 

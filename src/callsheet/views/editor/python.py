@@ -18,6 +18,8 @@ from callsheet.frontends.spelling import Syntax, has_marked_plan
 from callsheet.frontends.values import ParseResult
 from callsheet.ir import canonical_tool_name, tree
 from callsheet.ir.plan import Plan
+from callsheet.machine.program import ToolFacts
+from callsheet.machine.tree.item_order import order_of_items
 from callsheet.ports.tools import ToolSpec
 from callsheet.views.editor.annotations import About, Hint
 from callsheet.views.editor.document import PlanDocument
@@ -242,15 +244,23 @@ def _open_bracket(text: str, offset: int) -> int | None:
 # ---------------------------------------------------------------- hints
 
 
-def hints_in_blocks(document: PlanDocument, within: Span) -> Iterator[Hint]:
+def hints_in_blocks(document: PlanDocument, known: Knowledge, within: Span) -> Iterator[Hint]:
     """What runs side by side in a plan with blocks, at the end of the line where it begins."""
+    facts = {
+        name: ToolFacts(spec.effect, spec.parameter_names, independence=spec.independence)
+        for name, spec in known.tools.items()
+    }
     plans = document.plans or ((document.plan,) if document.plan is not None else ())
     trees = (plan.tree for plan in plans if plan.tree is not None)
     for one in chain.from_iterable(map(tree.all_statements, trees)):
         match one:
-            case tree.Foreach(together=True, most=most):
+            case tree.Foreach(most=most):
+                order = order_of_items(one, facts)
+                calls = any(isinstance(each, tree.Act) for each in tree.statements(one.body))
+                if not (order.side_by_side and (calls or one.together)):
+                    continue
                 text = "∥ all items" if most is None else f"∥ {most} items at a time"
-                tip = "the items run side by side; the calls of each stand in the order of the text"
+                tip = f"the items run side by side ({order.why}); the calls of each in the order of the text"
             case tree.Parallel(members=members):
                 text, tip = f"∥ {len(members)} calls", "these calls run side by side"
             case _:
