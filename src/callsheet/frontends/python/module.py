@@ -105,8 +105,11 @@ def hoist_imports(module: ast.Module, nodes: Iterable[ast.AST]) -> bool:
     those of the module.
     """
     every = list(nodes)
-    _with_usual_modules(every)
-    meanings, bound = _meanings(every), set[str]()
+    imports = [one for one in every if isinstance(one, _IMPORTS)]
+    _with_usual_modules(imports)
+    if all(one in module.body for one in imports):
+        return False
+    meanings, bound = _meanings(imports), set[str]()
     first: dict[str, int] = {}
     for one in every:
         if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load):
@@ -132,25 +135,25 @@ _USUAL: Final = {"posixpath": "os.path"}
 """Modules that are another one under a name of their own."""
 
 
-def _with_usual_modules(nodes: Iterable[ast.AST]) -> None:
+def _with_usual_modules(imports: Iterable[ast.Import | ast.ImportFrom]) -> None:
     """Import modules by their usual names."""
-    for one in nodes:
-        if isinstance(one, ast.ImportFrom) and not one.level and one.module in _USUAL:
-            one.module = _USUAL[one.module]
-        if isinstance(one, ast.Import):
-            for each in one.names:
-                if each.name in _USUAL:
-                    each.name, each.asname = _USUAL[each.name], each.asname or each.name
+    for one in imports:
+        if isinstance(one, ast.ImportFrom):
+            if not one.level:
+                one.module = _USUAL.get(one.module or "", one.module)
+            continue
+        for each in one.names:
+            if each.name in _USUAL:
+                each.name, each.asname = _USUAL[each.name], each.asname or each.name
 
 
-def _meanings(nodes: Iterable[ast.AST]) -> dict[str, set[str]]:
+def _meanings(imports: Iterable[ast.Import | ast.ImportFrom]) -> dict[str, set[str]]:
     """What each imported name stands for."""
     found: dict[str, set[str]] = {}
-    for one in nodes:
-        if isinstance(one, _IMPORTS):
-            module = one.module if isinstance(one, ast.ImportFrom) else ""
-            for each in one.names:
-                found.setdefault(_bound_by(each), set()).add(f"{module} {each.name}")
+    for one in imports:
+        module = one.module if isinstance(one, ast.ImportFrom) else ""
+        for each in one.names:
+            found.setdefault(_bound_by(each), set()).add(f"{module} {each.name}")
     return found
 
 

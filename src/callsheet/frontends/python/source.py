@@ -9,8 +9,10 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, cast
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
 
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span
 
@@ -19,6 +21,9 @@ MOST_CHARACTERS: Final = 400_000
 
 Node = ast.expr | ast.stmt | ast.excepthandler | ast.arg | ast.keyword | ast.alias | ast.pattern
 """A node that has a place."""
+
+
+_Kind = TypeVar("_Kind", bound=ast.AST)
 
 
 class Refused(Exception):
@@ -149,42 +154,46 @@ def said(meant: Sequence[str]) -> str:
 
 # ------------------------------------------------------------------ questions about trees
 
-_LEAVES: Final = frozenset(
+_NO_NODES: Final = frozenset(
     {
-        ast.Name,
-        ast.Constant,
-        ast.Pass,
-        ast.Break,
-        ast.Continue,
-        ast.alias,
-        ast.Global,
-        ast.Nonlocal,
-        ast.MatchStar,
+        *("ctx", "op", "ops", "id", "attr", "name", "kind", "type_comment", "conversion", "simple", "arg"),
+        *("asname", "module", "level", "is_async", "rest", "kwd_attrs"),
     }
 )
-_NO_NODES: Final = frozenset(
-    {"ctx", "op", "ops", "id", "attr", "name", "kind", "type_comment", "conversion", "simple"}
-)
-_PARTS: Final[dict[type[ast.AST], tuple[str, ...]]] = {}
-"""The fields of each class of nodes that hold nodes, filled as they are met."""
+_WITHOUT_NODES: Final = frozenset({ast.Constant, ast.Global, ast.Nonlocal, ast.MatchSingleton})
+
+_WITH_GAPS: Final = frozenset({ast.Dict, ast.arguments})
+
+
+class _Parts(dict[type[ast.AST], tuple[str, ...]]):
+    """The fields of each class of nodes that hold nodes, the last first; filled as they are met."""
+
+    def __missing__(self, kind: type[ast.AST]) -> tuple[str, ...]:
+        names = () if kind in _WITHOUT_NODES else reversed(kind._fields)
+        made = self[kind] = tuple(name for name in names if name not in _NO_NODES)
+        return made
+
+
+_PARTS: Final = _Parts()
 
 
 def children(node: ast.AST) -> list[ast.AST]:
     """The nodes directly inside another one, in order; operators, contexts and imported names are none."""
-    kind = node.__class__
     made: list[ast.AST] = []
-    if kind in _LEAVES:
-        return made
-    parts = _PARTS.get(kind)
-    if parts is None:
-        parts = _PARTS[kind] = tuple(name for name in kind._fields if name not in _NO_NODES)
-    for name in parts:
-        value: object = getattr(node, name, None)
-        if value.__class__ is list:
-            made += [one for one in cast("list[object]", value) if isinstance(one, ast.AST)]
-        elif isinstance(value, ast.AST):
-            made.append(value)
+    push_children(node, made)
+    made.reverse()
     return made
+
+
+def push_children(node: ast.AST, stack: list[ast.AST]) -> None:
+    """Put what is directly inside a node on a stack, the last first."""
+    kind = node.__class__
+    for name in _PARTS[kind]:
+        value: Any = getattr(node, name, None)
+        if value.__class__ is list:
+            stack += [one for one in value[::-1] if one] if kind in _WITH_GAPS else value[::-1]
+        elif value is not None:
+            stack.append(value)
 
 
 def walk(root: ast.AST) -> Iterator[ast.AST]:
@@ -193,10 +202,8 @@ def walk(root: ast.AST) -> Iterator[ast.AST]:
     while stack:
         node = stack.pop()
         yield node
-        inner = children(node)
-        if inner:
-            inner.reverse()
-            stack += inner
+        if _PARTS[node.__class__]:
+            push_children(node, stack)
 
 
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -205,19 +212,49 @@ SCOPES: Final = frozenset({*_FUNCTIONS, ast.ClassDef})
 
 def own_nodes(*roots: ast.AST) -> Iterator[ast.AST]:
     """The nodes of trees without what is inside functions and classes in them; those themselves are given."""
-    stack = list(reversed(roots))
-    while stack:
-        node = stack.pop()
-        yield node
-        kind = node.__class__
-        if kind in _LEAVES:
-            continue
-        if kind in SCOPES and node not in roots:
-            stack.extend(outside_of(node))
-            continue
-        inner = children(node)
-        inner.reverse()
-        stack += inner
+    for root in roots:
+        yield root
+        stack: list[ast.AST] = []
+        push_children(root, stack)
+        while stack:
+            node = stack.pop()
+            yield node
+            kind = node.__class__
+            if kind in SCOPES:
+                stack += outside_of(node)
+            elif _PARTS[kind]:
+                push_children(node, stack)
+
+
+_WORDS: Final = MappingProxyType(
+    {
+        **dict.fromkeys((ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.alias), "name"),
+        **dict.fromkeys((ast.ExceptHandler, ast.MatchAs, ast.MatchStar), "name"),
+        **dict.fromkeys((ast.arg, ast.keyword), "arg"),
+        **{ast.Name: "id", ast.Attribute: "attr", ast.ImportFrom: "module"},
+    }
+)
+
+
+class Nodes(list[ast.AST]):
+    """The nodes of a tree in order, and by their kinds, with the words in them; gathered once."""
+
+    def __init__(self, root: ast.AST) -> None:
+        super().__init__(walk(root))
+        self.kinds: defaultdict[type[ast.AST], list[Any]] = defaultdict(list)
+        for one in self:
+            self.kinds[one.__class__].append(one)
+        found = {getattr(one, field) for kind, field in _WORDS.items() for one in self.kinds.get(kind, ())}
+        self.words = frozenset(one for one in found if one is not None)
+        """Its names, fields, parameters and keywords, and the modules that it imports."""
+
+    def of(self, kind: type[_Kind]) -> list[_Kind]:
+        """The nodes of one class, in order."""
+        return self.kinds.get(kind, [])
+
+    def has(self, *signs: type[ast.AST] | str) -> bool:
+        """Whether the tree has a node of one of these classes, or one of these words."""
+        return any(one in (self.words if isinstance(one, str) else self.kinds) for one in signs)
 
 
 def outside_of(node: ast.AST) -> Iterable[ast.AST]:
@@ -232,13 +269,15 @@ def outside_of(node: ast.AST) -> Iterable[ast.AST]:
     return []
 
 
+_WAITS: Final = frozenset({ast.Await, ast.AsyncFor, ast.AsyncWith})
+
+
 def waits(node: ast.AST) -> bool:
     """Whether a statement or expression awaits something itself."""
-    return any(
-        isinstance(one, (ast.Await, ast.AsyncFor, ast.AsyncWith))
-        or (isinstance(one, ast.comprehension) and bool(one.is_async))
-        for one in own_nodes(node)
-    )
+    for one in own_nodes(node):
+        if one.__class__ in _WAITS or (isinstance(one, ast.comprehension) and one.is_async):
+            return True
+    return False
 
 
 def leaves(node: ast.stmt) -> bool:
@@ -295,14 +334,11 @@ def _bind(root: ast.AST, found: set[str]) -> None:
     stack = [root]
     while stack:
         node = stack.pop()
-        kind = node.__class__
         if isinstance(node, ast.Name):
             if not isinstance(node.ctx, ast.Load):
                 found.add(node.id)
-            continue
-        if kind is ast.Constant or (kind in _BINDING and not _binds(node, found)):
-            continue
-        stack += children(node)
+        elif node.__class__ not in _BINDING or _binds(node, found):
+            push_children(node, stack)
 
 
 def _binds(node: ast.AST, found: set[str]) -> bool:

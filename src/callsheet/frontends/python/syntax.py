@@ -22,7 +22,8 @@ SHARED_LOCK: Final = "is_shared_lock"
 """The mark of a statement that makes, in a function, the one lock that all its calls share."""
 
 
-_EXPRESSION_LISTS: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+COMPREHENSIONS: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_BIND_INSIDE: Final = frozenset({*COMPREHENSIONS, ast.FunctionDef, ast.Lambda, ast.ClassDef, ast.match_case})
 
 
 def name_of(name: str, place: ast.AST, *, stores: bool = False) -> ast.Name:
@@ -188,11 +189,13 @@ def bound_inside(root: ast.AST) -> set[str]:
     """The names that functions, lambdas and comprehensions inside bind for themselves."""
     found: set[str] = set()
     for node in walk(root):
+        if node.__class__ not in _BIND_INSIDE:
+            continue
         if isinstance(node, (ast.FunctionDef, ast.Lambda)):
             found |= {one.arg for one in parameters_of(node.args)}
             if isinstance(node, ast.FunctionDef):
                 found |= names_bound(*node.body)
-        elif isinstance(node, _EXPRESSION_LISTS):
+        elif isinstance(node, COMPREHENSIONS):
             for one in node.generators:
                 found |= names_bound(one.target)
         elif isinstance(node, ast.ClassDef):
@@ -205,12 +208,15 @@ def bound_inside(root: ast.AST) -> set[str]:
 def loads_of(root: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     """The names that a tree reads, without those of annotations."""
     annotations: set[int] = set()
-    for node in walk(root):
-        for field in ("annotation", "returns"):
-            held = getattr(node, field, None)
-            if isinstance(held, ast.AST):
-                annotations |= {id(one) for one in walk(held)}
-    for node in walk(root):
+    nodes = list(walk(root))
+    for node in nodes:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            held = node.returns
+        else:
+            held = node.annotation if isinstance(node, (ast.arg, ast.AnnAssign)) else None
+        if held is not None:
+            annotations |= {id(one) for one in walk(held)}
+    for node in nodes:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in annotations:
             yield node.id, node
 
@@ -424,6 +430,7 @@ def is_plain_lambda(node: ast.Lambda, count: int) -> bool:
 
 
 Given: TypeAlias = "tuple[frozenset[str], frozenset[str]]"
+_NONE_GIVEN: Final[Given] = frozenset(), frozenset()
 
 
 def names_given(node: ast.AST, tests: Mapping[str, Given] = MappingProxyType({})) -> Given:
@@ -434,6 +441,8 @@ def names_given(node: ast.AST, tests: Mapping[str, Given] = MappingProxyType({})
     >>> names_given(ast.parse("a and (b := c)", mode="eval").body)
     (frozenset({'b'}), frozenset())
     """
+    if not tests and not any(isinstance(one, ast.NamedExpr) for one in walk(node)):
+        return _NONE_GIVEN
     match node:
         case ast.Name(id=name, ctx=ast.Load()) if name in tests:
             return tests[name]

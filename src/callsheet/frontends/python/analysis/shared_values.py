@@ -39,14 +39,15 @@ from callsheet.frontends.python.analysis.objects import (
 )
 from callsheet.frontends.python.source import (
     SCOPES,
-    children,
     dotted,
     names_bound,
     outside_of,
     own_nodes,
     parameters_of,
+    push_children,
     walk,
 )
+from callsheet.frontends.python.syntax import COMPREHENSIONS
 
 Comprehension: TypeAlias = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 
@@ -270,14 +271,16 @@ class SharedValues(ABC):
                 node.pop()
                 continue
             yield node
-            if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
+            if isinstance(node, COMPREHENSIONS):
                 self._enter(node)
                 stack.append(self.frames)
             elif isinstance(node, (ast.For, ast.While)):
                 self.rounds.append(frozenset(names_bound(node)))
                 stack.append(self.rounds)
-            is_apart = node.__class__ in SCOPES and node is not root
-            stack += reversed(list(outside_of(node) if is_apart else children(node)))
+            if node.__class__ in SCOPES and node is not root:
+                stack += reversed(list(outside_of(node)))
+            else:
+                push_children(node, stack)
 
     def note_rounds(self, value: ast.expr) -> None:
         """Note what each round of a loop around a place puts into a container there."""

@@ -57,6 +57,14 @@ _DISPLAYS: Final = (ast.Dict, ast.List, ast.Tuple, ast.Set)
 _FUNCTIONS: Final = (ast.FunctionDef, ast.Lambda)
 
 
+_SHARES: Final = frozenset(
+    {
+        *(ast.Assign, ast.AnnAssign, ast.AugAssign, ast.For, ast.Call, ast.NamedExpr, ast.withitem),
+        ast.Match,
+    }
+)
+
+
 class Sharing(SharedValues):
     """The nodes of a function's variables, after its statements, and what these change."""
 
@@ -65,6 +73,8 @@ class Sharing(SharedValues):
     def take(self, root: ast.AST) -> None:  # noqa: PLR0912
         """Merge what the statements and expressions of a tree make one object."""
         for node in self.nodes_in(root):
+            if node.__class__ not in _SHARES:
+                continue
             self.iterators |= iterators_set(node, self._full_name)
             if isinstance(node, ast.Call):
                 self._share_given(node)
@@ -221,6 +231,7 @@ class Sharing(SharedValues):
 
     def _changed(self, root: ast.AST) -> list[Node]:  # noqa: PLR0912 - a case for each change
         found: list[Node] = []
+        gives_items = not self.by_method.keys().isdisjoint({"__iter__", "__next__"})
         for node in self.nodes_in(root):
             match node:
                 case ast.Subscript(value=holder, ctx=ast.Store() | ast.Del()):
@@ -261,13 +272,15 @@ class Sharing(SharedValues):
                     pass
             if isinstance(node, ast.Call):
                 found += self._changed_by_arguments(node)
-            for one in taken_from(node) if self.iterators else ():
+            taken = taken_from(node) if self.iterators or gives_items else ()
+            for one in taken:
                 if isinstance(one, ast.Name) and one.id in self.iterators:
                     found.append(find(self.node(one.id)))
-            for each in (*self.unlike_methods("__iter__"), *self.unlike_methods("__next__")):
-                for one in taken_from(node):
-                    if isinstance(one, ast.Name):
-                        found += self._changed_in_call(each, ast.Call(one, [], []), [one])
+            if taken and gives_items:
+                for each in (*self.unlike_methods("__iter__"), *self.unlike_methods("__next__")):
+                    for one in taken:
+                        if isinstance(one, ast.Name):
+                            found += self._changed_in_call(each, ast.Call(one, [], []), [one])
         return found
 
     def _full_name(self, value: ast.expr) -> str:

@@ -17,7 +17,8 @@ class Loops(Values):
 
     def check(self, root: ast.AST) -> None:
         """Raises Refused for what pure code may not say, and for a loop in it that nothing ends."""
-        kept = [one for one in walk(root) if isinstance(one, ast.Lambda) and self.is_call_alone(one.body)]
+        nodes = list(walk(root))
+        kept = [one for one in nodes if isinstance(one, ast.Lambda) and self.is_call_alone(one.body)]
         inner = bound_inside(root) if kept else set[str]()
         for one in kept:
             called = ast.unparse(cast("ast.Call", one.body).func)
@@ -29,7 +30,7 @@ class Loops(Values):
                     f"keep what {called} is given, and write await {called}(…) where it is called",
                 )
         super().check(root)
-        for one in walk(root):
+        for one in nodes:
             if isinstance(one, ast.While):
                 self._check_end(one)
 

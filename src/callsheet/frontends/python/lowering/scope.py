@@ -60,6 +60,14 @@ _CHANNELS: Final[Mapping[str, str]] = {
 """What to write instead of the ways in which tasks wait for each other."""
 
 
+_CHECKED: Final = frozenset(
+    {
+        *(ast.Assign, ast.For, ast.Call, ast.Name, ast.Attribute, ast.MatchClass, ast.Global, ast.Nonlocal),
+        *(ast.Yield, ast.YieldFrom),
+    }
+)
+
+
 class Names:
     """The names of one file; makes new ones."""
 
@@ -289,7 +297,10 @@ class Scope:
     def check(self, root: ast.AST) -> None:
         """Raises Refused for what pure code may not say."""
         inner = bound_inside(root)
-        for node in walk(root):
+        nodes = list(walk(root))
+        for node in nodes:
+            if node.__class__ not in _CHECKED:
+                continue
             if isinstance(node, (ast.Assign, ast.For)) and self._takes_function(node):
                 self.holders |= names_bound(node)
             if isinstance(node, ast.Call):
@@ -317,7 +328,7 @@ class Scope:
                 raise outer_name_changed(node)
             elif isinstance(node, (ast.Yield, ast.YieldFrom)):
                 self._check_yield(root, node)
-        called = {id(node.func) for node in walk(root) if isinstance(node, ast.Call)}
+        called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
         for name, node in loads_of(root):
             if name != "getattr" or id(node) not in called:
                 self.check_name(name, node, inner)

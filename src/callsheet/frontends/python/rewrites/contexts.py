@@ -34,6 +34,8 @@ _ENTERS: Final[Mapping[str, tuple[str, str]]] = {
     "__aenter__": ("__aenter__", "__aexit__"),
     "__enter__": ("__enter__", "__exit__"),
 }
+CONTEXT_WORDS: Final = _MANAGERS | _ENTERS.keys()
+"""One of these is in each file with contexts of its own."""
 
 
 def contexts_as_statements(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from itertools import chain
 from typing import Any, Final, cast
 
@@ -50,6 +50,8 @@ from callsheet.frontends.python.source import (
 from callsheet.frontends.python.syntax import PuttingNodes
 
 _MOST_DEPTH: Final = 12
+ASKED_FOR_ITEMS: Final = frozenset({"__aiter__", "__anext__", "__next__"})
+"""The methods of objects that a loop asks for their items."""
 _Loop = ast.For | ast.AsyncFor
 
 
@@ -92,6 +94,9 @@ def flows_as_loops(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
         if isinstance(one, ast.ClassDef)
         and any(isinstance(each, ast.FunctionDef) and each.name == "__next__" for each in one.body)
     }
+    full_name = full_names(module)
+    if not (generators or classes or steppers) and not any(_is_lazy(one, full_name) for one in nodes):
+        return False
     functions: dict[str, list[Generator]] = {}
     for one in nodes:
         if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -103,7 +108,7 @@ def flows_as_loops(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
         for target, value in set_by(one)
         if isinstance(target, ast.Attribute) and name_called(value) in steppers
     }
-    lazy = Laziness(full_names(module), {*generators} & {*functions})
+    lazy = Laziness(full_name, {*generators} & {*functions})
     flows = _Flows(generators, classes, steppers, fields, functions, lazy, Fresh(nodes))
     for one in walk(module):
         if isinstance(one, ast.AsyncFunctionDef) and one.name not in generators:
@@ -111,6 +116,15 @@ def flows_as_loops(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     if flows.is_changed:
         _without_unused(module, generators)
     return flows.is_changed
+
+
+def _is_lazy(one: ast.AST, full_name: Callable[[ast.expr], str]) -> bool:
+    """Whether a statement keeps or goes through what computes its items when they are taken."""
+    match one:
+        case ast.Assign(value=source) | ast.For(iter=source):
+            return Laziness(full_name, ()).computes(source) or name_called(source) in {"map", "filter"}
+        case _:
+            return False
 
 
 def _without_unused(module: ast.Module, generators: Mapping[str, Generator]) -> None:

@@ -7,10 +7,10 @@ of the rules, in which `fits` is `RULES[number][0]`. A table that is set more th
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, placed
-from callsheet.frontends.python.source import names_bound, own_nodes, waits, walk
+from callsheet.frontends.python.source import children, names_bound, own_nodes, waits, walk
 from callsheet.frontends.python.syntax import PuttingNames
 
 _Table = ast.List | ast.Tuple | ast.Dict
@@ -34,6 +34,9 @@ def tables_by_place(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
                 await post(team)
     """
     pure = {one.name for one in module.body if isinstance(one, ast.FunctionDef)}
+    literals = (one for one in nodes if isinstance(one, (ast.List, ast.Tuple, ast.Dict)))
+    if not any(_is_function(each, pure) for one in literals for each in children(one)):
+        return False
     constants = _tables(module.body)
     fresh, changed = Fresh(nodes), False
     for function in nodes:
@@ -122,8 +125,10 @@ class _Loops:
         names = [part.id for part in targets if isinstance(part, ast.Name)]
         if len(names) != len(targets) or not rows or any(len(row) != len(names) for row in rows):
             return None
-        functions = [at for at in range(len(names)) if any(self._is_function(row[at]) for row in rows)]
-        is_pure = all(self._is_function(row[at]) or _is_none(row[at]) for at in functions for row in rows)
+        functions = [at for at in range(len(names)) if any(_is_function(row[at], self.pure) for row in rows)]
+        is_pure = all(
+            _is_function(row[at], self.pure) or _is_none(row[at]) for at in functions for row in rows
+        )
         nodes = [each for part in one.body for each in walk(part)]
         inside = {id(each) for each in (*nodes, *targets)}
         bound = {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
@@ -151,16 +156,17 @@ class _Loops:
         one.target = placed(ast.Name(place, ast.Store()), one.target)
         return before
 
-    def _is_function(self, node: ast.expr) -> bool:
-        match node:
-            case ast.Lambda():
-                return True
-            case ast.Name(id=name):
-                return name in self.pure
-            case ast.Attribute(value=ast.Name(id="str" | "int" | "float" | "list" | "dict")):
-                return True
-            case _:
-                return False
+
+def _is_function(node: ast.AST, pure: Container[str]) -> bool:
+    match node:
+        case ast.Lambda():
+            return True
+        case ast.Name(id=name):
+            return name in pure
+        case ast.Attribute(value=ast.Name(id="str" | "int" | "float" | "list" | "dict")):
+            return True
+        case _:
+            return False
 
 
 def _part(held: str, place: str, at: int, is_items: bool) -> ast.expr:

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final, cast
 
-from callsheet.frontends.python.rewrites.inlining import Fresh, placed
+from callsheet.frontends.python.rewrites.inlining import Fresh, name_called, placed
 from callsheet.frontends.python.rewrites.task_words import task_of
 from callsheet.frontends.python.source import dotted, own_nodes, waits, walk
 
@@ -44,6 +44,8 @@ def given_calls_as_own(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
         return await race_at_1(given_at_1=1, given_at_2=2)
     """
     functions = {one.name: one for one in nodes if isinstance(one, ast.AsyncFunctionDef)}
+    if not any(isinstance(one, ast.Call) and name_called(one) in functions for one in nodes):
+        return False
     names = Counter(
         one.name for one in nodes if isinstance(one, (ast.AsyncFunctionDef, ast.FunctionDef, ast.ClassDef))
     )

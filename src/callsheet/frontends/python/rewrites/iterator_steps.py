@@ -58,6 +58,9 @@ def iterators_as_steps(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     full_name = full_names(module)
     fresh, is_changed = Fresh(nodes), False
     functions = [one for one in nodes if isinstance(one, ast.AsyncFunctionDef)]
+    names = {one.name for one in functions}
+    if not any(iterators_set(one, full_name) or _gives_iterator(one, names, full_name) for one in nodes):
+        return False
     held = _held_in(functions, full_name)
     for function in functions:
         if held[function.name]:
@@ -66,6 +69,18 @@ def iterators_as_steps(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
                 _Stepping(steps, fresh).visit(function)
                 is_changed = True
     return is_changed
+
+
+def _gives_iterator(one: ast.AST, functions: set[str], full_name: Callable[[ast.expr], str]) -> bool:
+    """Whether one of these functions is given an iterator."""
+    return (
+        isinstance(one, ast.Call)
+        and name_called(one) in functions
+        and any(
+            makes_iterator(value, full_name(value))
+            for value in (*one.args, *(word.value for word in one.keywords))
+        )
+    )
 
 
 def _held_in(

@@ -17,7 +17,7 @@ from callsheet.frontends.python.rewrites.inlining import Fresh, placed
 from callsheet.frontends.python.source import dotted, own_nodes, parameters_of, walk
 from callsheet.frontends.python.syntax import SHARED_LOCK
 
-_SEMAPHORES: Final = frozenset({"Semaphore", "BoundedSemaphore", "Lock"})
+SEMAPHORES: Final = frozenset({"Semaphore", "BoundedSemaphore", "Lock"})
 
 
 def settle_parameters(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
@@ -160,7 +160,7 @@ def _lets_one_through(made: ast.Call) -> bool:
 
 
 def _makes_semaphore(node: ast.AST | None) -> bool:
-    return isinstance(node, ast.Call) and (dotted(node.func) or "").split(".")[-1] in _SEMAPHORES
+    return isinstance(node, ast.Call) and (dotted(node.func) or "").split(".")[-1] in SEMAPHORES
 
 
 def _calls_of(

@@ -17,7 +17,7 @@ from callsheet.frontends.python.rewrites.queue_loops import method_of
 from callsheet.frontends.python.source import Refused, dotted, names_read, own_nodes, walk
 from callsheet.frontends.python.syntax import parsed_lines
 
-_QUEUES: Final = frozenset({"Queue", "LifoQueue", "PriorityQueue"})
+QUEUES: Final = frozenset({"Queue", "LifoQueue", "PriorityQueue"})
 _OF_LISTS: Final = frozenset({"append", "pop", "sort", "clear", "reverse"})
 
 
@@ -29,7 +29,7 @@ def is_queue(func: ast.expr) -> bool:
     """Whether what is called makes a queue."""
     base = func.value if isinstance(func, ast.Subscript) else func
     owner, _, kind = (dotted(base) or "").rpartition(".")
-    return kind in _QUEUES and owner in {"", "asyncio"}
+    return kind in QUEUES and owner in {"", "asyncio"}
 
 
 def _compares_apart(node: ast.AST) -> bool:
