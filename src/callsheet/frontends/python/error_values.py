@@ -167,7 +167,7 @@ def made_of_others(nodes: Iterable[ast.AST], exceptions: Exceptions) -> ast.AST 
     with_init = {
         one.name for one in classes for each in one.body if getattr(each, "name", None) == "__init__"
     }
-    texts = _texts(every)
+    texts: Set[str] | None = None
     for one in every:
         match one:
             case ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr="__init__")):
@@ -176,6 +176,7 @@ def made_of_others(nodes: Iterable[ast.AST], exceptions: Exceptions) -> ast.AST 
                 pass
             case _:
                 continue
+        texts = _texts(every) if texts is None else texts
         if len(given) > 1 or not all(_is_text(each, texts) for each in given):
             return one
     return None

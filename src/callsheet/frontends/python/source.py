@@ -185,7 +185,7 @@ def children(node: ast.AST) -> list[ast.AST]:
     return made
 
 
-def push_children(node: ast.AST, stack: list[ast.AST]) -> None:
+def push_children(node: ast.AST, stack: list[Any]) -> None:
     """Put what is directly inside a node on a stack, the last first."""
     kind = node.__class__
     for name in _PARTS[kind]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, TypeAlias, cast
 
@@ -185,10 +185,10 @@ def put_part(node: ast.expr, field: str, number: int, value: ast.expr) -> None:
         getattr(node, field)[number] = value
 
 
-def bound_inside(root: ast.AST) -> set[str]:
-    """The names that functions, lambdas and comprehensions inside bind for themselves."""
+def bound_inside(nodes: Iterable[ast.AST]) -> set[str]:
+    """The names that the functions, lambdas and comprehensions among nodes bind for themselves."""
     found: set[str] = set()
-    for node in walk(root):
+    for node in nodes:
         if node.__class__ not in _BIND_INSIDE:
             continue
         if isinstance(node, (ast.FunctionDef, ast.Lambda)):
@@ -205,10 +205,9 @@ def bound_inside(root: ast.AST) -> set[str]:
     return found
 
 
-def loads_of(root: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    """The names that a tree reads, without those of annotations."""
+def loads_of(nodes: Sequence[ast.AST]) -> Iterator[tuple[str, ast.AST]]:
+    """The names that the nodes of a tree read, without those of annotations."""
     annotations: set[int] = set()
-    nodes = list(walk(root))
     for node in nodes:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             held = node.returns

@@ -14,6 +14,7 @@ from typing import Final
 from callsheet.frontends.pure_code.laziness import CHANGING_FUNCTIONS
 from callsheet.frontends.python import core
 from callsheet.frontends.python.analysis.container_words import (
+    BINDERS,
     HEAP_STORES,
     MUTATORS,
     STORES,
@@ -57,14 +58,6 @@ _DISPLAYS: Final = (ast.Dict, ast.List, ast.Tuple, ast.Set)
 _FUNCTIONS: Final = (ast.FunctionDef, ast.Lambda)
 
 
-_SHARES: Final = frozenset(
-    {
-        *(ast.Assign, ast.AnnAssign, ast.AugAssign, ast.For, ast.Call, ast.NamedExpr, ast.withitem),
-        ast.Match,
-    }
-)
-
-
 class Sharing(SharedValues):
     """The nodes of a function's variables, after its statements, and what these change."""
 
@@ -73,7 +66,7 @@ class Sharing(SharedValues):
     def take(self, root: ast.AST) -> None:  # noqa: PLR0912
         """Merge what the statements and expressions of a tree make one object."""
         for node in self.nodes_in(root):
-            if node.__class__ not in _SHARES:
+            if node.__class__ not in BINDERS:
                 continue
             self.iterators |= iterators_set(node, self._full_name)
             if isinstance(node, ast.Call):

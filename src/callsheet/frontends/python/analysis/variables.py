@@ -267,7 +267,7 @@ class Variables:
         self.unset: dict[str, list[core.Core]] = {}
         """Variables that some path leaves unset where they are read, and by which statements."""
         needed = self._live(function.body, _EMPTY) - {*function.parameters, *function.captured}
-        self.at_start = needed & _named(walk(function.node))
+        self.at_start = needed & _named(walk(function.node)) if needed else needed
         """Variables that `:=` sets on some ways alone, and those among them that read them."""
         self.unbound: set[str] = set()
         """Names of errors, which have no value after their handlers."""

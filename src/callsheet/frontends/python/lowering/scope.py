@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, cast
 
@@ -114,7 +114,7 @@ class Scope:
         self.bound: set[str] = names_bound(*function.body) | set(self.parameters)
         self.stored: set[str] = set()
         """What is assigned in its body: a definition of that name may be replaced."""
-        self.inner_names: set[str] = bound_inside(function)
+        self.inner_names: set[str] = bound_inside(walk(function))
         """What comprehensions and lambdas bind: without a catalogue, they would be taken for tools."""
         self.held: dict[str, Held] = {}
         self.call_names: set[str] = set()
@@ -296,8 +296,11 @@ class Scope:
 
     def check(self, root: ast.AST) -> None:
         """Raises Refused for what pure code may not say."""
-        inner = bound_inside(root)
-        nodes = list(walk(root))
+        self.check_nodes(root, list(walk(root)))
+
+    def check_nodes(self, root: ast.AST, nodes: Sequence[ast.AST]) -> None:
+        """Check a tree of which these are all nodes."""
+        inner = bound_inside(nodes)
         for node in nodes:
             if node.__class__ not in _CHECKED:
                 continue
@@ -329,7 +332,7 @@ class Scope:
             elif isinstance(node, (ast.Yield, ast.YieldFrom)):
                 self._check_yield(root, node)
         called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
-        for name, node in loads_of(root):
+        for name, node in loads_of(nodes):
             if name != "getattr" or id(node) not in called:
                 self.check_name(name, node, inner)
 

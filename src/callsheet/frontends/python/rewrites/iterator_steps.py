@@ -59,7 +59,8 @@ def iterators_as_steps(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     fresh, is_changed = Fresh(nodes), False
     functions = [one for one in nodes if isinstance(one, ast.AsyncFunctionDef)]
     names = {one.name for one in functions}
-    if not any(iterators_set(one, full_name) or _gives_iterator(one, names, full_name) for one in nodes):
+    sets = (iterators_set(one, full_name) for one in nodes if isinstance(one, (ast.Assign, ast.AnnAssign)))
+    if not any(sets) and not any(_gives_iterator(one, names, full_name) for one in nodes):
         return False
     held = _held_in(functions, full_name)
     for function in functions:
