@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from callsheet.diagnostics import did_you_mean
+from callsheet.frontends.python.analysis.shared_values import Functions
 from callsheet.frontends.python.error_values import (
     GROUP,
     check_causes,
@@ -132,6 +133,9 @@ class Program:
     )
     """The texts of definitions, and the names that they read."""
 
+    known_functions: dict[tuple[tuple[str, ast.stmt], ...], Functions] = field(
+        default_factory=dict[tuple[tuple[str, ast.stmt], ...], Functions]
+    )
     named_kinds: tuple[str, ...] = ()
     """The kinds of failure that `except Exception` does not catch, and that the program names."""
     tells_attributes: bool = False
@@ -142,6 +146,14 @@ class Program:
         groups = {GROUP} if "exceptions" in self.error_fields else set[str]()
         known = {*self.exceptions.own, *groups, *self.with_cause}
         return tuple(sorted(known)) if self.error_fields else ()
+
+    def functions(self, local: Mapping[str, ast.stmt]) -> Functions:
+        """The definitions of the file and these, with what is known of them so far."""
+        definitions = {**self.definitions, **local}
+        key = tuple(definitions.items())
+        if key not in self.known_functions:
+            self.known_functions[key] = Functions(definitions, self.resolved)
+        return self.known_functions[key]
 
     def resolved(self, node: ast.AST) -> str | None:
         """The full name of `a.b` where `a` was imported, as in `asyncio.gather`; None for all else."""

@@ -30,6 +30,7 @@ from callsheet.frontends.python.lowering.changes import (
     give_back,
     guarded_names,
     keep_failure,
+    sharing_alone,
 )
 from callsheet.frontends.python.lowering.failures import InFunctions
 from callsheet.frontends.python.lowering.function_facts import Ids, Result
@@ -409,11 +410,10 @@ class _Compiler:
         )
         made.body = taking.block(made.body)
         if node is not self.program.main:
-            definitions = {**self.program.definitions, **translator.definitions()}
-            changes = changes_of(made, definitions, self.program.resolved, self.names.fresh)
+            sharing = sharing_alone(made, self.program.functions(translator.definitions()))
+            changes = changes_of(made, sharing, self.names.fresh)
             if changes:
-                effects = effects_in(made, definitions, self.program.resolved)
-                give_back(made, changes, effects, functions)
+                give_back(made, changes, effects_in(sharing), functions)
                 if not made.is_late and node.name in self.guarded:
                     own = self.program.own_errors()
                     keep_failure(made, self.names.fresh, own, self.program.named_kinds)

@@ -224,7 +224,7 @@ class Sharing(SharedValues):
 
     def _changed(self, root: ast.AST) -> list[Node]:  # noqa: PLR0912 - a case for each change
         found: list[Node] = []
-        gives_items = not self.by_method.keys().isdisjoint({"__iter__", "__next__"})
+        gives_items = not self.functions.by_method.keys().isdisjoint({"__iter__", "__next__"})
         for node in self.nodes_in(root):
             match node:
                 case ast.Subscript(value=holder, ctx=ast.Store() | ast.Del()):
@@ -360,18 +360,17 @@ class Sharing(SharedValues):
 
     def summary(self, function: ast.FunctionDef) -> Summary:
         """What a pure function does to what it is given, and to the variables around it."""
-        known = self.summaries.get(id(function.args))
+        known = self.functions.summaries.get(function.args)
         if known is not None and function.name != _NO_NAME:
             return known
-        self.summaries[id(function.args)] = Summary(True, False, frozenset(), frozenset(), None)
+        self.functions.summaries[function.args] = Summary(True, False, frozenset(), frozenset(), None)
         made = self._summarized(function)
         if made.shape is not None and function.name in names_read(*function.body):
             made = self._summarized(function)
         return made
 
     def _summarized(self, function: ast.FunctionDef) -> Summary:
-        inner = Sharing((), self.definitions, self.resolved)
-        inner.summaries, inner.by_method, inner.unlike = self.summaries, self.by_method, self.unlike
+        inner = Sharing((), self.functions)
         parameters = [one.arg for one in parameters_of(function.args)]
         for name in parameters:
             inner.node(name)
@@ -405,7 +404,7 @@ class Sharing(SharedValues):
         within = [each for _, one in roots for each in chain(one)]
         doubled = tuple(one for one in map(find, inner.doubled) if one in within)
         shape = Shape(roots, results, tuple(touched), doubled)
-        made = self.summaries[id(function.args)] = Summary(changes, is_new, around, gives, shape)
+        made = self.functions.summaries[function.args] = Summary(changes, is_new, around, gives, shape)
         return made
 
 
