@@ -292,7 +292,7 @@ def _check_names(nodes: Nodes) -> None:
 class _Compiler:
     """Compiles the functions of one program."""
 
-    def __init__(self, program: Program, source: Text, names: Names, nodes: Sequence[ast.AST]) -> None:
+    def __init__(self, program: Program, source: Text, names: Names, nodes: Nodes) -> None:
         self.program, self.source, self.names, self.nodes = program, source, names, nodes
         self.annotations = Annotations(program.definitions, program.resolved)
         self.ids = Ids()
@@ -307,7 +307,7 @@ class _Compiler:
     @cached_property
     def guarded(self) -> frozenset[str]:
         """The async functions whose failure the program may go on after."""
-        helpers = {one.name: one for one in self.nodes if isinstance(one, ast.AsyncFunctionDef)}
+        helpers = {one.name: one for one in self.nodes.of(ast.AsyncFunctionDef)}
         return guarded_names(self.nodes, helpers)
 
     def plan(self) -> Plan:

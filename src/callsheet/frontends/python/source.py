@@ -12,7 +12,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span
 
@@ -248,9 +248,11 @@ class Nodes(list[ast.AST]):
         self.words = frozenset(one for one in found if one is not None)
         """Its names, fields, parameters and keywords, and the modules that it imports."""
 
-    def of(self, kind: type[_Kind]) -> list[_Kind]:
-        """The nodes of one class, in order."""
-        return self.kinds.get(kind, [])
+    def of(self, *kinds: type[_Kind]) -> list[_Kind]:
+        """The nodes of these classes, in order."""
+        if len(kinds) == 1:
+            return self.kinds.get(kinds[0], [])
+        return [cast("_Kind", one) for one in self if one.__class__ in kinds]
 
     def has(self, *signs: type[ast.AST] | str) -> bool:
         """Whether the tree has a node of one of these classes, or one of these words."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, cast
 
@@ -19,6 +19,7 @@ from callsheet.frontends.python.lowering.templates import FORMATS, Templates
 from callsheet.frontends.python.program import FORBIDDEN, Program
 from callsheet.frontends.python.rewrites.definitions import is_built_in
 from callsheet.frontends.python.source import (
+    Nodes,
     Refused,
     dotted,
     names_bound,
@@ -71,14 +72,9 @@ _CHECKED: Final = frozenset(
 class Names:
     """The names of one file; makes new ones."""
 
-    def __init__(self, nodes: Iterable[ast.AST]) -> None:
+    def __init__(self, nodes: Nodes) -> None:
         """`nodes` are all those of the file."""
-        self.taken: set[str] = set()
-        for one in nodes:
-            if isinstance(one, ast.Name):
-                self.taken.add(one.id)
-            elif isinstance(one, ast.arg):
-                self.taken.add(one.arg)
+        self.taken = set(nodes.words)
         self.numbers: dict[str, int] = {}
         self.made: set[str] = set()
 

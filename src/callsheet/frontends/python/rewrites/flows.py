@@ -37,6 +37,7 @@ from callsheet.frontends.python.rewrites.lazy_sources import (
     put_where_used,
 )
 from callsheet.frontends.python.source import (
+    Nodes,
     Refused,
     children,
     ends_loop,
@@ -55,7 +56,7 @@ ASKED_FOR_ITEMS: Final = frozenset({"__aiter__", "__anext__", "__next__"})
 _Loop = ast.For | ast.AsyncFor
 
 
-def flows_as_loops(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+def flows_as_loops(module: ast.Module, nodes: Nodes) -> bool:
     """Write the loops of a file over generators that await as plain loops; whether there were any.
 
     >>> module = ast.parse('''async def pages(n):
@@ -65,7 +66,7 @@ def flows_as_loops(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     ... async def main():
     ...     async for one in pages(2):
     ...         await post(one)''')
-    >>> flows_as_loops(module, list(ast.walk(module)))
+    >>> flows_as_loops(module, Nodes(module))
     True
     >>> print(ast.unparse(module))
     async def main():
@@ -82,20 +83,20 @@ def flows_as_loops(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
         generators[one.name] = one
     classes = {
         one.name: each.name
-        for one in nodes
-        if isinstance(one, ast.ClassDef)
+        for one in nodes.of(ast.ClassDef)
         for each in one.body
         if isinstance(each, ast.AsyncFunctionDef)
         and (each.name == "__anext__" or (each.name == "__aiter__" and is_generator(each)))
     }
     steppers = {
         one.name
-        for one in nodes
-        if isinstance(one, ast.ClassDef)
-        and any(isinstance(each, ast.FunctionDef) and each.name == "__next__" for each in one.body)
+        for one in nodes.of(ast.ClassDef)
+        if any(isinstance(each, ast.FunctionDef) and each.name == "__next__" for each in one.body)
     }
     full_name = full_names(module)
-    if not (generators or classes or steppers) and not any(_is_lazy(one, full_name) for one in nodes):
+    if not (generators or classes or steppers) and not any(
+        _is_lazy(one, full_name) for one in nodes.of(ast.Assign, ast.For)
+    ):
         return False
     functions: dict[str, list[Generator]] = {}
     for one in nodes:
@@ -103,8 +104,7 @@ def flows_as_loops(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
             functions.setdefault(one.name, []).append(one)
     fields = {
         target.attr
-        for one in nodes
-        if isinstance(one, ast.Assign)
+        for one in nodes.of(ast.Assign)
         for target, value in set_by(one)
         if isinstance(target, ast.Attribute) and name_called(value) in steppers
     }

@@ -10,13 +10,13 @@ import ast
 from collections.abc import Container, Mapping, Sequence
 
 from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, placed
-from callsheet.frontends.python.source import children, names_bound, own_nodes, waits, walk
+from callsheet.frontends.python.source import Nodes, children, names_bound, own_nodes, waits, walk
 from callsheet.frontends.python.syntax import PuttingNames
 
 _Table = ast.List | ast.Tuple | ast.Dict
 
 
-def tables_by_place(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+def tables_by_place(module: ast.Module, nodes: Nodes) -> bool:
     """Write such loops of a file as loops over numbers; whether there were any.
 
     >>> module = ast.parse('''RULES = [(lambda s: "log" in s, "auth"), (str.isupper, "loud")]
@@ -24,7 +24,7 @@ def tables_by_place(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     ...     for fits, team in RULES:
     ...         if fits(text):
     ...             await post(team)''')
-    >>> tables_by_place(module, list(ast.walk(module)))
+    >>> tables_by_place(module, Nodes(module))
     True
     >>> print(ast.unparse(module.body[1]))
     async def main(text):
@@ -34,7 +34,7 @@ def tables_by_place(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
                 await post(team)
     """
     pure = {one.name for one in module.body if isinstance(one, ast.FunctionDef)}
-    literals = (one for one in nodes if isinstance(one, (ast.List, ast.Tuple, ast.Dict)))
+    literals = nodes.of(ast.List, ast.Tuple, ast.Dict)
     if not any(_is_function(each, pure) for one in literals for each in children(one)):
         return False
     constants = _tables(module.body)

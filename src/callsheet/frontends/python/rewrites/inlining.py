@@ -12,6 +12,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar, cast
 
 from callsheet.frontends.python.source import (
+    Nodes,
     dotted,
     made_name,
     names_bound,
@@ -47,14 +48,8 @@ def yields_of(body: Sequence[ast.stmt]) -> list[ast.Expr] | None:
 class Fresh:
     """Names that a file does not have."""
 
-    def __init__(self, nodes: Sequence[ast.AST]) -> None:
-        self.taken = {one.id for one in nodes if isinstance(one, ast.Name)}
-        self.taken |= {one.arg for one in nodes if isinstance(one, ast.arg)}
-        self.taken |= {
-            one.name
-            for one in nodes
-            if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-        }
+    def __init__(self, nodes: Nodes) -> None:
+        self.taken = set(nodes.words)
 
     def __call__(self, stem: str) -> str:
         """A name that nothing has: the stem with a number."""

@@ -14,7 +14,7 @@ from typing import Final, cast
 from callsheet.frontends.python.rewrites.inlining import Fresh, placed
 from callsheet.frontends.python.rewrites.known_numbers import KnownNumbers
 from callsheet.frontends.python.rewrites.queue_loops import method_of
-from callsheet.frontends.python.source import Refused, dotted, names_read, own_nodes, walk
+from callsheet.frontends.python.source import Nodes, Refused, dotted, names_read, own_nodes, walk
 from callsheet.frontends.python.syntax import parsed_lines
 
 QUEUES: Final = frozenset({"Queue", "LifoQueue", "PriorityQueue"})
@@ -90,7 +90,7 @@ class QueueUsers:
     def __init__(
         self,
         module: ast.Module,
-        nodes: Sequence[ast.AST],
+        nodes: Nodes,
         function: ast.AsyncFunctionDef,
         name: str,
         kind: str,
