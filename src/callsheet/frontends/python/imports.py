@@ -155,16 +155,13 @@ class Imports:
 
 def _awaited(nodes: Nodes) -> frozenset[str]:
     """The names that a file calls in something that it awaits, or starts as a task."""
-    found: set[str] = set()
-    for one in nodes:
-        starts = isinstance(one, ast.Call) and (dotted(one.func) or "").endswith(("create_task", "append"))
-        if isinstance(one, ast.Await) or starts:
-            found |= {
-                each.func.id
-                for each in walk(one)
-                if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)
-            }
-    return frozenset(found)
+    starts = (
+        one for one in nodes.of(ast.Call) if (dotted(one.func) or "").endswith(("create_task", "append"))
+    )
+    calls = (each for one in (*nodes.of(ast.Await), *starts) for each in walk(one))
+    return frozenset(
+        one.func.id for one in calls if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)
+    )
 
 
 def _inner_modules(nodes: Nodes) -> frozenset[str]:

@@ -309,8 +309,20 @@ def ends_loop(body: Sequence[ast.stmt]) -> bool:
 def names_read(*roots: ast.AST) -> set[str]:
     """The names that trees read from outside, also those that functions inside them read."""
     found: set[str] = set()
-    for root in roots:
-        _Reads(found).visit(root)
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.Name):
+            if not isinstance(node.ctx, ast.Store):
+                found.add(node.id)
+        elif node.__class__ in _WITH_NAMES:
+            read, outside = _read_through(node)
+            found |= read
+            stack += outside
+        else:
+            if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+                found.add(node.target.id)
+            push_children(node, stack)
     return found
 
 
@@ -363,83 +375,41 @@ def _binds(node: ast.AST, found: set[str]) -> bool:
     return True
 
 
-class _Reads(ast.NodeVisitor):
-    """Collects the names that are read and not bound in an inner scope."""
-
-    def __init__(self, found: set[str]) -> None:
-        self.found = found
-
-    def generic_visit(self, node: ast.AST) -> None:
-        for one in children(node):
-            if isinstance(one, ast.Name):
-                if not isinstance(one.ctx, ast.Store):
-                    self.found.add(one.id)
-            elif not isinstance(one, ast.Constant):
-                self.visit(one)
-
-    def visit_Name(self, node: ast.Name) -> None:
-        if not isinstance(node.ctx, ast.Store):
-            self.found.add(node.id)
-
-    def visit_AugAssign(self, node: ast.AugAssign) -> None:
-        if isinstance(node.target, ast.Name):
-            self.found.add(node.target.id)
-        self.generic_visit(node)
-
-    def _inner(self, inside: set[str], bound: set[str]) -> None:
-        self.found |= inside - bound
-
-    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> None:
-        for one in outside_of(node):
-            self.visit(one)
-        body = node.body if isinstance(node.body, list) else [node.body]
-        outer: set[str] = set()
-        for one in body:
-            for part in walk(one):
-                if isinstance(part, (ast.Nonlocal, ast.Global)):
-                    outer |= set(part.names)
-        bound = {one.arg for one in _arguments(node.args)} | (names_bound(*body) - outer)
-        self._inner(names_read(*body) | outer, bound)
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        self._function(node)
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
-        self._function(node)
-
-    def visit_Lambda(self, node: ast.Lambda) -> None:
-        self._function(node)
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        for one in (*node.decorator_list, *node.bases, *(word.value for word in node.keywords)):
-            self.visit(one)
-        self._inner(names_read(*node.body), names_bound(*node.body))
-
-    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> None:
-        bound: set[str] = set()
-        for one in node.generators:
-            bound |= {part.id for part in walk(one.target) if isinstance(part, ast.Name)}
-        inside: set[str] = set()
-        parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
-        for number, one in enumerate(node.generators):
-            if number:
-                inside |= names_read(one.iter)
-            inside |= names_read(*one.ifs)
-        inside |= names_read(*parts)
-        self.visit(node.generators[0].iter)
-        self._inner(inside, bound)
-
-    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
+_WITH_NAMES: Final = SCOPES | {ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp}
+"""The nodes that have names of their own."""
 
 
-def _arguments(of: ast.arguments) -> list[ast.arg]:
-    made = [*of.posonlyargs, *of.args, *of.kwonlyargs]
-    return made + [one for one in (of.vararg, of.kwarg) if one is not None]
+def _read_through(node: ast.AST) -> tuple[set[str], Iterable[ast.AST]]:
+    """What a node with names of its own reads of other ones; and what of it is evaluated where it stands."""
+    match node:
+        case ast.ClassDef(body=body, keywords=words):
+            return names_read(*body) - names_bound(*body), [
+                *outside_of(node),
+                *(word.value for word in words),
+            ]
+        case ast.FunctionDef(args=of) | ast.AsyncFunctionDef(args=of) | ast.Lambda(args=of):
+            body = node.body if isinstance(node.body, list) else [node.body]
+            inside = [part for one in body for part in walk(one)]
+            outer = {
+                name for one in inside if isinstance(one, (ast.Nonlocal, ast.Global)) for name in one.names
+            }
+            bound = {one.arg for one in parameters_of(of)} | (names_bound(*body) - outer)
+            return (names_read(*body) | outer) - bound, outside_of(node)
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            first, *others = node.generators
+            parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+            parts += [*(one.iter for one in others), *(test for one in node.generators for test in one.ifs)]
+            names = [part for one in node.generators for part in walk(one.target)]
+            bound = {one.id for one in names if isinstance(one, ast.Name)}
+            return names_read(*parts) - bound, [first.iter]
+        case _:
+            return set(), children(node)
 
 
 def parameters_of(of: ast.arguments) -> list[ast.arg]:
     """All parameters of a function, in order, those that take the rest last."""
-    return _arguments(of)
+    made = [*of.posonlyargs, *of.args, *of.kwonlyargs]
+    return made + [one for one in (of.vararg, of.kwarg) if one is not None]
 
 
 def returned_names(function: ast.AST) -> set[str]:

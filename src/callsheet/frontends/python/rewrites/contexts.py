@@ -133,9 +133,8 @@ def returns_after_finally(nodes: Nodes) -> bool:
                 body[number : number + 1] = [*leaving.start(one), inner, *leaving.after(one)]
                 changed = True
 
-    for one in nodes:
-        if isinstance(one, ast.AsyncFunctionDef):
-            settle(one.body)
+    for one in nodes.of(ast.AsyncFunctionDef):
+        settle(one.body)
     return changed
 
 
@@ -436,15 +435,11 @@ class _OfType(ast.NodeTransformer):
             node.args[0] = self._test(node.args[0])
         return self.generic_visit(node)
 
-    def visit_If(self, node: ast.If) -> ast.AST:
-        """A condition."""
+    def _condition(self, node: ast.If | ast.IfExp) -> ast.AST:
         node.test = self._test(node.test)
         return self.generic_visit(node)
 
-    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
-        """A conditional expression."""
-        node.test = self._test(node.test)
-        return self.generic_visit(node)
+    visit_If = visit_IfExp = _condition
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         """A negation."""

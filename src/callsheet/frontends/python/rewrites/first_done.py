@@ -515,13 +515,10 @@ class _Rest(ast.NodeTransformer):
                 one.value = self._part(1, one.value)
         return made
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        """A function of its own."""
+    def _apart(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
         return node
 
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
-        """An async function of its own."""
-        return node
+    visit_FunctionDef = visit_AsyncFunctionDef = _apart
 
 
 def _is_true(node: ast.expr) -> bool:

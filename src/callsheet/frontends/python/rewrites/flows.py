@@ -76,11 +76,8 @@ def flows_as_loops(module: ast.Module, nodes: Nodes) -> bool:
             await post(one)
             n_at_1 -= 1
     """
-    generators: dict[str, Generator] = {}
-    for one in nodes:
-        if not isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) or not is_generator(one):
-            continue
-        generators[one.name] = one
+    every = nodes.of(ast.FunctionDef, ast.AsyncFunctionDef)
+    generators = {one.name: one for one in every if is_generator(one)}
     classes = {
         one.name: each.name
         for one in nodes.of(ast.ClassDef)
@@ -99,9 +96,8 @@ def flows_as_loops(module: ast.Module, nodes: Nodes) -> bool:
     ):
         return False
     functions: dict[str, list[Generator]] = {}
-    for one in nodes:
-        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            functions.setdefault(one.name, []).append(one)
+    for one in every:
+        functions.setdefault(one.name, []).append(one)
     fields = {
         target.attr
         for one in nodes.of(ast.Assign)

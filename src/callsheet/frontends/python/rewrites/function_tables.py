@@ -39,13 +39,11 @@ def tables_by_place(module: ast.Module, nodes: Nodes) -> bool:
         return False
     constants = _tables(module.body)
     fresh, changed = Fresh(nodes), False
-    for function in nodes:
-        if isinstance(function, ast.AsyncFunctionDef):
-            own = _tables([one for one in own_nodes(*function.body) if isinstance(one, ast.stmt)])
-            known = {
-                name: made for name, made in constants.items() if name not in names_bound(*function.body)
-            }
-            changed = _Loops({**known, **own}, pure, fresh).function(function) or changed
+    for function in nodes.of(ast.AsyncFunctionDef):
+        own = _tables([one for one in own_nodes(*function.body) if isinstance(one, ast.stmt)])
+        here = names_bound(*function.body)
+        known = {name: made for name, made in constants.items() if name not in here}
+        changed = _Loops({**known, **own}, pure, fresh).function(function) or changed
     return changed
 
 
@@ -129,10 +127,10 @@ class _Loops:
         is_pure = all(
             _is_function(row[at], self.pure) or _is_none(row[at]) for at in functions for row in rows
         )
-        nodes = [each for part in one.body for each in walk(part)]
+        nodes = Nodes(ast.Module(one.body, []))
         inside = {id(each) for each in (*nodes, *targets)}
-        bound = {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
-        bound |= names_bound(*one.body) | {each.arg for each in nodes if isinstance(each, ast.arg)}
+        bound = {each.id for each in nodes.of(ast.Name) if isinstance(each.ctx, ast.Store)}
+        bound |= names_bound(*one.body) | {each.arg for each in nodes.of(ast.arg)}
         is_own = all(
             names[at] not in bound and all(id(use) in inside for use in self.uses if use.id == names[at])
             for at in functions

@@ -191,21 +191,15 @@ class Replacing(ast.NodeTransformer):
             made += cast("list[ast.stmt]", found) if isinstance(found, list) else [found]
         return made
 
-    def visit_Expr(self, node: ast.Expr) -> Any:
-        """A statement of one expression."""
+    def _simple(self, node: ast.Expr | ast.Assign) -> Any:
         return list(self.places[id(node)]) if id(node) in self.places else node
 
-    def visit_Assign(self, node: ast.Assign) -> Any:
-        """An assignment."""
-        return list(self.places[id(node)]) if id(node) in self.places else node
+    visit_Expr = visit_Assign = _simple
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        """A function, which has a body of its own."""
+    def _apart(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
         return node
 
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
-        """A function, which has a body of its own."""
-        return node
+    visit_FunctionDef = visit_AsyncFunctionDef = _apart
 
 
 class Leaving:

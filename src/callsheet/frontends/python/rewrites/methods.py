@@ -102,7 +102,7 @@ def declare_fields(nodes: Nodes) -> bool:
     return changed
 
 
-def _loads(node: ast.Attribute) -> bool:
+def _loads(node: ast.Attribute | ast.Name) -> bool:
     return isinstance(node.ctx, ast.Load)
 
 
@@ -138,7 +138,7 @@ class _Moving:
         """The classes whose objects an annotation tells: no others are made from them."""
         self.fields = {name: _fields(one, self.classes, self.named) for name, one in self.classes.items()}
         self.constants = _variables(module.body, self.classes, self.named)
-        self.variables = {one.id for one in nodes.of(ast.Name) if not _reads(one)}
+        self.variables = {one.id for one in nodes.of(ast.Name) if not _loads(one)}
         self.variables |= {one.arg for one in nodes.of(ast.arg)}
         self.askers: dict[str, ast.AsyncFunctionDef] = {}
 
@@ -240,10 +240,6 @@ class _Moving:
                 return None
 
 
-def _reads(node: ast.Name) -> bool:
-    return isinstance(node.ctx, ast.Load)
-
-
 def _gives_itself(node: ast.stmt) -> bool:
     """Whether a statement of a class is `def __aiter__(self): return self`."""
     match node:
@@ -329,7 +325,7 @@ def _variables(
         found[name] = kind if found.get(name, kind) == kind else None
     stores: dict[str, int] = {}
     for one in own_nodes(*body):
-        if isinstance(one, ast.Name) and not _reads(one):
+        if isinstance(one, ast.Name) and not _loads(one):
             stores[one.id] = stores.get(one.id, 0) + 1
     for name in set(stores) - set(found):
         found[name] = None

@@ -32,7 +32,8 @@ def settle_parameters(module: ast.Module, nodes: Nodes) -> bool:
     """
     functions = nodes.of(ast.AsyncFunctionDef)
     has_star = any(one.args.vararg is not None or one.args.kwarg is not None for one in functions)
-    if not has_star and not any(_makes_semaphore(one) for one in nodes):
+    has_limits = any(map(_makes_semaphore, nodes.of(ast.Call)))
+    if not has_star and not has_limits:
         return False
     names = [one.name for one in functions]
     single = {one.name: one for one in functions if names.count(one.name) == 1}
@@ -41,7 +42,7 @@ def settle_parameters(module: ast.Module, nodes: Nodes) -> bool:
     for name, function in single.items():
         changed = _without_words(function, calls[name]) or changed
         changed = _without_star(function, calls[name]) or changed
-    if any(_makes_semaphore(one) for one in nodes):
+    if has_limits:
         changed = _Semaphores(module, single, calls).settle() or changed
     return changed
 

@@ -37,7 +37,7 @@ def collect_tasks(nodes: Nodes) -> bool:
             done_at_1 = [group.create_task(post(one_at_1[0])) for one_at_1 in given_at_1]
     """
     groups = [one for one in nodes.of(ast.AsyncWith) if _group_of(one) is not None]
-    if not groups or any(isinstance(one, ast.Attribute) and one.attr in _STATES for one in nodes):
+    if not groups or any(one.attr in _STATES for one in nodes.of(ast.Attribute)):
         return False
     fresh = Fresh(nodes)
     parents = [block for one in nodes if isinstance(one, ast.stmt) for block in blocks_in(one)]

@@ -52,7 +52,7 @@ def tasks_as_numbers(module: ast.Module, nodes: Nodes) -> bool:
     >>> print(ast.unparse(module.body[1].body[-1]))
     return [await values_at_1[task] for task in done]
     """
-    if not any(isinstance(one, ast.Import) and any(_is_asyncio(name) for name in one.names) for one in nodes):
+    if not any(_is_asyncio(name) for one in nodes.of(ast.Import) for name in one.names):
         return False
     fresh, found = Fresh(nodes), False
     for one in nodes:

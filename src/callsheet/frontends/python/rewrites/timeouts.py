@@ -58,9 +58,8 @@ def loop_times_as_moments(module: ast.Module, nodes: Nodes) -> bool:
         id(one): [ast.copy_location(ast.Pass(), one)] for name, one in held.items() if name not in used
     }
     replacing = Replacing(places)
-    for one in nodes:
-        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            one.body = replacing.block(one.body)
+    for one in nodes.of(ast.FunctionDef, ast.AsyncFunctionDef):
+        one.body = replacing.block(one.body)
     made = ast.Import([ast.alias("datetime", alias)])
     module.body.insert(_after_heading(module), ast.copy_location(made, module.body[0]))
     ast.fix_missing_locations(module)
