@@ -16,6 +16,13 @@ _INNER_MODULES = ("collections.abc", "urllib.parse", "os.path")
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
+_BINDING = frozenset(
+    {
+        *(ast.Name, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom),
+        *(ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.MatchMapping),
+    }
+)
+
 
 def parts_of(node: ast.AST) -> Iterator[ast.AST]:
     """The nodes of a scope; of nested functions, lambdas and classes only the heads are among them."""
@@ -44,7 +51,8 @@ def bound_names(scope: ast.AST) -> set[str]:
     roots = [scope] if not isinstance(scope, ast.Lambda) else [scope.body]
     for root in roots:
         for node in parts_of(root):
-            found |= _binds(node)
+            if node.__class__ in _BINDING:
+                found |= _binds(node)
     return found
 
 

@@ -13,7 +13,7 @@ from typing import Final
 from callsheet.frontends.python import core
 from callsheet.frontends.python.exceptions import Exceptions, kind_of
 from callsheet.frontends.python.rewrites.first_done import IS_FIRST
-from callsheet.frontends.python.source import Refused, children, dotted, own_nodes, walk
+from callsheet.frontends.python.source import Nodes, Refused, children, dotted, own_nodes, walk
 from callsheet.frontends.python.syntax import MARK, assigned, marked_failure, name_of, parsed
 
 GROUP: Final = "ExceptionGroup"
@@ -29,31 +29,17 @@ _REPEATABLE: Final = (
 )  # fmt: skip
 
 
-def uses_errors(nodes: Sequence[ast.AST], exceptions: Exceptions) -> bool:
+def uses_errors(nodes: Nodes, exceptions: Exceptions) -> bool:
     """Whether a program keeps errors as values: results of gather, tasks, caught errors, new ones."""
-    raised = {id(one.exc) for one in nodes if isinstance(one, ast.Raise)}
-    for node in nodes:
-        match node:
-            case ast.Call() if IS_FIRST in vars(node):
-                return True
-            case ast.Call() if id(node) not in raised and made_error(node, exceptions):
-                return True
-            case (
-                ast.keyword(arg="return_exceptions")
-                | ast.Name(id="ExceptionGroup")
-                | ast.Attribute(attr="__cause__")
-            ):
-                return True
-            case ast.Attribute(attr=attr) if attr in _TASKS:
-                return True
-            case ast.Name(id=name) if name in _TASKS:
-                return True
-            case ast.ExceptHandler(name=str() as name, body=body):
-                if any(keeps(one, name) for one in body):
-                    return True
-            case _:
-                pass
-    return False
+    raised = {id(one.exc) for one in nodes.of(ast.Raise)}
+    return (
+        nodes.has("return_exceptions", "ExceptionGroup", "__cause__", *_TASKS)
+        or any(
+            IS_FIRST in vars(one) or (id(one) not in raised and made_error(one, exceptions))
+            for one in nodes.of(ast.Call)
+        )
+        or any(keeps(each, one.name) for one in nodes.of(ast.ExceptHandler) if one.name for each in one.body)
+    )
 
 
 def keeps(node: ast.AST, name: str) -> bool:
@@ -135,40 +121,39 @@ def collections_of_errors(function: ast.AST, exceptions: Exceptions) -> set[str]
     return found
 
 
-def error_fields(nodes: Iterable[ast.AST], exceptions: Exceptions) -> tuple[str, ...]:
+def error_fields(nodes: Nodes, exceptions: Exceptions) -> tuple[str, ...]:
     """The fields that the program's own exceptions give themselves, by name."""
     found: dict[str, None] = {}
-    for node in nodes:
-        if isinstance(node, ast.ClassDef) and (node.name in exceptions.own or _is_error(node, exceptions)):
+    for node in nodes.of(ast.ClassDef):
+        if node.name in exceptions.own or _is_error(node, exceptions):
             found |= dict.fromkeys(_fields(node))
     if uses_groups(nodes):
         found["exceptions"] = None
-    if any(isinstance(one, ast.Attribute) and one.attr == CAUSE for one in nodes):
+    if nodes.has(CAUSE):
         found[CAUSE] = None
     return tuple(found)
 
 
-def made_of_others(nodes: Iterable[ast.AST], exceptions: Exceptions) -> ast.AST | None:
+def made_of_others(nodes: Nodes, exceptions: Exceptions) -> ast.AST | None:
     """The first that makes an error of several values, or of one that may be no text.
 
     Of such an error a plan keeps the text alone. A KeyError keeps its key.
 
     >>> made = "async def f(name: str, n): raise {}"
     >>> for text in ("ValueError(name)", "ValueError(f'{n}')", "ValueError(n)", "ValueError(name, n)"):
-    ...     nodes = list(ast.walk(ast.parse(made.format(text))))
+    ...     nodes = Nodes(ast.parse(made.format(text)))
     ...     print(text, made_of_others(nodes, Exceptions({})) is None)
     ValueError(name) True
     ValueError(f'{n}') True
     ValueError(n) False
     ValueError(name, n) False
     """
-    every = list(nodes)
-    classes = [one for one in every if isinstance(one, ast.ClassDef)]
+    classes = nodes.of(ast.ClassDef)
     with_init = {
         one.name for one in classes for each in one.body if getattr(each, "name", None) == "__init__"
     }
-    texts = _texts(every)
-    for one in every:
+    texts: Set[str] | None = None
+    for one in nodes.of(ast.Call):
         match one:
             case ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr="__init__")):
                 given = one.args
@@ -176,6 +161,7 @@ def made_of_others(nodes: Iterable[ast.AST], exceptions: Exceptions) -> ast.AST 
                 pass
             case _:
                 continue
+        texts = _texts(nodes) if texts is None else texts
         if len(given) > 1 or not all(_is_text(each, texts) for each in given):
             return one
     return None
@@ -186,7 +172,7 @@ _TEXT_METHODS: Final = frozenset(
 )
 
 
-def _texts(nodes: Sequence[ast.AST]) -> Set[str]:
+def _texts(nodes: Nodes) -> Set[str]:
     """The names that hold texts wherever a file gives them a value."""
     given: dict[str, list[ast.expr | None]] = {}
     for one in nodes:
@@ -203,9 +189,9 @@ def _texts(nodes: Sequence[ast.AST]) -> Set[str]:
                 given.setdefault(name, [])
             case _:
                 pass
-    stored = Counter(
-        one.id for one in nodes if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
-    ) + Counter(one.arg for one in nodes if isinstance(one, ast.arg))
+    stored = Counter(one.id for one in nodes.of(ast.Name) if isinstance(one.ctx, ast.Store)) + Counter(
+        one.arg for one in nodes.of(ast.arg)
+    )
     texts: set[str] = set()
     before = -1
     while len(texts) > before:  # of texts others are made, mostly in the order of the file
@@ -239,14 +225,11 @@ def has_cause(node: ast.Raise) -> bool:
     return node.cause is not None and not (isinstance(node.cause, ast.Constant) and node.cause.value is None)
 
 
-def check_causes(nodes: Iterable[ast.AST]) -> None:
+def check_causes(nodes: Nodes) -> None:
     """Raises Refused (PYT021) where a pure function raises an error from another, if causes are asked for."""
-    nodes = list(nodes)
-    if not any(isinstance(one, ast.Attribute) and one.attr == CAUSE for one in nodes):
+    if not nodes.has(CAUSE):
         return
-    for function in nodes:
-        if not isinstance(function, ast.FunctionDef):
-            continue
+    for function in nodes.of(ast.FunctionDef):
         for one in own_nodes(*function.body):
             if isinstance(one, ast.Raise) and has_cause(one):
                 raise Refused(
@@ -258,12 +241,11 @@ def check_causes(nodes: Iterable[ast.AST]) -> None:
                 )
 
 
-def raised_with_cause(nodes: Iterable[ast.AST]) -> tuple[str, ...]:
+def raised_with_cause(nodes: Nodes) -> tuple[str, ...]:
     """The kinds that `raise X(…) from error` raises in a program that asks for `__cause__`."""
-    nodes = list(nodes)
-    if not any(isinstance(one, ast.Attribute) and one.attr == CAUSE for one in nodes):
+    if not nodes.has(CAUSE):
         return ()
-    raised = [one.exc for one in nodes if isinstance(one, ast.Raise) and one.cause is not None]
+    raised = [one.exc for one in nodes.of(ast.Raise) if one.cause is not None]
     kept = {one.id for one in raised if isinstance(one, ast.Name)}
     for one in nodes:
         match one:
@@ -276,10 +258,10 @@ def raised_with_cause(nodes: Iterable[ast.AST]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(kind_of(one) for one in names if one))
 
 
-def uses_groups(nodes: Iterable[ast.AST]) -> bool:
+def uses_groups(nodes: Nodes) -> bool:
     """Whether a program names groups of errors, and what is in them."""
-    return any(isinstance(one, ast.Attribute) and one.attr == "exceptions" for one in nodes) and any(
-        isinstance(one, ast.Name) and one.id == GROUP for one in nodes
+    return any(one.attr == "exceptions" for one in nodes.of(ast.Attribute)) and any(
+        one.id == GROUP for one in nodes.of(ast.Name)
     )
 
 
@@ -355,7 +337,7 @@ def is_marked(value: ast.expr) -> ast.expr:
     return ast.BoolOp(ast.And(), [is_dict, ast.Compare(ast.Constant(MARK), [ast.In()], [value])])
 
 
-def classes_as_types(nodes: list[ast.AST]) -> bool:
+def classes_as_types(nodes: Nodes) -> bool:
     """Write `x.__class__.__name__` as `type(x).__name__`; whether there was any.
 
     >>> module = ast.parse("print(error.__cause__.__class__.__name__)")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from callsheet.frontends.python.source import dotted
+from callsheet.frontends.python.source import Nodes, dotted
 from callsheet.ir.failing import Failing
 
 TOOL_ERROR: Final = "ToolError"
@@ -130,14 +130,14 @@ def exception_name(kind: str) -> str:
     return _NAMES.get(kind, _FAILURES.get(kind, kind))
 
 
-def denials_apart(nodes: Sequence[ast.AST]) -> bool:
+def denials_apart(nodes: Nodes) -> bool:
     """Write a handler of a denial and of all other errors as two; whether there was any.
 
     A handler of all errors is for all but a denial and a cancellation, which are no Exceptions; one of
     BaseException is for a cancellation, too.
 
     >>> module = ast.parse('try: x = f()\\nexcept (Exception, Denied) as error: y = str(error)')
-    >>> denials_apart(list(ast.walk(module)))
+    >>> denials_apart(Nodes(module))
     True
     >>> print(ast.unparse(module))
     try:
@@ -149,9 +149,7 @@ def denials_apart(nodes: Sequence[ast.AST]) -> bool:
     """
     is_changed = False
     stops = any((dotted(one) or "").endswith("TaskGroup") for one in nodes if isinstance(one, _NAMES_OF_ONE))
-    for one in nodes:
-        if not isinstance(one, ast.Try):
-            continue
+    for one in nodes.of(ast.Try):
         made: list[ast.ExceptHandler] = []
         for handler in one.handlers:
             made.append(handler)
@@ -172,12 +170,12 @@ def denials_apart(nodes: Sequence[ast.AST]) -> bool:
     return is_changed
 
 
-def error_tuples_in_place(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+def error_tuples_in_place(module: ast.Module, nodes: Nodes) -> bool:
     """Write the errors of a tuple of the file where a handler or isinstance names it; whether there was any.
 
     >>> module = ast.parse('''KNOWN = (KeyError, OSError)
     ... known = isinstance(error, KNOWN)''')
-    >>> error_tuples_in_place(module, list(ast.walk(module)))
+    >>> error_tuples_in_place(module, Nodes(module))
     True
     >>> print(ast.unparse(module.body[1]))
     known = isinstance(error, (KeyError, OSError))
@@ -191,7 +189,7 @@ def error_tuples_in_place(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
                 tuples[name] = made
             case _:
                 pass
-    stored = [one.id for one in nodes if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)]
+    stored = [one.id for one in nodes.of(ast.Name) if isinstance(one.ctx, ast.Store)]
     known = {name: made for name, made in tuples.items() if stored.count(name) == 1}
     is_changed = False
     for one in nodes if known else ():
@@ -208,12 +206,12 @@ def error_tuples_in_place(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     return is_changed
 
 
-def suppress_as_try(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+def suppress_as_try(module: ast.Module, nodes: Nodes) -> bool:
     """Write `with suppress(…): body` as `try: body except …: pass`; whether there was any.
 
     >>> module = ast.parse('''from contextlib import suppress
     ... with suppress(KeyError, ValueError): x = d[k]''')
-    >>> suppress_as_try(module, list(ast.walk(module)))
+    >>> suppress_as_try(module, Nodes(module))
     True
     >>> print(ast.unparse(module.body[1]))
     try:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from callsheet.frontends.python.analysis.kinds import OF_LTP
 from callsheet.frontends.python.rewrites.inlining import placed
-from callsheet.frontends.python.source import Refused, dotted, walk
+from callsheet.frontends.python.source import Nodes, Refused, dotted, walk
 
 PURE_MODULES: Final = frozenset(
     {
@@ -62,9 +62,9 @@ _OWN_PACKAGES: Final = ("callsheet", "tools")
 class Imports:
     """The imports of a file, of which `nodes` are all nodes."""
 
-    def __init__(self, nodes: Sequence[ast.AST]) -> None:
+    def __init__(self, nodes: Nodes) -> None:
         self._awaited, self._inner = _awaited(nodes), _inner_modules(nodes)
-        self._used = {one.id for one in nodes if isinstance(one, ast.Name)}
+        self._used = {one.id for one in nodes.of(ast.Name)}
         self.statements: dict[str, ast.stmt] = {}
         """The import that pure code needs for each name."""
         self.modules: dict[str, str] = {}
@@ -153,23 +153,20 @@ class Imports:
         raise Refused("PYT005", node, f"a plan may not import {name}", why)
 
 
-def _awaited(nodes: Sequence[ast.AST]) -> frozenset[str]:
+def _awaited(nodes: Nodes) -> frozenset[str]:
     """The names that a file calls in something that it awaits, or starts as a task."""
-    found: set[str] = set()
-    for one in nodes:
-        starts = isinstance(one, ast.Call) and (dotted(one.func) or "").endswith(("create_task", "append"))
-        if isinstance(one, ast.Await) or starts:
-            found |= {
-                each.func.id
-                for each in walk(one)
-                if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)
-            }
-    return frozenset(found)
+    starts = (
+        one for one in nodes.of(ast.Call) if (dotted(one.func) or "").endswith(("create_task", "append"))
+    )
+    calls = (each for one in (*nodes.of(ast.Await), *starts) for each in walk(one))
+    return frozenset(
+        one.func.id for one in calls if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)
+    )
 
 
-def _inner_modules(nodes: Sequence[ast.AST]) -> frozenset[str]:
+def _inner_modules(nodes: Nodes) -> frozenset[str]:
     """The modules that a file imports by the name of the one around them, as `os` for `os.path` alone."""
-    used = {name for one in nodes if isinstance(one, ast.Attribute) and (name := dotted(one)) is not None}
+    used = {name for one in nodes.of(ast.Attribute) if (name := dotted(one)) is not None}
     outer = {known.partition(".")[0] for known in PURE_MODULES if "." in known} - PURE_MODULES
     names: dict[str, set[str]] = {}
     for one in used:

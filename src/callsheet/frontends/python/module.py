@@ -14,6 +14,7 @@ from typing import Final, cast
 
 from callsheet.frontends.python.imports import PURE_MODULES
 from callsheet.frontends.python.source import (
+    Nodes,
     Refused,
     decorator_name,
     dotted,
@@ -98,24 +99,26 @@ def needed_part(module: ast.Module, within: Within) -> ast.Module:
     return ast.Module([one for one in body if one is not None], [])
 
 
-def hoist_imports(module: ast.Module, nodes: Iterable[ast.AST]) -> bool:
+def hoist_imports(module: ast.Module, nodes: Nodes) -> bool:
     """Put imports that stand in async functions at the top, if their names mean one thing; whether any was.
 
     One whose name has another meaning somewhere, or is read before it, stays where it is. `nodes` are all
     those of the module.
     """
-    every = list(nodes)
-    _with_usual_modules(every)
-    meanings, bound = _meanings(every), set[str]()
+    imports = nodes.of(*_IMPORTS)
+    _with_usual_modules(imports)
+    if all(one in module.body for one in imports):
+        return False
+    meanings, bound = _meanings(imports), set[str]()
     first: dict[str, int] = {}
-    for one in every:
+    for one in nodes:
         if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load):
             first[one.id] = min(one.lineno, first.get(one.id, one.lineno))
         else:
             held = vars(one).get("id") or vars(one).get("arg") or vars(one).get("name")
             bound |= {held} if isinstance(held, str) and not isinstance(one, ast.alias) else set()
     hoisted: list[ast.stmt] = []
-    for body in _bodies(every):
+    for body in _bodies(nodes):
         for number, one in enumerate(body):
             names = [_bound_by(each) for each in one.names] if isinstance(one, _IMPORTS) else []
             if names and all(
@@ -132,33 +135,31 @@ _USUAL: Final = {"posixpath": "os.path"}
 """Modules that are another one under a name of their own."""
 
 
-def _with_usual_modules(nodes: Iterable[ast.AST]) -> None:
+def _with_usual_modules(imports: Iterable[ast.Import | ast.ImportFrom]) -> None:
     """Import modules by their usual names."""
-    for one in nodes:
-        if isinstance(one, ast.ImportFrom) and not one.level and one.module in _USUAL:
-            one.module = _USUAL[one.module]
-        if isinstance(one, ast.Import):
-            for each in one.names:
-                if each.name in _USUAL:
-                    each.name, each.asname = _USUAL[each.name], each.asname or each.name
+    for one in imports:
+        if isinstance(one, ast.ImportFrom):
+            if not one.level:
+                one.module = _USUAL.get(one.module or "", one.module)
+            continue
+        for each in one.names:
+            if each.name in _USUAL:
+                each.name, each.asname = _USUAL[each.name], each.asname or each.name
 
 
-def _meanings(nodes: Iterable[ast.AST]) -> dict[str, set[str]]:
+def _meanings(imports: Iterable[ast.Import | ast.ImportFrom]) -> dict[str, set[str]]:
     """What each imported name stands for."""
     found: dict[str, set[str]] = {}
-    for one in nodes:
-        if isinstance(one, _IMPORTS):
-            module = one.module if isinstance(one, ast.ImportFrom) else ""
-            for each in one.names:
-                found.setdefault(_bound_by(each), set()).add(f"{module} {each.name}")
+    for one in imports:
+        module = one.module if isinstance(one, ast.ImportFrom) else ""
+        for each in one.names:
+            found.setdefault(_bound_by(each), set()).add(f"{module} {each.name}")
     return found
 
 
-def _bodies(nodes: Iterable[ast.AST]) -> Iterator[list[ast.stmt]]:
+def _bodies(nodes: Nodes) -> Iterator[list[ast.stmt]]:
     """The bodies of async functions and of the blocks in them."""
-    for function in nodes:
-        if not isinstance(function, ast.AsyncFunctionDef):
-            continue
+    for function in nodes.of(ast.AsyncFunctionDef):
         for holder in own_nodes(function):
             if holder is function or not isinstance(holder, _DEFINITIONS):
                 for field in ("body", "orelse", "finalbody"):

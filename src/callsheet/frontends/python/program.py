@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from callsheet.diagnostics import did_you_mean
+from callsheet.frontends.python.analysis.shared_values import Functions
 from callsheet.frontends.python.error_values import (
     GROUP,
     check_causes,
@@ -24,7 +25,16 @@ from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR, Exceptions
 from callsheet.frontends.python.imports import Imports
 from callsheet.frontends.python.rewrites.changed_constants import ConstantChanged
 from callsheet.frontends.python.rewrites.definitions import name_factories
-from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read, said, waits, walk
+from callsheet.frontends.python.source import (
+    Nodes,
+    Refused,
+    dotted,
+    names_bound,
+    names_read,
+    said,
+    waits,
+    walk,
+)
 
 FORBIDDEN: Final[Mapping[str, str]] = {
     "getattr": 'write the field: x.name, or x["name"] of a record',
@@ -132,6 +142,9 @@ class Program:
     )
     """The texts of definitions, and the names that they read."""
 
+    known_functions: dict[tuple[tuple[str, ast.stmt], ...], Functions] = field(
+        default_factory=dict[tuple[tuple[str, ast.stmt], ...], Functions]
+    )
     named_kinds: tuple[str, ...] = ()
     """The kinds of failure that `except Exception` does not catch, and that the program names."""
     tells_attributes: bool = False
@@ -142,6 +155,14 @@ class Program:
         groups = {GROUP} if "exceptions" in self.error_fields else set[str]()
         known = {*self.exceptions.own, *groups, *self.with_cause}
         return tuple(sorted(known)) if self.error_fields else ()
+
+    def functions(self, local: Mapping[str, ast.stmt]) -> Functions:
+        """The definitions of the file and these, with what is known of them so far."""
+        definitions = {**self.definitions, **local}
+        key = tuple(definitions.items())
+        if key not in self.known_functions:
+            self.known_functions[key] = Functions(definitions, self.resolved)
+        return self.known_functions[key]
 
     def resolved(self, node: ast.AST) -> str | None:
         """The full name of `a.b` where `a` was imported, as in `asyncio.gather`; None for all else."""
@@ -203,10 +224,10 @@ def read_program(
     tree: ast.Module,
     tools: Mapping[str, Signature] | None,
     bindings: Mapping[str, Binding],
-    nodes: Sequence[ast.AST] | None = None,
+    nodes: Nodes | None = None,
 ) -> Program:
     """The program of a file, whose `nodes` may be known already. Raises Refused."""
-    nodes = list(walk(tree)) if nodes is None else nodes
+    nodes = Nodes(tree) if nodes is None else nodes
     name_factories(tree, nodes)
     made = _Reader(tools, bindings, Imports(nodes))
     for number, one in enumerate(tree.body):
@@ -324,7 +345,7 @@ class _Reader:
             self.own_exceptions[one.name] = name.split(".")[-1]
         self.definitions[one.name] = one
 
-    def program(self, tree: ast.Module, nodes: Sequence[ast.AST]) -> Program:
+    def program(self, tree: ast.Module, nodes: Nodes) -> Program:
         """What was read."""
         exceptions = Exceptions({})
         changed = True
@@ -353,8 +374,8 @@ class _Reader:
             with_cause=raised_with_cause(nodes),
             made_of_others=made_of_others(nodes, exceptions),
             warnings=self.imports.warnings,
-            named_kinds=(kind_of(DENIED),) if any(_names_denial(one) for one in nodes) else (),
-            tells_attributes=any(isinstance(one, ast.Name) and one.id in _OF_FIELDS for one in nodes),
+            named_kinds=(kind_of(DENIED),) if any(one.id == DENIED for one in nodes.of(ast.Name)) else (),
+            tells_attributes=any(one.id in _OF_FIELDS for one in nodes.of(ast.Name)),
         )
 
     def _main(self, tree: ast.Module) -> ast.AsyncFunctionDef:
@@ -384,10 +405,6 @@ class _Reader:
 _OF_FIELDS: Final = frozenset({"AttributeError", "KeyError", "LookupError"})
 
 
-def _names_denial(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name) and node.id == DENIED
-
-
 def _is_main_guard(one: ast.If) -> bool:
     test = one.test
     return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"
@@ -395,7 +412,7 @@ def _is_main_guard(one: ast.If) -> bool:
 
 def check_pure_function(one: ast.FunctionDef) -> None:
     """Raises Refused for a function without async that awaits, or whose defaults are changed."""
-    for each in _inside(one):
+    for each in walk(one):
         if isinstance(each, (ast.Await, ast.AsyncFor, ast.AsyncWith)):
             raise Refused(
                 "PYT013",
@@ -410,7 +427,3 @@ def check_pure_function(one: ast.FunctionDef) -> None:
                 f"an async function inside {one.name}, which awaits nothing",
                 "write it beside, not inside",
             )
-
-
-def _inside(one: ast.AST) -> Iterator[ast.AST]:
-    yield from walk(one)

@@ -7,7 +7,7 @@ raise, and none is ever executed.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, cast
@@ -30,6 +30,7 @@ from callsheet.frontends.python.lowering.changes import (
     give_back,
     guarded_names,
     keep_failure,
+    sharing_alone,
 )
 from callsheet.frontends.python.lowering.failures import InFunctions
 from callsheet.frontends.python.lowering.function_facts import Ids, Result
@@ -42,7 +43,11 @@ from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signa
 from callsheet.frontends.python.rewrites.asyncio_words import asyncio_words_as_plain
 from callsheet.frontends.python.rewrites.changed_constants import ConstantChanged, moved_into_main
 from callsheet.frontends.python.rewrites.closures import box_nonlocals
-from callsheet.frontends.python.rewrites.contexts import contexts_as_statements, returns_after_finally
+from callsheet.frontends.python.rewrites.contexts import (
+    CONTEXT_WORDS,
+    contexts_as_statements,
+    returns_after_finally,
+)
 from callsheet.frontends.python.rewrites.decorators import (
     decorated_as_calls,
     names_of_functions,
@@ -56,7 +61,7 @@ from callsheet.frontends.python.rewrites.definitions import (
 )
 from callsheet.frontends.python.rewrites.factories import factories_as_classes
 from callsheet.frontends.python.rewrites.first_done import firsts_as_one
-from callsheet.frontends.python.rewrites.flows import flows_as_loops
+from callsheet.frontends.python.rewrites.flows import ASKED_FOR_ITEMS, flows_as_loops
 from callsheet.frontends.python.rewrites.function_tables import tables_by_place
 from callsheet.frontends.python.rewrites.given_calls import given_calls_as_own
 from callsheet.frontends.python.rewrites.group_handlers import group_handlers_as_plain
@@ -67,14 +72,20 @@ from callsheet.frontends.python.rewrites.logs import logs_as_prints
 from callsheet.frontends.python.rewrites.made_once import check_made_once
 from callsheet.frontends.python.rewrites.methods import declare_fields, methods_as_functions
 from callsheet.frontends.python.rewrites.mixed_calls import mixed_calls_as_one, spread_calls_as_functions
-from callsheet.frontends.python.rewrites.parameters import semaphores_of_objects, settle_parameters
+from callsheet.frontends.python.rewrites.parameters import (
+    SEMAPHORES,
+    semaphores_of_objects,
+    settle_parameters,
+)
+from callsheet.frontends.python.rewrites.queue_users import QUEUES
 from callsheet.frontends.python.rewrites.recursion import Copies, depth_of
 from callsheet.frontends.python.rewrites.setters import setters_as_methods
 from callsheet.frontends.python.rewrites.started_in_loops import collect_tasks
 from callsheet.frontends.python.rewrites.task_numbers import tasks_as_numbers
+from callsheet.frontends.python.rewrites.task_words import STARTS
 from callsheet.frontends.python.rewrites.timeouts import loop_times_as_moments
 from callsheet.frontends.python.rewrites.worker_pools import queues_as_lists
-from callsheet.frontends.python.source import Refused, Text, walk
+from callsheet.frontends.python.source import Nodes, Refused, Text, walk
 from callsheet.frontends.unseen import hidden_characters
 from callsheet.frontends.values.reader import ParseResult
 from callsheet.ir import tree, types
@@ -107,8 +118,9 @@ def read_python(
     found = [*hidden_characters(text)]
     plan: Plan | None = None
     try:
-        within = _within(source.tree(), function) if within is None else within
-        module = _part(source, within)
+        module = source.tree()
+        within = _within(module, function) if within is None else within
+        module = module if within is None else needed_part(module, within)
         if within is not None:
             spans = [source.span(one) for one in module.body]
             found = [one for one in found if any(_is_in(one.span, span) for span in spans)]
@@ -125,68 +137,72 @@ def read_python(
     return ParseResult(plan, plan or Plan((), Order.TREE), tuple(found), source.source)
 
 
-_Rewrite = Callable[[ast.Module, list[ast.AST]], bool]
+_Change = Callable[[ast.Module, Nodes], bool]
 
 
-def _of_nodes(rewrite: Callable[[list[ast.AST]], bool]) -> _Rewrite:
-    return lambda _, nodes: rewrite(nodes)
+def _of_nodes(change: Callable[[Nodes], bool]) -> _Change:
+    return lambda _, nodes: change(nodes)
 
 
-def _rewrites(changed: Sequence[ConstantChanged], warned: list[Refused]) -> tuple[_Rewrite, ...]:
+def _rewrites(
+    changed: Sequence[ConstantChanged], warned: list[Refused]
+) -> tuple[tuple[_Change, tuple[type[ast.AST] | str, ...]], ...]:
     """What a file says in other words before it is compiled, in order.
 
-    Each tells whether it changed anything. `changed` are the containers of the file that are moved into the
-    main function; what runs in another way than it is written is added to `warned`.
+    Each tells whether it changed anything, which it does only in a file with some of the nodes or words that
+    stand beside it. `changed` are the containers of the file that are moved into the main function; what runs
+    in another way than it is written is added to `warned`.
     """
 
-    def move(module: ast.Module, _: Sequence[ast.AST]) -> bool:
+    def move(module: ast.Module, _: Nodes) -> bool:
         failed = moved_into_main(module, changed)
         if failed is not None:
             raise failed
         return bool(changed)
 
-    def queues(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+    def queues(module: ast.Module, nodes: Nodes) -> bool:
         return queues_as_lists(module, nodes, warned)
 
+    generators = (ast.Yield, ast.YieldFrom, ast.GeneratorExp, "map", "filter", *ASKED_FOR_ITEMS)
     return (
-        logs_as_prints,
-        _of_nodes(classes_as_types),
-        names_of_functions,
-        error_tuples_in_place,
-        suppress_as_try,
-        hoist_imports,
-        setters_as_methods,
-        asyncio_words_as_plain,
-        loop_times_as_moments,
-        _of_nodes(lookups_as_lambdas),
-        _of_nodes(partials_as_calls),
-        unawaiting_as_pure,
-        tables_by_place,
-        factories_as_classes,
-        decorated_as_calls,
-        move,
-        _of_nodes(group_handlers_as_plain),
-        contexts_as_statements,
-        _of_nodes(returns_after_finally),
-        _of_nodes(denials_apart),
-        flows_as_loops,
-        semaphores_of_objects,
-        inherited_methods_as_own,
-        methods_as_functions,
-        flows_as_loops,  # over methods, which are functions by now
-        given_calls_as_own,
-        limits_as_numbers,
-        queues,
-        iterators_as_steps,
-        spread_calls_as_functions,
-        _of_nodes(mixed_calls_as_one),
-        _of_nodes(collect_tasks),
-        _of_nodes(firsts_as_one),
-        tasks_as_numbers,
-        _of_nodes(declare_fields),
-        _of_nodes(box_nonlocals),
-        _of_nodes(guard_functions),
-        settle_parameters,
+        (logs_as_prints, ("logging",)),
+        (_of_nodes(classes_as_types), ("__class__",)),
+        (names_of_functions, ("__name__",)),
+        (error_tuples_in_place, (ast.ExceptHandler, "isinstance")),
+        (suppress_as_try, ("suppress",)),
+        (hoist_imports, (ast.Import, ast.ImportFrom)),
+        (setters_as_methods, ("setter",)),
+        (asyncio_words_as_plain, ("to_thread", "run_in_executor", "acquire", "expired")),
+        (loop_times_as_moments, ("time",)),
+        (_of_nodes(lookups_as_lambdas), ("__getitem__", "__contains__")),
+        (_of_nodes(partials_as_calls), ("partial",)),
+        (unawaiting_as_pure, (ast.Lambda,)),
+        (tables_by_place, (ast.List, ast.Tuple, ast.Dict)),
+        (factories_as_classes, (ast.FunctionDef,)),
+        (decorated_as_calls, (ast.FunctionDef,)),
+        (move, (ast.Module,)),
+        (_of_nodes(group_handlers_as_plain), (ast.TryStar,)),
+        (contexts_as_statements, tuple(CONTEXT_WORDS)),
+        (_of_nodes(returns_after_finally), (ast.Try,)),
+        (_of_nodes(denials_apart), (ast.Try,)),
+        (flows_as_loops, generators),
+        (semaphores_of_objects, tuple(SEMAPHORES)),
+        (inherited_methods_as_own, (ast.ClassDef,)),
+        (methods_as_functions, (ast.ClassDef,)),
+        (flows_as_loops, generators),  # over methods, which are functions by now
+        (given_calls_as_own, (ast.Call,)),
+        (limits_as_numbers, tuple(SEMAPHORES)),
+        (queues, tuple(QUEUES)),
+        (iterators_as_steps, (ast.Call, ast.GeneratorExp)),
+        (spread_calls_as_functions, ("gather", *STARTS)),
+        (_of_nodes(mixed_calls_as_one), ("gather",)),
+        (_of_nodes(collect_tasks), ("TaskGroup",)),
+        (_of_nodes(firsts_as_one), ("return_when",)),
+        (tasks_as_numbers, tuple(STARTS)),
+        (_of_nodes(declare_fields), (ast.ClassDef,)),
+        (_of_nodes(box_nonlocals), (ast.Nonlocal,)),
+        (_of_nodes(guard_functions), (ast.FunctionDef,)),
+        (settle_parameters, (ast.AsyncFunctionDef,)),
     )
 
 
@@ -212,12 +228,6 @@ def _within(module: ast.Module, function: str | None) -> Within | None:
     return found[0] if found else None
 
 
-def _part(source: Text, within: Within | None) -> ast.Module:
-    """The tree of a text, of a user's module that of the part which the plan needs."""
-    module = source.tree()
-    return module if within is None else needed_part(module, within)
-
-
 def _compiled(
     source: Text,
     module: ast.Module,
@@ -227,16 +237,18 @@ def _compiled(
     changed: tuple[ConstantChanged, ...] = (),
 ) -> tuple[Plan, list[Refused]]:
     """The plan of a tree, and its warnings; `changed` are the containers that were moved into `main`."""
-    nodes = list(walk(module))
+    nodes = Nodes(module)
     _check_names(nodes)
     if registries_as_tables(module, nodes):
-        nodes = list(walk(module))
+        nodes = Nodes(module)
     check_made_once(module, nodes)
-    warned = [*orders_seen(module), *early_ends(nodes)]
-    check_ordered_texts(nodes)
-    for rewrite in _rewrites(changed, warned):
-        if rewrite(module, nodes):
-            nodes = list(walk(module))
+    warned = orders_seen(module) if nodes.has(ast.Set, ast.SetComp, "set", "frozenset") else []
+    warned += early_ends(nodes) if nodes.has("as_completed") else []
+    if nodes.has("OrderedDict"):
+        check_ordered_texts(nodes)
+    for change, signs in _rewrites(changed, warned):
+        if nodes.has(*signs) and change(module, nodes):
+            nodes = Nodes(module)
     program = read_program(module, tools, bindings, nodes)
     compiler = _Compiler(program, source, Names(nodes), nodes)
     try:
@@ -252,14 +264,18 @@ def _compiled(
     if first.name in known:
         raise first
     changed = (*changed, first, *(one for one in others if one.name not in known))
-    return _compiled(source, _part(source, within), within, tools, bindings, changed)
+    module = source.tree()
+    module = module if within is None else needed_part(module, within)
+    return _compiled(source, module, within, tools, bindings, changed)
 
 
 def _is_in(inner: Span | None, outer: Span | None) -> bool:
     return inner is None or outer is None or outer.start <= inner.start < outer.end
 
 
-def _check_names(nodes: Iterable[ast.AST]) -> None:
+def _check_names(nodes: Nodes) -> None:
+    if all(one.isascii() and not one.startswith("_cs_") for one in nodes.words):
+        return
     for node in nodes:
         for field in ("id", "arg", "name"):
             held = getattr(node, field, None)
@@ -276,7 +292,7 @@ def _check_names(nodes: Iterable[ast.AST]) -> None:
 class _Compiler:
     """Compiles the functions of one program."""
 
-    def __init__(self, program: Program, source: Text, names: Names, nodes: Sequence[ast.AST]) -> None:
+    def __init__(self, program: Program, source: Text, names: Names, nodes: Nodes) -> None:
         self.program, self.source, self.names, self.nodes = program, source, names, nodes
         self.annotations = Annotations(program.definitions, program.resolved)
         self.ids = Ids()
@@ -291,7 +307,7 @@ class _Compiler:
     @cached_property
     def guarded(self) -> frozenset[str]:
         """The async functions whose failure the program may go on after."""
-        helpers = {one.name: one for one in self.nodes if isinstance(one, ast.AsyncFunctionDef)}
+        helpers = {one.name: one for one in self.nodes.of(ast.AsyncFunctionDef)}
         return guarded_names(self.nodes, helpers)
 
     def plan(self) -> Plan:
@@ -394,11 +410,10 @@ class _Compiler:
         )
         made.body = taking.block(made.body)
         if node is not self.program.main:
-            definitions = {**self.program.definitions, **translator.definitions()}
-            changes = changes_of(made, definitions, self.program.resolved, self.names.fresh)
+            sharing = sharing_alone(made, self.program.functions(translator.definitions()))
+            changes = changes_of(made, sharing, self.names.fresh)
             if changes:
-                effects = effects_in(made, definitions, self.program.resolved)
-                give_back(made, changes, effects, functions)
+                give_back(made, changes, effects_in(sharing), functions)
                 if not made.is_late and node.name in self.guarded:
                     own = self.program.own_errors()
                     keep_failure(made, self.names.fresh, own, self.program.named_kinds)

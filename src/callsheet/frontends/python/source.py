@@ -9,8 +9,10 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, cast
+from types import MappingProxyType
+from typing import Any, Final, TypeVar, cast
 
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span
 
@@ -19,6 +21,9 @@ MOST_CHARACTERS: Final = 400_000
 
 Node = ast.expr | ast.stmt | ast.excepthandler | ast.arg | ast.keyword | ast.alias | ast.pattern
 """A node that has a place."""
+
+
+_Kind = TypeVar("_Kind", bound=ast.AST)
 
 
 class Refused(Exception):
@@ -149,42 +154,46 @@ def said(meant: Sequence[str]) -> str:
 
 # ------------------------------------------------------------------ questions about trees
 
-_LEAVES: Final = frozenset(
+_NO_NODES: Final = frozenset(
     {
-        ast.Name,
-        ast.Constant,
-        ast.Pass,
-        ast.Break,
-        ast.Continue,
-        ast.alias,
-        ast.Global,
-        ast.Nonlocal,
-        ast.MatchStar,
+        *("ctx", "op", "ops", "id", "attr", "name", "kind", "type_comment", "conversion", "simple", "arg"),
+        *("asname", "module", "level", "is_async", "rest", "kwd_attrs"),
     }
 )
-_NO_NODES: Final = frozenset(
-    {"ctx", "op", "ops", "id", "attr", "name", "kind", "type_comment", "conversion", "simple"}
-)
-_PARTS: Final[dict[type[ast.AST], tuple[str, ...]]] = {}
-"""The fields of each class of nodes that hold nodes, filled as they are met."""
+_WITHOUT_NODES: Final = frozenset({ast.Constant, ast.Global, ast.Nonlocal, ast.MatchSingleton})
+
+_WITH_GAPS: Final = frozenset({ast.Dict, ast.arguments})
+
+
+class _Parts(dict[type[ast.AST], tuple[str, ...]]):
+    """The fields of each class of nodes that hold nodes, the last first; filled as they are met."""
+
+    def __missing__(self, kind: type[ast.AST]) -> tuple[str, ...]:
+        names = () if kind in _WITHOUT_NODES else reversed(kind._fields)
+        made = self[kind] = tuple(name for name in names if name not in _NO_NODES)
+        return made
+
+
+_PARTS: Final = _Parts()
 
 
 def children(node: ast.AST) -> list[ast.AST]:
     """The nodes directly inside another one, in order; operators, contexts and imported names are none."""
-    kind = node.__class__
     made: list[ast.AST] = []
-    if kind in _LEAVES:
-        return made
-    parts = _PARTS.get(kind)
-    if parts is None:
-        parts = _PARTS[kind] = tuple(name for name in kind._fields if name not in _NO_NODES)
-    for name in parts:
-        value: object = getattr(node, name, None)
-        if value.__class__ is list:
-            made += [one for one in cast("list[object]", value) if isinstance(one, ast.AST)]
-        elif isinstance(value, ast.AST):
-            made.append(value)
+    push_children(node, made)
+    made.reverse()
     return made
+
+
+def push_children(node: ast.AST, stack: list[Any]) -> None:
+    """Put what is directly inside a node on a stack, the last first."""
+    kind = node.__class__
+    for name in _PARTS[kind]:
+        value: Any = getattr(node, name, None)
+        if value.__class__ is list:
+            stack += [one for one in value[::-1] if one] if kind in _WITH_GAPS else value[::-1]
+        elif value is not None:
+            stack.append(value)
 
 
 def walk(root: ast.AST) -> Iterator[ast.AST]:
@@ -193,10 +202,8 @@ def walk(root: ast.AST) -> Iterator[ast.AST]:
     while stack:
         node = stack.pop()
         yield node
-        inner = children(node)
-        if inner:
-            inner.reverse()
-            stack += inner
+        if _PARTS[node.__class__]:
+            push_children(node, stack)
 
 
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -205,19 +212,51 @@ SCOPES: Final = frozenset({*_FUNCTIONS, ast.ClassDef})
 
 def own_nodes(*roots: ast.AST) -> Iterator[ast.AST]:
     """The nodes of trees without what is inside functions and classes in them; those themselves are given."""
-    stack = list(reversed(roots))
-    while stack:
-        node = stack.pop()
-        yield node
-        kind = node.__class__
-        if kind in _LEAVES:
-            continue
-        if kind in SCOPES and node not in roots:
-            stack.extend(outside_of(node))
-            continue
-        inner = children(node)
-        inner.reverse()
-        stack += inner
+    for root in roots:
+        yield root
+        stack: list[ast.AST] = []
+        push_children(root, stack)
+        while stack:
+            node = stack.pop()
+            yield node
+            kind = node.__class__
+            if kind in SCOPES:
+                stack += outside_of(node)
+            elif _PARTS[kind]:
+                push_children(node, stack)
+
+
+_WORDS: Final = MappingProxyType(
+    {
+        **dict.fromkeys((ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.alias), "name"),
+        **dict.fromkeys((ast.ExceptHandler, ast.MatchAs, ast.MatchStar), "name"),
+        **dict.fromkeys((ast.arg, ast.keyword), "arg"),
+        **{ast.Name: "id", ast.Attribute: "attr", ast.ImportFrom: "module"},
+    }
+)
+
+
+class Nodes(list[ast.AST]):
+    """The nodes of a tree in order, and by their kinds, with the words in them; gathered once."""
+
+    def __init__(self, root: ast.AST) -> None:
+        super().__init__(walk(root))
+        self.kinds: defaultdict[type[ast.AST], list[Any]] = defaultdict(list)
+        for one in self:
+            self.kinds[one.__class__].append(one)
+        found = {getattr(one, field) for kind, field in _WORDS.items() for one in self.kinds.get(kind, ())}
+        self.words = frozenset(one for one in found if one is not None)
+        """Its names, fields, parameters and keywords, and the modules that it imports."""
+
+    def of(self, *kinds: type[_Kind]) -> list[_Kind]:
+        """The nodes of these classes, in order."""
+        if len(kinds) == 1:
+            return self.kinds.get(kinds[0], [])
+        return [cast("_Kind", one) for one in self if one.__class__ in kinds]
+
+    def has(self, *signs: type[ast.AST] | str) -> bool:
+        """Whether the tree has a node of one of these classes, or one of these words."""
+        return any(one in (self.words if isinstance(one, str) else self.kinds) for one in signs)
 
 
 def outside_of(node: ast.AST) -> Iterable[ast.AST]:
@@ -232,13 +271,15 @@ def outside_of(node: ast.AST) -> Iterable[ast.AST]:
     return []
 
 
+_WAITS: Final = frozenset({ast.Await, ast.AsyncFor, ast.AsyncWith})
+
+
 def waits(node: ast.AST) -> bool:
     """Whether a statement or expression awaits something itself."""
-    return any(
-        isinstance(one, (ast.Await, ast.AsyncFor, ast.AsyncWith))
-        or (isinstance(one, ast.comprehension) and bool(one.is_async))
-        for one in own_nodes(node)
-    )
+    for one in own_nodes(node):
+        if one.__class__ in _WAITS or (isinstance(one, ast.comprehension) and one.is_async):
+            return True
+    return False
 
 
 def leaves(node: ast.stmt) -> bool:
@@ -268,8 +309,20 @@ def ends_loop(body: Sequence[ast.stmt]) -> bool:
 def names_read(*roots: ast.AST) -> set[str]:
     """The names that trees read from outside, also those that functions inside them read."""
     found: set[str] = set()
-    for root in roots:
-        _Reads(found).visit(root)
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.Name):
+            if not isinstance(node.ctx, ast.Store):
+                found.add(node.id)
+        elif node.__class__ in _WITH_NAMES:
+            read, outside = _read_through(node)
+            found |= read
+            stack += outside
+        else:
+            if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+                found.add(node.target.id)
+            push_children(node, stack)
     return found
 
 
@@ -295,14 +348,11 @@ def _bind(root: ast.AST, found: set[str]) -> None:
     stack = [root]
     while stack:
         node = stack.pop()
-        kind = node.__class__
         if isinstance(node, ast.Name):
             if not isinstance(node.ctx, ast.Load):
                 found.add(node.id)
-            continue
-        if kind is ast.Constant or (kind in _BINDING and not _binds(node, found)):
-            continue
-        stack += children(node)
+        elif node.__class__ not in _BINDING or _binds(node, found):
+            push_children(node, stack)
 
 
 def _binds(node: ast.AST, found: set[str]) -> bool:
@@ -325,83 +375,41 @@ def _binds(node: ast.AST, found: set[str]) -> bool:
     return True
 
 
-class _Reads(ast.NodeVisitor):
-    """Collects the names that are read and not bound in an inner scope."""
-
-    def __init__(self, found: set[str]) -> None:
-        self.found = found
-
-    def generic_visit(self, node: ast.AST) -> None:
-        for one in children(node):
-            if isinstance(one, ast.Name):
-                if not isinstance(one.ctx, ast.Store):
-                    self.found.add(one.id)
-            elif not isinstance(one, ast.Constant):
-                self.visit(one)
-
-    def visit_Name(self, node: ast.Name) -> None:
-        if not isinstance(node.ctx, ast.Store):
-            self.found.add(node.id)
-
-    def visit_AugAssign(self, node: ast.AugAssign) -> None:
-        if isinstance(node.target, ast.Name):
-            self.found.add(node.target.id)
-        self.generic_visit(node)
-
-    def _inner(self, inside: set[str], bound: set[str]) -> None:
-        self.found |= inside - bound
-
-    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> None:
-        for one in outside_of(node):
-            self.visit(one)
-        body = node.body if isinstance(node.body, list) else [node.body]
-        outer: set[str] = set()
-        for one in body:
-            for part in walk(one):
-                if isinstance(part, (ast.Nonlocal, ast.Global)):
-                    outer |= set(part.names)
-        bound = {one.arg for one in _arguments(node.args)} | (names_bound(*body) - outer)
-        self._inner(names_read(*body) | outer, bound)
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        self._function(node)
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
-        self._function(node)
-
-    def visit_Lambda(self, node: ast.Lambda) -> None:
-        self._function(node)
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        for one in (*node.decorator_list, *node.bases, *(word.value for word in node.keywords)):
-            self.visit(one)
-        self._inner(names_read(*node.body), names_bound(*node.body))
-
-    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> None:
-        bound: set[str] = set()
-        for one in node.generators:
-            bound |= {part.id for part in walk(one.target) if isinstance(part, ast.Name)}
-        inside: set[str] = set()
-        parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
-        for number, one in enumerate(node.generators):
-            if number:
-                inside |= names_read(one.iter)
-            inside |= names_read(*one.ifs)
-        inside |= names_read(*parts)
-        self.visit(node.generators[0].iter)
-        self._inner(inside, bound)
-
-    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
+_WITH_NAMES: Final = SCOPES | {ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp}
+"""The nodes that have names of their own."""
 
 
-def _arguments(of: ast.arguments) -> list[ast.arg]:
-    made = [*of.posonlyargs, *of.args, *of.kwonlyargs]
-    return made + [one for one in (of.vararg, of.kwarg) if one is not None]
+def _read_through(node: ast.AST) -> tuple[set[str], Iterable[ast.AST]]:
+    """What a node with names of its own reads of other ones; and what of it is evaluated where it stands."""
+    match node:
+        case ast.ClassDef(body=body, keywords=words):
+            return names_read(*body) - names_bound(*body), [
+                *outside_of(node),
+                *(word.value for word in words),
+            ]
+        case ast.FunctionDef(args=of) | ast.AsyncFunctionDef(args=of) | ast.Lambda(args=of):
+            body = node.body if isinstance(node.body, list) else [node.body]
+            inside = [part for one in body for part in walk(one)]
+            outer = {
+                name for one in inside if isinstance(one, (ast.Nonlocal, ast.Global)) for name in one.names
+            }
+            bound = {one.arg for one in parameters_of(of)} | (names_bound(*body) - outer)
+            return (names_read(*body) | outer) - bound, outside_of(node)
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            first, *others = node.generators
+            parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+            parts += [*(one.iter for one in others), *(test for one in node.generators for test in one.ifs)]
+            names = [part for one in node.generators for part in walk(one.target)]
+            bound = {one.id for one in names if isinstance(one, ast.Name)}
+            return names_read(*parts) - bound, [first.iter]
+        case _:
+            return set(), children(node)
 
 
 def parameters_of(of: ast.arguments) -> list[ast.arg]:
     """All parameters of a function, in order, those that take the rest last."""
-    return _arguments(of)
+    made = [*of.posonlyargs, *of.args, *of.kwonlyargs]
+    return made + [one for one in (of.vararg, of.kwarg) if one is not None]
 
 
 def returned_names(function: ast.AST) -> set[str]:

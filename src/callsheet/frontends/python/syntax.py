@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, TypeAlias, cast
 
@@ -22,7 +22,8 @@ SHARED_LOCK: Final = "is_shared_lock"
 """The mark of a statement that makes, in a function, the one lock that all its calls share."""
 
 
-_EXPRESSION_LISTS: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+COMPREHENSIONS: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_BIND_INSIDE: Final = frozenset({*COMPREHENSIONS, ast.FunctionDef, ast.Lambda, ast.ClassDef, ast.match_case})
 
 
 def name_of(name: str, place: ast.AST, *, stores: bool = False) -> ast.Name:
@@ -184,15 +185,17 @@ def put_part(node: ast.expr, field: str, number: int, value: ast.expr) -> None:
         getattr(node, field)[number] = value
 
 
-def bound_inside(root: ast.AST) -> set[str]:
-    """The names that functions, lambdas and comprehensions inside bind for themselves."""
+def bound_inside(nodes: Iterable[ast.AST]) -> set[str]:
+    """The names that the functions, lambdas and comprehensions among nodes bind for themselves."""
     found: set[str] = set()
-    for node in walk(root):
+    for node in nodes:
+        if node.__class__ not in _BIND_INSIDE:
+            continue
         if isinstance(node, (ast.FunctionDef, ast.Lambda)):
             found |= {one.arg for one in parameters_of(node.args)}
             if isinstance(node, ast.FunctionDef):
                 found |= names_bound(*node.body)
-        elif isinstance(node, _EXPRESSION_LISTS):
+        elif isinstance(node, COMPREHENSIONS):
             for one in node.generators:
                 found |= names_bound(one.target)
         elif isinstance(node, ast.ClassDef):
@@ -202,15 +205,17 @@ def bound_inside(root: ast.AST) -> set[str]:
     return found
 
 
-def loads_of(root: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    """The names that a tree reads, without those of annotations."""
+def loads_of(nodes: Sequence[ast.AST]) -> Iterator[tuple[str, ast.AST]]:
+    """The names that the nodes of a tree read, without those of annotations."""
     annotations: set[int] = set()
-    for node in walk(root):
-        for field in ("annotation", "returns"):
-            held = getattr(node, field, None)
-            if isinstance(held, ast.AST):
-                annotations |= {id(one) for one in walk(held)}
-    for node in walk(root):
+    for node in nodes:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            held = node.returns
+        else:
+            held = node.annotation if isinstance(node, (ast.arg, ast.AnnAssign)) else None
+        if held is not None:
+            annotations |= {id(one) for one in walk(held)}
+    for node in nodes:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and id(node) not in annotations:
             yield node.id, node
 
@@ -424,6 +429,7 @@ def is_plain_lambda(node: ast.Lambda, count: int) -> bool:
 
 
 Given: TypeAlias = "tuple[frozenset[str], frozenset[str]]"
+_NONE_GIVEN: Final[Given] = frozenset(), frozenset()
 
 
 def names_given(node: ast.AST, tests: Mapping[str, Given] = MappingProxyType({})) -> Given:
@@ -434,6 +440,8 @@ def names_given(node: ast.AST, tests: Mapping[str, Given] = MappingProxyType({})
     >>> names_given(ast.parse("a and (b := c)", mode="eval").body)
     (frozenset({'b'}), frozenset())
     """
+    if not tests and not any(isinstance(one, ast.NamedExpr) for one in walk(node)):
+        return _NONE_GIVEN
     match node:
         case ast.Name(id=name, ctx=ast.Load()) if name in tests:
             return tests[name]

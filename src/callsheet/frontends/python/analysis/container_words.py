@@ -12,6 +12,13 @@ from typing import Final
 from callsheet.frontends.pure_code.laziness import CHANGING_METHODS
 from callsheet.frontends.python.source import dotted, names_bound, names_read, parameters_of, walk
 
+BINDERS: Final = frozenset(
+    {
+        *(ast.Assign, ast.AnnAssign, ast.AugAssign, ast.For, ast.NamedExpr, ast.withitem, ast.Match),
+        *(ast.ExceptHandler, ast.Call),
+    }
+)
+"""The nodes that give variables values, or may put them into containers."""
 LAZY: Final = frozenset({"enumerate", "zip", "reversed", "iter", "map", "filter"})
 """Functions whose result takes items of what they are given when one is asked for."""
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
 
-from callsheet.frontends.python.source import Refused, dotted, jumps_out
+from callsheet.frontends.python.source import Nodes, Refused, dotted, jumps_out
 
 
-def early_ends(nodes: Iterable[ast.AST]) -> list[Refused]:
+def early_ends(nodes: Nodes) -> list[Refused]:
     """The warnings (PYT106) for the loops of a file that a `break` or `return` leaves, at its place.
 
     >>> found = early_ends(ast.walk(ast.parse('''async def main():
@@ -27,8 +26,8 @@ def early_ends(nodes: Iterable[ast.AST]) -> list[Refused]:
             " others: done, pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED), and"
             " right behind it for task in pending: task.cancel()",
         )
-        for one in nodes
-        if isinstance(one, (ast.For, ast.AsyncFor)) and _is_as_completed(one.iter)
+        for one in nodes.of(ast.For, ast.AsyncFor)
+        if _is_as_completed(one.iter)
         for end in [each for each in jumps_out(one.body) if not isinstance(each, ast.Continue)][:1]
     ]
 

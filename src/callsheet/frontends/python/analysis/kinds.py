@@ -13,6 +13,7 @@ from typing import Final
 
 from callsheet.frontends.expressions.names import FUNCTIONS, VERSION_1
 from callsheet.frontends.python import core
+from callsheet.frontends.python.analysis.container_words import BINDERS
 from callsheet.frontends.python.source import dotted, own_nodes, parameters_of, walk
 
 ANY, OPAQUE, DATA = "any", "opaque", "data"
@@ -197,6 +198,8 @@ class Kinds:
 
     def _statement(self, root: ast.AST) -> None:  # noqa: PLR0912 - a case for each statement
         for node in own_nodes(root):
+            if node.__class__ not in BINDERS:
+                continue
             match node:
                 case ast.Assign(targets=targets, value=value):
                     for one in targets:

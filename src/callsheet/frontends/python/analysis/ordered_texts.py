@@ -6,19 +6,19 @@ In: the nodes of a file. Out: nothing, or `Refused` (PYT026) for the first such 
 from __future__ import annotations
 
 import ast
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator
 from typing import Final
 
-from callsheet.frontends.python.source import Refused, dotted
+from callsheet.frontends.python.source import Nodes, Refused, dotted
 
 _ORDERED: Final = "OrderedDict"
 _SHOWN: Final = frozenset({"str", "repr", "print", "format"})
 
 
-def check_ordered_texts(nodes: Sequence[ast.AST]) -> None:
+def check_ordered_texts(nodes: Nodes) -> None:
     """Raises Refused (PYT026) where the text of an OrderedDict, or of a list or dict with one, is asked for.
 
-    >>> check_ordered_texts(list(ast.walk(ast.parse("d = OrderedDict(a=1); text = f'{d}'"))))
+    >>> check_ordered_texts(Nodes(ast.parse("d = OrderedDict(a=1); text = f'{d}'")))
     Traceback (most recent call last):
     callsheet.frontends.python.source.Refused: d is an OrderedDict, whose text is not that of a dict
     """

@@ -10,7 +10,6 @@ import ast
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from callsheet.frontends.python.analysis.container_words import (
@@ -39,14 +38,15 @@ from callsheet.frontends.python.analysis.objects import (
 )
 from callsheet.frontends.python.source import (
     SCOPES,
-    children,
     dotted,
     names_bound,
     outside_of,
     own_nodes,
     parameters_of,
+    push_children,
     walk,
 )
+from callsheet.frontends.python.syntax import COMPREHENSIONS
 
 Comprehension: TypeAlias = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 
@@ -66,19 +66,37 @@ class Summary(NamedTuple):
     shape: Shape | None
 
 
+class Functions:
+    """The functions, classes and constants that code may name, and what is known of what the functions do."""
+
+    def __init__(
+        self, definitions: Mapping[str, ast.stmt], resolved: Callable[[ast.AST], str | None]
+    ) -> None:
+        self.definitions, self.resolved = definitions, resolved
+        self.summaries: dict[ast.arguments, Summary] = {}
+        self.unlike: dict[str, Sequence[ast.FunctionDef]] = {}
+        """The methods of a name, one for each thing that they do."""
+        self.by_method: dict[str, list[ast.FunctionDef]] = {}
+        """The methods of the classes, by name."""
+        for one in definitions.values():
+            for each in one.body if isinstance(one, ast.ClassDef) else ():
+                if isinstance(each, ast.FunctionDef):
+                    self.by_method.setdefault(each.name, []).append(each)
+
+
 class SharedValues(ABC):
     """The nodes of a function's variables, and those of the values of its expressions."""
 
     def __init__(
         self,
         variables: Iterable[str],
-        definitions: Mapping[str, ast.stmt],
-        resolved: Callable[[ast.AST], str | None],
+        functions: Functions,
         kinds: Kinds | None = None,
     ) -> None:
         self.nodes = {name: _node_of(name) for name in variables}
         self.variables = frozenset(self.nodes)
-        self.definitions, self.resolved, self.kinds = definitions, resolved, kinds
+        self.functions, self.definitions, self.resolved = functions, functions.definitions, functions.resolved
+        self.kinds = kinds
         self.frames: list[dict[str, Node]] = []
         self.rounds: list[frozenset[str]] = []
         """What the loops around a statement set in each round."""
@@ -89,9 +107,6 @@ class SharedValues(ABC):
         """Objects that one container may hold more than once."""
         self.common: dict[str, list[Node]] = {}
         """Objects that more than one part of a variable's tuple may hold."""
-        self.summaries: dict[int, Summary] = {}
-        self.unlike: dict[str, Sequence[ast.FunctionDef]] = {}
-        """The methods of a name, one for each thing that they do."""
         self.iterators: set[str] = set()
         """The variables that hold an iterator, which is another one when an item was taken."""
 
@@ -270,14 +285,16 @@ class SharedValues(ABC):
                 node.pop()
                 continue
             yield node
-            if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
+            if isinstance(node, COMPREHENSIONS):
                 self._enter(node)
                 stack.append(self.frames)
             elif isinstance(node, (ast.For, ast.While)):
                 self.rounds.append(frozenset(names_bound(node)))
                 stack.append(self.rounds)
-            is_apart = node.__class__ in SCOPES and node is not root
-            stack += reversed(list(outside_of(node) if is_apart else children(node)))
+            if node.__class__ in SCOPES and node is not root:
+                stack += reversed(list(outside_of(node)))
+            else:
+                push_children(node, stack)
 
     def note_rounds(self, value: ast.expr) -> None:
         """Note what each round of a loop around a place puts into a container there."""
@@ -433,7 +450,7 @@ class SharedValues(ABC):
                     return known
         if isinstance(node.func, ast.Attribute) and self.resolved(node.func) is None:
             methods = self.methods(node.func.attr)
-            methods = self.unlike.get(node.func.attr, methods)
+            methods = self.functions.unlike.get(node.func.attr, methods)
             if methods and all(self.summary(one).is_new for one in methods):
                 return Node()
             known = self.given_back(methods[0], node, [node.func.value]) if len(methods) == 1 else None
@@ -455,11 +472,11 @@ class SharedValues(ABC):
 
     def methods(self, name: str) -> Sequence[ast.FunctionDef]:
         """The methods of a name in the classes of the program."""
-        return self.by_method.get(name, ())
+        return self.functions.by_method.get(name, ())
 
     def unlike_methods(self, name: str) -> Sequence[ast.FunctionDef]:
         """The methods of a name, of those that do the same to what they are given the first alone."""
-        known = self.unlike.get(name)
+        known = self.functions.unlike.get(name)
         if known is not None:
             return known
         methods = self.methods(name)
@@ -475,18 +492,8 @@ class SharedValues(ABC):
             counts = len(of.posonlyargs) + len(of.args), of.vararg is None, bool(one.decorator_list)
             form = form_of(summary.shape or NOTHING_SHARED)
             found.setdefault((names, counts, summary._replace(shape=None), form), one)
-        made = self.unlike[name] = tuple(found.values())
+        made = self.functions.unlike[name] = tuple(found.values())
         return made
-
-    @cached_property
-    def by_method(self) -> Mapping[str, Sequence[ast.FunctionDef]]:
-        """The methods of the classes of the program, by name."""
-        found: dict[str, list[ast.FunctionDef]] = {}
-        for one in self.definitions.values():
-            for each in one.body if isinstance(one, ast.ClassDef) else ():
-                if isinstance(each, ast.FunctionDef):
-                    found.setdefault(each.name, []).append(each)
-        return found
 
     def _makes_object(self, name: str) -> bool:
         """Whether a call makes a new object that holds its arguments: a class, or a method that calls one."""

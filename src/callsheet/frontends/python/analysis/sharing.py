@@ -14,6 +14,7 @@ from typing import Final
 from callsheet.frontends.pure_code.laziness import CHANGING_FUNCTIONS
 from callsheet.frontends.python import core
 from callsheet.frontends.python.analysis.container_words import (
+    BINDERS,
     HEAP_STORES,
     MUTATORS,
     STORES,
@@ -65,6 +66,8 @@ class Sharing(SharedValues):
     def take(self, root: ast.AST) -> None:  # noqa: PLR0912
         """Merge what the statements and expressions of a tree make one object."""
         for node in self.nodes_in(root):
+            if node.__class__ not in BINDERS:
+                continue
             self.iterators |= iterators_set(node, self._full_name)
             if isinstance(node, ast.Call):
                 self._share_given(node)
@@ -221,6 +224,7 @@ class Sharing(SharedValues):
 
     def _changed(self, root: ast.AST) -> list[Node]:  # noqa: PLR0912 - a case for each change
         found: list[Node] = []
+        gives_items = not self.functions.by_method.keys().isdisjoint({"__iter__", "__next__"})
         for node in self.nodes_in(root):
             match node:
                 case ast.Subscript(value=holder, ctx=ast.Store() | ast.Del()):
@@ -261,13 +265,15 @@ class Sharing(SharedValues):
                     pass
             if isinstance(node, ast.Call):
                 found += self._changed_by_arguments(node)
-            for one in taken_from(node) if self.iterators else ():
+            taken = taken_from(node) if self.iterators or gives_items else ()
+            for one in taken:
                 if isinstance(one, ast.Name) and one.id in self.iterators:
                     found.append(find(self.node(one.id)))
-            for each in (*self.unlike_methods("__iter__"), *self.unlike_methods("__next__")):
-                for one in taken_from(node):
-                    if isinstance(one, ast.Name):
-                        found += self._changed_in_call(each, ast.Call(one, [], []), [one])
+            if taken and gives_items:
+                for each in (*self.unlike_methods("__iter__"), *self.unlike_methods("__next__")):
+                    for one in taken:
+                        if isinstance(one, ast.Name):
+                            found += self._changed_in_call(each, ast.Call(one, [], []), [one])
         return found
 
     def _full_name(self, value: ast.expr) -> str:
@@ -354,18 +360,17 @@ class Sharing(SharedValues):
 
     def summary(self, function: ast.FunctionDef) -> Summary:
         """What a pure function does to what it is given, and to the variables around it."""
-        known = self.summaries.get(id(function.args))
+        known = self.functions.summaries.get(function.args)
         if known is not None and function.name != _NO_NAME:
             return known
-        self.summaries[id(function.args)] = Summary(True, False, frozenset(), frozenset(), None)
+        self.functions.summaries[function.args] = Summary(True, False, frozenset(), frozenset(), None)
         made = self._summarized(function)
         if made.shape is not None and function.name in names_read(*function.body):
             made = self._summarized(function)
         return made
 
     def _summarized(self, function: ast.FunctionDef) -> Summary:
-        inner = Sharing((), self.definitions, self.resolved)
-        inner.summaries, inner.by_method, inner.unlike = self.summaries, self.by_method, self.unlike
+        inner = Sharing((), self.functions)
         parameters = [one.arg for one in parameters_of(function.args)]
         for name in parameters:
             inner.node(name)
@@ -399,7 +404,7 @@ class Sharing(SharedValues):
         within = [each for _, one in roots for each in chain(one)]
         doubled = tuple(one for one in map(find, inner.doubled) if one in within)
         shape = Shape(roots, results, tuple(touched), doubled)
-        made = self.summaries[id(function.args)] = Summary(changes, is_new, around, gives, shape)
+        made = self.functions.summaries[function.args] = Summary(changes, is_new, around, gives, shape)
         return made
 
 

@@ -18,7 +18,7 @@ from callsheet.frontends.python.source import Refused, children, names_bound, na
 def with_tests(function: core.Function, variables: Variables, fresh: Callable[[str], str]) -> None:
     """Test before each such read whether the variable is set. Raises Refused (PYT016)."""
     flags: dict[str, str] = {}
-    for name, readers in variables.unset.items():
+    for name, readers in sorted(variables.unset.items()):
         for one in readers:
             if isinstance(one, core.While) or name in variables.unbound or _may_set(one, name, variables):
                 raise _refused(name, one)

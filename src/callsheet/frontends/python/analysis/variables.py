@@ -12,7 +12,7 @@ from typing import TypeAlias, assert_never
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.source import children, names_bound, names_read, walk
-from callsheet.frontends.python.syntax import Given, named_surely, names_given, surely_runs
+from callsheet.frontends.python.syntax import COMPREHENSIONS, Given, named_surely, names_given, surely_runs
 
 Set: TypeAlias = "frozenset[str]"
 _EMPTY: Set = frozenset()
@@ -56,15 +56,12 @@ class PureFlow:
         """An expression is evaluated."""
         if node is None:
             return
-        named = {one.target.id for one in walk(node) if isinstance(one, ast.NamedExpr)}
-        inner = {
-            each.target.id
-            for one in walk(node)
-            if named and isinstance(one, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp))
-            for each in walk(one)
-            if isinstance(each, ast.NamedExpr)
-        }
-        self.exposed |= (_read_before_set(node, set(state)) if named else names_read(node) - state) - inner
+        if not _named(walk(node)):
+            self.exposed |= names_read(node) - state
+            return
+        comprehensions = (one for one in walk(node) if isinstance(one, COMPREHENSIONS))
+        inner = _named(each for one in comprehensions for each in walk(one))
+        self.exposed |= _read_before_set(node, set(state)) - inner
         state |= named_surely(node)
 
     def _target(self, node: ast.expr, state: set[str]) -> None:
@@ -270,7 +267,7 @@ class Variables:
         self.unset: dict[str, list[core.Core]] = {}
         """Variables that some path leaves unset where they are read, and by which statements."""
         needed = self._live(function.body, _EMPTY) - {*function.parameters, *function.captured}
-        self.at_start = needed & _named(walk(function.node))
+        self.at_start = needed & _named(walk(function.node)) if needed else needed
         """Variables that `:=` sets on some ways alone, and those among them that read them."""
         self.unbound: set[str] = set()
         """Names of errors, which have no value after their handlers."""
@@ -309,8 +306,8 @@ class Variables:
         else:
             flow = PureFlow()
             for part in core.parts_of(one):
-                flow.read(part, set())
-                sets |= named_surely(part)
+                flow.read(part, given := set[str]())
+                sets |= given
             reads = self._with_extra(flow.exposed)
             if isinstance(one, (core.Call, core.Loop)) and one.into:
                 sets.add(one.into)

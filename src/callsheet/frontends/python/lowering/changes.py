@@ -16,6 +16,7 @@ from callsheet.frontends.python.analysis.atomicity import may_end_half_done, met
 from callsheet.frontends.python.analysis.container_words import LAZY
 from callsheet.frontends.python.analysis.kinds import ANY, Kinds
 from callsheet.frontends.python.analysis.objects import NOTHING_SHARED, chain, find
+from callsheet.frontends.python.analysis.shared_values import Functions
 from callsheet.frontends.python.analysis.sharing import Sharing, sharing_of
 from callsheet.frontends.python.analysis.turns import is_locked, runs_in_turn
 from callsheet.frontends.python.analysis.variables import bound_names
@@ -31,26 +32,18 @@ _RUNNERS: Final = frozenset(
 """The functions that run others, and after whose failure a program may go on."""
 
 
-def _sharing(
-    function: core.Function, definitions: Mapping[str, ast.stmt], resolved: Callable[[ast.AST], str | None]
-) -> Sharing:
+def sharing_alone(function: core.Function, functions: Functions) -> Sharing:
     """What the statements of a function make one object, every call of another giving what is new."""
     names = bound_names(function.body) | set(function.parameters) | set(function.captured)
-    kinds = Kinds(function, definitions, resolved, lambda _: ANY, lambda _: ())
-    sharing = Sharing(names, definitions, resolved, kinds)
+    kinds = Kinds(function, functions.definitions, functions.resolved, lambda _: ANY, lambda _: ())
+    sharing = Sharing(names, functions, kinds)
     sharing_of(function, sharing, lambda _: NOTHING_SHARED, lambda _: True)
     return sharing
 
 
-def changes_of(
-    function: core.Function,
-    definitions: Mapping[str, ast.stmt],
-    resolved: Callable[[ast.AST], str | None],
-    fresh: Callable[[str], str],
-) -> tuple[str, ...]:
+def changes_of(function: core.Function, sharing: Sharing, fresh: Callable[[str], str]) -> tuple[str, ...]:
     """The parameters whose values a function changes, and the captured variables that it changes or sets."""
     bound = bound_names(function.body)
-    sharing = _sharing(function, definitions, resolved)
     pure = _pure(function.body)
     parts = [part for one in core.all_of(function.body) for part in core.parts_of(one)]
     changed = [node for part in parts for node in sharing.changed(part)]
@@ -90,12 +83,9 @@ class Effects(NamedTuple):
     half_done: Callable[[ast.stmt], bool]
 
 
-def effects_in(
-    function: core.Function, definitions: Mapping[str, ast.stmt], resolved: Callable[[ast.AST], str | None]
-) -> Effects:
+def effects_in(sharing: Sharing) -> Effects:
     """What the parts of a function do to what is shared."""
-    sharing = _sharing(function, definitions, resolved)
-    methods = methods_of(definitions.values())
+    methods = methods_of(sharing.definitions.values())
 
     def changes(node: ast.AST) -> bool:
         return bool(sharing.changed(node))

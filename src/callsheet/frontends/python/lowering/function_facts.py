@@ -98,7 +98,8 @@ class FunctionFacts:
         self.fresh, self.plan_names, self.is_main, self.results = fresh, plan_names, is_main, results
         names = bound_names(function.body) | set(function.parameters) | set(function.captured)
         self.names = frozenset(names - set(definitions))
-        self.all_definitions = {**program.definitions, **definitions}
+        self.functions = program.functions(definitions)
+        self.all_definitions = self.functions.definitions
         self.methods = methods_of(self.all_definitions.values())
         extra = {name: self._captured_by(name) for name in definitions}
         self.variables = Variables(function, self.names, extra)
@@ -115,7 +116,7 @@ class FunctionFacts:
             objects,
         )
         self.keys = _names_of_keys(function)
-        self.sharing = Sharing(self.names, self.all_definitions, program.resolved, self.kinds)
+        self.sharing = Sharing(self.names, self.functions, self.kinds)
         sharing_of(function, self.sharing, self._shape, self._is_tree)
         self.lowering = Lowering(
             self.kinds,
@@ -186,8 +187,7 @@ class FunctionFacts:
 
     def _result(self) -> Result:
         """What the function returns."""
-        sharing = Sharing(self.names, self.all_definitions, self.program.resolved, self.kinds)
-        sharing.by_method = self.sharing.by_method
+        sharing = Sharing(self.names, self.functions, self.kinds)
         sharing_of(self.function, sharing, self._shape, self._is_tree)
         roots = tuple(
             (name, sharing.node(name)) for name in (*self.function.parameters, *self.function.captured)
@@ -322,7 +322,7 @@ class FunctionFacts:
         """
         shape = self._shape(call)
         others = shape._replace(roots=tuple(one for one in shape.roots if one[0] != name))
-        before = Sharing(self.names, self.all_definitions, self.program.resolved, self.kinds)
+        before = Sharing(self.names, self.functions, self.kinds)
         sharing_of(
             self.function, before, lambda one: others if one is call else self._shape(one), self._is_tree
         )

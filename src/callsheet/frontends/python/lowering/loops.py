@@ -8,17 +8,17 @@ from typing import cast
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.lowering.values import Values
-from callsheet.frontends.python.source import Refused, children, names_bound, names_read, waits, walk
+from callsheet.frontends.python.source import Refused, children, names_bound, names_read, waits
 from callsheet.frontends.python.syntax import assigned, bound_inside, constant, name_of
 
 
 class Loops(Values):
     """The part of a translator that takes loops apart."""
 
-    def check(self, root: ast.AST) -> None:
+    def check_nodes(self, root: ast.AST, nodes: Sequence[ast.AST]) -> None:
         """Raises Refused for what pure code may not say, and for a loop in it that nothing ends."""
-        kept = [one for one in walk(root) if isinstance(one, ast.Lambda) and self.is_call_alone(one.body)]
-        inner = bound_inside(root) if kept else set[str]()
+        kept = [one for one in nodes if isinstance(one, ast.Lambda) and self.is_call_alone(one.body)]
+        inner = bound_inside(nodes) if kept else set[str]()
         for one in kept:
             called = ast.unparse(cast("ast.Call", one.body).func)
             if called not in inner:
@@ -28,8 +28,8 @@ class Loops(Values):
                     f"a function that calls {called} is kept here: what is called later is not known",
                     f"keep what {called} is given, and write await {called}(…) where it is called",
                 )
-        super().check(root)
-        for one in walk(root):
+        super().check_nodes(root, nodes)
+        for one in nodes:
             if isinstance(one, ast.While):
                 self._check_end(one)
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final, cast
 
-from callsheet.frontends.python.source import own_nodes, parameters_of
+from callsheet.frontends.python.source import Nodes, own_nodes, parameters_of
 
 _FLAT_NAMES: Final = frozenset({"int", "float", "str", "bool", "Decimal", "timedelta"})
 
@@ -77,15 +77,13 @@ def is_product(stmt: ast.AST) -> bool:
     return not (isinstance(value, ast.Constant) and isinstance(value.value, float))
 
 
-def guard_functions(nodes: Iterable[ast.AST]) -> bool:
+def guard_functions(nodes: Nodes) -> bool:
     """Guard `x *= n` in pure functions, in place; whether there is any.
 
     A list that the function has made itself is changed as in Python.
     """
     found = False
-    for function in nodes:
-        if not isinstance(function, ast.FunctionDef):
-            continue
+    for function in nodes.of(ast.FunctionDef):
         names = {
             one.arg
             for one in parameters_of(function.args)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, cast
 
@@ -19,6 +19,7 @@ from callsheet.frontends.python.lowering.templates import FORMATS, Templates
 from callsheet.frontends.python.program import FORBIDDEN, Program
 from callsheet.frontends.python.rewrites.definitions import is_built_in
 from callsheet.frontends.python.source import (
+    Nodes,
     Refused,
     dotted,
     names_bound,
@@ -60,17 +61,20 @@ _CHANNELS: Final[Mapping[str, str]] = {
 """What to write instead of the ways in which tasks wait for each other."""
 
 
+_CHECKED: Final = frozenset(
+    {
+        *(ast.Assign, ast.For, ast.Call, ast.Name, ast.Attribute, ast.MatchClass, ast.Global, ast.Nonlocal),
+        *(ast.Yield, ast.YieldFrom),
+    }
+)
+
+
 class Names:
     """The names of one file; makes new ones."""
 
-    def __init__(self, nodes: Iterable[ast.AST]) -> None:
+    def __init__(self, nodes: Nodes) -> None:
         """`nodes` are all those of the file."""
-        self.taken: set[str] = set()
-        for one in nodes:
-            if isinstance(one, ast.Name):
-                self.taken.add(one.id)
-            elif isinstance(one, ast.arg):
-                self.taken.add(one.arg)
+        self.taken = set(nodes.words)
         self.numbers: dict[str, int] = {}
         self.made: set[str] = set()
 
@@ -106,7 +110,7 @@ class Scope:
         self.bound: set[str] = names_bound(*function.body) | set(self.parameters)
         self.stored: set[str] = set()
         """What is assigned in its body: a definition of that name may be replaced."""
-        self.inner_names: set[str] = bound_inside(function)
+        self.inner_names: set[str] = bound_inside(walk(function))
         """What comprehensions and lambdas bind: without a catalogue, they would be taken for tools."""
         self.held: dict[str, Held] = {}
         self.call_names: set[str] = set()
@@ -288,8 +292,14 @@ class Scope:
 
     def check(self, root: ast.AST) -> None:
         """Raises Refused for what pure code may not say."""
-        inner = bound_inside(root)
-        for node in walk(root):
+        self.check_nodes(root, list(walk(root)))
+
+    def check_nodes(self, root: ast.AST, nodes: Sequence[ast.AST]) -> None:
+        """Check a tree of which these are all nodes."""
+        inner = bound_inside(nodes)
+        for node in nodes:
+            if node.__class__ not in _CHECKED:
+                continue
             if isinstance(node, (ast.Assign, ast.For)) and self._takes_function(node):
                 self.holders |= names_bound(node)
             if isinstance(node, ast.Call):
@@ -317,8 +327,8 @@ class Scope:
                 raise outer_name_changed(node)
             elif isinstance(node, (ast.Yield, ast.YieldFrom)):
                 self._check_yield(root, node)
-        called = {id(node.func) for node in walk(root) if isinstance(node, ast.Call)}
-        for name, node in loads_of(root):
+        called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+        for name, node in loads_of(nodes):
             if name != "getattr" or id(node) not in called:
                 self.check_name(name, node, inner)
 

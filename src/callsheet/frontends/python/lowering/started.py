@@ -328,13 +328,10 @@ class _Starts(ast.NodeTransformer):
             return node.id in self.of.task_names
         return starts(node) or self._is_start(node)
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        """A function of its own."""
+    def _apart(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
         return node
 
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
-        """An async function of its own."""
-        return node
+    visit_FunctionDef = visit_AsyncFunctionDef = _apart
 
 
 def starts(node: ast.AST) -> bool:

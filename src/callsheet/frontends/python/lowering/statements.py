@@ -66,9 +66,7 @@ class Translator(Raising):
         captured = tuple(sorted(self._captured()))
         body = self.block(node.body)
         self.check_held()
-        loops = [one for one in own_nodes(node) if isinstance(one, (ast.For, ast.AsyncFor, ast.While))]
-        in_loop = {id(each) for one in loops for each in own_nodes(one)} if self.alone else set[int]()
-        if len(self.alone) > 1 or any(id(each) in in_loop for each in self.alone):
+        if len(self.alone) > 1 or any(map(self._is_in_loop, self.alone)):
             self.program.warnings.append(
                 Refused(
                     "PYT102",
@@ -84,6 +82,12 @@ class Translator(Raising):
         return core.Function(
             node.name, self.parameters, defaults, body, node, captured, annotations, self.most
         )
+
+    def _is_in_loop(self, node: ast.AST) -> bool:
+        loops = (
+            one for one in own_nodes(self.function) if isinstance(one, (ast.For, ast.AsyncFor, ast.While))
+        )
+        return any(each is node for one in loops for each in own_nodes(one))
 
     def _captured(self) -> set[str]:
         """The variables of the functions around this one that it reads."""

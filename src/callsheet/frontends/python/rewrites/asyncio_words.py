@@ -8,16 +8,15 @@ whether a time limit ran out is a variable, which is false as soon as the block 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
 from typing import cast
 
 from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, placed
 from callsheet.frontends.python.rewrites.timeouts import is_event_loop
-from callsheet.frontends.python.source import dotted, walk
+from callsheet.frontends.python.source import Nodes, dotted, walk
 from callsheet.frontends.python.syntax import parsed_lines
 
 
-def asyncio_words_as_plain(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+def asyncio_words_as_plain(module: ast.Module, nodes: Nodes) -> bool:
     """Write these words as plain Python; whether there were any.
 
     >>> module = ast.parse('''async def main(rows):
@@ -26,14 +25,14 @@ def asyncio_words_as_plain(module: ast.Module, nodes: Sequence[ast.AST]) -> bool
     ...         return await asyncio.to_thread(total, rows)
     ...     finally:
     ...         limit.release()''')
-    >>> asyncio_words_as_plain(module, list(ast.walk(module)))
+    >>> asyncio_words_as_plain(module, Nodes(module))
     True
     >>> print(ast.unparse(module))
     async def main(rows):
         async with limit:
             return total(rows)
     """
-    words = {one.attr for one in nodes if isinstance(one, ast.Attribute)}
+    words = {one.attr for one in nodes.of(ast.Attribute)}
     found = False
     if words & {"to_thread", "run_in_executor"}:
         threads = _Threads()
@@ -142,12 +141,10 @@ def _held(one: ast.stmt) -> bool:
     return found
 
 
-def _limits(nodes: Sequence[ast.AST]) -> bool:
+def _limits(nodes: Nodes) -> bool:
     """Let a variable say whether a time limit ran out, if nothing else is asked; whether there was any."""
     fresh, found = Fresh(nodes), False
-    for function in nodes:
-        if not isinstance(function, ast.AsyncFunctionDef):
-            continue
+    for function in nodes.of(ast.AsyncFunctionDef):
         for one in [each for each in walk(function) if isinstance(each, ast.stmt)]:
             for block in blocks_in(one):
                 for number in reversed(range(len(block))):

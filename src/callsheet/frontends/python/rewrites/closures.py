@@ -8,16 +8,16 @@ assignments, all stays as it is, and the translator says why it cannot be.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import cast
 
-from callsheet.frontends.python.source import names_bound, own_nodes, parameters_of, walk
+from callsheet.frontends.python.source import Nodes, names_bound, own_nodes, parameters_of, walk
 
 _Function = ast.AsyncFunctionDef | ast.FunctionDef
 _Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
-def box_nonlocals(nodes: Sequence[ast.AST]) -> bool:
+def box_nonlocals(nodes: Nodes) -> bool:
     """Keep what `nonlocal` of pure functions names in lists; whether there is any.
 
     >>> module = ast.parse('''async def main():
@@ -27,7 +27,7 @@ def box_nonlocals(nodes: Sequence[ast.AST]) -> bool:
     ...         n += 1
     ...     more()
     ...     return n''')
-    >>> box_nonlocals(list(ast.walk(module)))
+    >>> box_nonlocals(Nodes(module))
     True
     >>> print(ast.unparse(module))
     async def main():
@@ -39,13 +39,9 @@ def box_nonlocals(nodes: Sequence[ast.AST]) -> bool:
         more()
         return n_box[0]
     """
-    if not any(isinstance(one, ast.Nonlocal) for one in nodes):
-        return False
-    taken = {one.id for one in nodes if isinstance(one, ast.Name)}
+    taken = {one.id for one in nodes.of(ast.Name)}
     changed = False
-    for function in nodes:
-        if not isinstance(function, (ast.AsyncFunctionDef, ast.FunctionDef)):
-            continue
+    for function in nodes.of(ast.AsyncFunctionDef, ast.FunctionDef):
         inner = [one for one in walk(function) if isinstance(one, ast.FunctionDef) and one is not function]
         names = {
             name

@@ -27,16 +27,26 @@ from callsheet.frontends.python.rewrites.inlining import (
     placed,
     yields_of,
 )
-from callsheet.frontends.python.source import dotted, names_bound, own_nodes, parameters_of, waits, walk
+from callsheet.frontends.python.source import (
+    Nodes,
+    dotted,
+    names_bound,
+    own_nodes,
+    parameters_of,
+    waits,
+    walk,
+)
 
 _MANAGERS: Final = frozenset({"contextmanager", "asynccontextmanager"})
 _ENTERS: Final[Mapping[str, tuple[str, str]]] = {
     "__aenter__": ("__aenter__", "__aexit__"),
     "__enter__": ("__enter__", "__exit__"),
 }
+CONTEXT_WORDS: Final = _MANAGERS | _ENTERS.keys()
+"""One of these is in each file with contexts of its own."""
 
 
-def contexts_as_statements(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+def contexts_as_statements(module: ast.Module, nodes: Nodes) -> bool:
     """Write the program's own contexts around blocks that await as statements; whether there were any.
 
     >>> module = ast.parse('''@asynccontextmanager
@@ -49,7 +59,7 @@ def contexts_as_statements(module: ast.Module, nodes: Sequence[ast.AST]) -> bool
     ... async def main():
     ...     async with told("work") as name:
     ...         await post(name)''')
-    >>> contexts_as_statements(module, list(ast.walk(module)))
+    >>> contexts_as_statements(module, Nodes(module))
     True
     >>> print(ast.unparse(module.body[-1]))
     async def main():
@@ -61,15 +71,10 @@ def contexts_as_statements(module: ast.Module, nodes: Sequence[ast.AST]) -> bool
         finally:
             await post('end')
     """
-    managers = {
-        one.name: one
-        for one in nodes
-        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) and _is_manager(one)
-    }
+    managers = {one.name: one for one in nodes.of(ast.FunctionDef, ast.AsyncFunctionDef) if _is_manager(one)}
     classes = {
         one.name: (one, each.name)
-        for one in nodes
-        if isinstance(one, ast.ClassDef)
+        for one in nodes.of(ast.ClassDef)
         for each in one.body
         if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)) and each.name in _ENTERS
     }
@@ -85,7 +90,7 @@ def contexts_as_statements(module: ast.Module, nodes: Sequence[ast.AST]) -> bool
     return contexts.is_changed
 
 
-def returns_after_finally(nodes: Sequence[ast.AST]) -> bool:
+def returns_after_finally(nodes: Nodes) -> bool:
     """Let what `finally` changes be changed before the function returns; whether there was any.
 
     A function of a plan returns what it has changed behind its result, so its last statement has to be last.
@@ -95,7 +100,7 @@ def returns_after_finally(nodes: Sequence[ast.AST]) -> bool:
     ...         return await read("a")
     ...     finally:
     ...         log.append("read")''')
-    >>> returns_after_finally(list(ast.walk(module)))
+    >>> returns_after_finally(Nodes(module))
     True
     >>> print(ast.unparse(module))
     async def main(log):
@@ -128,9 +133,8 @@ def returns_after_finally(nodes: Sequence[ast.AST]) -> bool:
                 body[number : number + 1] = [*leaving.start(one), inner, *leaving.after(one)]
                 changed = True
 
-    for one in nodes:
-        if isinstance(one, ast.AsyncFunctionDef):
-            settle(one.body)
+    for one in nodes.of(ast.AsyncFunctionDef):
+        settle(one.body)
     return changed
 
 
@@ -431,15 +435,11 @@ class _OfType(ast.NodeTransformer):
             node.args[0] = self._test(node.args[0])
         return self.generic_visit(node)
 
-    def visit_If(self, node: ast.If) -> ast.AST:
-        """A condition."""
+    def _condition(self, node: ast.If | ast.IfExp) -> ast.AST:
         node.test = self._test(node.test)
         return self.generic_visit(node)
 
-    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
-        """A conditional expression."""
-        node.test = self._test(node.test)
-        return self.generic_visit(node)
+    visit_If = visit_IfExp = _condition
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         """A negation."""

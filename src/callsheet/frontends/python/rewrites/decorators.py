@@ -17,6 +17,7 @@ from typing import Final, NamedTuple, cast
 from callsheet.frontends.pure_code.class_refusals import MAKERS
 from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, is_fixed
 from callsheet.frontends.python.source import (
+    Nodes,
     decorator_name,
     dotted,
     names_bound,
@@ -41,7 +42,7 @@ class _Decorator(NamedTuple):
     """The variables that it keeps between the calls, and what they hold first."""
 
 
-def decorated_as_calls(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+def decorated_as_calls(module: ast.Module, nodes: Nodes) -> bool:
     """Write the decorated async functions of a file as plain ones; whether there were any.
 
     >>> module = ast.parse('''def twice(function):
@@ -51,7 +52,7 @@ def decorated_as_calls(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     ...     return inner
     ... @twice
     ... async def tell(text): return await post(text)''')
-    >>> decorated_as_calls(module, list(ast.walk(module)))
+    >>> decorated_as_calls(module, Nodes(module))
     True
     >>> print(ast.unparse(module))
     async def tell_plain_at_1(text):
@@ -70,7 +71,7 @@ def decorated_as_calls(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
         return False
     fresh = Fresh(nodes)
     changed = False
-    for owner in [one for one in nodes if isinstance(one, (ast.Module, ast.ClassDef, ast.AsyncFunctionDef))]:
+    for owner in nodes.of(ast.Module, ast.ClassDef, ast.AsyncFunctionDef):
         body: list[ast.stmt] = []
         for one in owner.body:
             made = _undecorated(one, owner, known, fresh) if isinstance(one, ast.AsyncFunctionDef) else [one]
@@ -308,20 +309,20 @@ def _keeps_name(node: ast.AST) -> bool:
     )
 
 
-def names_of_functions(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+def names_of_functions(module: ast.Module, nodes: Nodes) -> bool:
     """Write `f.__name__` of a function or class of the file as its name; whether there was any.
 
     One that is decorated has its own name if the decorator is of the file, and uses `functools.wraps`.
 
     >>> module = ast.parse('''async def load(): pass
     ... print(load.__name__)''')
-    >>> names_of_functions(module, list(ast.walk(module))), ast.unparse(module.body[1])
+    >>> names_of_functions(module, Nodes(module)), ast.unparse(module.body[1])
     (True, "print('load')")
     """
     kinds = (ast.AsyncFunctionDef, ast.FunctionDef, ast.ClassDef)
     times = Counter(one.name for one in nodes if isinstance(one, kinds))
-    bound = {one.id for one in nodes if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)}
-    bound |= {one.arg for one in nodes if isinstance(one, ast.arg)}
+    bound = {one.id for one in nodes.of(ast.Name) if not isinstance(one.ctx, ast.Load)}
+    bound |= {one.arg for one in nodes.of(ast.arg)}
     own = {one.name: one for one in module.body if isinstance(one, kinds) and times[one.name] == 1}
     keeping = {name for name, one in own.items() if any(map(_keeps_name, walk(one)))}
     told = {
@@ -331,17 +332,14 @@ def names_of_functions(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     }
     names = {
         id(one): ast.copy_location(ast.Constant(one.value.id), one)
-        for one in nodes
-        if isinstance(one, ast.Attribute)
-        and one.attr == "__name__"
-        and isinstance(one.value, ast.Name)
-        and one.value.id in told
+        for one in nodes.of(ast.Attribute)
+        if one.attr == "__name__" and isinstance(one.value, ast.Name) and one.value.id in told
     }
     PuttingNodes(names).visit(module)
     return bool(names)
 
 
-def registries_as_tables(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+def registries_as_tables(module: ast.Module, nodes: Nodes) -> bool:
     """Write a table that decorators of the file fill as a literal one; whether there was any.
 
     >>> module = ast.parse('''HANDLERS = {}
@@ -352,7 +350,7 @@ def registries_as_tables(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     ...     return register
     ... @handles("mail")
     ... async def on_mail(text): return await post(text)''')
-    >>> registries_as_tables(module, list(ast.walk(module)))
+    >>> registries_as_tables(module, Nodes(module))
     True
     >>> print(ast.unparse(module))
     async def on_mail(text):
@@ -404,7 +402,7 @@ def _registering(node: ast.FunctionDef) -> _Registering | None:
     return made if names == [stored] == [returned] else None
 
 
-def _as_table(module: ast.Module, nodes: Sequence[ast.AST], of: _Registering) -> bool:
+def _as_table(module: ast.Module, nodes: Nodes, of: _Registering) -> bool:
     """Fill the table where it is written, if the decorator is all that changes it."""
     name = of.node.name
     marked = [
@@ -414,7 +412,7 @@ def _as_table(module: ast.Module, nodes: Sequence[ast.AST], of: _Registering) ->
         for mark in one.decorator_list[:1]
         if dotted(mark.func if isinstance(mark, ast.Call) else mark) == name
     ]
-    uses = [one for one in nodes if isinstance(one, ast.Name) and one.id == name]
+    uses = [one for one in nodes.of(ast.Name) if one.id == name]
     keys = [_key_of(of, one, mark) for one, mark in marked]
     start = [one for one in module.body if _makes_empty(one, of)]
     if not marked or len(uses) != len(marked) or len(start) != 1 or None in keys:
@@ -422,9 +420,8 @@ def _as_table(module: ast.Module, nodes: Sequence[ast.AST], of: _Registering) ->
     own = {id(one) for one in walk(of.node)}
     changes = [
         one
-        for one in nodes
-        if isinstance(one, (ast.Subscript, ast.Attribute))
-        and isinstance(one.value, ast.Name)
+        for one in nodes.of(ast.Subscript, ast.Attribute)
+        if isinstance(one.value, ast.Name)
         and one.value.id == of.table
         and id(one) not in own
         and (not isinstance(one.ctx, ast.Load) or getattr(one, "attr", "") in _FILLS)

@@ -9,14 +9,14 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from callsheet.frontends.pure_code.facts import FACTORY
 from callsheet.frontends.python.analysis.container_words import MUTATORS
 from callsheet.frontends.python.rewrites.factories import changes_state
 from callsheet.frontends.python.rewrites.inlining import Fresh, placed
-from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read, own_nodes, walk
+from callsheet.frontends.python.source import Nodes, Refused, dotted, names_bound, names_read, own_nodes, walk
 
 _MAKE_FUNCTIONS: Final = frozenset(
     {"functools.partial", "operator.itemgetter", "operator.attrgetter", "operator.methodcaller"}
@@ -26,7 +26,7 @@ _PASSES_ON: Final = frozenset({"enumerate", "zip", "list", "tuple", "reversed", 
 _BUILT_IN: Final = frozenset(dir(builtins))
 
 
-def name_factories(tree: ast.Module, nodes: Iterable[ast.AST]) -> None:
+def name_factories(tree: ast.Module, nodes: Nodes) -> None:
     """Give each lambda or function that makes the defaults of a defaultdict a name at the end of the file."""
     if not any(
         isinstance(one, ast.Call) and (dotted(one.func) or "").rpartition(".")[2] == "defaultdict"
@@ -77,7 +77,7 @@ class _Naming(ast.NodeTransformer):
         return node
 
 
-def unawaiting_as_pure(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+def unawaiting_as_pure(module: ast.Module, nodes: Nodes) -> bool:
     """Write async functions that await nothing, and keep functions in values, as pure ones; whether any was.
 
     >>> module = ast.parse('''async def team(text):
@@ -85,14 +85,12 @@ def unawaiting_as_pure(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     ...         if fits(text):
     ...             return name
     ... async def main(): return await team("login")''')
-    >>> unawaiting_as_pure(module, list(ast.walk(module)))
+    >>> unawaiting_as_pure(module, Nodes(module))
     True
     >>> type(module.body[0]).__name__, ast.unparse(module.body[1].body[0])
     ('FunctionDef', "return team('login')")
     """
-    awaited = {
-        id(one.value.func) for one in nodes if isinstance(one, ast.Await) and isinstance(one.value, ast.Call)
-    }
+    awaited = {id(one.value.func) for one in nodes.of(ast.Await) if isinstance(one.value, ast.Call)}
     changed: set[str] = set()
     for number, one in enumerate(module.body):
         if not isinstance(one, ast.AsyncFunctionDef) or one.decorator_list or one.name == "main":
@@ -102,7 +100,7 @@ def unawaiting_as_pure(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
         is_pure = not any(isinstance(each, waits) or getattr(each, "is_async", 0) for each in inside)
         if not is_pure or not any(isinstance(each, ast.Lambda) for each in inside):
             continue
-        uses = [each for each in nodes if isinstance(each, ast.Name) and each.id == one.name]
+        uses = [each for each in nodes.of(ast.Name) if each.id == one.name]
         if uses and all(id(each) in awaited for each in uses):
             made = ast.FunctionDef(one.name, one.args, one.body, [], one.returns)
             vars(made)["type_params"] = []
@@ -129,11 +127,11 @@ class _Unawaited(ast.NodeTransformer):
 _LOOKUPS: Final = {"__getitem__": "lambda _key: {}[_key]", "__contains__": "lambda _key: _key in {}"}
 
 
-def lookups_as_lambdas(nodes: Sequence[ast.AST]) -> bool:
+def lookups_as_lambdas(nodes: Nodes) -> bool:
     """Write `table.__getitem__` that a function is given as what it means; whether there was any.
 
     >>> module = ast.parse("best = max(names, key=prices.__getitem__)")
-    >>> lookups_as_lambdas(list(ast.walk(module)))
+    >>> lookups_as_lambdas(Nodes(module))
     True
     >>> print(ast.unparse(module))
     best = max(names, key=lambda _key: prices[_key])
@@ -162,7 +160,7 @@ def lookups_as_lambdas(nodes: Sequence[ast.AST]) -> bool:
     return changed
 
 
-def partials_as_calls(nodes: Sequence[ast.AST]) -> bool:
+def partials_as_calls(nodes: Nodes) -> bool:
     """Write the calls of `name = partial(f, …)` as calls of `f`; whether there were any.
 
     It stays where the name is set again, or is more than called.
@@ -170,7 +168,7 @@ def partials_as_calls(nodes: Sequence[ast.AST]) -> bool:
     >>> module = ast.parse('''async def main(channel):
     ...     tell = partial(post, channel, level=2)
     ...     return await tell("a")''')
-    >>> partials_as_calls(list(ast.walk(module)))
+    >>> partials_as_calls(Nodes(module))
     True
     >>> print(ast.unparse(module))
     async def main(channel):
@@ -178,9 +176,7 @@ def partials_as_calls(nodes: Sequence[ast.AST]) -> bool:
         return await post(given_at_1, 'a', level=2)
     """
     fresh, changed = Fresh(nodes), False
-    for owner in nodes:
-        if not isinstance(owner, (ast.Module, ast.AsyncFunctionDef)):
-            continue
+    for owner in nodes.of(ast.Module, ast.AsyncFunctionDef):
         for number, one in reversed(list(enumerate(owner.body))):
             match one:
                 case ast.Assign(

@@ -12,12 +12,12 @@ from collections.abc import Sequence, Set
 
 from callsheet.frontends.pure_code.laziness import changed_outside
 from callsheet.frontends.python.rewrites.inlining import placed
-from callsheet.frontends.python.source import names_bound, names_read, own_nodes, parameters_of, walk
+from callsheet.frontends.python.source import Nodes, names_bound, names_read, own_nodes, parameters_of, walk
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def factories_as_classes(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+def factories_as_classes(module: ast.Module, nodes: Nodes) -> bool:
     """Write the functions of a file that return a function they define as classes; whether any was.
 
     >>> module = ast.parse('''def counter(start):
@@ -30,7 +30,7 @@ def factories_as_classes(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     ... async def main():
     ...     tick = counter(3)
     ...     return tick()''')
-    >>> factories_as_classes(module, list(ast.walk(module)))
+    >>> factories_as_classes(module, Nodes(module))
     True
     >>> print(ast.unparse(module))
     class counter:

@@ -14,7 +14,16 @@ from dataclasses import dataclass, field
 
 from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, placed
 from callsheet.frontends.python.rewrites.task_words import task_cancelled, task_of
-from callsheet.frontends.python.source import dotted, leaves, names_bound, names_read, own_nodes, waits, walk
+from callsheet.frontends.python.source import (
+    Nodes,
+    dotted,
+    leaves,
+    names_bound,
+    names_read,
+    own_nodes,
+    waits,
+    walk,
+)
 
 IS_FIRST = "is_first"
 """Marks the await of the first of several calls, which gives a list of one pair: its number, what it gave."""
@@ -22,7 +31,7 @@ IS_TAKEN = "is_taken"
 """Marks an await that gives what a task gave, or raises its error."""
 
 
-def firsts_as_one(nodes: Sequence[ast.AST]) -> bool:
+def firsts_as_one(nodes: Nodes) -> bool:
     """Write waits for the first of several tasks as awaits of one; whether there were any.
 
     >>> module = ast.parse('''async def main():
@@ -32,7 +41,7 @@ def firsts_as_one(nodes: Sequence[ast.AST]) -> bool:
     ...     for task in pending:
     ...         task.cancel()
     ...     return one in done, done.pop().result()''')
-    >>> firsts_as_one(list(ast.walk(module)))
+    >>> firsts_as_one(Nodes(module))
     True
     >>> print(ast.unparse(module))
     async def main():
@@ -41,10 +50,8 @@ def firsts_as_one(nodes: Sequence[ast.AST]) -> bool:
         return (first_at_1[0] == 0, await first_at_1[1])
     """
     fresh, found = Fresh(nodes), False
-    catches = any(isinstance(one, (ast.Try, ast.TryStar)) for one in nodes)
-    for one in nodes:
-        if not isinstance(one, ast.AsyncFunctionDef):
-            continue
+    catches = nodes.has(ast.Try, ast.TryStar)
+    for one in nodes.of(ast.AsyncFunctionDef):
         blocks = [one.body]
         while blocks:
             block = blocks.pop()
@@ -508,13 +515,10 @@ class _Rest(ast.NodeTransformer):
                 one.value = self._part(1, one.value)
         return made
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        """A function of its own."""
+    def _apart(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
         return node
 
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
-        """An async function of its own."""
-        return node
+    visit_FunctionDef = visit_AsyncFunctionDef = _apart
 
 
 def _is_true(node: ast.expr) -> bool:

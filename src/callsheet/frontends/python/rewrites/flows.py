@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from itertools import chain
 from typing import Any, Final, cast
 
@@ -37,6 +37,7 @@ from callsheet.frontends.python.rewrites.lazy_sources import (
     put_where_used,
 )
 from callsheet.frontends.python.source import (
+    Nodes,
     Refused,
     children,
     ends_loop,
@@ -50,10 +51,12 @@ from callsheet.frontends.python.source import (
 from callsheet.frontends.python.syntax import PuttingNodes
 
 _MOST_DEPTH: Final = 12
+ASKED_FOR_ITEMS: Final = frozenset({"__aiter__", "__anext__", "__next__"})
+"""The methods of objects that a loop asks for their items."""
 _Loop = ast.For | ast.AsyncFor
 
 
-def flows_as_loops(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+def flows_as_loops(module: ast.Module, nodes: Nodes) -> bool:
     """Write the loops of a file over generators that await as plain loops; whether there were any.
 
     >>> module = ast.parse('''async def pages(n):
@@ -63,7 +66,7 @@ def flows_as_loops(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     ... async def main():
     ...     async for one in pages(2):
     ...         await post(one)''')
-    >>> flows_as_loops(module, list(ast.walk(module)))
+    >>> flows_as_loops(module, Nodes(module))
     True
     >>> print(ast.unparse(module))
     async def main():
@@ -73,37 +76,35 @@ def flows_as_loops(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
             await post(one)
             n_at_1 -= 1
     """
-    generators: dict[str, Generator] = {}
-    for one in nodes:
-        if not isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) or not is_generator(one):
-            continue
-        generators[one.name] = one
+    every = nodes.of(ast.FunctionDef, ast.AsyncFunctionDef)
+    generators = {one.name: one for one in every if is_generator(one)}
     classes = {
         one.name: each.name
-        for one in nodes
-        if isinstance(one, ast.ClassDef)
+        for one in nodes.of(ast.ClassDef)
         for each in one.body
         if isinstance(each, ast.AsyncFunctionDef)
         and (each.name == "__anext__" or (each.name == "__aiter__" and is_generator(each)))
     }
     steppers = {
         one.name
-        for one in nodes
-        if isinstance(one, ast.ClassDef)
-        and any(isinstance(each, ast.FunctionDef) and each.name == "__next__" for each in one.body)
+        for one in nodes.of(ast.ClassDef)
+        if any(isinstance(each, ast.FunctionDef) and each.name == "__next__" for each in one.body)
     }
+    full_name = full_names(module)
+    if not (generators or classes or steppers) and not any(
+        _is_lazy(one, full_name) for one in nodes.of(ast.Assign, ast.For)
+    ):
+        return False
     functions: dict[str, list[Generator]] = {}
-    for one in nodes:
-        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            functions.setdefault(one.name, []).append(one)
+    for one in every:
+        functions.setdefault(one.name, []).append(one)
     fields = {
         target.attr
-        for one in nodes
-        if isinstance(one, ast.Assign)
+        for one in nodes.of(ast.Assign)
         for target, value in set_by(one)
         if isinstance(target, ast.Attribute) and name_called(value) in steppers
     }
-    lazy = Laziness(full_names(module), {*generators} & {*functions})
+    lazy = Laziness(full_name, {*generators} & {*functions})
     flows = _Flows(generators, classes, steppers, fields, functions, lazy, Fresh(nodes))
     for one in walk(module):
         if isinstance(one, ast.AsyncFunctionDef) and one.name not in generators:
@@ -111,6 +112,15 @@ def flows_as_loops(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     if flows.is_changed:
         _without_unused(module, generators)
     return flows.is_changed
+
+
+def _is_lazy(one: ast.AST, full_name: Callable[[ast.expr], str]) -> bool:
+    """Whether a statement keeps or goes through what computes its items when they are taken."""
+    match one:
+        case ast.Assign(value=source) | ast.For(iter=source):
+            return Laziness(full_name, ()).computes(source) or name_called(source) in {"map", "filter"}
+        case _:
+            return False
 
 
 def _without_unused(module: ast.Module, generators: Mapping[str, Generator]) -> None:

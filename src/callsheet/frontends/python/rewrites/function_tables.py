@@ -7,16 +7,16 @@ of the rules, in which `fits` is `RULES[number][0]`. A table that is set more th
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, placed
-from callsheet.frontends.python.source import names_bound, own_nodes, waits, walk
+from callsheet.frontends.python.source import Nodes, children, names_bound, own_nodes, waits, walk
 from callsheet.frontends.python.syntax import PuttingNames
 
 _Table = ast.List | ast.Tuple | ast.Dict
 
 
-def tables_by_place(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+def tables_by_place(module: ast.Module, nodes: Nodes) -> bool:
     """Write such loops of a file as loops over numbers; whether there were any.
 
     >>> module = ast.parse('''RULES = [(lambda s: "log" in s, "auth"), (str.isupper, "loud")]
@@ -24,7 +24,7 @@ def tables_by_place(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     ...     for fits, team in RULES:
     ...         if fits(text):
     ...             await post(team)''')
-    >>> tables_by_place(module, list(ast.walk(module)))
+    >>> tables_by_place(module, Nodes(module))
     True
     >>> print(ast.unparse(module.body[1]))
     async def main(text):
@@ -34,15 +34,16 @@ def tables_by_place(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
                 await post(team)
     """
     pure = {one.name for one in module.body if isinstance(one, ast.FunctionDef)}
+    literals = nodes.of(ast.List, ast.Tuple, ast.Dict)
+    if not any(_is_function(each, pure) for one in literals for each in children(one)):
+        return False
     constants = _tables(module.body)
     fresh, changed = Fresh(nodes), False
-    for function in nodes:
-        if isinstance(function, ast.AsyncFunctionDef):
-            own = _tables([one for one in own_nodes(*function.body) if isinstance(one, ast.stmt)])
-            known = {
-                name: made for name, made in constants.items() if name not in names_bound(*function.body)
-            }
-            changed = _Loops({**known, **own}, pure, fresh).function(function) or changed
+    for function in nodes.of(ast.AsyncFunctionDef):
+        own = _tables([one for one in own_nodes(*function.body) if isinstance(one, ast.stmt)])
+        here = names_bound(*function.body)
+        known = {name: made for name, made in constants.items() if name not in here}
+        changed = _Loops({**known, **own}, pure, fresh).function(function) or changed
     return changed
 
 
@@ -122,12 +123,14 @@ class _Loops:
         names = [part.id for part in targets if isinstance(part, ast.Name)]
         if len(names) != len(targets) or not rows or any(len(row) != len(names) for row in rows):
             return None
-        functions = [at for at in range(len(names)) if any(self._is_function(row[at]) for row in rows)]
-        is_pure = all(self._is_function(row[at]) or _is_none(row[at]) for at in functions for row in rows)
-        nodes = [each for part in one.body for each in walk(part)]
+        functions = [at for at in range(len(names)) if any(_is_function(row[at], self.pure) for row in rows)]
+        is_pure = all(
+            _is_function(row[at], self.pure) or _is_none(row[at]) for at in functions for row in rows
+        )
+        nodes = Nodes(ast.Module(one.body, []))
         inside = {id(each) for each in (*nodes, *targets)}
-        bound = {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
-        bound |= names_bound(*one.body) | {each.arg for each in nodes if isinstance(each, ast.arg)}
+        bound = {each.id for each in nodes.of(ast.Name) if isinstance(each.ctx, ast.Store)}
+        bound |= names_bound(*one.body) | {each.arg for each in nodes.of(ast.arg)}
         is_own = all(
             names[at] not in bound and all(id(use) in inside for use in self.uses if use.id == names[at])
             for at in functions
@@ -151,16 +154,17 @@ class _Loops:
         one.target = placed(ast.Name(place, ast.Store()), one.target)
         return before
 
-    def _is_function(self, node: ast.expr) -> bool:
-        match node:
-            case ast.Lambda():
-                return True
-            case ast.Name(id=name):
-                return name in self.pure
-            case ast.Attribute(value=ast.Name(id="str" | "int" | "float" | "list" | "dict")):
-                return True
-            case _:
-                return False
+
+def _is_function(node: ast.AST, pure: Container[str]) -> bool:
+    match node:
+        case ast.Lambda():
+            return True
+        case ast.Name(id=name):
+            return name in pure
+        case ast.Attribute(value=ast.Name(id="str" | "int" | "float" | "list" | "dict")):
+            return True
+        case _:
+            return False
 
 
 def _part(held: str, place: str, at: int, is_items: bool) -> ast.expr:

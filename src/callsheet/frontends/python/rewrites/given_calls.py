@@ -14,9 +14,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final, cast
 
-from callsheet.frontends.python.rewrites.inlining import Fresh, placed
+from callsheet.frontends.python.rewrites.inlining import Fresh, name_called, placed
 from callsheet.frontends.python.rewrites.task_words import task_of
-from callsheet.frontends.python.source import dotted, own_nodes, waits, walk
+from callsheet.frontends.python.source import Nodes, dotted, own_nodes, waits, walk
 
 _LISTS: Final = frozenset({"list", "tuple", "set"})
 
@@ -25,7 +25,7 @@ class _Unknown(Exception):
     """A function does something with the calls that it cannot do with their arguments."""
 
 
-def given_calls_as_own(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+def given_calls_as_own(module: ast.Module, nodes: Nodes) -> bool:
     """Let functions that are given calls make them; whether there were any.
 
     >>> module = ast.parse('''async def race(*calls):
@@ -33,7 +33,7 @@ def given_calls_as_own(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     ...     return tasks
     ... async def main():
     ...     return await race(f(1), g(x=2))''')
-    >>> given_calls_as_own(module, list(ast.walk(module)))
+    >>> given_calls_as_own(module, Nodes(module))
     True
     >>> print(ast.unparse(module.body[1:]))
     async def race_at_1(given_at_1, given_at_2):
@@ -43,15 +43,13 @@ def given_calls_as_own(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     async def main():
         return await race_at_1(given_at_1=1, given_at_2=2)
     """
-    functions = {one.name: one for one in nodes if isinstance(one, ast.AsyncFunctionDef)}
-    names = Counter(
-        one.name for one in nodes if isinstance(one, (ast.AsyncFunctionDef, ast.FunctionDef, ast.ClassDef))
-    )
-    pure = {one.name for one in nodes if isinstance(one, (ast.FunctionDef, ast.ClassDef))}
+    functions = {one.name: one for one in nodes.of(ast.AsyncFunctionDef)}
+    if not any(name_called(one) in functions for one in nodes.of(ast.Call)):
+        return False
+    names = Counter(one.name for one in nodes.of(ast.AsyncFunctionDef, ast.FunctionDef, ast.ClassDef))
+    pure = {one.name for one in nodes.of(ast.FunctionDef, ast.ClassDef)}
     fresh, found = Fresh(nodes), False
-    for owner in nodes:
-        if not isinstance(owner, ast.AsyncFunctionDef):
-            continue
+    for owner in nodes.of(ast.AsyncFunctionDef):
         for call in list(own_nodes(owner)):
             if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
                 continue

@@ -14,7 +14,7 @@ from typing import Final, cast
 
 from callsheet.frontends.python.error_values import GROUP, marked_group
 from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in
-from callsheet.frontends.python.source import SCOPES, Refused, dotted, leaves, own_nodes, walk
+from callsheet.frontends.python.source import SCOPES, Nodes, Refused, dotted, leaves, own_nodes, walk
 
 _NESTED: Final = "except* looks into groups inside of a group, and no deeper: "
 _HINT: Final = "write except ExceptionGroup as group, and go through group.exceptions"
@@ -30,7 +30,7 @@ _Test = Callable[[str], str]
 """What gives the text of a test of a variable."""
 
 
-def group_handlers_as_plain(nodes: Sequence[ast.AST]) -> bool:
+def group_handlers_as_plain(nodes: Nodes) -> bool:
     """Write each `except*` of a file as `except`; whether there was any.
 
     Raises Refused (PYT001, PYT021) for one that leaves its handler, or raises again inside of another `try`.
@@ -39,7 +39,7 @@ def group_handlers_as_plain(nodes: Sequence[ast.AST]) -> bool:
     ...     await work()
     ... except* ValueError as group:
     ...     print(len(group.exceptions))''')
-    >>> group_handlers_as_plain(list(ast.walk(module)))
+    >>> group_handlers_as_plain(Nodes(module))
     True
     >>> print(ast.unparse(module.body[0]).replace(_HINT, "…"))
     try:
@@ -61,9 +61,7 @@ def group_handlers_as_plain(nodes: Sequence[ast.AST]) -> bool:
                 raise
             raise ExceptionGroup(text_at_1, left_at_1)
     """
-    found = {id(one) for one in nodes if isinstance(one, ast.TryStar)}
-    if not found:
-        return False
+    found = {id(one) for one in nodes.of(ast.TryStar)}
     blocks = [block for one in nodes if hasattr(one, "body") for block in blocks_in(cast("ast.stmt", one))]
     fresh, is_nested = Fresh(nodes), _has_groups_in_groups(nodes)
     for block in blocks:
@@ -73,17 +71,17 @@ def group_handlers_as_plain(nodes: Sequence[ast.AST]) -> bool:
     return True
 
 
-def _has_groups_in_groups(nodes: Sequence[ast.AST]) -> bool:
+def _has_groups_in_groups(nodes: Nodes) -> bool:
     """Whether what fails in a group of tasks may itself be a group, or the program makes groups itself.
 
     No function is a task of its own groups unless it calls itself.
     """
-    functions = [one for one in nodes if isinstance(one, (ast.AsyncFunctionDef, ast.Module))]
+    functions = nodes.of(ast.AsyncFunctionDef, ast.Module)
     with_groups = [one for one in functions if any(map(_is_task_group, own_nodes(one)))]
     opened = [
         sum(map(_is_task_group, walk(one)))
-        for one in nodes
-        if isinstance(one, ast.AsyncWith) and any(_is_task_group(each.context_expr) for each in one.items)
+        for one in nodes.of(ast.AsyncWith)
+        if any(_is_task_group(each.context_expr) for each in one.items)
     ]
     names = {(dotted(one) or "").rpartition(".")[2] for one in nodes if isinstance(one, ast.expr)}
     return GROUP in names or len(with_groups) > 1 or any(number > 1 for number in opened)

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from callsheet.frontends.python.source import dotted, walk
+from callsheet.frontends.python.source import Nodes, dotted, walk
 
 _SHAPES: Final = frozenset({"ABC", "Protocol", "Generic"})
 """Bases that say only what other classes have."""
 
 
-def inherited_methods_as_own(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+def inherited_methods_as_own(module: ast.Module, nodes: Nodes) -> bool:
     """Give each class of a file the async methods that it inherits; whether any does.
 
     >>> module = ast.parse('''class Job:
@@ -26,7 +26,7 @@ def inherited_methods_as_own(module: ast.Module, nodes: Sequence[ast.AST]) -> bo
     ... class Close(Job):
     ...     async def act(self): await close(1)
     ...     async def run(self): await super().run()''')
-    >>> inherited_methods_as_own(module, list(ast.walk(module)))
+    >>> inherited_methods_as_own(module, Nodes(module))
     True
     >>> print(ast.unparse(module))
     class Job:
@@ -52,10 +52,8 @@ def inherited_methods_as_own(module: ast.Module, nodes: Sequence[ast.AST]) -> bo
     for name in reversed([*bases]):  # copies are of methods as they are written
         if bases[name] is not None:
             _inherit(classes[name], own, bases)
-    used = {one.func.id for one in nodes if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)}
-    used |= {
-        one.value.id for one in nodes if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name)
-    }
+    used = {one.func.id for one in nodes.of(ast.Call) if isinstance(one.func, ast.Name)}
+    used |= {one.value.id for one in nodes.of(ast.Attribute) if isinstance(one.value, ast.Name)}
     for name in above - used:
         one = classes[name]
         one.body = [each for each in one.body if not isinstance(each, ast.AsyncFunctionDef)]

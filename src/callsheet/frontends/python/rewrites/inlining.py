@@ -12,6 +12,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar, cast
 
 from callsheet.frontends.python.source import (
+    Nodes,
     dotted,
     made_name,
     names_bound,
@@ -47,14 +48,8 @@ def yields_of(body: Sequence[ast.stmt]) -> list[ast.Expr] | None:
 class Fresh:
     """Names that a file does not have."""
 
-    def __init__(self, nodes: Sequence[ast.AST]) -> None:
-        self.taken = {one.id for one in nodes if isinstance(one, ast.Name)}
-        self.taken |= {one.arg for one in nodes if isinstance(one, ast.arg)}
-        self.taken |= {
-            one.name
-            for one in nodes
-            if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-        }
+    def __init__(self, nodes: Nodes) -> None:
+        self.taken = set(nodes.words)
 
     def __call__(self, stem: str) -> str:
         """A name that nothing has: the stem with a number."""
@@ -196,21 +191,15 @@ class Replacing(ast.NodeTransformer):
             made += cast("list[ast.stmt]", found) if isinstance(found, list) else [found]
         return made
 
-    def visit_Expr(self, node: ast.Expr) -> Any:
-        """A statement of one expression."""
+    def _simple(self, node: ast.Expr | ast.Assign) -> Any:
         return list(self.places[id(node)]) if id(node) in self.places else node
 
-    def visit_Assign(self, node: ast.Assign) -> Any:
-        """An assignment."""
-        return list(self.places[id(node)]) if id(node) in self.places else node
+    visit_Expr = visit_Assign = _simple
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        """A function, which has a body of its own."""
+    def _apart(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
         return node
 
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
-        """A function, which has a body of its own."""
-        return node
+    visit_FunctionDef = visit_AsyncFunctionDef = _apart
 
 
 class Leaving:

@@ -20,7 +20,7 @@ from callsheet.frontends.python.analysis.container_words import (
 )
 from callsheet.frontends.python.rewrites.flows import breaks
 from callsheet.frontends.python.rewrites.inlining import Fresh, full_names, name_called, placed
-from callsheet.frontends.python.source import Refused, own_nodes, parameters_of, waits, walk
+from callsheet.frontends.python.source import Nodes, Refused, own_nodes, parameters_of, waits, walk
 from callsheet.frontends.python.syntax import parsed_lines
 
 _EACH_ALONE: Final = frozenset(
@@ -29,7 +29,7 @@ _EACH_ALONE: Final = frozenset(
 """Functions of a function and iterators, which take their items in each step as in the first one."""
 
 
-def iterators_as_steps(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+def iterators_as_steps(module: ast.Module, nodes: Nodes) -> bool:
     """Write loops that await over an iterator of which others take items as loops of its steps.
 
     Raises Refused (PYT015) where a loop would take items ahead that others have to get.
@@ -40,7 +40,7 @@ def iterators_as_steps(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     ...         await post(n, one)
     ...         break
     ...     return list(it)''')
-    >>> iterators_as_steps(module, list(ast.walk(module)))
+    >>> iterators_as_steps(module, Nodes(module))
     True
     >>> print(ast.unparse(module.body[0].body[1:3]))
     count_at_1 = 0
@@ -57,7 +57,11 @@ def iterators_as_steps(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     """
     full_name = full_names(module)
     fresh, is_changed = Fresh(nodes), False
-    functions = [one for one in nodes if isinstance(one, ast.AsyncFunctionDef)]
+    functions = nodes.of(ast.AsyncFunctionDef)
+    names = {one.name for one in functions}
+    sets = (iterators_set(one, full_name) for one in nodes.of(ast.Assign, ast.AnnAssign))
+    if not any(sets) and not any(_gives_iterator(one, names, full_name) for one in nodes.of(ast.Call)):
+        return False
     held = _held_in(functions, full_name)
     for function in functions:
         if held[function.name]:
@@ -66,6 +70,14 @@ def iterators_as_steps(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
                 _Stepping(steps, fresh).visit(function)
                 is_changed = True
     return is_changed
+
+
+def _gives_iterator(one: ast.Call, functions: set[str], full_name: Callable[[ast.expr], str]) -> bool:
+    """Whether one of these functions is given an iterator."""
+    return name_called(one) in functions and any(
+        makes_iterator(value, full_name(value))
+        for value in (*one.args, *(word.value for word in one.keywords))
+    )
 
 
 def _held_in(

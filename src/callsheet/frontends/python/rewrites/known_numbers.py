@@ -13,7 +13,7 @@ from functools import cached_property
 
 from callsheet.frontends.python.analysis.container_words import given_by_default
 from callsheet.frontends.python.rewrites.inlining import placed
-from callsheet.frontends.python.source import dotted, own_nodes, parameters_of
+from callsheet.frontends.python.source import Nodes, dotted, own_nodes, parameters_of
 
 _LIMITS = frozenset({"asyncio.Semaphore", "asyncio.BoundedSemaphore"})
 
@@ -21,7 +21,7 @@ _LIMITS = frozenset({"asyncio.Semaphore", "asyncio.BoundedSemaphore"})
 class KnownNumbers:
     """The numbers of a file; `nodes` are all its nodes. Each scope is gone through once."""
 
-    def __init__(self, module: ast.Module, nodes: Sequence[ast.AST]) -> None:
+    def __init__(self, module: ast.Module, nodes: Nodes) -> None:
         self.module, self.nodes = module, nodes
         self.sets: dict[int, tuple[Counter[str], Mapping[str, ast.expr]]] = {}
 
@@ -127,22 +127,20 @@ class KnownNumbers:
         return found.pop() if len(found) == 1 else None
 
 
-def limits_as_numbers(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+def limits_as_numbers(module: ast.Module, nodes: Nodes) -> bool:
     """Write how many a semaphore lets through as a number, where it is known; whether there was any.
 
     >>> module = ast.parse('''async def work(xs, most):
     ...     limit = asyncio.Semaphore(most)
     ... async def main():
     ...     await work([1], 3)''')
-    >>> limits_as_numbers(module, list(ast.walk(module)))
+    >>> limits_as_numbers(module, Nodes(module))
     True
     >>> print(ast.unparse(module.body[0].body[0]))
     limit = asyncio.Semaphore(3)
     """
     known, found = KnownNumbers(module, nodes), False
-    for function in nodes:
-        if not isinstance(function, ast.AsyncFunctionDef):
-            continue
+    for function in nodes.of(ast.AsyncFunctionDef):
         for one in own_nodes(function):
             if isinstance(one, ast.Call) and dotted(one.func) in _LIMITS:
                 given = [*one.args, *(word.value for word in one.keywords)]

@@ -12,21 +12,21 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from callsheet.frontends.python.rewrites.inlining import blocks_in, placed
-from callsheet.frontends.python.source import dotted, names_bound, own_nodes, parameters_of, walk
+from callsheet.frontends.python.source import Nodes, dotted, names_bound, own_nodes, parameters_of, walk
 
 _LINES: Final = frozenset({"debug", "info", "warning", "warn", "error", "critical", "exception", "log"})
 _LOOK: Final = frozenset({"level", "format", "datefmt", "style", "force"})
 _HOLE: Final = re.compile(r"%(?:%|[-#0 +]*\d*(?:\.\d+)?[a-zA-Z])")
 
 
-def logs_as_prints(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+def logs_as_prints(module: ast.Module, nodes: Nodes) -> bool:
     """Write what a file logs as what it prints; whether it logs.
 
     >>> module = ast.parse('''import logging
     ... log = logging.getLogger("x")
     ... def kept(row):
     ...     log.info("kept %s: %.1f", row.name, row.size)''')
-    >>> logs_as_prints(module, list(ast.walk(module)))
+    >>> logs_as_prints(module, Nodes(module))
     True
     >>> print(ast.unparse(module))
     import logging
@@ -36,15 +36,14 @@ def logs_as_prints(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     """
     names = {
         each.asname or each.name
-        for one in nodes
-        if isinstance(one, ast.Import)
+        for one in nodes.of(ast.Import)
         for each in one.names
         if each.name == "logging"
     }
     makers = {f"{name}.getLogger" for name in names} | {
         each.asname or each.name
-        for one in nodes
-        if isinstance(one, ast.ImportFrom) and one.module == "logging"
+        for one in nodes.of(ast.ImportFrom)
+        if one.module == "logging"
         for each in one.names
         if each.name == "getLogger"
     }

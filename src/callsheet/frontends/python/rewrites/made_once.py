@@ -7,14 +7,22 @@ that is read there, a decorator that changes something or keeps a state, a cache
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from callsheet.frontends.pure_code.laziness import changed_objects, changed_outside
 from callsheet.frontends.python.analysis.container_words import given_by_default
 from callsheet.frontends.python.rewrites.factories import changes_state
 from callsheet.frontends.python.rewrites.inlining import is_generator, name_called
-from callsheet.frontends.python.source import Refused, decorator_name, dotted, own_nodes, parameters_of, walk
+from callsheet.frontends.python.source import (
+    Nodes,
+    Refused,
+    decorator_name,
+    dotted,
+    own_nodes,
+    parameters_of,
+    walk,
+)
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _CLOCKS: Final = frozenset(
@@ -23,10 +31,10 @@ _CLOCKS: Final = frozenset(
 _CACHES: Final = frozenset({"lru_cache", "cache"})
 
 
-def check_made_once(module: ast.Module, nodes: Sequence[ast.AST]) -> None:
+def check_made_once(module: ast.Module, nodes: Nodes) -> None:
     """Raises Refused (PYT015, PYT026) for what a program could tell was evaluated more than once.
 
-    >>> check = lambda text: check_made_once(made := ast.parse(text), list(ast.walk(made)))
+    >>> check = lambda text: check_made_once(made := ast.parse(text), Nodes(made))
     >>> check('''def stamp(at=None): return at or datetime.now()''')
     >>> check('''def stamp(at=datetime.now()): return at''')  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -50,7 +58,7 @@ def check_made_once(module: ast.Module, nodes: Sequence[ast.AST]) -> None:
         for each in walk(one) if isinstance(one, ast.FunctionDef) else ():
             if isinstance(each, ast.FunctionDef) and each is not one:
                 _check_defaults(each)
-    for shape in (one for one in nodes if isinstance(one, ast.ClassDef)):
+    for shape in nodes.of(ast.ClassDef):
         for one in shape.body:
             if isinstance(one, ast.FunctionDef) and one.name == "__iter__" and is_generator(one):
                 _check_items(one, shape)
@@ -92,14 +100,12 @@ def _check_mark(mark: ast.expr, functions: dict[str, ast.FunctionDef]) -> None:
         )
 
 
-def _check_cached(one: ast.FunctionDef, mark: ast.expr, nodes: Sequence[ast.AST]) -> None:
+def _check_cached(one: ast.FunctionDef, mark: ast.expr, nodes: Nodes) -> None:
     """Raises Refused for a function with a cache, where a program could tell that it runs again."""
     results = {one.name} | {
         each.targets[0].id
-        for each in nodes
-        if isinstance(each, ast.Assign)
-        and name_called(each.value) == one.name
-        and isinstance(each.targets[0], ast.Name)
+        for each in nodes.of(ast.Assign)
+        if name_called(each.value) == one.name and isinstance(each.targets[0], ast.Name)
     }
     reads_clock = any(isinstance(each, ast.Call) and _is_clock(each) for each in walk(one))
     if reads_clock or changed_outside(one) or results & changed_objects(nodes):

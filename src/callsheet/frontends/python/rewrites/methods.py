@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, cast
 
 from callsheet.frontends.python.rewrites.inherited import classes_above, depths
 from callsheet.frontends.python.source import (
+    Nodes,
     decorator_name,
     dotted,
     names_bound,
@@ -48,7 +49,7 @@ class _Method(NamedTuple):
     node: ast.AsyncFunctionDef
 
 
-def methods_as_functions(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+def methods_as_functions(module: ast.Module, nodes: Nodes) -> bool:
     """Write the methods that await as functions of the file; whether there were any.
 
     >>> module = ast.parse('''class Desk:
@@ -56,7 +57,7 @@ def methods_as_functions(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     ... async def main():
     ...     desk = Desk()
     ...     await desk.load("a")''')
-    >>> methods_as_functions(module, list(ast.walk(module)))
+    >>> methods_as_functions(module, Nodes(module))
     True
     >>> print(ast.unparse(module.body[1:]))
     async def Desk_load(self, queue):
@@ -73,21 +74,21 @@ def methods_as_functions(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     return True
 
 
-def declare_fields(nodes: Sequence[ast.AST]) -> bool:
+def declare_fields(nodes: Nodes) -> bool:
     """Name in each class the fields that code outside of it sets: pure code keeps those that a class names.
 
     Whether any class was changed.
 
     >>> module = ast.parse("class Desk: pass\\ndesk = Desk()\\ndesk.open = True")
-    >>> declare_fields(list(ast.walk(module)))
+    >>> declare_fields(Nodes(module))
     True
     >>> print(ast.unparse(module.body[0]))
     class Desk:
         pass
         open: object
     """
-    classes = [one for one in nodes if isinstance(one, ast.ClassDef) and _keeps_fields(one)]
-    stored = {one.attr: one for one in nodes if isinstance(one, ast.Attribute) and not _loads(one)}
+    classes = [one for one in nodes.of(ast.ClassDef) if _keeps_fields(one)]
+    stored = {one.attr: one for one in nodes.of(ast.Attribute) if not _loads(one)}
     changed = False
     for one in classes:
         own = {each.attr for each in walk(one) if isinstance(each, ast.Attribute) and not _loads(each)}
@@ -101,7 +102,7 @@ def declare_fields(nodes: Sequence[ast.AST]) -> bool:
     return changed
 
 
-def _loads(node: ast.Attribute) -> bool:
+def _loads(node: ast.Attribute | ast.Name) -> bool:
     return isinstance(node.ctx, ast.Load)
 
 
@@ -123,9 +124,9 @@ def _methods_of(one: ast.ClassDef) -> Iterator[_Method]:
 class _Moving:
     """Moves the methods of one file, and writes their calls anew."""
 
-    def __init__(self, module: ast.Module, nodes: Sequence[ast.AST], methods: Sequence[_Method]) -> None:
+    def __init__(self, module: ast.Module, nodes: Nodes, methods: Sequence[_Method]) -> None:
         self.module = module
-        self.taken = {one.id for one in nodes if isinstance(one, ast.Name)} | names_bound(*module.body)
+        self.taken = {one.id for one in nodes.of(ast.Name)} | names_bound(*module.body)
         self.classes = {one.name: one for one in module.body if isinstance(one, ast.ClassDef)}
         self.methods: dict[str, list[_Method]] = {}
         for one in methods:
@@ -137,8 +138,8 @@ class _Moving:
         """The classes whose objects an annotation tells: no others are made from them."""
         self.fields = {name: _fields(one, self.classes, self.named) for name, one in self.classes.items()}
         self.constants = _variables(module.body, self.classes, self.named)
-        self.variables = {one.id for one in nodes if isinstance(one, ast.Name) and not _reads(one)}
-        self.variables |= {one.arg for one in nodes if isinstance(one, ast.arg)}
+        self.variables = {one.id for one in nodes.of(ast.Name) if not _loads(one)}
+        self.variables |= {one.arg for one in nodes.of(ast.arg)}
         self.askers: dict[str, ast.AsyncFunctionDef] = {}
 
     def _name(self, method: _Method) -> str:
@@ -239,10 +240,6 @@ class _Moving:
                 return None
 
 
-def _reads(node: ast.Name) -> bool:
-    return isinstance(node.ctx, ast.Load)
-
-
 def _gives_itself(node: ast.stmt) -> bool:
     """Whether a statement of a class is `def __aiter__(self): return self`."""
     match node:
@@ -328,7 +325,7 @@ def _variables(
         found[name] = kind if found.get(name, kind) == kind else None
     stores: dict[str, int] = {}
     for one in own_nodes(*body):
-        if isinstance(one, ast.Name) and not _reads(one):
+        if isinstance(one, ast.Name) and not _loads(one):
             stores[one.id] = stores.get(one.id, 0) + 1
     for name in set(stores) - set(found):
         found[name] = None

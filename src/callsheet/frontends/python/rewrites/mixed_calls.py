@@ -11,23 +11,23 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator
 from typing import cast
 
 from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, placed
 from callsheet.frontends.python.rewrites.task_words import task_of
-from callsheet.frontends.python.source import dotted, names_bound, own_nodes
+from callsheet.frontends.python.source import Nodes, dotted, names_bound, own_nodes
 from callsheet.frontends.python.syntax import PuttingNodes, Renaming
 
 
-def mixed_calls_as_one(nodes: Sequence[ast.AST]) -> bool:
+def mixed_calls_as_one(nodes: Nodes) -> bool:
     """Let each list of calls that is gathered hold calls of one function; whether any list was changed.
 
     >>> module = ast.parse('''async def main(xs):
     ...     jobs = [log("start")]
     ...     jobs += [post(x) for x in xs]
     ...     return await asyncio.gather(*jobs)''')
-    >>> mixed_calls_as_one(list(ast.walk(module)))
+    >>> mixed_calls_as_one(Nodes(module))
     True
     >>> print(ast.unparse(module))
     async def main(xs):
@@ -44,12 +44,10 @@ def mixed_calls_as_one(nodes: Sequence[ast.AST]) -> bool:
     """
     fresh = Fresh(nodes)
     pure = {*dir(builtins)}
-    pure |= {one.name for one in nodes if isinstance(one, (ast.FunctionDef, ast.ClassDef))}
-    pure |= {one.asname or one.name for one in nodes if isinstance(one, ast.alias)}
+    pure |= {one.name for one in nodes.of(ast.FunctionDef, ast.ClassDef)}
+    pure |= {one.asname or one.name for one in nodes.of(ast.alias)}
     changed = False
-    for function in nodes:
-        if not isinstance(function, ast.AsyncFunctionDef):
-            continue
+    for function in nodes.of(ast.AsyncFunctionDef):
         changed = _dicts_as_lists(function, fresh) or changed
         for name in _gathered(function):
             changed = _List(function, name, fresh, pure).settle() or changed
@@ -334,13 +332,13 @@ def _is_append(one: ast.Expr) -> bool:
     return isinstance(one.value, ast.Call) and (dotted(one.value.func) or "").endswith(".append")
 
 
-def spread_calls_as_functions(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+def spread_calls_as_functions(module: ast.Module, nodes: Nodes) -> bool:
     """Let `f(**x)` in a list of calls be a call of a function that awaits it; whether there was any.
 
     Where a call is awaited by itself, its arguments are told apart by their names before it is made.
 
     >>> module = ast.parse("async def main(xs):\\n    await asyncio.gather(*(send(to=1, **x) for x in xs))")
-    >>> spread_calls_as_functions(module, list(ast.walk(module)))
+    >>> spread_calls_as_functions(module, Nodes(module))
     True
     >>> print(ast.unparse(module))
     async def send_spread_at_1(to, given_at_1):
@@ -351,9 +349,7 @@ def spread_calls_as_functions(module: ast.Module, nodes: Sequence[ast.AST]) -> b
     """
     fresh = Fresh(nodes)
     made: list[ast.stmt] = []
-    for one in nodes:
-        if not isinstance(one, ast.AsyncFunctionDef):
-            continue
+    for one in nodes.of(ast.AsyncFunctionDef):
         own = names_bound(*one.body)  # no name of the file
         for call, is_kept in _gathered_elements(one):
             spread = [word for word in call.keywords if word.arg is None]

@@ -9,30 +9,31 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final, cast
 
 from callsheet.frontends.python.analysis.container_words import given_by_default
 from callsheet.frontends.python.rewrites.inlining import Fresh, placed
-from callsheet.frontends.python.source import dotted, own_nodes, parameters_of, walk
+from callsheet.frontends.python.source import Nodes, dotted, own_nodes, parameters_of, walk
 from callsheet.frontends.python.syntax import SHARED_LOCK
 
-_SEMAPHORES: Final = frozenset({"Semaphore", "BoundedSemaphore", "Lock"})
+SEMAPHORES: Final = frozenset({"Semaphore", "BoundedSemaphore", "Lock"})
 
 
-def settle_parameters(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+def settle_parameters(module: ast.Module, nodes: Nodes) -> bool:
     """Rewrite the async functions of a file that take semaphores or `*args`; whether there were any.
 
     >>> module = ast.parse("async def f(*xs): pass\\nasync def main(): await f(1, 2)")
-    >>> settle_parameters(module, list(ast.walk(module)))
+    >>> settle_parameters(module, Nodes(module))
     True
     >>> print(ast.unparse(module.body[1]))
     async def main():
         await f(xs=(1, 2))
     """
-    functions = [one for one in nodes if isinstance(one, ast.AsyncFunctionDef)]
+    functions = nodes.of(ast.AsyncFunctionDef)
     has_star = any(one.args.vararg is not None or one.args.kwarg is not None for one in functions)
-    if not has_star and not any(_makes_semaphore(one) for one in nodes):
+    has_limits = any(map(_makes_semaphore, nodes.of(ast.Call)))
+    if not has_star and not has_limits:
         return False
     names = [one.name for one in functions]
     single = {one.name: one for one in functions if names.count(one.name) == 1}
@@ -41,12 +42,12 @@ def settle_parameters(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     for name, function in single.items():
         changed = _without_words(function, calls[name]) or changed
         changed = _without_star(function, calls[name]) or changed
-    if any(_makes_semaphore(one) for one in nodes):
+    if has_limits:
         changed = _Semaphores(module, single, calls).settle() or changed
     return changed
 
 
-def semaphores_of_objects(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+def semaphores_of_objects(module: ast.Module, nodes: Nodes) -> bool:
     """Write a semaphore that is a field, and only limits, as one of the file; whether there was any.
 
     >>> module = ast.parse('''class Client:
@@ -55,7 +56,7 @@ def semaphores_of_objects(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     ...     async def read(self, name):
     ...         async with self.limit:
     ...             return await get(name)''')
-    >>> semaphores_of_objects(module, list(ast.walk(module)))
+    >>> semaphores_of_objects(module, Nodes(module))
     True
     >>> print(ast.unparse(module))
     limit_at_1 = asyncio.Semaphore(3)
@@ -100,9 +101,7 @@ def _is_init(node: ast.stmt) -> bool:
     return isinstance(node, ast.FunctionDef) and node.name == "__init__"
 
 
-def _settled(
-    value: ast.expr, init: ast.FunctionDef, owner: ast.stmt, nodes: Sequence[ast.AST]
-) -> ast.expr | None:
+def _settled(value: ast.expr, init: ast.FunctionDef, owner: ast.stmt, nodes: Nodes) -> ast.expr | None:
     """How a semaphore is made, with the number in it where a parameter has it; None if that varies."""
     call = copy.deepcopy(cast("ast.Call", value))
     for number, one in enumerate(call.args):
@@ -112,11 +111,7 @@ def _settled(
         if not isinstance(one, ast.Name) or one.id not in names:
             return None
         at = names.index(one.id)
-        made = [
-            each
-            for each in nodes
-            if isinstance(each, ast.Call) and dotted(each.func) == cast("ast.ClassDef", owner).name
-        ]
+        made = [each for each in nodes.of(ast.Call) if dotted(each.func) == cast("ast.ClassDef", owner).name]
         given = [_argument(each, at - 1, one.id) for each in made]
         default = dict(given_by_default(init)).get(one.id)
         limits = [default if each is None else each for each in given] or [default]
@@ -132,10 +127,10 @@ def _argument(call: ast.Call, at: int, name: str) -> ast.expr | None:
     return call.args[at] if at < len(call.args) else named.get(name)
 
 
-def _only_limits(field: str, nodes: Sequence[ast.AST]) -> bool:
+def _only_limits(field: str, nodes: Nodes) -> bool:
     """Whether all uses of a field are `async with self.field`, and it is set once."""
-    limits = [one.context_expr for one in nodes if isinstance(one, ast.withitem)]
-    used = [one for one in nodes if isinstance(one, ast.Attribute) and one.attr == field]
+    limits = [one.context_expr for one in nodes.of(ast.withitem)]
+    used = [one for one in nodes.of(ast.Attribute) if one.attr == field]
     stored = [one for one in used if isinstance(one.ctx, ast.Store)]
     return len(stored) == 1 and all(
         isinstance(one.value, ast.Name) and any(one is each for each in limits)
@@ -144,7 +139,7 @@ def _only_limits(field: str, nodes: Sequence[ast.AST]) -> bool:
     )
 
 
-def _name_limit(field: str, name: str, nodes: Sequence[ast.AST]) -> None:
+def _name_limit(field: str, name: str, nodes: Nodes) -> None:
     for one in nodes:
         match one:
             case ast.withitem(context_expr=ast.Attribute(attr=attr) as limit) if attr == field:
@@ -160,12 +155,10 @@ def _lets_one_through(made: ast.Call) -> bool:
 
 
 def _makes_semaphore(node: ast.AST | None) -> bool:
-    return isinstance(node, ast.Call) and (dotted(node.func) or "").split(".")[-1] in _SEMAPHORES
+    return isinstance(node, ast.Call) and (dotted(node.func) or "").split(".")[-1] in SEMAPHORES
 
 
-def _calls_of(
-    nodes: Iterable[ast.AST], functions: dict[str, ast.AsyncFunctionDef]
-) -> dict[str, list[ast.Call] | None]:
+def _calls_of(nodes: Nodes, functions: dict[str, ast.AsyncFunctionDef]) -> dict[str, list[ast.Call] | None]:
     """The calls of each function; None for one that is also used as a value."""
     found: dict[str, list[ast.Call] | None] = {name: [] for name in functions}
     called: set[int] = set()

@@ -14,10 +14,10 @@ from typing import Final, cast
 from callsheet.frontends.python.rewrites.inlining import Fresh, placed
 from callsheet.frontends.python.rewrites.known_numbers import KnownNumbers
 from callsheet.frontends.python.rewrites.queue_loops import method_of
-from callsheet.frontends.python.source import Refused, dotted, names_read, own_nodes, walk
+from callsheet.frontends.python.source import Nodes, Refused, dotted, names_read, own_nodes, walk
 from callsheet.frontends.python.syntax import parsed_lines
 
-_QUEUES: Final = frozenset({"Queue", "LifoQueue", "PriorityQueue"})
+QUEUES: Final = frozenset({"Queue", "LifoQueue", "PriorityQueue"})
 _OF_LISTS: Final = frozenset({"append", "pop", "sort", "clear", "reverse"})
 
 
@@ -29,7 +29,7 @@ def is_queue(func: ast.expr) -> bool:
     """Whether what is called makes a queue."""
     base = func.value if isinstance(func, ast.Subscript) else func
     owner, _, kind = (dotted(base) or "").rpartition(".")
-    return kind in _QUEUES and owner in {"", "asyncio"}
+    return kind in QUEUES and owner in {"", "asyncio"}
 
 
 def _compares_apart(node: ast.AST) -> bool:
@@ -90,7 +90,7 @@ class QueueUsers:
     def __init__(
         self,
         module: ast.Module,
-        nodes: Sequence[ast.AST],
+        nodes: Nodes,
         function: ast.AsyncFunctionDef,
         name: str,
         kind: str,

@@ -7,14 +7,14 @@ another class has a field of its name, or where it is set in other ways than by 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TypeGuard
 
 from callsheet.frontends.python.rewrites.inlining import Fresh, placed
-from callsheet.frontends.python.source import walk
+from callsheet.frontends.python.source import Nodes, walk
 
 
-def setters_as_methods(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+def setters_as_methods(module: ast.Module, nodes: Nodes) -> bool:
     """Write the setters of a file as methods; whether there were any.
 
     >>> module = ast.parse('''class Box:
@@ -24,7 +24,7 @@ def setters_as_methods(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     ...     def size(self, given): self._size = max(given, 0)
     ... box.size = 3
     ... box.size += 1''')
-    >>> setters_as_methods(module, list(ast.walk(module)))
+    >>> setters_as_methods(module, Nodes(module))
     True
     >>> print(ast.unparse(module.body[0].body[1]), ast.unparse(module.body[1:]), sep="\\n")
     def set_size_at_1(self, given):
@@ -32,13 +32,13 @@ def setters_as_methods(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     box.set_size_at_1(3)
     box.set_size_at_1(box.size + 1)
     """
-    found = [(shape, one) for shape in nodes if isinstance(shape, ast.ClassDef) for one in shape.body]
+    found = [(shape, one) for shape in nodes.of(ast.ClassDef) for one in shape.body]
     setters = [(shape, one) for shape, one in found if isinstance(one, ast.FunctionDef) and _is_setter(one)]
     if not setters:
         return False
     fresh, names = Fresh(nodes), dict[str, str]()
-    plain = {one.targets[0] for one in nodes if isinstance(one, ast.Assign) and len(one.targets) == 1}
-    plain |= {one.target for one in nodes if isinstance(one, ast.AugAssign) and _is_field_of_name(one.target)}
+    plain = {one.targets[0] for one in nodes.of(ast.Assign) if len(one.targets) == 1}
+    plain |= {one.target for one in nodes.of(ast.AugAssign) if _is_field_of_name(one.target)}
     odd = {each.attr for each in nodes if _sets_field(each) and each not in plain}
     owners: dict[str, set[ast.ClassDef]] = {}
     for shape, part in found:

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from typing import cast
 
 from callsheet.frontends.python.rewrites.inlining import Fresh, Replacing, blocks_in, placed
-from callsheet.frontends.python.source import dotted, own_nodes, waits
+from callsheet.frontends.python.source import Nodes, dotted, own_nodes, waits
 
 _STATES = frozenset({"cancelled", "exception", "done", "cancel", "add_done_callback"})
 
 
-def collect_tasks(nodes: Sequence[ast.AST]) -> bool:
+def collect_tasks(nodes: Nodes) -> bool:
     """Let the groups of a file collect what their tasks are called with; whether any does.
 
     >>> module = ast.parse('''async def main():
@@ -25,7 +25,7 @@ def collect_tasks(nodes: Sequence[ast.AST]) -> bool:
     ...         for x in xs:
     ...             y = x + 1
     ...             group.create_task(post(y))''')
-    >>> collect_tasks(list(ast.walk(module)))
+    >>> collect_tasks(Nodes(module))
     True
     >>> print(ast.unparse(module))
     async def main():
@@ -36,8 +36,8 @@ def collect_tasks(nodes: Sequence[ast.AST]) -> bool:
                 given_at_1.append((y,))
             done_at_1 = [group.create_task(post(one_at_1[0])) for one_at_1 in given_at_1]
     """
-    groups = [one for one in nodes if isinstance(one, ast.AsyncWith) and _group_of(one) is not None]
-    if not groups or any(isinstance(one, ast.Attribute) and one.attr in _STATES for one in nodes):
+    groups = [one for one in nodes.of(ast.AsyncWith) if _group_of(one) is not None]
+    if not groups or any(one.attr in _STATES for one in nodes.of(ast.Attribute)):
         return False
     fresh = Fresh(nodes)
     parents = [block for one in nodes if isinstance(one, ast.stmt) for block in blocks_in(one)]

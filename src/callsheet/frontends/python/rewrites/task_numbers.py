@@ -30,14 +30,14 @@ from callsheet.frontends.python.rewrites.task_words import (
     started,
     takes,
 )
-from callsheet.frontends.python.source import dotted, names_bound, own_nodes, waits, walk
+from callsheet.frontends.python.source import Nodes, dotted, names_bound, own_nodes, waits, walk
 from callsheet.frontends.python.syntax import parsed, parsed_lines
 
 _ASKED: Final = frozenset({"get_name", "exception", "cancelled", "add_done_callback"})
 _CONSUMERS: Final = frozenset({"sum", "max", "min", "sorted", "list", "tuple", "set", "dict", "any", "all"})
 
 
-def tasks_as_numbers(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+def tasks_as_numbers(module: ast.Module, nodes: Nodes) -> bool:
     """Write the tasks of functions that ask them more than their results as numbers; whether there were any.
 
     >>> module = ast.parse('''import asyncio
@@ -47,12 +47,12 @@ def tasks_as_numbers(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     ...     for task in pending:
     ...         task.cancel()
     ...     return [task.result() for task in done]''')
-    >>> tasks_as_numbers(module, list(ast.walk(module)))
+    >>> tasks_as_numbers(module, Nodes(module))
     True
     >>> print(ast.unparse(module.body[1].body[-1]))
     return [await values_at_1[task] for task in done]
     """
-    if not any(isinstance(one, ast.Import) and any(_is_asyncio(name) for name in one.names) for one in nodes):
+    if not any(_is_asyncio(name) for one in nodes.of(ast.Import) for name in one.names):
         return False
     fresh, found = Fresh(nodes), False
     for one in nodes:

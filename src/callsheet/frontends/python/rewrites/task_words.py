@@ -11,7 +11,7 @@ from typing import Final
 
 from callsheet.frontends.python.source import dotted, own_nodes, waits, walk
 
-_STARTS: Final = frozenset({"create_task", "ensure_future"})
+STARTS: Final = frozenset({"create_task", "ensure_future"})
 _AROUND: Final = frozenset({"asyncio.wait_for", "asyncio.shield"})
 QUESTIONS: Final = frozenset({"result", "exception", "done", "cancelled", "get_name"})
 """What a task is asked, by methods without arguments."""
@@ -28,7 +28,7 @@ def task_of(node: ast.AST | None) -> ast.expr | None:
     'f(x)'
     """
     match node:
-        case ast.Call(func=func, args=[given, *_]) if (dotted(func) or "").rpartition(".")[2] in _STARTS:
+        case ast.Call(func=func, args=[given, *_]) if (dotted(func) or "").rpartition(".")[2] in STARTS:
             return given
         case _:
             return None

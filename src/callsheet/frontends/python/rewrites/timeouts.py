@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
 from typing import Final, cast
 
 from callsheet.frontends.python.rewrites.inlining import Fresh, Replacing
-from callsheet.frontends.python.source import dotted
+from callsheet.frontends.python.source import Nodes, dotted
 
 _LOOPS: Final = {"asyncio.get_running_loop", "asyncio.get_event_loop"}
 
 
-def loop_times_as_moments(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
+def loop_times_as_moments(module: ast.Module, nodes: Nodes) -> bool:
     """Write the clock of the event loop as the time of the plan; whether there was any.
 
     >>> module = ast.parse('''import asyncio
     ... async def main():
     ...     loop = asyncio.get_running_loop()
     ...     return loop.time() + 5''')
-    >>> loop_times_as_moments(module, list(ast.walk(module)))
+    >>> loop_times_as_moments(module, Nodes(module))
     True
     >>> print(ast.unparse(module))
     import datetime as datetime_at_1
@@ -31,14 +30,13 @@ def loop_times_as_moments(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
     """
     held = {
         one.targets[0].id: one
-        for one in nodes
-        if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name) and is_event_loop(one.value)
+        for one in nodes.of(ast.Assign)
+        if isinstance(one.targets[0], ast.Name) and is_event_loop(one.value)
     }
     times = [
         one
-        for one in nodes
-        if isinstance(one, ast.Call)
-        and isinstance(one.func, ast.Attribute)
+        for one in nodes.of(ast.Call)
+        if isinstance(one.func, ast.Attribute)
         and one.func.attr == "time"
         and (
             is_event_loop(one.func.value)
@@ -55,18 +53,13 @@ def loop_times_as_moments(module: ast.Module, nodes: Sequence[ast.AST]) -> bool:
         for each in ast.walk(moment):
             ast.copy_location(each, one)
         one.func = cast("ast.Call", moment).func
-    used = {
-        one.id
-        for one in nodes
-        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load) and id(one) not in asked
-    }
+    used = {one.id for one in nodes.of(ast.Name) if isinstance(one.ctx, ast.Load) and id(one) not in asked}
     places: dict[int, list[ast.stmt]] = {
         id(one): [ast.copy_location(ast.Pass(), one)] for name, one in held.items() if name not in used
     }
     replacing = Replacing(places)
-    for one in nodes:
-        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            one.body = replacing.block(one.body)
+    for one in nodes.of(ast.FunctionDef, ast.AsyncFunctionDef):
+        one.body = replacing.block(one.body)
     made = ast.Import([ast.alias("datetime", alias)])
     module.body.insert(_after_heading(module), ast.copy_location(made, module.body[0]))
     ast.fix_missing_locations(module)

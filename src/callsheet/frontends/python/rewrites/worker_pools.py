@@ -26,10 +26,10 @@ from callsheet.frontends.python.rewrites.queue_users import (
     split_assignments,
 )
 from callsheet.frontends.python.rewrites.worker_items import WorkerItems
-from callsheet.frontends.python.source import Refused, dotted, names_read, own_nodes, waits, walk
+from callsheet.frontends.python.source import Nodes, Refused, dotted, names_read, own_nodes, waits, walk
 
 
-def queues_as_lists(module: ast.Module, nodes: Sequence[ast.AST], warned: list[Refused]) -> bool:
+def queues_as_lists(module: ast.Module, nodes: Nodes, warned: list[Refused]) -> bool:
     """Write the queues of a file as lists, and their workers as calls for each item; whether there were any.
 
     What workers do in another way is added to `warned`.
@@ -48,7 +48,7 @@ def queues_as_lists(module: ast.Module, nodes: Sequence[ast.AST], warned: list[R
     ...     await queue.join()
     ...     for worker in workers:
     ...         worker.cancel()''')
-    >>> queues_as_lists(module, list(ast.walk(module)), [])
+    >>> queues_as_lists(module, Nodes(module), [])
     True
     >>> print(ast.unparse(module.body[-1]))
     async def main(xs):
@@ -58,13 +58,12 @@ def queues_as_lists(module: ast.Module, nodes: Sequence[ast.AST], warned: list[R
         await asyncio.gather(*[work_at_1(item_at_1) for item_at_1 in queue])
     """
     fresh, found, left_alone = Fresh(nodes), False, set[str]()
-    if not any(isinstance(one, ast.Call) and is_queue(one.func) for one in nodes):
+    if not any(is_queue(one.func) for one in nodes.of(ast.Call)):
         return False
-    for one in nodes:
-        if isinstance(one, ast.AsyncFunctionDef):
-            split_assignments(one)
-    functions = deque(one for one in nodes if isinstance(one, ast.AsyncFunctionDef))
-    nodes = list(walk(module))
+    for one in nodes.of(ast.AsyncFunctionDef):
+        split_assignments(one)
+    functions = deque(nodes.of(ast.AsyncFunctionDef))
+    nodes = Nodes(module)
     while functions:
         function = functions[0]
         made = (queue_made(one) for one in own_nodes(function))
@@ -81,7 +80,7 @@ def queues_as_lists(module: ast.Module, nodes: Sequence[ast.AST], warned: list[R
         else:
             found = True
             warned += queue.warned
-            nodes = list(walk(module))
+            nodes = Nodes(module)
             functions.extend(one for _, one in queue.made if isinstance(one, ast.AsyncFunctionDef))
     return found
 
