@@ -103,6 +103,7 @@ REFUSED = {
         "PYT020",
         3,
     ),
+    "async def main(rows):\n    print(await score(1), file=rows[0])": ("PYT026", 2),
     "async def main():\n    return await nothing(1)": ("PYT008", 2),
     "async def main():\n    return await score(m=1)": ("PYT009", 2),
     "async def main():\n    return await score()": ("PYT009", 2),

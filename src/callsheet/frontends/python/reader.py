@@ -40,6 +40,7 @@ from callsheet.frontends.python.lowering.statements import Translator
 from callsheet.frontends.python.module import Within, hoist_imports, needed_part, plans_of
 from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signature, read_program
 from callsheet.frontends.python.rewrites.asyncio_words import asyncio_words_as_plain
+from callsheet.frontends.python.rewrites.buffers import buffers_as_texts
 from callsheet.frontends.python.rewrites.changed_constants import ConstantChanged, moved_into_main
 from callsheet.frontends.python.rewrites.closures import box_nonlocals
 from callsheet.frontends.python.rewrites.contexts import contexts_as_statements, returns_after_finally
@@ -150,6 +151,7 @@ def _rewrites(changed: Sequence[ConstantChanged], warned: list[Refused]) -> tupl
 
     return (
         logs_as_prints,
+        buffers_as_texts,
         _of_nodes(classes_as_types),
         names_of_functions,
         error_tuples_in_place,

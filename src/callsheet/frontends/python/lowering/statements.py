@@ -546,6 +546,14 @@ class Translator(Raising):
 
     def _remark(self, call: ast.Call, out: core.Block) -> ast.expr:
         parts: list[ast.expr] = []
+        for word in call.keywords:
+            if word.arg == "file":
+                raise Refused(
+                    "PYT026",
+                    word.value,
+                    "what is printed is a note of the run, and goes nowhere else",
+                    "keep the lines in a list, or give print a variable: buffer = io.StringIO()",
+                )
         for number, one in enumerate(call.args):
             if number:
                 parts.append(constant(" ", call))
