@@ -103,6 +103,11 @@ REFUSED = {
         "PYT020",
         3,
     ),
+    "async def main():\n    kept = []\n    for n in [1, 2]:\n        async def later():\n"
+    "            return await score(n)\n        kept.append(later)\n    return [await f() for f in kept]": (
+        "PYT019",
+        4,
+    ),
     "async def main(rows):\n    print(await score(1), file=rows[0])": ("PYT026", 2),
     "async def main():\n    return await nothing(1)": ("PYT008", 2),
     "async def main():\n    return await score(m=1)": ("PYT009", 2),

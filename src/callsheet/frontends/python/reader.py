@@ -70,6 +70,7 @@ from callsheet.frontends.python.rewrites.methods import declare_fields, methods_
 from callsheet.frontends.python.rewrites.mixed_calls import mixed_calls_as_one, spread_calls_as_functions
 from callsheet.frontends.python.rewrites.parameters import semaphores_of_objects, settle_parameters
 from callsheet.frontends.python.rewrites.recursion import Copies, depth_of
+from callsheet.frontends.python.rewrites.recursive_flows import recursive_flows_as_visits
 from callsheet.frontends.python.rewrites.setters import setters_as_methods
 from callsheet.frontends.python.rewrites.started_in_loops import collect_tasks
 from callsheet.frontends.python.rewrites.task_numbers import tasks_as_numbers
@@ -171,6 +172,7 @@ def _rewrites(changed: Sequence[ConstantChanged], warned: list[Refused]) -> tupl
         contexts_as_statements,
         _of_nodes(returns_after_finally),
         _of_nodes(denials_apart),
+        recursive_flows_as_visits,
         flows_as_loops,
         semaphores_of_objects,
         inherited_methods_as_own,

@@ -138,6 +138,16 @@ def outer_name_changed(node: ast.Global | ast.Nonlocal) -> Refused:
     )
 
 
+def waits_between_items(node: ast.AST) -> Refused:
+    """The refusal (PYT019) of `async for` over what is no loop of a plan."""
+    return Refused(
+        "PYT019",
+        node,
+        "`async for` goes through something that awaits between its items",
+        "let the generator be an async function that returns a list: for one in await rows(…)",
+    )
+
+
 def said(meant: Sequence[str]) -> str:
     """What to write instead of a name, of the names that are like it; empty if there are none.
 
