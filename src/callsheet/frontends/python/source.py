@@ -10,9 +10,11 @@ import ast
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from keyword import iskeyword
 from typing import Final, cast
 
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span
+from callsheet.ir.operations import canonical_tool_name
 
 MOST_CHARACTERS: Final = 400_000
 """The longest text that is read."""
@@ -122,6 +124,26 @@ def made_name(stem: str, number: int) -> str:
     return f"{stem}_at_{number}"
 
 
+def function_of(tool: str) -> str:
+    """The name in Python of a tool, which may be called as a keyword of Python.
+
+    >>> function_of("SEND_MAIL"), function_of("IMPORT")
+    ('send_mail', 'import_')
+    """
+    name = tool.lower()
+    return f"{name}_" if iskeyword(name) else name
+
+
+def tool_of(function: str) -> str:
+    """The canonical name of the tool that a program calls by this name.
+
+    >>> tool_of("send_mail"), tool_of("import_"), tool_of("files__import_"), tool_of("list_")
+    ('SEND_MAIL', 'IMPORT', 'FILES__IMPORT', 'LIST_')
+    """
+    plain = function.removesuffix("_")
+    return canonical_tool_name(plain if iskeyword(plain.rpartition("__")[2]) else function)
+
+
 def outer_name_changed(node: ast.Global | ast.Nonlocal) -> Refused:
     """The refusal (PYT017) of a function that gives a variable around it another value."""
     name = node.names[0]
@@ -133,7 +155,7 @@ def outer_name_changed(node: ast.Global | ast.Nonlocal) -> Refused:
     return Refused(
         "PYT017",
         node,
-        f"{name} is a variable of the file, which no function gives another value",
+        f"a function cannot give {name}, a variable of the file, another value",
         f'keep it in a dict of the file: {name} = {{"now": …}}, and here {name}["now"] = …, without global',
     )
 
