@@ -393,7 +393,7 @@ TRANSLATED = {"asyncio", "dataclasses", "enum", "contextlib", "logging", "time",
 
 def test_modules_that_a_plan_may_import_are_those_that_pure_code_has() -> None:
     assert {*understood().modules, *TRANSLATED, "collections.abc"} == PURE_MODULES
-    for module in ("zoneinfo", "urllib.request", "secrets"):
+    for module in ("zoneinfo", "urllib.request", "secrets", "json, zoneinfo"):
         done = read_python(f"import {module}\nasync def main():\n    return 1\n")
         assert [(one.code, bool(one.help)) for one in done.diagnostics] == [("PYT005", True)]
 

@@ -68,6 +68,7 @@ from callsheet.frontends.python.rewrites.logs import logs_as_prints
 from callsheet.frontends.python.rewrites.made_once import check_made_once
 from callsheet.frontends.python.rewrites.methods import declare_fields, methods_as_functions
 from callsheet.frontends.python.rewrites.mixed_calls import mixed_calls_as_one, spread_calls_as_functions
+from callsheet.frontends.python.rewrites.nested_groups import nested_groups_as_functions
 from callsheet.frontends.python.rewrites.parameters import semaphores_of_objects, settle_parameters
 from callsheet.frontends.python.rewrites.recursion import Copies, depth_of
 from callsheet.frontends.python.rewrites.recursive_flows import recursive_flows_as_visits
@@ -161,6 +162,7 @@ def _rewrites(changed: Sequence[ConstantChanged], warned: list[Refused]) -> tupl
         setters_as_methods,
         asyncio_words_as_plain,
         loop_times_as_moments,
+        _of_nodes(nested_groups_as_functions),
         _of_nodes(lookups_as_lambdas),
         _of_nodes(partials_as_calls),
         unawaiting_as_pure,

@@ -63,6 +63,8 @@ def recursive_flows_as_visits(module: ast.Module, nodes: Sequence[ast.AST]) -> b
                     await each_at_1(one_at_1.path)
         await files_at_1('/')
     """
+    if not any(isinstance(one, ast.AsyncFor) for one in nodes):
+        return False
     found = {
         one.name: one
         for one in module.body
