@@ -58,6 +58,7 @@ from callsheet.frontends.python.rewrites.definitions import (
 from callsheet.frontends.python.rewrites.factories import factories_as_classes
 from callsheet.frontends.python.rewrites.first_done import firsts_as_one
 from callsheet.frontends.python.rewrites.flows import flows_as_loops
+from callsheet.frontends.python.rewrites.function_lists import function_lists_as_names
 from callsheet.frontends.python.rewrites.function_tables import tables_by_place
 from callsheet.frontends.python.rewrites.given_calls import given_calls_as_own
 from callsheet.frontends.python.rewrites.group_handlers import group_handlers_as_plain
@@ -166,6 +167,7 @@ def _rewrites(changed: Sequence[ConstantChanged], warned: list[Refused]) -> tupl
         _of_nodes(lookups_as_lambdas),
         _of_nodes(partials_as_calls),
         unawaiting_as_pure,
+        function_lists_as_names,
         tables_by_place,
         factories_as_classes,
         decorated_as_calls,
