@@ -68,6 +68,18 @@ from callsheet.frontends.pure_code.table import understood
             "`A.x = …` changes a class or a module for everybody",
         ),
         (
+            "class A:\n    x = 1\n    @classmethod\n    def up(cls):\n        cls.x += 1",
+            RefusalKind.STATEMENT,
+            5,
+            "`cls.x = …` changes a class or a module for everybody",
+        ),
+        (
+            "class A:\n    x = 1\n    def __init__(self):\n        type(self).x += 1",
+            RefusalKind.STATEMENT,
+            4,
+            "`type(self).x = …` changes a class or a module for everybody",
+        ),
+        (
             "import json\njson.dumps = None",
             RefusalKind.STATEMENT,
             2,

@@ -138,6 +138,13 @@ def test_printed_text_is_the_one_that_a_person_would_write(text: str) -> None:
     assert printed == text
 
 
+def test_tool_that_is_called_as_a_keyword_has_its_name_with_a_line_behind_it() -> None:
+    text = "async def main(path: str):\n    found = await import_(path=path)\n    return found\n"
+    plan = read_python(text).require()
+    assert [step.call.tool for step in plan.steps if step.call] == ["IMPORT"]
+    assert print_python(plan)[0] == text
+
+
 def test_inputs_with_defaults_stand_last_and_a_goal_may_end_in_quotes() -> None:
     text = '# ltp: 2\n# goal: Say "hi"\nINPUT $a: int = 1\nINPUT $b: str\n'
     text += "PLAN p ($c: int = 2, $d: int) -> int {\n  RETURN ($c + $d)\n}\n"

@@ -103,6 +103,12 @@ REFUSED = {
         "PYT020",
         3,
     ),
+    "async def main():\n    kept = []\n    for n in [1, 2]:\n        async def later():\n"
+    "            return await score(n)\n        kept.append(later)\n    return [await f() for f in kept]": (
+        "PYT019",
+        4,
+    ),
+    "async def main(rows):\n    print(await score(1), file=rows[0])": ("PYT026", 2),
     "async def main():\n    return await nothing(1)": ("PYT008", 2),
     "async def main():\n    return await score(m=1)": ("PYT009", 2),
     "async def main():\n    return await score()": ("PYT009", 2),
@@ -387,7 +393,7 @@ TRANSLATED = {"asyncio", "dataclasses", "enum", "contextlib", "logging", "time",
 
 def test_modules_that_a_plan_may_import_are_those_that_pure_code_has() -> None:
     assert {*understood().modules, *TRANSLATED, "collections.abc"} == PURE_MODULES
-    for module in ("zoneinfo", "urllib.request", "secrets"):
+    for module in ("zoneinfo", "urllib.request", "secrets", "json, zoneinfo"):
         done = read_python(f"import {module}\nasync def main():\n    return 1\n")
         assert [(one.code, bool(one.help)) for one in done.diagnostics] == [("PYT005", True)]
 

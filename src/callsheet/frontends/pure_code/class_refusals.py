@@ -107,6 +107,8 @@ class ClassJudge(ast.NodeVisitor):
         self.consumed = set[int]()
         self._class: list[ProgramClass] = []
         self._function = ""
+        self._class_name = ""
+        """What a class method calls its class."""
 
     def refuse(self, kind: RefusalKind, node: ast.AST, reason: str, rewrite: str) -> None:
         """Note a refusal at a node."""

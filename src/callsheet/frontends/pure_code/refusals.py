@@ -218,10 +218,14 @@ class _Judge(ClassJudge):
         self.scopes.enter(node)
         inside, self._class = self._class, []
         outer, self._function = self._function, node.name
+        known = self._class_name
+        if inside:
+            is_of_class = any(ast.unparse(one) == "classmethod" for one in node.decorator_list)
+            self._class_name = node.args.args[0].arg if is_of_class and node.args.args else ""
         self._super = inside
         for statement in node.body:
             self.visit(statement)
-        self._class, self._function = inside, outer
+        self._class, self._function, self._class_name = inside, outer, known
         self.scopes.leave()
 
     def _generator(self, node: ast.FunctionDef) -> None:
@@ -335,15 +339,24 @@ class _Judge(ClassJudge):
 
     def _stored(self, node: ast.Attribute) -> None:
         root = node.value
-        if isinstance(root, ast.Name) and (
-            root.id in self.classes
-            or root.id in self.scopes.imports.modules
-            or self.scopes.member_of(root) is not None
+        if self._is_class(root) or (
+            isinstance(root, ast.Name)
+            and (root.id in self.scopes.imports.modules or self.scopes.member_of(root) is not None)
         ):
             reason = f"`{ast.unparse(node)} = …` changes a class or a module for everybody"
             self.statement(node, reason, "make an object with the value, or a function of your own")
             return
         self.visit(root)
+
+    def _is_class(self, node: ast.expr) -> bool:
+        """Whether an expression stands for a class: its name, `cls` of a class method, `type(x)`."""
+        match node:
+            case ast.Name(id=name):
+                return name in self.classes or name == self._class_name
+            case ast.Call(func=ast.Name(id="type"), args=[_]):
+                return not self.scopes.is_bound("type")
+            case _:
+                return isinstance(node, ast.Attribute) and node.attr == "__class__"
 
     def _member_name(self, node: ast.AST) -> tuple[str, str] | None:
         """The module and the member that an expression stands for, also `chain.from_iterable`."""

@@ -76,14 +76,17 @@ class Imports:
 
         Raises Refused for a module that a plan may not import, and for an import that hides what it brings.
         """
-        if self._is_idle(one):
-            return ()
         if isinstance(one, ast.Import):
             for each in one.names:
+                alone = placed(ast.Import([each]), one)
+                if self._is_idle(alone):
+                    continue
                 self._check_module(each.name, one)
                 name = each.asname or each.name.split(".")[0]
                 self.modules[name] = each.name if each.asname else name
-                self.statements[name] = placed(ast.Import([each]), one)
+                self.statements[name] = alone
+            return ()
+        if self._is_idle(one):
             return ()
         module = one.module or ""
         if one.level or module.split(".")[0] in _OWN_PACKAGES or self._is_of_stubs(one):

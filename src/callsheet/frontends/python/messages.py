@@ -13,6 +13,7 @@ from typing import Final
 
 from callsheet.diagnostics import Diagnostic, WordFix
 from callsheet.frontends.python.program import BINDINGS
+from callsheet.frontends.python.source import function_of
 
 _OTHER: Final = r"(?P<path>\S+) \?\? (?P<other>\"none\"|\[\]|\{\}|0)"
 
@@ -91,7 +92,7 @@ def _translated(one: Diagnostic) -> Diagnostic:
     if swap is not None and any("$" in word for word in swap.meant):
         swap = None
     elif swap is not None and f"@{swap.word}" in one.message:
-        swap = WordFix(swap.word.lower(), tuple(tool.lower() for tool in swap.meant))
+        swap = WordFix(swap.word.lower(), tuple(map(function_of, swap.meant)))
     if (message, help_, fix, swap) == (one.message, one.help, one.fix, one.swap):
         return one
     return replace(one, message=message, help=help_, fix=fix, swap=swap)
@@ -100,7 +101,7 @@ def _translated(one: Diagnostic) -> Diagnostic:
 def _written(text: str) -> str:
     for pattern, words in (*_HELPS, *_WORDS):
         text = re.sub(pattern, _filled(words), text)
-    return _TOOL.sub(lambda match: _OPERATIONS.get(match[1]) or match[1].lower(), text)
+    return _TOOL.sub(lambda match: _OPERATIONS.get(match[1]) or function_of(match[1]), text)
 
 
 def _filled(words: str) -> Callable[[re.Match[str]], str]:

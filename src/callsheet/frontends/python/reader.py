@@ -41,6 +41,7 @@ from callsheet.frontends.python.lowering.statements import Translator
 from callsheet.frontends.python.module import Within, hoist_imports, needed_part, plans_of
 from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signature, read_program
 from callsheet.frontends.python.rewrites.asyncio_words import asyncio_words_as_plain
+from callsheet.frontends.python.rewrites.buffers import buffers_as_texts
 from callsheet.frontends.python.rewrites.changed_constants import ConstantChanged, moved_into_main
 from callsheet.frontends.python.rewrites.closures import box_nonlocals
 from callsheet.frontends.python.rewrites.contexts import (
@@ -62,6 +63,7 @@ from callsheet.frontends.python.rewrites.definitions import (
 from callsheet.frontends.python.rewrites.factories import factories_as_classes
 from callsheet.frontends.python.rewrites.first_done import firsts_as_one
 from callsheet.frontends.python.rewrites.flows import ASKED_FOR_ITEMS, flows_as_loops
+from callsheet.frontends.python.rewrites.function_lists import function_lists_as_names
 from callsheet.frontends.python.rewrites.function_tables import tables_by_place
 from callsheet.frontends.python.rewrites.given_calls import given_calls_as_own
 from callsheet.frontends.python.rewrites.group_handlers import group_handlers_as_plain
@@ -72,6 +74,7 @@ from callsheet.frontends.python.rewrites.logs import logs_as_prints
 from callsheet.frontends.python.rewrites.made_once import check_made_once
 from callsheet.frontends.python.rewrites.methods import declare_fields, methods_as_functions
 from callsheet.frontends.python.rewrites.mixed_calls import mixed_calls_as_one, spread_calls_as_functions
+from callsheet.frontends.python.rewrites.nested_groups import nested_groups_as_functions
 from callsheet.frontends.python.rewrites.parameters import (
     SEMAPHORES,
     semaphores_of_objects,
@@ -79,6 +82,7 @@ from callsheet.frontends.python.rewrites.parameters import (
 )
 from callsheet.frontends.python.rewrites.queue_users import QUEUES
 from callsheet.frontends.python.rewrites.recursion import Copies, depth_of
+from callsheet.frontends.python.rewrites.recursive_flows import recursive_flows_as_visits
 from callsheet.frontends.python.rewrites.setters import setters_as_methods
 from callsheet.frontends.python.rewrites.started_in_loops import collect_tasks
 from callsheet.frontends.python.rewrites.task_numbers import tasks_as_numbers
@@ -166,17 +170,20 @@ def _rewrites(
     generators = (ast.Yield, ast.YieldFrom, ast.GeneratorExp, "map", "filter", *ASKED_FOR_ITEMS)
     return (
         (logs_as_prints, ("logging",)),
+        (buffers_as_texts, ("file", "StringIO", "writer", "DictWriter")),
         (_of_nodes(classes_as_types), ("__class__",)),
         (names_of_functions, ("__name__",)),
         (error_tuples_in_place, (ast.ExceptHandler, "isinstance")),
         (suppress_as_try, ("suppress",)),
         (hoist_imports, (ast.Import, ast.ImportFrom)),
         (setters_as_methods, ("setter",)),
-        (asyncio_words_as_plain, ("to_thread", "run_in_executor", "acquire", "expired")),
-        (loop_times_as_moments, ("time",)),
+        (asyncio_words_as_plain, ("to_thread", "run_in_executor", "acquire", "expired", *SEMAPHORES)),
+        (loop_times_as_moments, ("time", "monotonic", "perf_counter")),
+        (_of_nodes(nested_groups_as_functions), ("gather",)),
         (_of_nodes(lookups_as_lambdas), ("__getitem__", "__contains__")),
         (_of_nodes(partials_as_calls), ("partial",)),
         (unawaiting_as_pure, (ast.Lambda,)),
+        (function_lists_as_names, (ast.List, ast.Tuple)),
         (tables_by_place, (ast.List, ast.Tuple, ast.Dict)),
         (factories_as_classes, (ast.FunctionDef,)),
         (decorated_as_calls, (ast.FunctionDef,)),
@@ -185,6 +192,7 @@ def _rewrites(
         (contexts_as_statements, tuple(CONTEXT_WORDS)),
         (_of_nodes(returns_after_finally), (ast.Try,)),
         (_of_nodes(denials_apart), (ast.Try,)),
+        (recursive_flows_as_visits, (ast.AsyncFor,)),
         (flows_as_loops, generators),
         (semaphores_of_objects, tuple(SEMAPHORES)),
         (inherited_methods_as_own, (ast.ClassDef,)),

@@ -11,10 +11,12 @@ import re
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from keyword import iskeyword
 from types import MappingProxyType
 from typing import Any, Final, TypeVar, cast
 
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span
+from callsheet.ir.operations import canonical_tool_name
 
 MOST_CHARACTERS: Final = 400_000
 """The longest text that is read."""
@@ -127,6 +129,26 @@ def made_name(stem: str, number: int) -> str:
     return f"{stem}_at_{number}"
 
 
+def function_of(tool: str) -> str:
+    """The name in Python of a tool, which may be called as a keyword of Python.
+
+    >>> function_of("SEND_MAIL"), function_of("IMPORT")
+    ('send_mail', 'import_')
+    """
+    name = tool.lower()
+    return f"{name}_" if iskeyword(name) else name
+
+
+def tool_of(function: str) -> str:
+    """The canonical name of the tool that a program calls by this name.
+
+    >>> tool_of("send_mail"), tool_of("import_"), tool_of("files__import_"), tool_of("list_")
+    ('SEND_MAIL', 'IMPORT', 'FILES__IMPORT', 'LIST_')
+    """
+    plain = function.removesuffix("_")
+    return canonical_tool_name(plain if iskeyword(plain.rpartition("__")[2]) else function)
+
+
 def outer_name_changed(node: ast.Global | ast.Nonlocal) -> Refused:
     """The refusal (PYT017) of a function that gives a variable around it another value."""
     name = node.names[0]
@@ -138,8 +160,18 @@ def outer_name_changed(node: ast.Global | ast.Nonlocal) -> Refused:
     return Refused(
         "PYT017",
         node,
-        f"{name} is a variable of the file, which no function gives another value",
+        f"a function cannot give {name}, a variable of the file, another value",
         f'keep it in a dict of the file: {name} = {{"now": …}}, and here {name}["now"] = …, without global',
+    )
+
+
+def waits_between_items(node: ast.AST) -> Refused:
+    """The refusal (PYT019) of `async for` over what is no loop of a plan."""
+    return Refused(
+        "PYT019",
+        node,
+        "`async for` goes through something that awaits between its items",
+        "let the generator be an async function that returns a list: for one in await rows(…)",
     )
 
 

@@ -107,7 +107,7 @@ class _Ending:
     """Reads whether something is touched before a wait, on any way through a block."""
 
     def __init__(self, changes: set[str]) -> None:
-        self.changes, self.is_touched = changes, False
+        self.changes, self.is_touched, self.attempts = changes, False, 0
 
     def is_last(self, block: core.Block) -> bool:
         """Whether no statement waits after a touch; notes the touches of the block."""
@@ -117,6 +117,10 @@ class _Ending:
         self.is_touched = self.is_touched or bool(_names_in(_own_part(one)) & self.changes)
         if isinstance(one, (core.Call, core.Wait, core.Together)):
             return not self.is_touched
+        if isinstance(one, core.Return) and not self.attempts:
+            self.is_touched = False  # nothing follows, on this way
+            return True
+        self.attempts += isinstance(one, core.Attempt)
         before = self.is_touched
         ends: list[bool] = []
         for number, inner in enumerate(core.blocks_of(one)):
@@ -129,4 +133,5 @@ class _Ending:
             if is_again and not self.is_last(inner):
                 return False
         self.is_touched = self.is_touched or any(ends)
+        self.attempts -= isinstance(one, core.Attempt)
         return True

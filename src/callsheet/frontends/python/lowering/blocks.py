@@ -17,13 +17,13 @@ from callsheet.frontends.python.lowering.expressions import NotSimple
 from callsheet.frontends.python.source import (
     dotted,
     names_bound,
+    tool_of,
 )
 from callsheet.frontends.python.syntax import parsed
 from callsheet.ir import expression as ir
 from callsheet.ir import tree
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Expression
-from callsheet.ir.operations import canonical_tool_name
 
 
 class Blocks(Computation):
@@ -217,7 +217,7 @@ class Blocks(Computation):
         if binding is None:
             positional = tuple(value for name, value in named if name is None)
             words = tuple((name, value) for name, value in named if name is not None)
-            return tree.Act(own, canonical_tool_name(one.callee), positional, words, into, span=span)
+            return tree.Act(own, tool_of(one.callee), positional, words, into, span=span)
         others = dict(binding.parameters)
         order = [name for name, other in binding.parameters if not other]
         places = sorted((order.index(name), value) for name, value in named if name in order) if order else []

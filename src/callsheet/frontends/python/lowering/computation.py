@@ -455,7 +455,9 @@ class Computation(FunctionFacts):
             if not isinstance(one, (ast.Assign, ast.AnnAssign)) or one.value is None:
                 continue
             is_kept = bool(names_bound(one) & {*outputs})
-            if is_kept and _is_view(one.value):
+            targets = one.targets if isinstance(one, ast.Assign) else [one.target]
+            is_unpacked = all(isinstance(each, (ast.Tuple, ast.List)) for each in targets)
+            if is_kept and not is_unpacked and _is_view(one.value):
                 raise Refused(
                     "PYT015",
                     one.value,

@@ -8,7 +8,14 @@ from typing import cast
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.lowering.values import Values
-from callsheet.frontends.python.source import Refused, children, names_bound, names_read, waits
+from callsheet.frontends.python.source import (
+    Refused,
+    children,
+    names_bound,
+    names_read,
+    waits,
+    waits_between_items,
+)
 from callsheet.frontends.python.syntax import assigned, bound_inside, constant, name_of
 
 
@@ -148,12 +155,7 @@ class Loops(Values):
         """`async for … in as_completed(…)`."""
         as_completed = self.completed(node.iter)
         if as_completed is None:
-            raise Refused(
-                "PYT019",
-                node,
-                "`async for` goes through something that awaits between its items",
-                "call a tool for one page after another in a while loop",
-            )
+            raise waits_between_items(node)
         made = ast.copy_location(ast.For(node.target, node.iter, node.body, node.orelse), node)
         self.for_(made, out)
 

@@ -234,6 +234,8 @@ class Translator(Raising):
             and not isinstance(node, (ast.With, ast.AsyncWith))
             and not self.raises_kept(node)
         ):
+            if isinstance(node, (ast.For, ast.While, ast.If)):
+                _check_defines_nothing(node)
             node = self.without_failures(node)
             self.check(node)
             out.append(core.Pure(node))
@@ -550,6 +552,14 @@ class Translator(Raising):
 
     def _remark(self, call: ast.Call, out: core.Block) -> ast.expr:
         parts: list[ast.expr] = []
+        for word in call.keywords:
+            if word.arg == "file":
+                raise Refused(
+                    "PYT026",
+                    word.value,
+                    "what is printed is a note of the run, and goes nowhere else",
+                    "keep the lines in a list, or give print a variable: buffer = io.StringIO()",
+                )
         for number, one in enumerate(call.args):
             if number:
                 parts.append(constant(" ", call))
@@ -565,3 +575,15 @@ class Translator(Raising):
             else:
                 parts.append(ast.copy_location(ast.FormattedValue(made, -1, None), one))
         return ast.copy_location(ast.JoinedStr(parts), call)
+
+
+def _check_defines_nothing(node: ast.stmt) -> None:
+    """Raises Refused (PYT019) for an async function that a loop or a branch makes, and does not call."""
+    for one in own_nodes(node):
+        if isinstance(one, ast.AsyncFunctionDef):
+            raise Refused(
+                "PYT019",
+                one,
+                f"{one.name} calls tools, and is made here to be called later",
+                f"define {one.name} once, outside, give it what it reads, and keep that in a list",
+            )

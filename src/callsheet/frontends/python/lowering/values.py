@@ -11,7 +11,7 @@ from typing import cast
 from callsheet.frontends.python import core
 from callsheet.frontends.python.lowering.scope import Scope
 from callsheet.frontends.python.lowering.started import Started, only_starts
-from callsheet.frontends.python.source import Refused, names_bound, waits, walk
+from callsheet.frontends.python.source import Refused, names_bound, waits, waits_between_items, walk
 from callsheet.frontends.python.syntax import (
     Renaming,
     assigned,
@@ -181,12 +181,7 @@ class Values(Started):
         parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
         inner = [*parts, *first.ifs, *(each for one in others for each in (one.iter, *one.ifs))]
         if any(one.is_async for one in node.generators):
-            raise Refused(
-                "PYT019",
-                node,
-                "`async for` goes through something that awaits between its items",
-                "call a tool for one page after another in a while loop",
-            )
+            raise waits_between_items(node)
         if not any(map(waits, inner)):
             source = self.value(first.iter, out)
             made = copy.copy(node)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import keyword
 from typing import Final
 
 from callsheet.frontends.python.printing.code_printer import CodePrinter, unparsed
 from callsheet.frontends.python.printing.values_printer import is_name
 from callsheet.frontends.python.program import BINDINGS, Binding
+from callsheet.frontends.python.source import function_of
 from callsheet.ir import tree
 from callsheet.ir.expression import Expression
 
@@ -41,8 +41,7 @@ class CallsPrinter(CodePrinter):
             if made is not None:
                 self.of.uses.add(known[0])
                 return made
-        name = one.tool.lower()
-        name = f"{name}_" if keyword.iskeyword(name) else name
+        name = function_of(one.tool)
         plain, odd = list[ast.keyword](), ast.Dict([], [])
         for key, value in one.named:
             if is_name(key):

@@ -1,19 +1,23 @@
 """Words of asyncio for what a plan has under other names: threads, held semaphores, limits that ran out.
 
 In: the tree of a file, which is changed in place. A function that runs in a thread is called where it is
-awaited, as nothing in it can be seen before its end; `acquire` with a `release` in `finally` is `async with`;
-whether a time limit ran out is a variable, which is false as soon as the block has ended in another way.
+awaited, as nothing in it can be seen before its end; a semaphore has an assignment of its own; `acquire`
+with a `release` in `finally` is `async with`; whether a time limit ran out is a variable, which is false as
+soon as the block has ended in another way.
 """
 
 from __future__ import annotations
 
 import ast
-from typing import cast
+from collections.abc import Sequence
+from typing import Final, cast
 
-from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, placed
+from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, name_called, placed
 from callsheet.frontends.python.rewrites.timeouts import is_event_loop
-from callsheet.frontends.python.source import Nodes, dotted, walk
+from callsheet.frontends.python.source import Nodes, dotted, names_read, walk
 from callsheet.frontends.python.syntax import parsed_lines
+
+_LIMITS: Final = frozenset({"Lock", "Semaphore", "BoundedSemaphore"})
 
 
 def asyncio_words_as_plain(module: ast.Module, nodes: Nodes) -> bool:
@@ -33,18 +37,39 @@ def asyncio_words_as_plain(module: ast.Module, nodes: Nodes) -> bool:
             return total(rows)
     """
     words = {one.attr for one in nodes.of(ast.Attribute)}
-    found = False
+    found = bool(words & _LIMITS) and _taken_apart(nodes)
     if words & {"to_thread", "run_in_executor"}:
         threads = _Threads()
         threads.visit(module)
-        found = threads.found
-        if found:
+        found = threads.found or found
+        if threads.found:
             _drop_loops(module)
     if {"acquire", "release"} <= words:
         held = [_held(one) for one in nodes if isinstance(one, ast.stmt)]
         found = any(held) or found
     if "expired" in words:
         found = _limits(nodes) or found
+    return found
+
+
+def _taken_apart(nodes: Sequence[ast.AST]) -> bool:
+    """Write `limit, rows = asyncio.Semaphore(5), []` as two assignments; whether there was any."""
+    found = False
+    for block in (each for one in nodes if isinstance(one, ast.stmt) for each in blocks_in(one)):
+        for number in reversed(range(len(block))):
+            match block[number]:
+                case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)) as both if (
+                    len(names) == len(values)
+                    and all(isinstance(each, (ast.Name, ast.Attribute)) for each in names)
+                    and any(name_called(each).rpartition(".")[2] in _LIMITS for each in values)
+                    and not {each.id for each in walk(both.targets[0]) if isinstance(each, ast.Name)}
+                    & names_read(*values)
+                ):
+                    pairs = zip(names, values, strict=True)
+                    block[number : number + 1] = [placed(ast.Assign([a], b), both) for a, b in pairs]
+                    found = True
+                case _:
+                    pass
     return found
 
 

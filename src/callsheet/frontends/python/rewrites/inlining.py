@@ -98,7 +98,7 @@ def opened(
             continue
         made = ast.Assign([ast.Name(names[name], ast.Store())], value)
         before.append(ast.fix_missing_locations(ast.copy_location(made, call)))
-    renaming = _Renaming(names)
+    renaming = RenamingOwn(names)
     return before, [cast("ast.stmt", renaming.visit(one)) for one in body]
 
 
@@ -158,7 +158,7 @@ def is_fixed(value: ast.expr, variables: Container[str]) -> bool:
             return isinstance(value, ast.Constant)
 
 
-class _Renaming(Renaming):
+class RenamingOwn(Renaming):
     """Gives the variables of a function other names, also where a handler or a definition binds them."""
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.AST:

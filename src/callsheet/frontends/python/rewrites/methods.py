@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, cast
 
 from callsheet.frontends.python.rewrites.inherited import classes_above, depths
+from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, placed
 from callsheet.frontends.python.source import (
     Nodes,
     decorator_name,
@@ -70,8 +71,43 @@ def methods_as_functions(module: ast.Module, nodes: Nodes) -> bool:
     found = [method for one in module.body if isinstance(one, ast.ClassDef) for method in _methods_of(one)]
     if not found:
         return False
+    _name_returned_objects(nodes, found)
     _Moving(module, nodes, found).move()
     return True
+
+
+def _name_returned_objects(nodes: Nodes, methods: Sequence[_Method]) -> None:
+    """Give an object a variable that is made where a method is called which returns it: one has two names."""
+    fluent = {
+        one.name
+        for one in methods
+        if any(
+            isinstance(each, ast.Return) and isinstance(each.value, ast.Name) and each.value.id == "self"
+            for each in own_nodes(*one.node.body)
+        )
+    }
+    owners, fresh = {one.owner for one in methods}, Fresh(nodes)
+    for one in nodes if fluent else ():
+        for block in blocks_in(one) if isinstance(one, ast.stmt) else ():
+            for number in reversed(range(len(block))):
+                match block[number]:
+                    case (
+                        ast.Assign(
+                            value=ast.Await(
+                                value=ast.Call(
+                                    func=ast.Attribute(
+                                        value=ast.Call(func=ast.Name(id=owner)) as made, attr=name
+                                    ) as method
+                                )
+                            )
+                        ) as each
+                    ) if name in fluent and owner in owners:
+                        held = fresh(owner.lower())
+                        method.value = placed(ast.Name(held, ast.Load()), made)
+                        start = ast.Assign([ast.Name(held, ast.Store())], made)
+                        block.insert(number, placed(start, each))
+                    case _:
+                        pass
 
 
 def declare_fields(nodes: Nodes) -> bool:

@@ -1,4 +1,4 @@
-"""The clock of the event loop in a program: the time of the plan, from which deadlines are reckoned."""
+"""The clock of the event loop, and steady ones: the time of the plan, from which deadlines are reckoned."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import Final, cast
 from callsheet.frontends.python.rewrites.inlining import Fresh, Replacing
 from callsheet.frontends.python.source import Nodes, dotted
 
+_STEADY: Final = {"time.monotonic", "time.perf_counter"}
+"""Clocks of which only differences mean something."""
 _LOOPS: Final = {"asyncio.get_running_loop", "asyncio.get_event_loop"}
 
 
 def loop_times_as_moments(module: ast.Module, nodes: Nodes) -> bool:
-    """Write the clock of the event loop as the time of the plan; whether there was any.
+    """Write the clock of the event loop, or a steady one, as the time of the plan; whether there was any.
 
     >>> module = ast.parse('''import asyncio
     ... async def main():
@@ -43,12 +45,13 @@ def loop_times_as_moments(module: ast.Module, nodes: Nodes) -> bool:
             or (isinstance(one.func.value, ast.Name) and one.func.value.id in held)
         )
     ]
-    if not times:
+    alone = [one for one in nodes if isinstance(one, ast.Call) and dotted(one.func) in _STEADY]
+    if not times and not alone:
         return False
     fresh = Fresh(nodes)
     alias = fresh("datetime")
     asked = {id(cast("ast.Attribute", one.func).value) for one in times}
-    for one in times:
+    for one in (*times, *alone):
         moment = ast.parse(f"{alias}.datetime.now().timestamp()", mode="eval").body
         for each in ast.walk(moment):
             ast.copy_location(each, one)
