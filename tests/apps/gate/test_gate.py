@@ -22,6 +22,7 @@ from mcp.client.client import Client
 from mcp.client.context import ClientRequestContext
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitRequestParams, ElicitResult, TextContent
 from scripts.question_picture import picture
 from tests import forked
@@ -371,6 +372,46 @@ async def test_lost_call_is_reported_and_left_to_a_person(desk: Desk) -> None:
     assert desk.log == ["die", "read 1"]
 
 
+FAR = """
+import sys
+from pathlib import Path
+
+from mcp.server.mcpserver import MCPServer
+
+with Path(sys.argv[1]).open("a") as log:
+    log.write("started\\n")
+server = MCPServer("far")
+
+
+@server.tool()
+def look_far(number: int) -> str:
+    return "far"
+
+
+server.run()
+"""
+
+
+async def test_resumed_session_starts_only_the_servers_of_its_open_calls(desk: Desk) -> None:
+    far, starts = desk.folder / "far.py", desk.folder / "starts"
+    far.write_text(FAR)
+    servers = json.loads(desk.config.read_text())["mcpServers"] | {"far": forked.server(far, starts)}
+    desk.config.write_text(json.dumps({"mcpServers": servers}))
+    async with desk.client(approve=("SEND_MAIL",)) as client:
+        call = asyncio.create_task(client.call_tool("send_mail", {"to": "bob", "text": "x"}))
+        await client.call_tool("look_far", {"number": 1})
+        while not (waiting := await asyncio.to_thread(desk.callsheet, "inbox", "--json")).strip("[]\n "):
+            pass
+        call.cancel()
+    assert "SEND_MAIL" in waiting
+    assert starts.read_text() == "started\n"
+    run, key = re.search(r"callsheet approve (\S+) (\S+)", desk.callsheet("inbox")).groups()  # pyright: ignore[reportOptionalMemberAccess]
+    desk.callsheet("approve", run, key)
+    desk.callsheet("resume", run)
+    assert desk.log == ["send bob: x"]
+    assert starts.read_text() == "started\n"
+
+
 def test_unreadable_configuration_is_reported_before_serving(desk: Desk) -> None:
     desk.config.write_text("{")
     assert "error CFG111" in desk.callsheet("gate", "--mcp-config", str(desk.config))
@@ -388,6 +429,9 @@ async def test_server_that_cannot_be_used_takes_no_other_with_it(desk: Desk) -> 
     with (desk.folder / "stderr").open("w+") as said:
         async with Client(stdio_client(started, errlog=said)) as client:
             assert text_of(await client.call_tool("send_mail", {"to": "ann", "text": "x"})) == "sent to ann"
+            with pytest.raises(MCPError, match="there is no tool 'far'; the MCP server 'gone'"):
+                await client.call_tool("far", {})
+            assert "the MCP server 'gone'" in text_of(await client.call_tool("find_tools", {"query": "far"}))
         said.seek(0)
         warned = said.read()
     assert "the server 'keyless' is skipped: the environment variable NO_SUCH_KEY is not set" in warned
