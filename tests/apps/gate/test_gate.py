@@ -412,6 +412,43 @@ async def test_resumed_session_starts_only_the_servers_of_its_open_calls(desk: D
     assert starts.read_text() == "started\n"
 
 
+ODD = """
+import json
+import sys
+
+COUNTS = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+TOOLS = [
+    {"name": "count", "inputSchema": {"type": "object"}, "outputSchema": COUNTS},
+    {"name": "shapeless"},
+]
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    result = {"content": [], "structuredContent": {"n": "seven"}}
+    if asked["method"] == "initialize":
+        info = {"name": "odd", "version": "1"}
+        result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info}
+    elif asked["method"] == "tools/list":
+        result = {"tools": TOOLS}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"""
+
+
+async def test_tool_against_the_protocol_and_result_against_its_schema_are_told(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    odd = desk.folder / "odd.py"
+    odd.write_text(ODD)
+    desk.config.write_text(json.dumps({"mcpServers": {"odd": forked.server(odd)}}))
+    async with desk.client(expose=Expose.TOOLS) as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["count"]
+        told = text_of(await asyncio.wait_for(client.call_tool("count", {}), 20))
+    assert "TOL018: the tool 'shapeless' of the MCP server 'odd'" in caplog.text
+    assert "its structured content.n should be integer" in told
+    assert "Do not call it again" in told
+
+
 def test_unreadable_configuration_is_reported_before_serving(desk: Desk) -> None:
     desk.config.write_text("{")
     assert "error CFG111" in desk.callsheet("gate", "--mcp-config", str(desk.config))

@@ -387,7 +387,7 @@ class Session:
                 call.has_value = True
                 return call.value
             except ToolFailed as error:
-                if error.in_doubt and not may_rerun and call.raw is None:
+                if error.in_doubt and not may_rerun:
                     self._reply(call, Withheld(self._doubt(call, str(error))))
                 raise
             finally:
