@@ -63,6 +63,7 @@ class Desk:
 
     folder: Path
     asked: list[str] = field(default_factory=list[str])
+    shows_forms: bool = True
 
     @property
     def config(self) -> Path:
@@ -104,6 +105,8 @@ class Desk:
 
         async def elicit(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
             self.asked.append(params.message)
+            if not self.shows_forms:
+                raise RuntimeError("no window")
             fields = getattr(params, "requested_schema", {}).get("properties", {})
             boxes = {name: bool(agrees) for name in ("approve", "program") if name in fields}
             return ElicitResult(action="accept", content={**boxes})
@@ -235,6 +238,18 @@ async def test_call_without_anyone_to_ask_waits_in_the_inbox(desk: Desk) -> None
     async with desk.client(approve=("SEND_MAIL",)) as client:
         call = asyncio.create_task(client.call_tool("send_mail", {"to": "bob", "text": "x"}))
         await client.call_tool("read_mail", {"number": 1})
+        waiting = await asyncio.to_thread(desk.callsheet, "inbox")
+        run, key = re.search(r"callsheet approve (\S+) (\S+)", waiting).groups()  # pyright: ignore[reportOptionalMemberAccess]
+        await asyncio.to_thread(desk.callsheet, "approve", run, key)
+        assert text_of(await call) == "sent to bob"
+
+
+async def test_question_that_a_client_fails_to_show_waits_in_the_inbox(desk: Desk) -> None:
+    desk.shows_forms = False
+    async with desk.client("legacy", approve=("SEND_MAIL",), agrees=True) as client:
+        call = asyncio.create_task(client.call_tool("send_mail", {"to": "bob", "text": "x"}))
+        while not desk.asked:  # noqa: ASYNC110 - by the gate
+            await asyncio.sleep(0.02)
         waiting = await asyncio.to_thread(desk.callsheet, "inbox")
         run, key = re.search(r"callsheet approve (\S+) (\S+)", waiting).groups()  # pyright: ignore[reportOptionalMemberAccess]
         await asyncio.to_thread(desk.callsheet, "approve", run, key)

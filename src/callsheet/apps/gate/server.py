@@ -332,7 +332,12 @@ class Gate:
                     request_state=json.dumps({"run": session.run_id, "call": call.key}),
                 )
             else:
-                self._answer(call, await caller.elicit(ask_form(reply.ask)), caller)
+                try:
+                    given = await caller.elicit(ask_form(reply.ask))
+                except (MCPError, ValueError) as error:
+                    _log.warning("the client does not show the question about @%s: %s", call.tool, error)
+                    given = None
+                self._answer(call, given, caller)
             reply = await session.reply(call, _patience(call))
         return _result(reply)
 
