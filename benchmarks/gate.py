@@ -3,9 +3,10 @@
     python benchmarks/gate.py [CALLS]
 
 The same client calls the same tool of a small server: directly, through a proxy made of the MCP SDK alone,
-and through `callsheet gate`. A second process in between costs the same in both; the rest is the gate's own.
-CPU is that of the process in between (user and system), the least of ten batches of CALLS: other work on the
-machine adds to it. The time a call takes is there for comparison.
+and through `callsheet gate`, in turns of CALLS calls. A second process in between costs the same in both; the
+rest is the gate's own. CPU is that of the process in between (user and system): medians of all turns, and of
+the differences between neighbouring turns with the half that lies around it, since other work on the machine
+adds to it. The time a call takes is there for comparison.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ import statistics
 import sys
 import tempfile
 import time
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from mcp import StdioServerParameters
 from mcp.client.client import Client
 from mcp.client.stdio import stdio_client
 
-BATCHES = 10
+BATCHES = 20
+WARM = 50
 SERVER = """
 from mcp.server.mcpserver import MCPServer
 
@@ -83,41 +86,54 @@ def cpu(place: Path) -> float:
     return sum(int((task / "schedstat").read_text().split()[0]) for task in place.glob("task/*")) / 1e6
 
 
-async def measured(name: str, words: list[str], marker: str, calls: int, folder: Path) -> tuple[float, float]:
-    """CPU a call and megabytes of the process with this marker; prints them."""
-    # a data folder of its own: one that knows thousands of servers takes memory, and this machine's may
-    env = {**os.environ, "CALLSHEET_CONFIG": str(folder / "config.toml"), "XDG_DATA_HOME": str(folder)}
-    started = StdioServerParameters(command=sys.executable, args=words, env=env, cwd=folder)
-    with (folder / "stderr").open("w") as log:
-        async with Client(stdio_client(started, errlog=log)) as client:
-            for number in range(20):
-                await client.call_tool("read_mail", {"number": number})
-            times: list[float] = []
-            place = process(marker)
-            spent = float("inf")
-            for batch in range(BATCHES):
-                before = cpu(place)
-                for number in range(batch * calls, (batch + 1) * calls):
-                    begun = time.perf_counter()
-                    await client.call_tool("read_mail", {"number": number})
-                    times.append(1000 * (time.perf_counter() - begun))
-                spent = min(spent, (cpu(place) - before) / calls)
-            megabytes = int((place / "status").read_text().partition("VmRSS:")[2].split()[0]) / 1024
-    middle, late = statistics.median(times), statistics.quantiles(times, n=20)[18]
-    print(f"{name:<8} CPU {spent:5.2f} ms  median {middle:6.2f} ms  95 % {late:6.2f} ms  {megabytes:6.1f} MB")
-    return spent, megabytes
+class Between:
+    """A process between the client and the tool; `costs` are its milliseconds of CPU a call, by batches."""
+
+    def __init__(self, name: str, words: list[str], marker: str, folder: Path) -> None:
+        self.name, self._marker, self._folder = name, marker, folder
+        # a data folder of its own: one that knows thousands of servers takes memory, and this machine's may
+        env = {**os.environ, "CALLSHEET_CONFIG": str(folder / "config.toml"), "XDG_DATA_HOME": str(folder)}
+        self._started = StdioServerParameters(command=sys.executable, args=words, env=env, cwd=folder)
+        self.costs: list[float] = []
+        self._times: list[float] = []
+
+    async def open(self, stack: AsyncExitStack) -> None:
+        """Start it, and make the first calls, which no batch counts."""
+        log = stack.enter_context((self._folder / f"{self.name}.stderr").open("w"))
+        self._client = await stack.enter_async_context(Client(stdio_client(self._started, errlog=log)))
+        for number in range(WARM):
+            await self._client.call_tool("read_mail", {"number": number})
+        self._place = process(self._marker)
+
+    async def turn(self, calls: int) -> None:
+        """Make a batch of calls."""
+        before = cpu(self._place)
+        for number in range(calls):
+            begun = time.perf_counter()
+            await self._client.call_tool("read_mail", {"number": number})
+            self._times.append(1000 * (time.perf_counter() - begun))
+        self.costs.append((cpu(self._place) - before) / calls)
+
+    def shown(self) -> float:
+        """Print what it took, and return its megabytes."""
+        megabytes = int((self._place / "status").read_text().partition("VmRSS:")[2].split()[0]) / 1024
+        middle, late = statistics.median(self._times), statistics.quantiles(self._times, n=20)[18]
+        cost = statistics.median(self.costs)
+        times = f"median {middle:6.2f} ms  95 % {late:6.2f} ms"
+        print(f"{self.name:<8} CPU {cost:5.2f} ms  {times}  {megabytes:6.1f} MB")
+        return megabytes
 
 
 async def main(calls: int) -> None:
+    """Take turns between the three, and print what each takes."""
     with tempfile.TemporaryDirectory(prefix="gate") as name:
         folder = Path(name)
-        server, proxy = folder / "server.py", folder / "proxy.py"
+        server, proxy, journal = folder / "server.py", folder / "proxy.py", str(folder / "journal.db")
         server.write_text(SERVER)
         proxy.write_text(PROXY)
         (folder / "config.toml").write_text("")
-        behind = {"desk": {"command": sys.executable, "args": [str(server)]}}
+        behind = {"desk": {"command": sys.executable, "args": [str(server), "behind"]}}
         (folder / "mcp.json").write_text(json.dumps({"mcpServers": behind}))
-        journal = str(folder / "journal.db")
         gate = [
             "-m",
             "callsheet",
@@ -129,11 +145,20 @@ async def main(calls: int) -> None:
             "--journal",
             journal,
         ]
-        await measured("direct", [str(server)], str(server), calls, folder)
-        by_proxy = await measured("proxy", [str(proxy), str(server)], str(proxy), calls, folder)
-        by_gate = await measured("gate", gate, journal, calls, folder)
-        own, more = by_gate[0] - by_proxy[0], by_gate[1] - by_proxy[1]
-        print(f"of the gate's own: {own:.2f} ms of CPU a call, {more:.1f} MB")
+        direct = Between("direct", [str(server), "direct"], "direct", folder)
+        by_proxy = Between("proxy", [str(proxy), str(server)], str(proxy), folder)
+        by_gate = Between("gate", gate, journal, folder)
+        async with AsyncExitStack() as stack:
+            for each in (direct, by_proxy, by_gate):
+                await each.open(stack)
+            for _ in range(BATCHES):
+                for each in (direct, by_proxy, by_gate):
+                    await each.turn(calls)
+            megabytes = [each.shown() for each in (direct, by_proxy, by_gate)]
+        own = sorted(gate - proxy for gate, proxy in zip(by_gate.costs, by_proxy.costs, strict=True))
+        range_ = f"{own[len(own) // 4]:.2f} to {own[-1 - len(own) // 4]:.2f}"
+        more = megabytes[2] - megabytes[1]
+        print(f"of the gate's own: {statistics.median(own):.2f} ms of CPU a call ({range_}), {more:.1f} MB")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,10 @@ FOLDER = Path(sys.argv[1])
 TASKS = "io.modelcontextprotocol/tasks"
 
 
+PAUSES: dict[str, Any] = {"patient": 2_500, "vague": "soon"}
+"""What the server says of the pause between questions about these tasks, in milliseconds."""
+
+
 class AsTask(types.Result):
     result_type: Literal["task"] = "task"
     task_id: str
@@ -21,7 +25,7 @@ class AsTask(types.Result):
     created_at: str = "2026-01-01T00:00:00Z"
     last_updated_at: str = "2026-01-01T00:00:00Z"
     ttl_ms: int | None = None
-    poll_interval_ms: int = 20
+    poll_interval_ms: Any = 20
 
 
 class TaskParams(types.RequestParams):
@@ -43,14 +47,18 @@ async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> Any:
     name = str((params.arguments or {})["name"])
     note(f"began {name}")
     (FOLDER / f"task-{name}").touch()
-    return AsTask(task_id=name)
+    return AsTask(task_id=name, poll_interval_ms=PAUSES.get(name, 20))
 
 
 async def get_task(ctx: Any, params: TaskParams) -> dict[str, Any]:
     name = params.task_id
     if not (FOLDER / f"task-{name}").exists():
         raise MCPError(code=types.INVALID_PARAMS, message="there is no such task")
-    state = AsTask(task_id=name).model_dump(by_alias=True, mode="json", exclude_none=True)
+    if name in PAUSES:
+        note(f"asked about {name}")
+    state = AsTask(task_id=name, poll_interval_ms=PAUSES.get(name, 20)).model_dump(
+        by_alias=True, mode="json", exclude_none=True
+    )
     state |= {"resultType": "complete", "ttlMs": None}
     if name == "asks" and not (FOLDER / "answer").exists():
         form = {"message": "Which day?", "requestedSchema": {"type": "object", "properties": {}}}

@@ -92,6 +92,16 @@ def test_call_waits_for_its_task_and_answers_what_it_asks(folder: Path) -> None:
     assert (folder / "log").read_text() == ("began asks\nheard {'q': {'action': 'accept', 'content': {}}}\n")
 
 
+@pytest.mark.parametrize("name", ["patient", "vague"])
+def test_server_says_how_often_it_is_asked_about_a_task(folder: Path, name: str) -> None:
+    (folder / "go").touch()
+    servers = {"builder": {**forked.server(SERVER, folder), "timeout": 2}}
+    (folder / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    out, _ = start(folder, name=name).communicate(timeout=60)
+    assert f"built {name}" in out
+    assert (folder / "log").read_text() == f"began {name}\nasked about {name}\n"
+
+
 def test_failed_task_fails_its_call(folder: Path) -> None:
     out, _ = start(folder, name="breaks").communicate(timeout=60)
     assert "no disk" in out

@@ -100,7 +100,9 @@ async def test_hostile_argument_schema_blocks_no_check(changeling, tmp_path, wor
     assert monotonic() - begin < 20
 
 
-async def test_server_with_unreadable_tools_is_reported_with_reason(changeling, tmp_path):
+async def test_unreadable_tool_is_reported_with_reason(changeling, tmp_path, caplog):
     changeling.declare(declared(description=5))
     found = await Runtime(mcp=[changeling.config()], data=tmp_path).check(PLAN)
-    assert "tools.0.description: input should be a valid string" in found.errors[0].message
+    assert "no tool is called @LOOK" in found.errors[0].message
+    assert "TOL018: the tool 'look' of the MCP server 'hall'" in caplog.text
+    assert "description: input should be a valid string" in caplog.text

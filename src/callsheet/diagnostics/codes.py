@@ -526,6 +526,7 @@ CODES: dict[str, Code] = _table(
     TOL015="an effect for a tool or argument that the server does not offer",
     TOL016="two tools of a server with one name",
     TOL017="a tool with a confusable name",
+    TOL018="a tool that is declared against the protocol",
     TOL020="a tool whose declaration has changed",
     TOL021="a tool that is not approved",
     TOL022="an MCP server that is seen for the first time",

@@ -17,7 +17,7 @@ from callsheet.ir.strict_json import NotJson, read_json
 from callsheet.lazy import dataclass, deferred
 from callsheet.machine import Answered, Approval, Ask, Question, Verdict
 from callsheet.machine.questions import Asked, approval_headline
-from callsheet.passes.schema import literal_value, misfits
+from callsheet.passes.fitting import first_misfit
 from callsheet.sealing.keys import is_nothing
 from callsheet.sealing.masking import MaskedRepr, hidden
 from callsheet.sealing.sealer import is_sealed
@@ -186,12 +186,13 @@ def is_call(asked: Asked) -> bool:
 
 
 def _schema_misfit(schema: Mapping[str, JSON], value: JSON) -> str | None:
-    for first_misfit in misfits(literal_value(value), schema, schema):
-        place = f"answer{first_misfit.path}"
-        if first_misfit.wanted:
-            return f"the {place} should be {first_misfit.wanted}"
-        return f"the {place} is {'missing' if first_misfit.wrong.name == 'MISSING' else 'not known'}"
-    return None
+    misfit = first_misfit(value, schema)
+    if misfit is None:
+        return None
+    place = f"answer{misfit.path}"
+    if misfit.wanted:
+        return f"the {place} should be {misfit.wanted}"
+    return f"the {place} is {'missing' if misfit.wrong.name == 'MISSING' else 'not known'}"
 
 
 def _same(a: JSON, b: JSON) -> bool:

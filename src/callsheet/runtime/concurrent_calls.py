@@ -234,10 +234,11 @@ class ConcurrentCalls:
             except StopIteration as end:  # it never waited, so nothing was scheduled
                 event: Event = end.value
             else:
-                self.under_way -= ended
-                ended = 0
                 self._hire_more()
-                self.wake()
+                if ended:  # or the driver would look at nothing, with a commit
+                    self.under_way -= ended
+                    ended = 0
+                    self.wake()
                 event = await _await_remainder(call, awaited)
                 arrived = self.arrived
             arrived.append(event)

@@ -311,10 +311,14 @@ async def resume_run(
             return ended(journal, writer, folded, journaled)
         start = folded.start_now()
         placed = start.at_places(amendments.places)
+
+        def opened() -> AbstractAsyncContextManager[Ports]:
+            return ports_for(placed.for_open_calls(folded.open_tools()), plan)
+
         async with AsyncExitStack() as stack:
             ports, other = None, None
             if amendments.policy is not None:
-                ports = await stack.enter_async_context(ports_for(placed, plan))
+                ports = await stack.enter_async_context(opened())
                 other = amendments.policy(folded)
             _change(folded, recorder, amendments.limits, other)
             kept = await offload(lambda: kept_calls.kept_by(journal, run_id))
@@ -331,7 +335,7 @@ async def resume_run(
             if is_stuck and not has_moved:
                 return record_waiting(writer, folded, journaled)
             if ports is None:
-                ports = await stack.enter_async_context(ports_for(placed, plan))
+                ports = await stack.enter_async_context(opened())
             if has_moved:  # also where nothing can go on yet: the next resume may not name them again
                 recorder.moved(amendments.places)
             if is_stuck:

@@ -14,6 +14,7 @@ from callsheet.ir import JSON, Effect
 from callsheet.lazy import dataclass
 from callsheet.machine import (
     AgentTurn,
+    Approval,
     Ask,
     Awaited,
     CallModel,
@@ -242,6 +243,17 @@ class Folded:
             and not self.effect_of(command).may_rerun
             and (key not in self.side_record.tasks or key in self.asked)
         }
+
+    def open_tools(self) -> set[str]:
+        """The tools of calls without an outcome: under way, in doubt, or about which a person is asked."""
+        tools: set[str] = set()
+        for command in self.waiting.values():
+            match command:
+                case CallTool(tool=tool) | Probe(call=CallTool(tool=tool)) | Ask(asked=Approval(tool=tool)):
+                    tools.add(tool)
+                case _:
+                    pass
+        return tools
 
     def has_more_to_do(self) -> bool:
         """Whether there is a command that had not been begun when the journal ended."""

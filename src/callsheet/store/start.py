@@ -6,7 +6,7 @@ the same form.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
@@ -80,6 +80,24 @@ class Start(NamedTuple):
         if not places or not isinstance(setup, dict):
             return self
         return self._replace(launch={**self.launch, "setup": {**setup, **places}})
+
+    def for_open_calls(self, tools: Collection[str]) -> Start:
+        """The start of a session that is resumed, with what can still be called: the `tools` of open calls.
+
+        Its client is gone, and makes no further ones. A call of what servers offer besides tools may need any
+        of them, so then, and in a run that is no session, nothing changes.
+        """
+        loops = {name: fact.loop for name, fact in self.facts.items() if fact.loop is not None}
+        if not any(loop.is_session for loop in loops.values()) or not self.pins.keys() >= {*tools}:
+            return self
+        kept = {
+            name: self.facts[name]._replace(
+                loop=loop._replace(tools=tuple(each for each in loop.tools if each in tools))
+            )
+            for name, loop in loops.items()
+            if loop.is_session
+        }
+        return self._replace(facts={**self.facts, **kept})
 
     def enforcement(self) -> Enforcement | None:
         """The enforcement of the run's policy; None without one."""

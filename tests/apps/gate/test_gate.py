@@ -22,6 +22,7 @@ from mcp.client.client import Client
 from mcp.client.context import ClientRequestContext
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
 from mcp_types import ElicitRequestParams, ElicitResult, TextContent
 from scripts.question_picture import picture
 from tests import forked
@@ -62,6 +63,7 @@ class Desk:
 
     folder: Path
     asked: list[str] = field(default_factory=list[str])
+    shows_forms: bool = True
 
     @property
     def config(self) -> Path:
@@ -103,6 +105,8 @@ class Desk:
 
         async def elicit(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
             self.asked.append(params.message)
+            if not self.shows_forms:
+                raise RuntimeError("no window")
             fields = getattr(params, "requested_schema", {}).get("properties", {})
             boxes = {name: bool(agrees) for name in ("approve", "program") if name in fields}
             return ElicitResult(action="accept", content={**boxes})
@@ -240,6 +244,18 @@ async def test_call_without_anyone_to_ask_waits_in_the_inbox(desk: Desk) -> None
         assert text_of(await call) == "sent to bob"
 
 
+async def test_question_that_a_client_fails_to_show_waits_in_the_inbox(desk: Desk) -> None:
+    desk.shows_forms = False
+    async with desk.client("legacy", approve=("SEND_MAIL",), agrees=True) as client:
+        call = asyncio.create_task(client.call_tool("send_mail", {"to": "bob", "text": "x"}))
+        while not desk.asked:  # noqa: ASYNC110 - by the gate
+            await asyncio.sleep(0.02)
+        waiting = await asyncio.to_thread(desk.callsheet, "inbox")
+        run, key = re.search(r"callsheet approve (\S+) (\S+)", waiting).groups()  # pyright: ignore[reportOptionalMemberAccess]
+        await asyncio.to_thread(desk.callsheet, "approve", run, key)
+        assert text_of(await call) == "sent to bob"
+
+
 async def test_client_is_not_asked_what_somebody_with_a_role_has_to_approve(desk: Desk) -> None:
     rule = POLICY.replace('approval = "never"', 'approval = "always"\napprover = "finance"')
     async with desk.client(policy=rule, agrees=True) as client:
@@ -371,6 +387,83 @@ async def test_lost_call_is_reported_and_left_to_a_person(desk: Desk) -> None:
     assert desk.log == ["die", "read 1"]
 
 
+FAR = """
+import sys
+from pathlib import Path
+
+from mcp.server.mcpserver import MCPServer
+
+with Path(sys.argv[1]).open("a") as log:
+    log.write("started\\n")
+server = MCPServer("far")
+
+
+@server.tool()
+def look_far(number: int) -> str:
+    return "far"
+
+
+server.run()
+"""
+
+
+async def test_resumed_session_starts_only_the_servers_of_its_open_calls(desk: Desk) -> None:
+    far, starts = desk.folder / "far.py", desk.folder / "starts"
+    far.write_text(FAR)
+    servers = json.loads(desk.config.read_text())["mcpServers"] | {"far": forked.server(far, starts)}
+    desk.config.write_text(json.dumps({"mcpServers": servers}))
+    async with desk.client(approve=("SEND_MAIL",)) as client:
+        call = asyncio.create_task(client.call_tool("send_mail", {"to": "bob", "text": "x"}))
+        await client.call_tool("look_far", {"number": 1})
+        while not (waiting := await asyncio.to_thread(desk.callsheet, "inbox", "--json")).strip("[]\n "):
+            pass
+        call.cancel()
+    assert "SEND_MAIL" in waiting
+    assert starts.read_text() == "started\n"
+    run, key = re.search(r"callsheet approve (\S+) (\S+)", desk.callsheet("inbox")).groups()  # pyright: ignore[reportOptionalMemberAccess]
+    desk.callsheet("approve", run, key)
+    desk.callsheet("resume", run)
+    assert desk.log == ["send bob: x"]
+    assert starts.read_text() == "started\n"
+
+
+ODD = """
+import json
+import sys
+
+COUNTS = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+TOOLS = [
+    {"name": "count", "inputSchema": {"type": "object"}, "outputSchema": COUNTS},
+    {"name": "shapeless"},
+]
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    result = {"content": [], "structuredContent": {"n": "seven"}}
+    if asked["method"] == "initialize":
+        info = {"name": "odd", "version": "1"}
+        result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info}
+    elif asked["method"] == "tools/list":
+        result = {"tools": TOOLS}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"""
+
+
+async def test_tool_against_the_protocol_and_result_against_its_schema_are_told(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    odd = desk.folder / "odd.py"
+    odd.write_text(ODD)
+    desk.config.write_text(json.dumps({"mcpServers": {"odd": forked.server(odd)}}))
+    async with desk.client(expose=Expose.TOOLS) as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["count"]
+        told = text_of(await asyncio.wait_for(client.call_tool("count", {}), 20))
+    assert "TOL018: the tool 'shapeless' of the MCP server 'odd'" in caplog.text
+    assert "its structured content.n should be integer" in told
+    assert "Do not call it again" in told
+
+
 def test_unreadable_configuration_is_reported_before_serving(desk: Desk) -> None:
     desk.config.write_text("{")
     assert "error CFG111" in desk.callsheet("gate", "--mcp-config", str(desk.config))
@@ -388,6 +481,9 @@ async def test_server_that_cannot_be_used_takes_no_other_with_it(desk: Desk) -> 
     with (desk.folder / "stderr").open("w+") as said:
         async with Client(stdio_client(started, errlog=said)) as client:
             assert text_of(await client.call_tool("send_mail", {"to": "ann", "text": "x"})) == "sent to ann"
+            with pytest.raises(MCPError, match="there is no tool 'far'; the MCP server 'gone'"):
+                await client.call_tool("far", {})
+            assert "the MCP server 'gone'" in text_of(await client.call_tool("find_tools", {"query": "far"}))
         said.seek(0)
         warned = said.read()
     assert "the server 'keyless' is skipped: the environment variable NO_SUCH_KEY is not set" in warned

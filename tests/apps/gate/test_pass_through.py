@@ -311,6 +311,9 @@ async def test_new_tools_of_a_server_are_told_listed_and_called(office: Office, 
         await client.call_tool("grow")
         await until(lambda: any("tools/list_changed" in str(each) for each in office.heard))
         assert "new_tool" not in [tool.name for tool in (await client.list_tools()).tools]
+        refused = await client.call_tool("new_tool")
+        assert refused.is_error
+        assert "callsheet trust approve" in text_of(refused)
         await asyncio.to_thread(office.trust)
         assert "new_tool" in [tool.name for tool in (await client.list_tools()).tools]
         assert text_of(await client.call_tool("new_tool")) == "did new_tool"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
@@ -56,7 +56,7 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from callsheet.apps.rendering.values import preview
-from callsheet.diagnostics import CallsheetError
+from callsheet.diagnostics import CallsheetError, Diagnostic
 from callsheet.ir import JSON
 from callsheet.lazy import deferred
 from callsheet.ports.calls import ToolFailed
@@ -119,6 +119,31 @@ def tools_behind(
     return found
 
 
+def refusal_of(name: str, registry: Registry) -> Diagnostic | None:
+    """Why a tool of a server is neither listed nor called, by the name that a client would use."""
+    for tool in registry:
+        spec = tool.spec
+        own = spec.executor, f"{spec.origin.removeprefix('mcp:')}__{spec.executor}"
+        if spec.refusal is not None and name in own:
+            return spec.refusal
+    return None
+
+
+def doubts_about(name: str, registry: Registry, found: Iterable[Diagnostic]) -> str:
+    """Where a tool that is not there may be, as the rest of a sentence.
+
+    `found` are the diagnostics about opening the servers: those that could not be opened are named.
+    """
+    servers = [tool.spec.origin.removeprefix("mcp:") for tool in registry if tool.spec.executor == name]
+    several = f"; there is {' and '.join(f'{server}__{name}' for server in servers)}" if servers[1:] else ""
+    return several + "".join(f"; {why}" for why in not_opened(found))
+
+
+def not_opened(found: Iterable[Diagnostic]) -> list[str]:
+    """Which servers could not be opened and why, without what these have written."""
+    return [each.message.partition("; it last wrote:")[0] for each in found if each.is_error]
+
+
 def tools_of_programs(
     registry: Registry, seen: Sequence[SeenServer], taken: frozenset[str]
 ) -> list[GateTool]:
@@ -136,10 +161,11 @@ def tools_of_programs(
 
 
 class ToolIndex:
-    """Tools by the words of their names, descriptions and parameters."""
+    """Tools by the words of their names, descriptions and parameters; `absent` says which may be missing."""
 
-    def __init__(self, tools: Sequence[GateTool]) -> None:
+    def __init__(self, tools: Sequence[GateTool], absent: Sequence[str] = ()) -> None:
         self.tools = tuple(tools)
+        self.absent = tuple(absent)
         self._words = goal_parts.WordIndex([_fields(tool.spec, tool.name) for tool in tools])
 
     def found_for(self, query: str, most: int) -> list[GateTool]:

@@ -24,7 +24,7 @@ from mcp_types import (
     ToolAnnotations,
 )
 
-from callsheet.apps.gate.offers import ToolIndex, stub_of, tools_of_programs
+from callsheet.apps.gate.offers import ToolIndex, not_opened, stub_of, tools_of_programs
 from callsheet.apps.hosting.recorded import label_of_run
 from callsheet.apps.mcp.server_context import ClientRequest, ServerContext
 from callsheet.apps.mcp.tasks import ToolAnswer
@@ -317,7 +317,8 @@ class ModelTools:
         toolbox = await host.tools.for_plan(None)
         if self._index is None or self._index[0] is not toolbox:
             tools = tools_of_programs(toolbox.registry, host.tools.seen(), frozenset(OWN_TOOLS))
-            self._index = toolbox, ToolIndex(tools)
+            absent = not_opened(host.masker.diagnostics(toolbox.diagnostics))
+            self._index = toolbox, ToolIndex(tools, absent)
         return await call_own(OwnCall(params.name, args), self._index[1], context, caller)
 
     async def _plan_of(self, name: str) -> str | None:
@@ -419,10 +420,12 @@ def _in_own_words(text: str) -> str:
 def _found(query: str, tools: ToolIndex, *, whole: bool) -> CallToolResult:
     found = tools.found_for(query, _FOUND)
     if not found:
-        return _text(f"none of the {len(tools.tools)} tools fits {query[:60]!r}; try other words")
-    if whole:
-        return _text("\n".join(json.dumps(tool.declaration, ensure_ascii=False) for tool in found))
-    return _text("\n".join(map(stub_of, found)))
+        lines = [f"none of the {len(tools.tools)} tools fits {query[:60]!r}; try other words"]
+    elif whole:
+        lines = [json.dumps(tool.declaration, ensure_ascii=False) for tool in found]
+    else:
+        lines = [stub_of(tool) for tool in found]
+    return _text("\n".join((*lines, *(f"# not there: {why}" for why in tools.absent))))
 
 
 def _text(text: str) -> CallToolResult:

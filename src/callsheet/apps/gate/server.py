@@ -40,7 +40,14 @@ from mcp_types import (
 from pydantic import BaseModel
 
 from callsheet import __version__
-from callsheet.apps.gate.offers import GateTool, OffersBehind, send_log_line, tools_behind
+from callsheet.apps.gate.offers import (
+    GateTool,
+    OffersBehind,
+    doubts_about,
+    refusal_of,
+    send_log_line,
+    tools_behind,
+)
 from callsheet.apps.gate.own_tools import OWN_TOOLS, ModelTools, in_own_words
 from callsheet.apps.gate.session import (
     Asked,
@@ -62,7 +69,6 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
 from callsheet.ports.mcp.declarations import OFFERS
 from callsheet.ports.mcp.managed_server import ManagedServer
-from callsheet.ports.tools import Registry
 from callsheet.runtime.server_questions import ELICIT, ELICIT_URL, LONGEST, ROOTS, SAMPLE, said_by_server
 
 if TYPE_CHECKING:
@@ -126,7 +132,7 @@ class Gate:
         self._expose = expose
         self._opening = asyncio.Lock()
         self._tools: dict[str, GateTool] | None = None
-        self._registry: Registry | None = None
+        self._toolbox: Toolbox | None = None
         self._named: tuple[dict[str, GateTool], tuple[str, ...]] | None = None
         self._sessions: dict[str, Session] = {}
         self._stack = AsyncExitStack()
@@ -164,7 +170,7 @@ class Gate:
                 if answer is not None:
                     return await self._with_way_out(answer, caller)
             if tool is None:
-                raise MCPError(code=INVALID_PARAMS, message=f"there is no tool {params.name[:80]!r}")
+                return self._absent(params.name)
             return await self._pass(tool, dict(args), caller)
         except CallsheetError as error:
             return await self._with_way_out(_told(self._context.host.masker.error(error), caller), caller)
@@ -175,6 +181,18 @@ class Gate:
             text = f"a bug in callsheet: {type(error).__name__}: {error}"
             bug = CallsheetError.single("MCP009", text, help="please report it; the gate continues")
             return _told(bug, caller)
+
+    def _absent(self, name: str) -> CallToolResult:
+        """Tell why a tool is not called that is there; raises MCPError for one that is not."""
+        toolbox, shown = self._toolbox, f"there is no tool {name[:80]!r}"
+        if toolbox is None:
+            raise MCPError(code=INVALID_PARAMS, message=shown)
+        refusal = refusal_of(name, toolbox.registry)
+        if refusal is not None:
+            return _refused(f"{refusal.message}; {refusal.help}" if refusal.help else refusal.message)
+        found = self._context.host.masker.diagnostics(toolbox.diagnostics)
+        why = f"{shown}{doubts_about(name, toolbox.registry, found)}"
+        raise MCPError(code=INVALID_PARAMS, message=why)
 
     @property
     def context(self) -> ServerContext:
@@ -314,7 +332,12 @@ class Gate:
                     request_state=json.dumps({"run": session.run_id, "call": call.key}),
                 )
             else:
-                self._answer(call, await caller.elicit(ask_form(reply.ask)), caller)
+                try:
+                    given = await caller.elicit(ask_form(reply.ask))
+                except (MCPError, ValueError) as error:
+                    _log.warning("the client does not show the question about @%s: %s", call.tool, error)
+                    given = None
+                self._answer(call, given, caller)
             reply = await session.reply(call, _patience(call))
         return _result(reply)
 
@@ -344,7 +367,7 @@ class Gate:
         """What a server has sent for a resource or prompt, by a call of the client's session."""
         self._enter(context)
         session = await self._session(client_name_of(context))
-        if self._registry is None or self._registry.get(tool) is None:
+        if self._toolbox is None or self._toolbox.registry.get(tool) is None:
             raise MCPError(code=INVALID_PARAMS, message=f"no server has {tool.lower()}s")
         call, reply = await session.call(tool, args)
         while isinstance(reply, Asked):  # these requests have no place for a form
@@ -374,10 +397,10 @@ class Gate:
             return self._tools
         async with self._opening:
             toolbox = await (shared.for_plan(None) if self._tools is None else shared.refreshed())
-            if self._tools is None or toolbox.registry is not self._registry:
+            if self._tools is None or self._toolbox is None or toolbox.registry is not self._toolbox.registry:
                 for diagnostic in toolbox.diagnostics:
                     _log.warning("%s: %s", diagnostic.code, diagnostic.message)
-                self._registry = toolbox.registry
+                self._toolbox = toolbox
                 self._tools = tools_behind(toolbox.registry, shared.seen(), frozenset(OWN_TOOLS))
         return self._tools
 
@@ -390,8 +413,9 @@ class Gate:
         async with self._opening:
             before = session = self._sessions.get(client)
             if session is None or not session.goes_on or not session.serves(self._names(behind)):
-                host = self._context.host
-                session = self._new_session(client, await host.tools.for_plan(None), self._names(behind))
+                host, toolbox = self._context.host, self._toolbox
+                assert toolbox is not None
+                session = self._new_session(client, toolbox, self._names(behind))
                 self._sessions[client] = await self._stack.enter_async_context(session)
                 if before is not None and host.config.policy is not None:
                     session.tell(Told(read=((f"run {before.run_id}", before.seen),)))

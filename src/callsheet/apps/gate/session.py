@@ -131,7 +131,8 @@ class ClientCall:
     asked: asyncio.Future[PendingAsk] = field(default_factory=_future)
     answer: asyncio.Future[Answer | None] = field(default_factory=_future)
     turns: list[ServerTurn] = field(default_factory=list[ServerTurn])
-    has_turn: asyncio.Event = field(default_factory=asyncio.Event)
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set whenever `ended`, `asked` or `turns` have something new."""
 
     def open_turn(self) -> ServerTurn | None:
         """The next question of the server that the client has not seen."""
@@ -286,29 +287,21 @@ class Session:
 
     async def reply(self, call: ClientCall, seconds: float | None = None) -> Reply:
         """The result of a call, or its open question; after `seconds`, that it still waits for a person."""
-        waiting: set[asyncio.Future[Any]] = {call.ended}
-        if not call.answer.done():
-            waiting.add(call.asked)
-        turn = None
-        if call.hearing.methods:
-            turn = asyncio.ensure_future(call.has_turn.wait())
-            waiting.add(turn)
         try:
-            done, _ = await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            if turn is not None:
-                turn.cancel()
-        if call.ended in done:
-            return call.ended.result()
-        if call.asked in done:
-            return Asked(call.asked.result())
-        asked = call.open_turn() if done else None
-        if asked is None:
+            async with asyncio.timeout(seconds):
+                while True:
+                    call.news.clear()
+                    if call.ended.done():
+                        return call.ended.result()
+                    if call.asked.done() and not call.answer.done():
+                        return Asked(call.asked.result())
+                    turn = call.open_turn()
+                    if turn is not None:
+                        turn.is_shown = True
+                        return turn.asked
+                    await call.news.wait()
+        except TimeoutError:
             return Withheld(self.waits_in_inbox(call))
-        asked.is_shown = True
-        if call.open_turn() is None:
-            call.has_turn.clear()
-        return asked.asked
 
     def waits_in_inbox(self, call: ClientCall) -> str:
         """What the client is told of a call that waits for an approval elsewhere."""
@@ -394,7 +387,7 @@ class Session:
                 call.has_value = True
                 return call.value
             except ToolFailed as error:
-                if error.in_doubt and not may_rerun and call.raw is None:
+                if error.in_doubt and not may_rerun:
                     self._reply(call, Withheld(self._doubt(call, str(error))))
                 raise
             finally:
@@ -428,6 +421,7 @@ class Session:
         self._open.pop(call.key, None)
         if not call.ended.done():
             call.ended.set_result(reply)
+            call.news.set()
 
     async def _ask(self, ask: PendingAsk) -> Answer | None:
         """Show a question to whoever waits for the call; None leaves it to the inbox."""
@@ -436,6 +430,7 @@ class Session:
         if call is None or call.asked.done():
             return None
         call.asked.set_result(ask)
+        call.news.set()
         return await call.answer
 
     async def _ask_client(self, key: str, question: ServerQuestion) -> JSON:
@@ -446,7 +441,7 @@ class Session:
             return None
         turn = ServerTurn(ServerAsked(question, len(call.turns)))
         call.turns.append(turn)
-        call.has_turn.set()
+        call.news.set()
         try:
             return await asyncio.wait_for(turn.answer, LONGEST)
         except TimeoutError:

@@ -7,6 +7,7 @@ a tool that is not registered, and stay open; failed ones are tried again after 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import time
 from collections.abc import AsyncGenerator, Iterable
@@ -22,7 +23,7 @@ from callsheet.apps.server_catalogue import Catalogue, catalogue_of, select_serv
 from callsheet.apps.settings import pin_keeper
 from callsheet.apps.setup import Setup
 from callsheet.apps.toolbox import DeclaredTools, Toolbox, open_toolbox
-from callsheet.diagnostics import Diagnostic, Severity
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.ir import JSON, Plan
 from callsheet.ports.tools import Registry, Tool
 from callsheet.sealing.credentials import configured, in_environment
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from callsheet.ports.mcp.managed_server import ManagedServer
     from callsheet.ports.mcp.trust import SeenServer
 
+_log = logging.getLogger("callsheet.mcp")
 _PAUSE = 30.0
 """Seconds before failed servers are tried again."""
 
@@ -60,6 +62,7 @@ class SharedTools:
         self._box = self._toolbox(self._local)
         self._tried = float("-inf")
         self._failed = False
+        self._retrying: asyncio.Task[None] | None = None
         self._noted: tuple[Setup, dict[str, JSON]] | None = None
         self.front: Front | None = None
         """The client for which servers are opened, if there is only one."""
@@ -74,6 +77,9 @@ class SharedTools:
 
     async def close(self) -> None:
         """End the servers."""
+        if self._retrying is not None:
+            self._retrying.cancel()
+            await asyncio.wait({self._retrying})
         await self._stack.aclose()
 
     def seen(self) -> list[SeenServer]:
@@ -165,9 +171,28 @@ class SharedTools:
                 await self._make_pool()
             if self._pool is None:
                 return
-            found = await self._pool.connect(keep_going=True)
-            self._failed = any(d.is_error for d in found)
-            self._take_in(found)
+            if plan is None and has_tried:  # nobody needs them now, and one that hangs takes half a minute
+                if self._retrying is None or self._retrying.done():
+                    self._retrying = asyncio.create_task(self._retry(self._pool), name="servers that failed")
+                return
+            self._note_opened(await self._pool.connect(keep_going=True))
+
+    async def _retry(self, pool: McpPool) -> None:
+        """Try again to open servers that failed, while the others are used."""
+        before = len(pool.servers())
+        try:
+            found = await pool.connect(keep_going=True)
+        except CallsheetError as error:  # the file of pins
+            _log.warning("servers that failed are not tried again: %s", error)
+            return
+        async with self._opening:
+            self._tried = time.monotonic()
+            if len(pool.servers()) != before:
+                self._note_opened(found)
+
+    def _note_opened(self, found: tuple[Diagnostic, ...]) -> None:
+        self._failed = any(d.is_error for d in found)
+        self._take_in(found)
 
     def _take_in(self, found: tuple[Diagnostic, ...]) -> None:
         """Make the toolbox anew, with the tools of all servers that are open or locked."""

@@ -22,6 +22,7 @@ from callsheet.ports.mcp.declarations import needs_task, no_two_alike, pin_of
 from callsheet.ports.mcp.failures import because, is_lost, is_unreadable, not_opened, troubles
 from callsheet.ports.mcp.front import Ask, Changed, Front, OpenCall, OpenCalls, TaskOfCall
 from callsheet.ports.mcp.late_answers import LateAnswers, observed
+from callsheet.ports.mcp.listed_tools import usable_tools
 from callsheet.ports.mcp.servers import HttpServer, McpServerConfig
 from callsheet.ports.mcp.transport import IDEMPOTENCY_KEY, ServerProcess, http_transport, process_transport
 from callsheet.version import VERSION
@@ -115,6 +116,8 @@ class Connection:
         """The error of the last request refused for lack of a valid login."""
         self.declarations: dict[str, dict[str, Any]] = {}
         """Its tool declarations as sent, by the server's own names."""
+        self.unusable: dict[str, str] = {}
+        """The tools that it lists against the protocol, which are left out, with what is wrong."""
         self.pins: dict[str, str] = {}
         """The hashes of the declarations, by the server's own names."""
         self.process: ServerProcess | None = None
@@ -323,7 +326,9 @@ class Connection:
                 streams = process_transport(self.process, self._over.set)
             from callsheet.ports.mcp.tasks import with_task_in_meta  # noqa: PLC0415 - the SDK is there now
 
-            streams = observed(streams, self._late, with_task_in_meta)
+            streams = observed(
+                streams, self._late, lambda received: with_task_in_meta(self._usable(received))
+            )
             async with self._new_client(streams) as client:
                 self._client = client
                 # The SDK would validate results with the server's own patterns, which may take hours.
@@ -350,6 +355,14 @@ class Connection:
             self._over.set()
             if not ready.done():
                 ready.cancel()
+
+    def _usable(self, message: Any) -> Any:
+        version = self.protocol
+        if version is None:
+            return message
+        taken, left_out = usable_tools(message, version)
+        self.unusable |= left_out
+        return taken
 
     def _auth(self, url: str) -> httpx2.Auth | None:
         if self._tokens is None:
@@ -514,6 +527,7 @@ class Connection:
         session = self._client.session
         wire: Any = TypeAdapter(dict[str, Any])
         listed: list[dict[str, Any]] = []
+        self.unusable = {}
         cursor: str | None = None
         for _ in range(_MAX_PAGES):
             params = PaginatedRequestParams(cursor=cursor)

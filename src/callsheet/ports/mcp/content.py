@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from callsheet.machine.values import parse_json
-from callsheet.passes.schema import literal_value, misfits
+from callsheet.passes.fitting import first_misfit
 from callsheet.ports.answers import BlobSink, is_absent, structured_of, unwrapped
 from callsheet.ports.calls import SCHEMA, ToolFailed
 
@@ -71,7 +71,7 @@ def check_declared(result: CallToolResult, output_schema: Mapping[str, Any] | No
         return
     if is_absent(structured_of(result)):
         raise ToolFailed("it declares structured content and returned none", in_doubt=True, kind=SCHEMA)
-    misfit = next(misfits(literal_value(result.structured_content), output_schema, output_schema), None)
+    misfit = first_misfit(result.structured_content, output_schema)
     if misfit is None:
         return
     why = f"its structured content{misfit.path[:_TOLD]} {misfit.verdict[:_TOLD]}"

@@ -360,10 +360,16 @@ def unused_settings(config: McpServerConfig, offered: Collection[str]) -> Iterat
 
 
 def declaration_warnings(
-    config: McpServerConfig, declarations: Mapping[str, Mapping[str, Any]]
+    config: McpServerConfig, declarations: Mapping[str, Mapping[str, Any]], unusable: Mapping[str, str]
 ) -> Iterator[Diagnostic]:
-    """Warnings about declared tools: names that are not plain, hints that contradict the configuration."""
+    """Warnings about declared tools: those against the protocol, names that are not plain, hints that
+    contradict the configuration.
+    """
     server = f"the MCP server {config.name!r}"
+    for name, why in unusable.items():
+        message = f"the tool {name!a} of {server} is not declared as the protocol has it: {why}"
+        hint = "it is ignored, and the server's other tools are not; tell the server's authors"
+        yield Diagnostic("TOL018", Severity.WARNING, message, help=hint)
     for name, declaration in declarations.items():
         if not is_plain(name):
             message = f"{server} has a tool called {ascii(name)[:200]}, which could be mistaken for another"

@@ -123,10 +123,10 @@ class OpenCall:
         """Whether a task that the call has become is left to go on although the call is cancelled."""
         return self.task is not None and self.task.may_go_on() and not self._scope.expired()
 
-    def lives(self) -> None:
-        """The server works on it as a task: its time begins anew."""
+    def lives(self, pause: float = 0.0) -> None:
+        """The server works on it as a task: its time begins anew, after the `pause` that the server wants."""
         if not (self._asking or self._is_over or self._scope.expired()):
-            self._scope.reschedule(asyncio.get_running_loop().time() + self._seconds)
+            self._scope.reschedule(asyncio.get_running_loop().time() + pause + self._seconds)
 
     async def answer(self, method: str, params: dict[str, JSON]) -> JSON:
         """The answer to a request of the server; None if nobody can answer."""

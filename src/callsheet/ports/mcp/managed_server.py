@@ -258,7 +258,7 @@ class ManagedServer:
         return [
             *unused_settings(self.config, declared),
             *self.judgement.notices,
-            *declaration_warnings(self.config, declared),
+            *declaration_warnings(self.config, declared, self._connection.unusable),
         ]
 
     def tools(self) -> list[tuple[Tool, str]]:

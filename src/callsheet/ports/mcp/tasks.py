@@ -32,7 +32,7 @@ from pydantic import ConfigDict, TypeAdapter
 from callsheet.ports.mcp.front import OpenCall, open_call
 
 TASKS = "io.modelcontextprotocol/tasks"
-_PAUSE, _LEAST, _MOST = 1.0, 0.05, 60.0
+_PAUSE, _LEAST, _MOST = 1.0, 0.05, 3600.0
 """Seconds between two questions about a task: if its server suggests none, at least, at most."""
 _INTERNAL = -32603
 _BEGUN = "dev.callsheet/task"
@@ -47,7 +47,14 @@ class ServerTask(Result):
     model_config = ConfigDict(extra="allow")
     result_type: Literal["task"] = "task"
     task_id: str
-    poll_interval_ms: float | None = None
+    poll_interval_ms: Any = None
+
+
+def _pause(suggested: object) -> float:
+    """The seconds until the next question; `suggested` are the server's milliseconds, if they are any."""
+    if isinstance(suggested, bool) or not isinstance(suggested, int | float):
+        return _PAUSE
+    return min(_MOST, max(_LEAST, suggested / 1000))
 
 
 class TaskLost(Exception):
@@ -111,7 +118,7 @@ async def result_of_begun(session: ClientSession, result: CallToolResult, call: 
 
 
 async def result_of_task(
-    session: ClientSession, task_id: str, pause_ms: float | None, call: OpenCall | None
+    session: ClientSession, task_id: str, pause_ms: object, call: OpenCall | None
 ) -> CallToolResult:
     """Wait for a task; the time of its call does not run while its server knows of it.
 
@@ -128,21 +135,21 @@ async def result_of_task(
 
 
 async def _ended(
-    session: ClientSession, task_id: str, pause_ms: float | None, call: OpenCall | None
+    session: ClientSession, task_id: str, pause_ms: object, call: OpenCall | None
 ) -> CallToolResult:
     answered: set[str] = set()
     is_older = (session.protocol_version or "") < "2026"
     result: asyncio.Future[CallToolResult] | None = None
     try:
         while True:
-            pause = min(_MOST, max(_LEAST, _PAUSE if pause_ms is None else pause_ms / 1000))
+            pause = _pause(pause_ms)
+            if call is not None:
+                call.lives(pause)
             if result is None:
                 await asyncio.sleep(pause)
             elif result in (await asyncio.wait({result}, timeout=pause))[0]:
                 return result.result()
             state = await _state(session, task_id, result)
-            if call is not None:
-                call.lives()
             pause_ms = state.get("pollInterval" if is_older else "pollIntervalMs", pause_ms)
             match state.get("status"):
                 case "completed" | "failed" | "input_required" as status if is_older:

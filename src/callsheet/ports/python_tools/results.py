@@ -20,7 +20,6 @@ from typing import (
     Any,
     Literal,
     NamedTuple,
-    TypeAlias,
     Union,
     cast,
     get_args,
@@ -32,12 +31,10 @@ from uuid import UUID
 
 from callsheet.ir import JSON
 from callsheet.ir.canon import canonical_bytes
+from callsheet.passes.fitting import KINDS, Fit, anything_fits, first_misfit, sure_fit, unsure
 from callsheet.ports.answers import Answerer, may_report, read_answer
 from callsheet.ports.calls import SCHEMA, ToolFailed
 from callsheet.ports.python_tools.annotations import member_of, simple
-
-Fit: TypeAlias = Callable[[Any], bool]
-"""Whether JSON data fits a schema."""
 
 _TEXTS = (str, bytes, bytearray, date, time, UUID, PurePath)
 
@@ -91,6 +88,10 @@ def result_schema(annotation: Any, around: tuple[Any, ...] = ()) -> dict[str, An
 _MOST_NESTED = 8
 
 
+_KINDS = {**KINDS, "integer": frozenset({int, bool}), "number": frozenset({int, float, bool})}
+"""As annotations of Python have it, where `True` is an `int`."""
+
+
 class Returned(NamedTuple):
     """What a tool says that it returns: `schema` of the JSON, and the test against it.
 
@@ -99,18 +100,14 @@ class Returned(NamedTuple):
     """
 
     tool: str
-    schema: dict[str, Any]
+    schema: Mapping[str, Any]
     fits: Fit
     has_effect: bool
     said_by: str = "return annotation"
 
     def check(self, value: JSON) -> None:
         """Raise ToolFailed, of the kind SCHEMA, with the place at which the result does not fit."""
-        if self.fits(value):
-            return
-        from callsheet.passes.schema import literal_value, misfits  # noqa: PLC0415 - only for an error
-
-        misfit = next(misfits(literal_value(value), self.schema, self.schema), None)
+        misfit = None if self.fits(value) else first_misfit(value, self.schema)
         if misfit is None:
             return
         why = f"the result{misfit.path} of @{self.tool} {misfit.verdict}: its {self.said_by} says so"
@@ -119,79 +116,13 @@ class Returned(NamedTuple):
 
 def annotated_result(tool: str, schema: Mapping[str, Any], *, has_effect: bool) -> Returned | None:
     """The test of results by the schema of an annotation; None where any value fits."""
-    fits = _fit(schema)
-    return None if fits is anything_fits else Returned(tool, dict(schema), fits, has_effect)
+    fits = sure_fit(schema, _KINDS)
+    return None if fits is anything_fits else Returned(tool, schema, fits, has_effect)
 
 
 def described_result(tool: str, schema: Mapping[str, Any], *, has_effect: bool) -> Returned | None:
     """The test of results by a schema of any kind; None for one that says nothing."""
-    return Returned(tool, dict(schema), _perhaps, has_effect, "schema") if schema else None
-
-
-def _perhaps(value: object) -> bool:
-    """The answer of a test that leaves every value to the library."""
-    return False
-
-
-def anything_fits(value: object) -> bool:
-    """Whether a value fits where nothing is known."""
-    return True
-
-
-_TYPES: Mapping[object, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "null": (type(None),),
-    "array": (list,),
-    "object": (dict,),
-}
-
-
-def _fit(schema: Mapping[str, Any]) -> Fit:
-    """The test against a schema of `result_schema`; what it does not know is taken to fit.
-
-    >>> fits = _fit({"type": "array", "items": {"type": "integer"}})
-    >>> fits([1, 2]), fits([1, "2"]), fits(None)
-    (True, False, False)
-    """
-    if "anyOf" in schema:
-        options = [_fit(one) for one in schema["anyOf"]]
-        return lambda value: any(fits(value) for fits in options)
-    if "enum" in schema:
-        values: list[Any] = schema["enum"]
-        return lambda value: any(value == one and type(value) is type(one) for one in values)
-    kinds = _TYPES.get(schema.get("type"))
-    if kinds is None:
-        return anything_fits
-    if kinds == (dict,):
-        return _object_fit(schema)
-    if kinds == (list,) and "items" in schema and (each := _fit(schema["items"])) is not anything_fits:
-        return lambda value: type(value) is list and all(map(each, cast("list[Any]", value)))
-    return lambda value: isinstance(value, kinds)
-
-
-def _object_fit(schema: Mapping[str, Any]) -> Fit:
-    required = frozenset(schema.get("required", ()))
-    all_fields = {name: _fit(one) for name, one in schema.get("properties", {}).items()}
-    known = [(name, fits) for name, fits in all_fields.items() if fits is not anything_fits]
-    others: Any = schema.get("additionalProperties")
-    each = _fit(others) if isinstance(others, Mapping) else anything_fits  # pyright: ignore[reportUnknownArgumentType]
-
-    def fit(value: Any) -> bool:
-        if type(value) is not dict:
-            return False
-        fields = cast("dict[str, Any]", value)
-        if not required <= fields.keys():
-            return False
-        if not all(fits(fields[name]) for name, fits in known if name in fields):
-            return False
-        if each is anything_fits:
-            return True
-        return all(each(one) for name, one in fields.items() if name not in all_fields)
-
-    return fit
+    return Returned(tool, schema, unsure, has_effect, "schema") if schema else None
 
 
 def _members(kind: Any) -> list[tuple[str, Any, bool]] | None:
