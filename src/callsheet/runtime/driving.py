@@ -18,7 +18,6 @@ from callsheet.machine.keys import visit_of
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.answers import PendingAsk, pending, readable
 from callsheet.runtime.asking import People, Respondents, role_in
-from callsheet.runtime.cancelling import CancelOnRequest
 from callsheet.runtime.doubt import (
     Resolution,
     RunOutcome,
@@ -33,10 +32,13 @@ from callsheet.runtime.gateway import NOTES, Gateway, Ports
 from callsheet.runtime.inbox import Opening
 from callsheet.runtime.launch import Watch
 from callsheet.runtime.local import LocalDriver
+from callsheet.runtime.pausing import record_pause
 from callsheet.runtime.recording import JournaledNotes, JournalRecorder
+from callsheet.runtime.requests import Requests
 from callsheet.store import RunStatus, RunWriter
 from callsheet.store.folded import Folded
 from callsheet.store.journal import Journal
+from callsheet.store.pauses import Pause
 from callsheet.store.run_index import facts_of_rest
 from callsheet.store.snapshots import AskTimes
 
@@ -128,11 +130,15 @@ async def drive(
     if watch.on_driver is not None:
         watch.on_driver(driver)
     try:
-        with CancelOnRequest(journal, writer.run_id, driver):
+        with Requests(journal, writer.run_id, driver) as requests:
             result = await driver.run(commands)
     finally:
         seconds = driver.seconds
         recorder.seconds = lambda: seconds  # breaks a reference cycle
+    if result is None and requests.pause is not None:
+        folded = await options.folded_state()
+        pause = record_pause(writer, folded, requests.pause, driver.unsent)
+        return paused_outcome(writer.run_id, folded, journaled, pause)
     if result is None:
         return record_waiting(writer, await options.folded_state(), journaled)
     result = result.timed(round(driver.seconds, 3))
@@ -153,15 +159,27 @@ def ended(journal: Journal, writer: RunWriter, folded: Folded, journaled: Journa
     return RunOutcome(writer.run_id, result, doubtful_calls(folded), usage=folded.usage())
 
 
-def record_waiting(writer: RunWriter, folded: Folded, journaled: JournaledNotes) -> RunOutcome:
-    """Record and return what a run waits for that cannot go on by itself."""
-    doubtful, unanswered = doubtful_calls(folded), unanswered_calls(folded)
+def _open_asks(run_id: str, folded: Folded) -> tuple[PendingAsk, ...]:
     waiting: list[PendingAsk] = []
     for key, command in folded.waiting.items():
         if isinstance(command, Ask):
             posed = folded.posed.get(command.asked.digest) or AskTimes(time.time(), None)
             role, asked = role_in(folded.policy, command.asked), readable(command.asked)
-            waiting.append(pending(writer.run_id, key, command.step, asked, posed, role=role))
+            waiting.append(pending(run_id, key, command.step, asked, posed, role=role))
+    return tuple(waiting)
+
+
+def paused_outcome(run_id: str, folded: Folded, journaled: JournaledNotes, pause: Pause) -> RunOutcome:
+    """The outcome of a run that is paused, with what it waits for besides."""
+    journaled.release()
+    asks = _open_asks(run_id, folded)
+    return replace(unfinished(run_id, folded, doubtful_calls(folded), asks), pause=pause)
+
+
+def record_waiting(writer: RunWriter, folded: Folded, journaled: JournaledNotes) -> RunOutcome:
+    """Record and return what a run waits for that cannot go on by itself."""
+    doubtful, unanswered = doubtful_calls(folded), unanswered_calls(folded)
+    waiting = _open_asks(writer.run_id, folded)
     facts = facts_of_rest(folded)
     if doubtful:
         writer.set_status(RunStatus.IN_DOUBT, facts=facts)
@@ -172,7 +190,7 @@ def record_waiting(writer: RunWriter, folded: Folded, journaled: JournaledNotes)
         writer.set_status(RunStatus.WAITING, min(dues, default=None), facts)
     writer.commit()
     journaled.release()
-    return unfinished(writer.run_id, folded, doubtful, tuple(waiting), unanswered)
+    return unfinished(writer.run_id, folded, doubtful, waiting, unanswered)
 
 
 def remaining_command(folded: Folded, key: str) -> Command:

@@ -1,0 +1,31 @@
+"""Who has paused a run, and since when: its last `pause` event."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from callsheet.store.events import EventType
+from callsheet.store.writer import RunStatus
+
+if TYPE_CHECKING:
+    from callsheet.store.journal import Journal
+    from callsheet.store.runs import RunInfo
+
+
+class Pause(NamedTuple):
+    """A pause of a run; `since` is in seconds since 1970, `by` is "" if nobody is named."""
+
+    by: str
+    since: float
+    reason: str = ""
+
+
+def pause_of(journal: Journal, run: RunInfo) -> Pause | None:
+    """The pause of a run, None if it is not paused; raises JournalError if its events cannot be read."""
+    if run.status is not RunStatus.PAUSED:
+        return None
+    event = journal.parts.reader.last_of(run.run_id, EventType.PAUSE)
+    if event is None:  # an import may bring the status without it
+        return Pause("", run.updated)
+    body: dict[str, Any] = event.body or {}
+    return Pause(str(body.get("by", "")), event.ts, str(body.get("reason", "")))
