@@ -103,6 +103,7 @@ if TYPE_CHECKING:
     from callsheet.runtime.telemetry.target import OtelSettings
     from callsheet.store import Journal, RunStatus
     from callsheet.store.library import PlanLibrary
+    from callsheet.store.pauses import RunPause
     from callsheet.store.runs import RunFilter
 
 __version__ = VERSION
@@ -263,6 +264,7 @@ _PLACES = {
         "RunStatus",
     ),
     "callsheet.store.library": ("PlanLibrary",),
+    "callsheet.store.pauses": ("RunPause",),
     "callsheet.store.runs": ("RunFilter",),
 }
 
@@ -333,6 +335,7 @@ __all__ = [
     "RunHandle",
     "RunInterrupted",
     "RunMoment",
+    "RunPause",
     "RunResult",
     "RunStatus",
     "Runtime",

@@ -37,7 +37,7 @@ from callsheet.sealing.masking import MaskedRepr, hidden
 from callsheet.store import Journal, JournalError, RunStatus, RunWriter
 from callsheet.store.folded import Folded
 from callsheet.store.listing import check_here, is_run_by_engine
-from callsheet.store.pauses import Pause, pause_of
+from callsheet.store.pauses import RunPause, pause_of
 from callsheet.store.replay import current_state, fold
 from callsheet.store.run_index import facts_of_rest
 
@@ -82,7 +82,7 @@ class RunOutcome:
     """The unanswered questions to people."""
     unanswered: tuple[DoubtfulCall, ...] = ()
     """Model calls without an answer; they are repeated when the run is resumed."""
-    pause: Pause | None = None
+    pause: RunPause | None = None
     """Who has paused the run, if it is: it goes on when a person resumes it."""
     usage: Usage = field(default_factory=Usage, compare=False, repr=False)
     """What the run has used so far."""

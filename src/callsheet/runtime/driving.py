@@ -38,7 +38,7 @@ from callsheet.runtime.requests import Requests
 from callsheet.store import RunStatus, RunWriter
 from callsheet.store.folded import Folded
 from callsheet.store.journal import Journal
-from callsheet.store.pauses import Pause
+from callsheet.store.pauses import RunPause
 from callsheet.store.run_index import facts_of_rest
 from callsheet.store.snapshots import AskTimes
 
@@ -169,7 +169,7 @@ def _open_asks(run_id: str, folded: Folded) -> tuple[PendingAsk, ...]:
     return tuple(waiting)
 
 
-def paused_outcome(run_id: str, folded: Folded, journaled: JournaledNotes, pause: Pause) -> RunOutcome:
+def paused_outcome(run_id: str, folded: Folded, journaled: JournaledNotes, pause: RunPause) -> RunOutcome:
     """The outcome of a run that is paused, with what it waits for besides."""
     journaled.release()
     asks = _open_asks(run_id, folded)

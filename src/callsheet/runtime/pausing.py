@@ -16,7 +16,7 @@ from callsheet.runtime.doubt import close_run, verified_state
 from callsheet.runtime.inbox import Opening
 from callsheet.store import EventType, Journal, JournalError, RunStatus, RunWriter
 from callsheet.store.folded import Folded
-from callsheet.store.pauses import Pause, pause_of
+from callsheet.store.pauses import RunPause, pause_of
 from callsheet.store.run_index import facts_of_rest
 
 PAUSE = "pause"
@@ -44,7 +44,9 @@ def pause_asked(journal: Journal, run_id: str) -> PauseAsked | None:
     return PauseAsked(by, reason, tuple(message.msg_id for message in found))
 
 
-def record_pause(writer: RunWriter, folded: Folded, asked: PauseAsked, unsent: Iterable[str] = ()) -> Pause:
+def record_pause(
+    writer: RunWriter, folded: Folded, asked: PauseAsked, unsent: Iterable[str] = ()
+) -> RunPause:
     """Record that a run is paused; the writer has to be closed then.
 
     `unsent` are keys of commands that did not leave: those of calls whose intents are recorded are noted, so
@@ -57,7 +59,7 @@ def record_pause(writer: RunWriter, folded: Folded, asked: PauseAsked, unsent: I
         writer.take_message(message)
     writer.set_status(RunStatus.PAUSED, facts=facts_of_rest(folded))
     writer.commit()
-    return Pause(asked.by, writer.last_ts, asked.reason)
+    return RunPause(asked.by, writer.last_ts, asked.reason)
 
 
 def record_unpause(writer: RunWriter, by: str, asked: PauseAsked | None) -> None:
@@ -67,7 +69,7 @@ def record_unpause(writer: RunWriter, by: str, asked: PauseAsked | None) -> None
         writer.take_message(message)
 
 
-def pause_now(journal: Journal, run_id: str, by: str, reason: str = "") -> Pause | None:
+def pause_now(journal: Journal, run_id: str, by: str, reason: str = "") -> RunPause | None:
     """Pause a run; None if another process owns it, which is then to be asked.
 
     A run that is paused already stays as it is. Raises JournalError: JRN002 for an unknown run, JRN012 if its
@@ -94,7 +96,7 @@ def pause_now(journal: Journal, run_id: str, by: str, reason: str = "") -> Pause
 
 async def pause_run(
     journal: Journal, run_id: str, by: str, reason: str = "", patience: float = PATIENCE
-) -> Pause | None:
+) -> RunPause | None:
     """As `pause_now`, but ask a process that owns the run, and wait up to `patience` seconds for it.
 
     It sends no further call, and pauses the run when those under way have ended; None if that takes longer.

@@ -60,7 +60,7 @@ from callsheet.sealing.known import Known
 from callsheet.store import Journal, RunStatus, RunWriter
 from callsheet.store.folded import Folded
 from callsheet.store.journal_paths import new_run_id
-from callsheet.store.pauses import Pause, pause_of
+from callsheet.store.pauses import RunPause, pause_of
 from callsheet.store.replay import begin
 from callsheet.store.start import Start
 
@@ -349,7 +349,7 @@ async def resume_run(
             return await _go_on(options, folded, ports, journaled, watch, kept)
 
 
-def _pause(journal: Journal, writer: RunWriter, folded: Folded) -> Pause | None:
+def _pause(journal: Journal, writer: RunWriter, folded: Folded) -> RunPause | None:
     """The pause in which a run stays that nobody lets go on; one that was asked for is recorded."""
     if folded.machine.result is not None:
         return None

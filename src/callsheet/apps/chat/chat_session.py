@@ -368,7 +368,8 @@ class ChatSession:
             )
         full_id = self._host.journal.find_run(run_id).run_id
         self.budget.count_from(full_id, (await self._recorded_outcome(full_id)).usage)
-        await self._host.resume(full_id, ResumeOptions(listeners=self._listeners(of_plan=True)))
+        listeners = self._listeners(of_plan=True)
+        await self._host.resume(full_id, ResumeOptions(listeners=listeners, unpaused_by=""))
         self._show_outcome(await self._await_outcome(full_id))
 
     # ------------------------------------------------------------ runs

@@ -492,6 +492,7 @@ async def _resume(job: ResumeJob, hint: str) -> RunOutcome:
         )
     from callsheet.api.requirements import absent_tools  # noqa: PLC0415 - as above
     from callsheet.api.run_service import Conduct, Opened, ResumeTerms, resume  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.arguments import actor_name  # noqa: PLC0415 - not for --help
     from callsheet.apps.cli.outcome import question_printer  # noqa: PLC0415
     from callsheet.apps.equipment import equip, needs_of_recorded  # noqa: PLC0415
     from callsheet.apps.operations.live_calls import BothListeners, LiveCalls, shared  # noqa: PLC0415
@@ -539,6 +540,7 @@ async def _resume(job: ResumeJob, hint: str) -> RunOutcome:
         policy=job.policy,
         accepts_changed_policy=job.accepts_changed_policy,
         places=job.moved.to_note(),
+        unpaused_by=actor_name(),
     )
     tell = None if job.quiet else _print_policy_change
     with shared(calls, job.journal.path, job.run_id):

@@ -247,7 +247,8 @@ async def _wait_for_run(run: ToolRun) -> Answer:
     async with run.progress.reporting(run.caller):
         while True:
             outcome = await _wait_until_stopped(run)
-            forms = await _forms(run, outcome) if outcome.result is None and run.caller.supports_forms else {}
+            is_asking = outcome.result is None and outcome.pause is None and run.caller.supports_forms
+            forms = await _forms(run, outcome) if is_asking else {}
             if not forms:
                 return _reply(run, outcome)
             if run.caller.has_input_required:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from callsheet import lazy
-from callsheet.apps.operations.runs import INTERRUPTED, shown_outcome
+from callsheet.apps.operations.runs import INTERRUPTED, PAUSED, shown_outcome
 from callsheet.apps.rendering.runs import (
     count_events,
     doubt_lines,
@@ -89,6 +89,8 @@ def run_detail_lines(details: RunDetails, hint: str = "") -> Iterator[str]:
 def status_words(details: RunDetails) -> str:
     """The status of a run; of one that is done with failures also the steps."""
     result = details.account.folded.machine.result
+    if details.pause is not None:
+        return details.pause.words
     if result is None or details.outcome == details.status:
         return details.status
     return failures_line(result.failed_steps)
@@ -194,7 +196,7 @@ def _beside(visit: Visit) -> str:
 
 def _doubts(details: RunDetails, hint: str) -> Iterator[str]:
     yield from _asks(details, hint)
-    is_stopped = details.status in (INTERRUPTED, "in_doubt")
+    is_stopped = details.status in (INTERRUPTED, "in_doubt", PAUSED)
     lines = pending_call_lines(details.in_doubt)
     if details.in_doubt and is_stopped:
         lines = doubt_lines(details.in_doubt, details.info.run_id, hint)
