@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import field, replace
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, render
 from callsheet.ir import JSON, Order, Plan, Step, executor_name
@@ -19,7 +19,9 @@ from callsheet.runtime.launch import Watch
 from callsheet.runtime.local import LocalDriver
 from callsheet.sealing.masking import MaskedFields, MaskedRepr, hidden, mask_text, masked
 from callsheet.store import RunStatus
-from callsheet.store.pauses import RunPause
+
+if TYPE_CHECKING:
+    from callsheet.store.pauses import RunPause
 
 
 @dataclass(frozen=True, slots=True, repr=False)

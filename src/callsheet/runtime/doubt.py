@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from callsheet.diagnostics import did_you_mean
 from callsheet.ir import JSON, Effect, Plan
@@ -37,9 +37,11 @@ from callsheet.sealing.masking import MaskedRepr, hidden
 from callsheet.store import Journal, JournalError, RunStatus, RunWriter
 from callsheet.store.folded import Folded
 from callsheet.store.listing import check_here, is_run_by_engine
-from callsheet.store.pauses import RunPause, pause_of
 from callsheet.store.replay import current_state, fold
 from callsheet.store.run_index import facts_of_rest
+
+if TYPE_CHECKING:
+    from callsheet.store.pauses import RunPause
 
 Resolution: TypeAlias = "Decision | TookPlace"
 """A decision about a call in doubt."""
@@ -262,6 +264,8 @@ def decide_calls(
             folded.feed(recorder.event(Decided(key, verdict)))
         if folded.machine.result is not None:
             return RunOutcome(run_id, close_run(journal, writer, folded), usage=folded.usage())
+        from callsheet.store.pauses import pause_of  # noqa: PLC0415 - not to show a run
+
         in_doubt, pause = doubtful_calls(folded), pause_of(journal, journal.find_run(run_id))
         if pause is not None:
             writer.set_status(RunStatus.PAUSED, facts=facts_of_rest(folded))

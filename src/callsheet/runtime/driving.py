@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from callsheet.machine.keys import visit_of
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.answers import PendingAsk, pending, readable
 from callsheet.runtime.asking import People, Respondents, role_in
+from callsheet.runtime.cancelling import cancel_asked
 from callsheet.runtime.doubt import (
     Resolution,
     RunOutcome,
@@ -32,9 +34,8 @@ from callsheet.runtime.gateway import NOTES, Gateway, Ports
 from callsheet.runtime.inbox import Opening
 from callsheet.runtime.launch import Watch
 from callsheet.runtime.local import LocalDriver
-from callsheet.runtime.pausing import record_pause
-from callsheet.runtime.recording import JournaledNotes, JournalRecorder
-from callsheet.runtime.requests import Requests
+from callsheet.runtime.pausing import PAUSE, PauseAsked, pause_asked, record_pause
+from callsheet.runtime.recording import CANCEL, JournaledNotes, JournalRecorder
 from callsheet.store import RunStatus, RunWriter
 from callsheet.store.folded import Folded
 from callsheet.store.journal import Journal
@@ -103,6 +104,48 @@ def people_of(journal: Journal, writer: RunWriter, present: Respondents, folded:
     posed, before = dict(record.posed), dict(record.posed_before)
     run_id = writer.run_id
     return People(run_id, Opening(journal, run_id, writer), present, posed, before, folded.policy)
+
+
+POLL = 0.5
+"""Seconds between an owner's polls of its inbox."""
+_log = logging.getLogger("callsheet")
+
+
+class Requests:
+    """A context in which a driver is cancelled or paused when a message requests it; `pause` says by whom."""
+
+    def __init__(self, journal: Journal, run_id: str, driver: LocalDriver) -> None:
+        self.pause: PauseAsked | None = None
+        self._journal = journal
+        self._run_id = run_id
+        self._driver = driver
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __enter__(self) -> Requests:
+        self._timer = asyncio.get_running_loop().call_later(POLL, self._look)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        try:
+            topics = {message.topic for message in self._journal.mailbox.unread(self._run_id)}
+            cancellation = cancel_asked(self._journal, self._run_id) if CANCEL in topics else None
+            if self.pause is None and PAUSE in topics:
+                self.pause = pause_asked(self._journal, self._run_id)
+        except CallsheetError as error:
+            # The journal is unreadable now; the run itself will notice when it writes.
+            _log.warning("%s: the inbox cannot be read: %s", error.diagnostics[0].code, error)
+            cancellation = None
+        if cancellation is not None:
+            self._driver.cancel(cancellation.reason)
+            return
+        if self.pause is not None:
+            self._driver.pause()
+        self.__enter__()
 
 
 async def drive(

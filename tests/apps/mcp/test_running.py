@@ -380,7 +380,8 @@ async def test_run_continues_without_caller_and_can_be_cancelled(room: Room, mod
         assert told.structured_content["status"] == "running"
         ended = await client.call_tool("cancel_run", {"run_id": run_id, "reason": "enough"})
         again = await client.call_tool("cancel_run", {"run_id": run_id})
-    assert (ended.structured_content["status"], ended.structured_content["error"]) == ("cancelled", "enough")
+    assert (ended.structured_content["status"], ended.structured_content["in_doubt"]) == ("cancelled", [])
+    assert ended.content[0].text.endswith("has ended: cancelled: enough")
     assert "JRN032" in again.content[0].text
 
 

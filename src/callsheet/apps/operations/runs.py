@@ -147,7 +147,7 @@ class OutcomeResult(TypedDict):
     in_doubt: list[DoubtRow]
     waiting: list[AskRow]
     unanswered: list[DoubtRow]
-    pause: PausedBy
+    pause: Object | None
     journal: str | None
     diagnostics: list[DiagnosticRow]
 
@@ -166,7 +166,7 @@ class RunRow(TypedDict):
     ended: Time | None
     failed_step: Annotated[str | None, "the step it failed at, else the first that failed"]
     waits_for: Annotated[str | None, "what a run that has stopped waits for"]
-    pause: PausedBy
+    pause: Annotated[Object | None, "who has paused it, since when, why"]
     cost: Annotated[float | None, "the known cost; null while it is running"]
     tokens: Count | None
     tags: Annotated[dict[str, str], "the tags that it was started with"]
@@ -201,7 +201,7 @@ RunDetailsResult = TypedDict(
         "in_doubt": list[DoubtRow],
         "unanswered": list[DoubtRow],
         "waiting": list[AskRow],
-        "pause": PausedBy,
+        "pause": Annotated[Object | None, "who has paused it, since when, why"],
         "variables": Object,
         "response": str | None,
         "answer": Annotated[Any, "the answer of a plan of version 2 as data; `response` is it as text"],
@@ -468,7 +468,6 @@ def run_details(journal: Journal, info: RunInfo, bad: BadEvent | None = None) ->
 
     Raises JournalError (JRN012, JRN015, JRN020) if its events cannot be read.
     """
-    from callsheet.store.pauses import pause_of  # noqa: PLC0415 - brings sqlite3
     from callsheet.trace.visits import account_of  # noqa: PLC0415 - brings the store
 
     plan = journal.plan_of(info.plan_hash)
@@ -486,6 +485,11 @@ def run_details(journal: Journal, info: RunInfo, bad: BadEvent | None = None) ->
             in_doubt = doubtful_calls(account.folded)
         if status == INTERRUPTED:
             unanswered = unanswered_calls(account.folded)
+    pause: RunPause | None = None
+    if status == PAUSED:
+        from callsheet.store.pauses import pause_of  # noqa: PLC0415 - only for such runs
+
+        pause = pause_of(journal, info)
     first = next(iter(journal.events(info.run_id, lenient=True)))
     return RunDetails(
         info=info,
@@ -500,7 +504,7 @@ def run_details(journal: Journal, info: RunInfo, bad: BadEvent | None = None) ->
         origin=origin_of(first.body),
         children=tuple(journal.children(info.run_id)),
         unanswered=unanswered,
-        pause=pause_of(journal, info),
+        pause=pause,
     )
 
 

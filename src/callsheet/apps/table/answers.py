@@ -83,12 +83,12 @@ async def _open(context: Context, run_id: str, outcome: RunOutcome | None) -> Op
 
 
 def _cancelled_reply(context: Context, args: CancelArguments, run: OpenRun) -> Reply:
-    run_id = run.run_id
-    if run.outcome is None:
-        text = f"run {run_id} was requested to end and has not ended yet; explain_run shows its status"
-        return Reply(text, running_data(context, run_id), run_id=run_id)
-    data = Extent().limited(outcome_json(run.outcome, context.journal_path))
-    return Reply(f"run {run_id} has ended: {data['status']}", data, run_id=run_id)
+    run_id, result = run.run_id, None if run.outcome is None else run.outcome.result
+    text = f"run {run_id} was requested to end and has not ended yet; explain_run shows its status"
+    if result is not None:
+        why = "" if result.error in (None, str(result.status)) else f": {result.error}"
+        text = f"run {run_id} has ended: {result.status}{why}"
+    return Reply(without_controls(text), run.to_json(), run_id=run_id)
 
 
 class PauseArguments(RunArguments):
@@ -283,7 +283,6 @@ ANSWER_OPERATIONS: tuple[Operation[Any, Any], ...] = (
             "afterwards.",
             hint=Hint.DESTRUCTIVE_IDEMPOTENT,
             reply=_cancelled_reply,
-            result=LimitedOutcome,
         ),
     ),
     Operation(
