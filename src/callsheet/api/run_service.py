@@ -292,10 +292,15 @@ __all__ = [
 
 
 async def pause(
-    journal: Journal, run_id: str, by: str, reason: str = "", patience: float = PATIENCE
+    journal: Journal,
+    run_id: str,
+    by: str,
+    reason: str = "",
+    patience: float = PATIENCE,
+    on_asked: Callable[[], None] | None = None,
 ) -> RunPause | None:
     """Pause a run; None if its process has been asked and still awaits calls after `patience` seconds.
 
     Raises JournalError as `pause_run` does.
     """
-    return await pause_run(journal, run_id, by, reason, patience)
+    return await pause_run(journal, run_id, by, reason, patience, on_asked)

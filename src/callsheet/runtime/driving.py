@@ -123,12 +123,19 @@ class Requests:
 
     def __enter__(self) -> Requests:
         self._timer = asyncio.get_running_loop().call_later(POLL, self._look)
+        self._driver.on_asked = self._look_now
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._driver.on_asked = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def _look_now(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._look()
 
     def _look(self) -> None:
         try:

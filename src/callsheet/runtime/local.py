@@ -163,6 +163,8 @@ class LocalDriver:
         self._is_pausing = False
         self.unsent: list[str] = []
         """The keys of commands that were about to leave when the run was paused, and did not."""
+        self.on_asked: Callable[[], None] | None = None
+        """Looks at once for what the owner of the run is asked by messages; None if there is no inbox."""
         self._seconds = seconds
         self._since: float | None = None
         self._timer: asyncio.Handle | None = None

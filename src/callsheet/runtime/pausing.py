@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from callsheet.lazy import NamedTuple
 from callsheet.runtime.cancelling import PATIENCE, has_ended
@@ -94,19 +94,32 @@ def pause_now(journal: Journal, run_id: str, by: str, reason: str = "") -> RunPa
         return record_pause(writer, folded, pause_asked(journal, run_id) or PauseAsked(by, reason))
 
 
+def ask_to_pause(journal: Journal, run_id: str, by: str, reason: str = "") -> None:
+    """Leave a message for the owner of a run; raises JournalError as `Mailbox.post` does."""
+    name = f"{PAUSE}:{journal.find_run(run_id).events}"  # each pause adds an event
+    journal.mailbox.post(run_id, PAUSE, name, {"by": by, "reason": reason})
+
+
 async def pause_run(
-    journal: Journal, run_id: str, by: str, reason: str = "", patience: float = PATIENCE
+    journal: Journal,
+    run_id: str,
+    by: str,
+    reason: str = "",
+    patience: float = PATIENCE,
+    on_asked: Callable[[], None] | None = None,
 ) -> RunPause | None:
     """As `pause_now`, but ask a process that owns the run, and wait up to `patience` seconds for it.
 
     It sends no further call, and pauses the run when those under way have ended; None if that takes longer.
-    The message stays for the next owner. Raises what `pause_now` raises.
+    The message stays for the next owner. `on_asked` is called once the owner is asked. Raises what
+    `pause_now` raises.
     """
     deadline = time.monotonic() + patience
     paused = await asyncio.to_thread(pause_now, journal, run_id, by, reason)
     if paused is None:
-        name = f"{PAUSE}:{journal.find_run(run_id).events}"  # each pause adds an event
-        await asyncio.to_thread(journal.mailbox.post, run_id, PAUSE, name, {"by": by, "reason": reason})
+        await asyncio.to_thread(ask_to_pause, journal, run_id, by, reason)
+        if on_asked is not None:
+            on_asked()
     while paused is None and time.monotonic() < deadline:
         await asyncio.sleep(_BETWEEN_LOOKS)
         paused = await asyncio.to_thread(pause_now, journal, run_id, by, reason)

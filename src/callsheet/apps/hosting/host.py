@@ -382,7 +382,8 @@ class Host:
         run = self._queue.get(run_id)
         if run is not None and run.stage is Stage.QUEUED:
             await run.interrupt()
-        return await pause(self.journal, run_id, by, reason, patience)
+        on_asked = None if run is None else run.look
+        return await pause(self.journal, run_id, by, reason, patience, on_asked)
 
     async def decide(
         self, run_id: str, calls: list[str], verdict: Resolution, *, every: bool = False

@@ -207,6 +207,11 @@ class HostedRun:
         elif self.stage is Stage.QUEUED:
             self.task.cancel()
 
+    def look(self) -> None:
+        """Let the driver look at once for what it is asked by messages."""
+        if self._driver is not None and self._driver.on_asked is not None:
+            self._driver.on_asked()
+
     async def interrupt(self) -> None:
         """Stop the run without ending it, and wait until it has stopped; it can be resumed."""
         self.task.cancel()

@@ -64,6 +64,8 @@ def run_detail_lines(details: RunDetails, hint: str = "") -> Iterator[str]:
     yield ""
     waiting_words = {call.step: "in doubt" for call in details.in_doubt}
     waiting_words |= {ask.step: "asks" for ask in details.asks if not ask.is_answered}
+    if details.pause is not None:
+        waiting_words = {visit.step: "paused" for visit in account.steps} | waiting_words
     is_tree = account.folded.machine.program.plan.tree is not None
     statements = [ActionTexts(plan, _ACTION_WIDTH) for plan in account.plans] if is_tree else []
     shown, folded = _unfolded(account.steps) if is_tree else (account.steps, 0)
