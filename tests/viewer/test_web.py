@@ -132,7 +132,7 @@ async def test_run_is_shown_live_and_can_be_cancelled(web: Web):
 
 async def test_run_is_paused_and_resumed(web: Web):
     await web.sign_in()
-    run = web.api.start('S1: @HOLD (name="once") > $a', "S2: @ADD (a=1) > $b", "S3: @RESPOND ($b)")
+    run = web.api.start('S1: @HOLD (name="once") > $a', "S2: @NOTE (line=$a) > $b")
     await web.page.evaluate("(run) => { location.hash = `run=${run}`; }", run)
     await web.page.locator("h1 .words", has_text="Running").wait_for()
     await web.page.click("button:text-is('Pause')")
