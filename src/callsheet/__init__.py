@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from callsheet.api.explaining import Explanation, FailureReport, RunMoment
     from callsheet.api.findings import Findings, PlanError, RunInterrupted
     from callsheet.api.functions import (
+        BudgetSpent,
         Denied,
         PlanFunction,
         Secret,
@@ -143,6 +144,7 @@ _PLACES = {
         "RunInterrupted",
     ),
     "callsheet.api.functions": (
+        "BudgetSpent",
         "Denied",
         "PlanFunction",
         "Secret",
@@ -273,6 +275,7 @@ __all__ = [
     "AgentSession",
     "AgentTask",
     "Answer",
+    "BudgetSpent",
     "BuiltinSettings",
     "CallContext",
     "CallInDoubt",
