@@ -397,9 +397,11 @@ async def test_run_is_paused_and_goes_on_when_resumed(room: Room, mode: str) -> 
         room.let_go()
         asked = await pausing
         listed = await client.call_tool("list_runs", {"status": "paused"})
+        told = await client.call_tool("explain_run", {"run_id": run_id})
         done = await client.call_tool("resume_run", {"run_id": run_id})
     assert asked.structured_content["pause"]["reason"] == "prices"
     assert [run["run_id"] for run in listed.structured_content["runs"]] == [run_id]
+    assert (told.structured_content["status"], "paused by" in told.content[0].text) == ("paused", True)
     assert done.structured_content["response"] == "seen slowly tea"
     assert room.calls == ["slow tea", "look slowly tea"]
 

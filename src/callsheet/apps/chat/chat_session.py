@@ -404,7 +404,8 @@ class ChatSession:
                 self._screen.show(
                     f"in doubt: {call.key} @{call.tool}; callsheet decide {outcome.run_id} {call.key} …"
                 )
-            self._screen.show(f"{outcome.run_id} waits; /plan resume {outcome.run_id} resumes it")
+            state = "waits" if outcome.pause is None else f"is {outcome.pause.words}"
+            self._screen.show(f"{outcome.run_id} {state}; /plan resume {outcome.run_id} resumes it")
             return ""
         if result.status is Status.DONE:
             self._screen.answer(result.response or "")

@@ -352,6 +352,8 @@ def _result_lines(run: ToolRun, outcome: RunOutcome, response: str | None) -> It
 
 def _pending_lines(run: ToolRun, outcome: RunOutcome) -> Iterator[str]:
     hint = run.context.hint
+    if outcome.pause is not None:
+        yield f"run {run.run_id} is {outcome.pause.words}"
     if outcome.waiting:
         yield f"run {run.run_id} waits for a person:"
         yield from pending_lines(outcome, hint)
@@ -360,7 +362,7 @@ def _pending_lines(run: ToolRun, outcome: RunOutcome) -> Iterator[str]:
         yield from doubt_lines(outcome.in_doubt, run.run_id, hint)
     if outcome.unanswered:
         yield from unanswered_lines(outcome.unanswered, run.run_id, hint)
-    if not (outcome.waiting or outcome.in_doubt or outcome.unanswered):
+    if not (outcome.pause or outcome.waiting or outcome.in_doubt or outcome.unanswered):
         yield f"run {run.run_id} was interrupted"
     answer = "answer_run records answers; then " if run.context.clients_may_answer else ""
     yield f"{answer}resume_run continues it"
