@@ -14,6 +14,7 @@ from callsheet import Completion, Journal, Limits, RunStatus, Runtime, ScriptedM
 from callsheet.ports.models.model import Usage
 from callsheet.ports.models.prompts import Messages
 from callsheet.runtime.doubt import fold_run
+from callsheet.store.folded import Folded
 from callsheet.store.replay import current_state
 
 
@@ -133,7 +134,8 @@ async def test_resumed_and_replayed_runs_count_the_same(tmp_path: Path) -> None:
     with Journal.open(tmp_path / "j.db") as journal:
         plan = journal.plan_of(journal.find_run("r").plan_hash)
         folded, restored = fold_run(journal, "r", plan), current_state(journal, "r", plan)
-        assert restored.machine.usage().tokens == folded.machine.usage().tokens  # type: ignore[union-attr]
+        assert isinstance(restored, Folded)
+        assert restored.machine.usage().tokens == folded.machine.usage().tokens
 
 
 PLAN = """

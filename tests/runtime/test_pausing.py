@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -58,12 +58,18 @@ class Shop:
 
 
 @asynccontextmanager
-async def under_way(runtime: Runtime, shop: Shop, plan: str = PLAN) -> AsyncIterator[asyncio.Task[RunResult]]:
+async def under_way(
+    runtime: Runtime, shop: Shop, plan: str = PLAN
+) -> AsyncGenerator[asyncio.Task[RunResult]]:
     """A run of which at least four calls are under way."""
     task = asyncio.create_task(runtime.run(plan, run_id="r"))
     async with asyncio.timeout(60):
         await shop.is_busy.wait()
         yield task
+
+
+def no_ports(*_: object) -> Any:
+    raise AssertionError("the tools of a paused run are not even opened")
 
 
 def types_of(path: Path) -> list[EventType]:
@@ -129,9 +135,6 @@ async def test_nothing_takes_it_up_by_itself(tmp_path: Path) -> None:
     begun, before = shop.begun.copy(), types_of(tmp_path / "j.db")
     assert ResumeTerms().unpaused_by is None
 
-    def no_ports(*_: object) -> Any:
-        raise AssertionError("its tools are not even opened")
-
     with Journal.open(tmp_path / "j.db") as journal:
         outcome = await resume_run(journal, "r", no_ports)
     assert outcome.pause is not None
@@ -152,7 +155,7 @@ async def test_message_outlives_its_owner(tmp_path: Path) -> None:
 
     with Journal.open(tmp_path / "j.db") as journal:
         assert journal.find_run("r").status is RunStatus.RUNNING
-        outcome = await resume_run(journal, "r", lambda *_: pytest.fail("it has no need of tools"))
+        outcome = await resume_run(journal, "r", no_ports)
         assert outcome.pause is not None
         assert journal.find_run("r").status is RunStatus.PAUSED
         assert journal.mailbox.unread("r") == []
