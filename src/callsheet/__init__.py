@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from callsheet.api.explaining import Explanation, FailureReport, RunMoment
     from callsheet.api.findings import Findings, PlanError, RunInterrupted
     from callsheet.api.functions import (
+        BudgetSpent,
         Denied,
         PlanFunction,
         Secret,
@@ -103,6 +104,7 @@ if TYPE_CHECKING:
     from callsheet.runtime.telemetry.target import OtelSettings
     from callsheet.store import Journal, RunStatus
     from callsheet.store.library import PlanLibrary
+    from callsheet.store.pauses import RunPause
     from callsheet.store.runs import RunFilter
 
 __version__ = VERSION
@@ -121,8 +123,8 @@ _PLACES = {
     ),
     "callsheet.api.findings": "Findings PlanError RunInterrupted",
     "callsheet.api.functions": (
-        "Denied PlanFunction Secret ToolError agent ask_human gather llm llm_classify llm_extract "
-        "llm_summarize note now plan replan today undo"
+        "BudgetSpent Denied PlanFunction Secret ToolError agent ask_human gather llm llm_classify "
+        "llm_extract llm_summarize note now plan replan today undo"
     ),
     "callsheet.api.handle": "RunHandle",
     "callsheet.api.models": "AgentAnswer AgentTask ChatModel ModelRequest OperationModel ReplanRequest",
@@ -159,6 +161,7 @@ _PLACES = {
     "callsheet.runtime.telemetry.target": "OtelSettings",
     "callsheet.store": "Journal RunStatus",
     "callsheet.store.library": "PlanLibrary",
+    "callsheet.store.pauses": "RunPause",
     "callsheet.store.runs": "RunFilter",
 }
 
@@ -167,6 +170,7 @@ __all__ = [
     "AgentSession",
     "AgentTask",
     "Answer",
+    "BudgetSpent",
     "BuiltinSettings",
     "CallContext",
     "CallInDoubt",
@@ -229,6 +233,7 @@ __all__ = [
     "RunHandle",
     "RunInterrupted",
     "RunMoment",
+    "RunPause",
     "RunResult",
     "RunStatus",
     "Runtime",

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from callsheet import CallsheetError, Journal, RunResult, RunStatus, Runtime, tool
 from callsheet.machine import Compile
-from callsheet.runtime import cancelling
+from callsheet.runtime import driving
 from callsheet.store import Durability, EventType
 
 AFTER = "\nS9: @AFTER ()"
@@ -66,7 +66,7 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setattr(cancelling, "POLL", 0.01)
+    monkeypatch.setattr(driving, "POLL", 0.01)
     return World(tmp_path / "journal.db")
 
 
@@ -195,13 +195,13 @@ def test_cancelled_run_has_one_end_and_no_later_intent(turns: int) -> None:
                     assert kinds[-2:] == [EventType.CANCEL, EventType.END]
                 assert journal.verify("r") is None
 
-    poll = cancelling.POLL
-    cancelling.POLL = 0.0
+    poll = driving.POLL
+    driving.POLL = 0.0
     try:
         with tempfile.TemporaryDirectory() as folder:
             asyncio.run(scenario(Path(folder)))
     finally:
-        cancelling.POLL = poll
+        driving.POLL = poll
 
 
 async def _cancelled(cancel: Callable[[], Awaitable[RunResult | None]]) -> RunResult | None:

@@ -23,6 +23,7 @@ PIECES = {
     "callsheet.runtime.launch": {"Launch", "start_of", "check_pins"},
     "callsheet.runtime.forking": {"drafted", "fork", "rerun", "conclude"},
     "callsheet.runtime.cancelling": {"cancel_run", "cancel_now"},
+    "callsheet.runtime.pausing": {"pause_run", "pause_now"},
     "callsheet.runtime.doubt": {"decide_calls"},
 }
 """What a run is assembled from, by module."""

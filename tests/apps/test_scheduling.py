@@ -269,6 +269,29 @@ def test_run_that_a_crash_interrupts_is_resumed(project: Project) -> None:
     assert project.told(first, "is interrupted: it is resumed")
 
 
+def test_run_that_a_person_has_paused_is_left_to_them(project: Project) -> None:
+    """One that was paused before the scheduler began, and one that is paused while it waits under it."""
+    project.configure('[schedules.ask]\nplan = "ask.ltp"\ncron = "0 12 * * *"\nmissed = "skip"\n')
+    earlier, first = run_id("ask", NOON - timedelta(days=1)), run_id("ask", NOON)
+    project.run("run", "ask.ltp", "--run-id", earlier)
+    project.run("pause", earlier, "--by", "ada")
+    asked: list[str] = []
+
+    def was_paused() -> bool:
+        if not asked and project.told(first, "waits for an answer"):
+            asked.append(first)
+            project.run("pause", first, "--by", "ada")
+        return project.told(first, "was paused by a person")
+
+    project.until(was_paused, now=NOON - timedelta(seconds=0.3))
+    assert project.told(earlier, "is paused: callsheet resume")
+    listed = CliRunner().invoke(main, ["runs", "--journal", str(project.journal), "--json"])
+    assert {row["run_id"]: row["status"] for row in json.loads(listed.stdout)} == {
+        earlier: "paused",
+        first: "paused",
+    }
+
+
 def test_people_are_told_of_questions_and_overlaps_wait(
     project: Project, hook: tuple[str, list[tuple[dict[str, str], bytes]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

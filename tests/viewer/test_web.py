@@ -130,6 +130,23 @@ async def test_run_is_shown_live_and_can_be_cancelled(web: Web):
     assert await web.page.locator(".live").count() == 0
 
 
+async def test_run_is_paused_and_resumed(web: Web):
+    await web.sign_in()
+    run = web.api.start('S1: @HOLD (name="once") > $a', "S2: @NOTE (line=$a) > $b")
+    await web.page.evaluate("(run) => { location.hash = `run=${run}`; }", run)
+    await web.page.locator("h1 .words", has_text="Running").wait_for()
+    await web.page.click("button:text-is('Pause')")
+    await web.wait_for(lambda: _is_to_be_paused(web))
+    (web.api.folder / "once").touch()
+    await web.page.locator("h1 .words", has_text="Paused since").wait_for()
+    assert await web.page.locator("button:text-is('Pause')").count() == 0
+    await web.page.evaluate("() => { location.hash = 'runs'; }")
+    await web.page.locator(".run", has_text="paused since").wait_for()
+    await web.page.evaluate("(run) => { location.hash = `run=${run}`; }", run)
+    await web.page.click("button:text-is('Resume')")
+    await web.page.locator("h1 .words", has_text="Done").wait_for()
+
+
 async def test_events_of_watched_run_appear(web: Web):
     await web.sign_in()
     run = web.api.start(
@@ -366,6 +383,11 @@ async def test_long_value_is_a_tree_and_is_shown_and_copied_as_a_whole(web: Web)
         await web.page.click("text=Events as JSON lines")
     assert _first_event(await (await saving.value).path())["body"]["inputs"]["rows"]["first"] == rows
     assert str(2**60 + 1) in await value.inner_text()
+
+
+async def _is_to_be_paused(web: Web) -> bool:
+    (row,) = web.api.get("/v1/runs?status=running")["runs"]
+    return row["under_way"].startswith("is paused once these have ended: S1")
 
 
 def _first_event(path: Path) -> dict[str, Any]:

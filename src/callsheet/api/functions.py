@@ -155,6 +155,10 @@ class ToolError(Exception):
     """In a plan: a step that failed; also one that took too long, or gave a result of a wrong form."""
 
 
+class BudgetSpent(ToolError):
+    """In a plan: an agent has spent what its step allows it. That the run has spent all is no exception."""
+
+
 class Denied(BaseException):
     """In a plan: a person denied a call. Only `except Denied` catches it."""
 
@@ -237,7 +241,14 @@ async def ask_human(
 
 
 async def agent(
-    goal: str, tools: Sequence[object] | Literal["all"] | None = None, max_turns: int | None = None
+    goal: str,
+    tools: Sequence[object] | Literal["all"] | None = None,
+    max_turns: int | None = None,
+    max_tokens: int | None = None,
+    max_cost: float | None = None,
 ) -> Any:
-    """In a plan: what an agent answers that uses tools on its own."""
+    """In a plan: what an agent answers that uses tools on its own.
+
+    Raises BudgetSpent, a ToolError, if it needs more than `max_tokens` or `max_cost`.
+    """
     only_in_plans("agent")

@@ -456,6 +456,8 @@ def _error(result: RunResult) -> str | None:
     if result.ok:
         return None
     keys = ", ".join(call.key for call in result.in_doubt)
+    if result.pause is not None:
+        return f"the run is {result.pause.words}; it goes on when a person resumes it"
     if result.status is RunStatus.IN_DOUBT:
         return f"it is not known whether these calls took place, and a person has to decide: {keys}"
     if result.waiting:

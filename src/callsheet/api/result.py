@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import field, replace
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, render
 from callsheet.ir import JSON, Order, Plan, Step, executor_name
@@ -19,6 +19,9 @@ from callsheet.runtime.launch import Watch
 from callsheet.runtime.local import LocalDriver
 from callsheet.sealing.masking import MaskedFields, MaskedRepr, hidden, mask_text, masked
 from callsheet.store import RunStatus
+
+if TYPE_CHECKING:
+    from callsheet.store.pauses import RunPause
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -178,15 +181,17 @@ _ENDS = {
 class RunResult(MaskedRepr):
     """How a run ended, or what it waits for.
 
-    `status` is `done`, `failed`, `refused`, `cancelled`, `in_doubt`, `waiting` or `running`. `response` is
-    the plan's answer or message; `variables` are the variables at the end, or so far, by name without `$`.
-    `terminated` says that a TERMINATE ended the plan, `ended_at` which step did; `error` is what failed.
+    `status` is `done`, `failed`, `refused`, `cancelled`, `in_doubt`, `waiting`, `paused` or `running`.
+    `response` is the plan's answer or message; `variables` are the variables at the end, or so far, by name
+    without `$`. `terminated` says that a TERMINATE ended the plan, `ended_at` which step did; `error` is what
+    failed.
 
-    Three states are not ends; `Runtime.resume` continues the run:
+    Four states are not ends; `Runtime.resume` continues the run:
 
     - `in_doubt`: the calls listed in `in_doubt` were sent and gave no answer; `Runtime.decide` decides on
       one.
     - `waiting`: the run has asked people the questions in `waiting`; `Runtime.answer` answers one.
+    - `paused`: a person has paused it, as `pause` says; it may have open questions and doubts besides.
     - `running`: the model gave no answer to the calls in `unanswered`; or, without any, `Runtime.decide` has
       decided on the last call in doubt.
 
@@ -224,6 +229,8 @@ class RunResult(MaskedRepr):
     """The warnings and hints about the plan when this call started the run; empty for a resumed run."""
     answer: JSON = None
     """The answer of a plan of version 2 as data; `response` is it as text."""
+    pause: RunPause | None = None
+    """Who has paused the run, and since when; None if it is not paused."""
 
     @property
     def outcome(self) -> Outcome:
@@ -261,7 +268,9 @@ class RunResult(MaskedRepr):
         result = outcome.result
         if result is None:
             status = (
-                RunStatus.IN_DOUBT
+                RunStatus.PAUSED
+                if outcome.pause is not None
+                else RunStatus.IN_DOUBT
                 if outcome.in_doubt
                 else RunStatus.WAITING
                 if outcome.waiting
@@ -277,6 +286,7 @@ class RunResult(MaskedRepr):
                 unanswered=outcome.unanswered,
                 usage=outcome.usage,
                 steps=steps,
+                pause=outcome.pause,
             )
         return cls(
             outcome.run_id,
@@ -321,6 +331,9 @@ class RunResult(MaskedRepr):
             raise RunFailed(self, f"run {self.run_id} is {self.outcome.words}: {steps} failed", hint)
         if self.ok:
             return self
+        if self.pause is not None:
+            hint = f"it goes on with runtime.resume({self.run_id!r})"
+            raise RunFailed(self, f"run {self.run_id} is {self.pause.words}", hint)
         if self.status is RunStatus.IN_DOUBT:
             steps = ", ".join(f"{call.step} @{call.tool}" for call in self.in_doubt)
             message = f"it is not known whether these calls of run {self.run_id} took place: {steps}"

@@ -1,4 +1,4 @@
-"""The run service: every face starts, resumes, decides and cancels runs here; `run_branches` branches off.
+"""The run service: every face starts, resumes, stops and decides runs here; `run_branches` branches off.
 
 In: a prepared run (`admission`) or the id of a recorded one, the open tools, a journal. Out: how the run
 ended, or what it waits for. A run is recorded after it was admitted (for a branch: after the consent to its
@@ -25,6 +25,7 @@ from callsheet.runtime.doubt import Resolution, RunOutcome, decide_calls
 from callsheet.runtime.event_loop import Offload, at_once, to_its_end
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Watch, start_of
+from callsheet.runtime.pausing import pause_run
 from callsheet.runtime.runs import (
     Amendments,
     BegunRun,
@@ -36,6 +37,7 @@ from callsheet.runtime.runs import (
 )
 from callsheet.store import Journal
 from callsheet.store.folded import Folded
+from callsheet.store.pauses import RunPause
 from callsheet.store.start import Start
 
 if TYPE_CHECKING:
@@ -135,7 +137,8 @@ class ResumeTerms:
     `in_doubt` is the decision on calls in doubt. `limits` maps the run's limits to those that apply from now
     on. `policy` replaces the run's own if it is the same, or if `accepts_changed_policy`. With `as_recorded`
     it does not matter whether the file of the plan was edited since. `places` are those of tools that were
-    moved, as `Start.at_places` takes them.
+    moved, as `Start.at_places` takes them. `unpaused_by` is the person who lets a paused run go on, "" if
+    nobody is named; with None, for whatever resumes runs by itself, it stays paused.
     """
 
     in_doubt: Resolution | None = None
@@ -145,6 +148,7 @@ class ResumeTerms:
     policy: Policy | None = None
     accepts_changed_policy: bool = False
     places: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    unpaused_by: str | None = None
 
 
 class Opened(NamedTuple):
@@ -225,7 +229,13 @@ async def resume(
         journal,
         run_id,
         ports_for,
-        Amendments(in_doubt=terms.in_doubt, limits=terms.limits, policy=policy_for, places=terms.places),
+        Amendments(
+            in_doubt=terms.in_doubt,
+            limits=terms.limits,
+            policy=policy_for,
+            places=terms.places,
+            unpaused_by=terms.unpaused_by,
+        ),
         watch=conduct.watch,
         present=conduct.present,
         offload=conduct.offload,
@@ -279,3 +289,18 @@ __all__ = [
     "resume",
     "run_prepared",
 ]
+
+
+async def pause(
+    journal: Journal,
+    run_id: str,
+    by: str,
+    reason: str = "",
+    patience: float = PATIENCE,
+    on_asked: Callable[[], None] | None = None,
+) -> RunPause | None:
+    """Pause a run; None if its process has been asked and still awaits calls after `patience` seconds.
+
+    Raises JournalError as `pause_run` does.
+    """
+    return await pause_run(journal, run_id, by, reason, patience, on_asked)

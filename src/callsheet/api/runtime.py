@@ -65,6 +65,7 @@ from callsheet.runtime.gateway import BLOCK_RULES
 from callsheet.runtime.launch import Watch
 from callsheet.runtime.telemetry.target import OtelSettings
 from callsheet.store import Journal, check_run_id
+from callsheet.store.pauses import RunPause
 
 
 class Runtime(Adopting):
@@ -280,6 +281,7 @@ class Runtime(Adopting):
         limits: Limits | None = None,
         policy: PolicyLike | None = None,
         accept_changed_policy: bool = False,
+        by: str = "",
     ) -> RunResult:
         """Continue a run where its journal ends; for a run that has ended, return its result again.
 
@@ -288,15 +290,21 @@ class Runtime(Adopting):
         lists the undecided calls. The run keeps its limits unless `limits` are given; what it has used counts
         against them. It also keeps its policy: a different `policy` is refused (JRN023) unless
         `accept_changed_policy`, and then the rest of the plan is proved against it, with the current labels
-        of the values. If the file of the plan was edited since the run began, the run is not continued
-        (JRN024) unless `as_recorded`. Raises CallsheetError for an unknown run, a damaged journal, a run that
-        another process owns, and tools that are missing or, unless `accept_changed_tools`, have changed
-        (JRN021);
+        of the values. A run that was paused goes on, and the journal says by whom (`by`). If the file of the
+        plan was edited since the run began, the run is not continued (JRN024) unless `as_recorded`. Raises
+        CallsheetError for an unknown run, a damaged journal, a run that another process owns, and tools that
+        are missing or, unless `accept_changed_tools`, have changed (JRN021);
         PolicyRefused if the policy refuses the rest of the plan; ValueError for a runtime without a journal.
         """
         self._require_journal()
         terms = resume_terms(
-            in_doubt, accept_changed_tools, limits, policy, accept_changed_policy, as_recorded=as_recorded
+            in_doubt,
+            accept_changed_tools,
+            limits,
+            policy,
+            accept_changed_policy,
+            as_recorded=as_recorded,
+            unpaused_by=by,
         )
         async with self._opened() as session:
             observers = Observers(log=StepLog(None))
@@ -342,6 +350,24 @@ class Runtime(Adopting):
 
     cancel_sync = blocking(cancel)
 
+    async def pause(
+        self, run_id: str, *, by: str = "", reason: str = "", patience: float = PATIENCE
+    ) -> RunPause | None:
+        """Send no further call of a run until a person resumes it; calls under way end, and are kept.
+
+        If another process runs it, that process is asked, and waited for up to `patience` seconds; None if
+        calls are still under way then. A run that is paused already stays so. No worker, schedule or server
+        takes it up by itself: `resume` lets it go on. Raises CallsheetError: JRN002 for an unknown run,
+        JRN032 for one that has ended, JRN012 for a damaged journal; ValueError for a runtime without one.
+        """
+        self._require_journal()
+        wanted("by", by, str, "a text")
+        wanted("reason", reason, str, "a text")
+        async with self._opened() as session:
+            return await session.pause(session.find(run_id), by, reason, patience)
+
+    pause_sync = blocking(pause)
+
     def start_resume(
         self,
         run_id: str,
@@ -352,6 +378,7 @@ class Runtime(Adopting):
         limits: Limits | None = None,
         policy: PolicyLike | None = None,
         accept_changed_policy: bool = False,
+        by: str = "",
     ) -> RunHandle:
         """Like `resume`, but returns a handle; its events begin with the past ones, marked `replayed`.
 
@@ -361,7 +388,13 @@ class Runtime(Adopting):
         self._require_journal()
         check_run_id(run_id)
         terms = resume_terms(
-            in_doubt, accept_changed_tools, limits, policy, accept_changed_policy, as_recorded=as_recorded
+            in_doubt,
+            accept_changed_tools,
+            limits,
+            policy,
+            accept_changed_policy,
+            as_recorded=as_recorded,
+            unpaused_by=by,
         )
         observers = Observers(EventStream(run_id, None, replays=True), StepLog(None))
 

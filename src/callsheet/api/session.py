@@ -28,6 +28,7 @@ from callsheet.api.run_service import (
     adopt,
     cancel,
     decide,
+    pause,
     resume,
     run_prepared,
 )
@@ -47,6 +48,7 @@ from callsheet.sealing.known import Known
 from callsheet.sealing.masking import Finder, MaskedFields
 from callsheet.store import Journal, JournalError
 from callsheet.store.errors import run_exists
+from callsheet.store.pauses import RunPause
 from callsheet.store.run_index import TAGS
 from callsheet.store.start import Start
 
@@ -68,6 +70,7 @@ def resume_terms(
     accepts_changed_policy: bool = False,
     *,
     as_recorded: bool = False,
+    unpaused_by: str | None = None,
 ) -> ResumeTerms:
     """The validated terms of a caller of the library.
 
@@ -77,6 +80,7 @@ def resume_terms(
     if limits is not None:
         wanted("limits", limits, Limits, "Limits(…)")
     wanted("as_recorded", as_recorded, bool, "True or False")
+    wanted("by", unpaused_by or "", str, "a text")
     return ResumeTerms(
         in_doubt=verdict,
         accepts_changed_tools=accepts_changed_tools,
@@ -84,6 +88,7 @@ def resume_terms(
         policy=policy_of(policy),
         accepts_changed_policy=accepts_changed_policy,
         as_recorded=as_recorded,
+        unpaused_by=unpaused_by,
     )
 
 
@@ -265,6 +270,11 @@ class Session:
         """
         self.learn(run_id)
         return await cancel(self.recorded, run_id, reason, patience)
+
+    async def pause(self, run_id: str, by: str, reason: str, patience: float) -> RunPause | None:
+        """Pause a run; None if its process has been asked, and calls are still under way."""
+        self.learn(run_id)
+        return await pause(self.recorded, run_id, by, reason, patience)
 
     def ports(self, observers: Observers) -> Ports:
         """The ports through which a run calls tools, models and agents."""

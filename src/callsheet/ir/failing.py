@@ -21,6 +21,8 @@ class Failing(StrEnum):
     """A result is not of the type that is written behind it."""
     SCHEMA = "SCHEMA"
     """A result is not of the tool's output schema."""
+    BUDGET = "BUDGET"
+    """An agent has spent what its step allows it. A spent budget of the run is no failure."""
     REQUIRE = "REQUIRE"
     ROUNDS = "ROUNDS"
     """A REPEAT ran out of rounds."""

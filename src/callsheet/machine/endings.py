@@ -184,6 +184,11 @@ def failed(run: Run, event: Failed, out: list[Command]) -> None:
             _continue_talk(run, attempt.talk, turns.observed(run, attempt, event.error, outcome, out), out)
             return
         attempt = attempt.talk  # a failed question is retried as the step says, from this turn on
+        if attempt.is_overspent:
+            from callsheet.machine.agents import turns  # noqa: PLC0415 - only plans with agents
+
+            _continue_talk(run, attempt, turns.overspent(run, attempt), out)
+            return
     attempt.delivery = (attempt.delivery or attempt.key) if event.unsettled else ""
     if isinstance(attempt.frame, TreeFrame) and (
         event.final or event.unsettled or attempt.code.kind is Kind.AGENT
@@ -279,6 +284,8 @@ def note_beside(run: Run, attempt: Attempt, event: Succeeded | Failed | PlanComp
     frame = attempt.frame
     if frame.code.kind is Kind.REPLAN:
         run.budget.count_repairs(event.key, event.spent)
+    if isinstance(attempt, InnerCall) and event.spent is not None:
+        attempt.talk.spent = attempt.talk.spent.plus(event.spent)
     run.note_beside(frame.name, event, "" if frame.items is None else f"item {attempt.index + 1}: ")
 
 
@@ -287,6 +294,8 @@ def doubted(run: Run, event: Doubted, out: list[Command]) -> None:
     if event.spent is not None and run.is_open(event.key):
         run.budget.spend(event.spent)
     attempt = run.call(event.key)
+    if isinstance(attempt, InnerCall) and event.spent is not None:
+        attempt.talk.spent = attempt.talk.spent.plus(event.spent)
     if attempt is None or attempt.code.kind is Kind.MODEL or attempt.code.loop is not None:
         return
     following = next_about(attempt)

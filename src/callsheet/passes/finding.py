@@ -114,7 +114,9 @@ OPERATIONS: Mapping[str, Operation] = {
     "CONSENSUS": Operation(("topic", "rounds")),
     "SELF_REFINE": Operation(("goal", "rounds")),
     "AGENT_SOLVE": Operation(
-        ("goal", "agent", "max_turns", "tools", "max_calls", "parallel"), needs_data=False, expected=("goal",)
+        ("goal", "agent", "max_turns", "tools", "max_calls", "max_tokens", "max_cost", "parallel"),
+        needs_data=False,
+        expected=("goal",),
     ),
 }
 """The operations and their arguments, as in the language reference.

@@ -35,6 +35,10 @@ TIMEOUT, SCHEMA = "TIMEOUT", "SCHEMA"
 """Kinds of failure that plans with blocks tell apart (`ir.tree.Failing`)."""
 
 
+class Withheld(Exception):
+    """The call has not left: its run was paused while it waited for others."""
+
+
 class ToolFailed(Exception):
     """The call failed; the text is the error that the plan sees.
 
@@ -139,6 +143,11 @@ class Caller(Protocol):
 
     async def became_task(self, context: CallContext, task: str) -> None:
         """Called when a call has become a task of its server."""
+        ...
+
+    @property
+    def withholds(self) -> bool:
+        """Whether no further call of the run leaves."""
         ...
 
     @property
@@ -258,7 +267,12 @@ class CallContext:
         return self._caller is not None and self._caller.listener is not None
 
     def leave(self) -> None:
-        """Say that the call leaves only now, after it has waited for others; its time counts from here."""
+        """Say that the call leaves only now, after it has waited for others; its time counts from here.
+
+        Raises Withheld if the run was paused meanwhile.
+        """
+        if self._caller is not None and self._caller.withholds:
+            raise Withheld("the run was paused before the call left")
         if self._rare_fields is not None and self._rare_fields.queued_at:
             waited = time.monotonic() - self._rare_fields.queued_at
             self._rare_fields.queued_at = 0.0

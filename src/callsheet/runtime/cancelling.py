@@ -7,23 +7,17 @@ the message; if it dies first, the next resumption finds the message.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 
-from callsheet.diagnostics import CallsheetError
 from callsheet.machine import Cancelled
 from callsheet.runtime.doubt import RunOutcome, close_run, doubtful_calls, verified_state
 from callsheet.runtime.inbox import Opening
-from callsheet.runtime.local import LocalDriver
 from callsheet.runtime.recording import CANCEL, JournalRecorder
 from callsheet.store import Journal, JournalError
 
-POLL = 0.5
-"""Seconds between an owner's polls of its inbox."""
 PATIENCE = 10.0
 """Seconds to wait for an owner that was asked, including the time for its calls to end."""
 _PAUSE = 0.05
-_log = logging.getLogger("callsheet")
 
 
 def cancel_asked(journal: Journal, run_id: str) -> Cancelled | None:
@@ -34,36 +28,6 @@ def cancel_asked(journal: Journal, run_id: str) -> Cancelled | None:
         if message.topic == CANCEL:
             return Cancelled(str(message.payload.get("reason") or "cancelled"))
     return None
-
-
-class CancelOnRequest:
-    """A context in which a driver is cancelled when a message requests it."""
-
-    def __init__(self, journal: Journal, run_id: str, driver: LocalDriver) -> None:
-        self._journal = journal
-        self._run_id = run_id
-        self._driver = driver
-        self._timer: asyncio.TimerHandle | None = None
-
-    def __enter__(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(POLL, self._look)
-
-    def __exit__(self, *_: object) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _look(self) -> None:
-        cancellation: Cancelled | None = None
-        try:
-            cancellation = cancel_asked(self._journal, self._run_id)
-        except CallsheetError as error:
-            # The journal is unreadable now; the run itself will notice when it writes.
-            _log.warning("%s: the inbox cannot be read: %s", error.diagnostics[0].code, error)
-        if cancellation is None:
-            self.__enter__()
-        else:
-            self._driver.cancel(cancellation.reason)
 
 
 def cancel_now(journal: Journal, run_id: str, reason: str) -> RunOutcome | None:
@@ -99,7 +63,7 @@ async def cancel_run(
     """
     info = journal.find_run(run_id)
     if info.status.is_final:
-        raise has_ended(run_id, str(info.status))
+        raise has_ended(run_id, str(info.status), "cancel")
     deadline = time.monotonic() + patience
     outcome = await asyncio.to_thread(cancel_now, journal, run_id, reason)
     while outcome is None and time.monotonic() < deadline:
@@ -108,10 +72,10 @@ async def cancel_run(
     return outcome
 
 
-def has_ended(run_id: str, status: str) -> JournalError:
-    """The error for cancelling a run that has ended."""
+def has_ended(run_id: str, status: str, verb: str) -> JournalError:
+    """The error for cancelling or pausing (`verb`) a run that has ended (JRN032)."""
     return JournalError(
         "JRN032",
-        f"run {run_id} has ended ({status}); there is nothing to cancel",
+        f"run {run_id} has ended ({status}); there is nothing to {verb}",
         hint=f"`callsheet show {run_id}` shows how it ended",
     )

@@ -151,6 +151,13 @@ class ConcurrentCalls:
         self._failure = error
         self.wake()
 
+    def withdraw(self) -> list[Carried]:
+        """Take back the commands that were not begun yet, and return them."""
+        waiting = [*self._waiting]
+        self._waiting.clear()
+        self.under_way -= len(waiting)
+        return waiting
+
     async def dismiss(self) -> None:
         """Cancel the calls under way; one that does not end is abandoned after a while."""
         self._waiting.clear()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from callsheet.diagnostics import did_you_mean
 from callsheet.ir import JSON, Effect, Plan
@@ -39,6 +39,9 @@ from callsheet.store.folded import Folded
 from callsheet.store.listing import check_here, is_run_by_engine
 from callsheet.store.replay import current_state, fold
 from callsheet.store.run_index import facts_of_rest
+
+if TYPE_CHECKING:
+    from callsheet.store.pauses import RunPause
 
 Resolution: TypeAlias = "Decision | TookPlace"
 """A decision about a call in doubt."""
@@ -81,6 +84,8 @@ class RunOutcome:
     """The unanswered questions to people."""
     unanswered: tuple[DoubtfulCall, ...] = ()
     """Model calls without an answer; they are repeated when the run is resumed."""
+    pause: RunPause | None = None
+    """Who has paused the run, if it is: it goes on when a person resumes it."""
     usage: Usage = field(default_factory=Usage, compare=False, repr=False)
     """What the run has used so far."""
     variables: Mapping[str, JSON] | None = None
@@ -100,7 +105,9 @@ def unfinished(
     machine = folded.machine
     secret = frozenset[str]() if machine.monitor is None else machine.monitor.secret_variables()
     usage, variables = folded.usage(), machine.variables()
-    return RunOutcome(run_id, None, in_doubt, waiting, unanswered, usage, variables, secret)
+    return RunOutcome(
+        run_id, None, in_doubt, waiting, unanswered, usage=usage, variables=variables, secret=secret
+    )
 
 
 def fold_run(journal: Journal, run_id: str, plan: Plan) -> Folded:
@@ -257,13 +264,17 @@ def decide_calls(
             folded.feed(recorder.event(Decided(key, verdict)))
         if folded.machine.result is not None:
             return RunOutcome(run_id, close_run(journal, writer, folded), usage=folded.usage())
-        in_doubt = doubtful_calls(folded)
-        if in_doubt:
+        from callsheet.store.pauses import pause_of  # noqa: PLC0415 - not to show a run
+
+        in_doubt, pause = doubtful_calls(folded), pause_of(journal, journal.find_run(run_id))
+        if pause is not None:
+            writer.set_status(RunStatus.PAUSED, facts=facts_of_rest(folded))
+        elif in_doubt:
             writer.set_status(RunStatus.IN_DOUBT, facts=facts_of_rest(folded))
         else:
             writer.set_status(RunStatus.RUNNING)
         writer.commit()
-        return unfinished(run_id, folded, in_doubt)
+        return replace(unfinished(run_id, folded, in_doubt), pause=pause)
 
 
 def named_doubts(journal: Journal, run_id: str, names: Sequence[str], *, every: bool = False) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from callsheet.machine.keys import visit_of
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.answers import PendingAsk, pending, readable
 from callsheet.runtime.asking import People, Respondents, role_in
-from callsheet.runtime.cancelling import CancelOnRequest
+from callsheet.runtime.cancelling import cancel_asked
 from callsheet.runtime.doubt import (
     Resolution,
     RunOutcome,
@@ -33,10 +34,12 @@ from callsheet.runtime.gateway import NOTES, Gateway, Ports
 from callsheet.runtime.inbox import Opening
 from callsheet.runtime.launch import Watch
 from callsheet.runtime.local import LocalDriver
-from callsheet.runtime.recording import JournaledNotes, JournalRecorder
+from callsheet.runtime.pausing import PAUSE, PauseAsked, pause_asked, record_pause
+from callsheet.runtime.recording import CANCEL, JournaledNotes, JournalRecorder
 from callsheet.store import RunStatus, RunWriter
 from callsheet.store.folded import Folded
 from callsheet.store.journal import Journal
+from callsheet.store.pauses import RunPause
 from callsheet.store.run_index import facts_of_rest
 from callsheet.store.snapshots import AskTimes
 
@@ -103,6 +106,55 @@ def people_of(journal: Journal, writer: RunWriter, present: Respondents, folded:
     return People(run_id, Opening(journal, run_id, writer), present, posed, before, folded.policy)
 
 
+POLL = 0.5
+"""Seconds between an owner's polls of its inbox."""
+_log = logging.getLogger("callsheet")
+
+
+class Requests:
+    """A context in which a driver is cancelled or paused when a message requests it; `pause` says by whom."""
+
+    def __init__(self, journal: Journal, run_id: str, driver: LocalDriver) -> None:
+        self.pause: PauseAsked | None = None
+        self._journal = journal
+        self._run_id = run_id
+        self._driver = driver
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __enter__(self) -> Requests:
+        self._timer = asyncio.get_running_loop().call_later(POLL, self._look)
+        self._driver.on_asked = self._look_now
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._driver.on_asked = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look_now(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._look()
+
+    def _look(self) -> None:
+        try:
+            topics = {message.topic for message in self._journal.mailbox.unread(self._run_id)}
+            cancellation = cancel_asked(self._journal, self._run_id) if CANCEL in topics else None
+            if self.pause is None and PAUSE in topics:
+                self.pause = pause_asked(self._journal, self._run_id)
+        except CallsheetError as error:
+            # The journal is unreadable now; the run itself will notice when it writes.
+            _log.warning("%s: the inbox cannot be read: %s", error.diagnostics[0].code, error)
+            cancellation = None
+        if cancellation is not None:
+            self._driver.cancel(cancellation.reason)
+            return
+        if self.pause is not None:
+            self._driver.pause()
+        self.__enter__()
+
+
 async def drive(
     options: JournalOptions,
     folded: Folded,
@@ -128,11 +180,15 @@ async def drive(
     if watch.on_driver is not None:
         watch.on_driver(driver)
     try:
-        with CancelOnRequest(journal, writer.run_id, driver):
+        with Requests(journal, writer.run_id, driver) as requests:
             result = await driver.run(commands)
     finally:
         seconds = driver.seconds
         recorder.seconds = lambda: seconds  # breaks a reference cycle
+    if result is None and requests.pause is not None:
+        folded = await options.folded_state()
+        pause = record_pause(writer, folded, requests.pause, driver.unsent)
+        return paused_outcome(writer.run_id, folded, journaled, pause)
     if result is None:
         return record_waiting(writer, await options.folded_state(), journaled)
     result = result.timed(round(driver.seconds, 3))
@@ -153,15 +209,27 @@ def ended(journal: Journal, writer: RunWriter, folded: Folded, journaled: Journa
     return RunOutcome(writer.run_id, result, doubtful_calls(folded), usage=folded.usage())
 
 
-def record_waiting(writer: RunWriter, folded: Folded, journaled: JournaledNotes) -> RunOutcome:
-    """Record and return what a run waits for that cannot go on by itself."""
-    doubtful, unanswered = doubtful_calls(folded), unanswered_calls(folded)
+def _open_asks(run_id: str, folded: Folded) -> tuple[PendingAsk, ...]:
     waiting: list[PendingAsk] = []
     for key, command in folded.waiting.items():
         if isinstance(command, Ask):
             posed = folded.posed.get(command.asked.digest) or AskTimes(time.time(), None)
             role, asked = role_in(folded.policy, command.asked), readable(command.asked)
-            waiting.append(pending(writer.run_id, key, command.step, asked, posed, role=role))
+            waiting.append(pending(run_id, key, command.step, asked, posed, role=role))
+    return tuple(waiting)
+
+
+def paused_outcome(run_id: str, folded: Folded, journaled: JournaledNotes, pause: RunPause) -> RunOutcome:
+    """The outcome of a run that is paused, with what it waits for besides."""
+    journaled.release()
+    asks = _open_asks(run_id, folded)
+    return replace(unfinished(run_id, folded, doubtful_calls(folded), asks), pause=pause)
+
+
+def record_waiting(writer: RunWriter, folded: Folded, journaled: JournaledNotes) -> RunOutcome:
+    """Record and return what a run waits for that cannot go on by itself."""
+    doubtful, unanswered = doubtful_calls(folded), unanswered_calls(folded)
+    waiting = _open_asks(writer.run_id, folded)
     facts = facts_of_rest(folded)
     if doubtful:
         writer.set_status(RunStatus.IN_DOUBT, facts=facts)
@@ -172,7 +240,7 @@ def record_waiting(writer: RunWriter, folded: Folded, journaled: JournaledNotes)
         writer.set_status(RunStatus.WAITING, min(dues, default=None), facts)
     writer.commit()
     journaled.release()
-    return unfinished(writer.run_id, folded, doubtful, tuple(waiting), unanswered)
+    return unfinished(writer.run_id, folded, doubtful, waiting, unanswered)
 
 
 def remaining_command(folded: Folded, key: str) -> Command:

@@ -51,6 +51,7 @@ from callsheet.ports.calls import (
     ServerQuestion,
     ToolFailed,
     ToolRaised,
+    Withheld,
 )
 from callsheet.ports.models.model import ModelFailed, as_error
 from callsheet.ports.outcome_texts import CLEANED_TOOLS, LISTED_TOOLS, Tracebacks, clean_output, left_out
@@ -188,6 +189,10 @@ class Gateway:
         """Gives the secrets of the run's inputs, which its log must not contain; None if they are unknown."""
         self.kept: KeptCalls | None = None
         """The calls of an earlier run whose outcomes take the place of the same calls here."""
+        self.withholds = False
+        """Whether calls that wait for others of their tool do not leave any more."""
+        self.withheld: list[str] = []
+        """The keys of those that did not."""
         self._timers: dict[str, asyncio.Task[None]] = {}
         self._tracebacks = Tracebacks()
         self._slots = {tool: Slots(most) for tool, most in (at_once or {}).items()}
@@ -223,6 +228,11 @@ class Gateway:
         timer = self._timers.get(key)
         if timer is not None:
             timer.cancel()
+
+    def end_timers(self) -> None:
+        """End all timers under way."""
+        for key in self._timers:
+            self.end_timer(key)
 
     @property
     def leaves(self) -> bool:
@@ -279,6 +289,9 @@ class Gateway:
         if isinstance(error, ModelFailed):
             return self._unanswered(command, error, context)
         kind = ""
+        if isinstance(error, Withheld):
+            self.withheld.append(command.key)
+            return Failed(command.key, str(error))
         if isinstance(error, ToolFailed):
             kind = error.kind
             reason = str(error) or "the tool failed without saying why"

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 else:
     precedents = deferred("callsheet.runtime.precedents")
 
-_OPEN = (RunStatus.WAITING, RunStatus.RUNNING, RunStatus.IN_DOUBT)
+_OPEN = (RunStatus.WAITING, RunStatus.RUNNING, RunStatus.IN_DOUBT, RunStatus.PAUSED)
 _FITS = "`callsheet inbox` shows what is asked; `callsheet approve RUN --answer …` takes JSON, or else text"
 
 
@@ -74,7 +74,7 @@ def calls_in_doubt(
     of each run by its id and number of events, so that asking again costs little.
     """
     stopped = [info for info, _ in found_runs(journal, INTERRUPTED, None)]
-    stopped += journal.runs(None, RunStatus.IN_DOUBT)
+    stopped += journal.runs(None, RunStatus.IN_DOUBT) + journal.runs(None, RunStatus.PAUSED)
     before = dict(known or {})
     now = {(info.run_id, info.events): before.get((info.run_id, info.events)) for info in stopped}
     calls = {run: doubts_of(journal, run[0]) if found is None else found for run, found in now.items()}

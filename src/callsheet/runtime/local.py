@@ -26,6 +26,7 @@ from callsheet.machine import (
     Result,
     Sleep,
     Succeeded,
+    TimerFired,
     TimeUp,
 )
 from callsheet.ports.calls import CallListener, ServerQuestion
@@ -159,6 +160,11 @@ class LocalDriver:
         self._driving: asyncio.Task[object] | None = None
         self._ending: Cancelled | TimeUp | None = None
         self._is_ending = False
+        self._is_pausing = False
+        self.unsent: list[str] = []
+        """The keys of commands that were about to leave when the run was paused, and did not."""
+        self.on_asked: Callable[[], None] | None = None
+        """Looks at once for what the owner of the run is asked by messages; None if there is no inbox."""
         self._seconds = seconds
         self._since: float | None = None
         self._timer: asyncio.Handle | None = None
@@ -177,6 +183,17 @@ class LocalDriver:
     def cancel(self, reason: str = "cancelled") -> None:
         """End the run: calls under way are cancelled, and no more are made."""
         self._end_by(Cancelled(reason))
+
+    def pause(self) -> None:
+        """Send no further call: `run` awaits those under way, records them, and returns None."""
+        self._is_pausing = self._gateway.withholds = True
+        if self._driving is not None:
+            self._driving.get_loop().call_soon(self._stop_waiting)
+
+    def _stop_waiting(self) -> None:
+        """Let the driver see that the run is to be paused, although nothing arrives; waits are given up."""
+        self._gateway.end_timers()
+        self._concurrent.wake()
 
     def _note_late(self, event: Succeeded | Failed) -> None:
         """Record an outcome that arrived after its call was given up, while the run goes on."""
@@ -326,11 +343,12 @@ class LocalDriver:
             await self._settled(commands)
         while machine.result is None:
             is_alone = concurrent.is_idle and (self._questions is None or not self._questions.open)
+            is_alone = is_alone and not self._is_pausing
             while is_alone and len(commands) == 1 and type(command := commands[0]) not in _NOT_CARRIED_OUT:
                 event: Event = await carry_out(command)
-                if self._ending is not None:
+                if self._ending is not None or self._is_pausing:
                     concurrent.arrived.append(event)
-                    raise asyncio.CancelledError
+                    return await self._rest(())
                 commands = machine.feed(event if recorder is None else recorder.event(event), self._slice)
                 if machine.is_paused or self._pace is not None:
                     commands += await self._caught_up()
@@ -345,6 +363,8 @@ class LocalDriver:
                     until = now() + _SECONDS_BETWEEN_YIELDS
             if machine.result is not None:
                 break
+            if self._is_pausing:
+                return await self._rest(commands)
             following = await self._side_by_side(commands)
             if following is None:
                 return None  # the rest is in doubt or waits for people
@@ -364,11 +384,36 @@ class LocalDriver:
             await self._arrival()
         if self._ending is not None:
             raise asyncio.CancelledError
+        if self._is_pausing:
+            return []
         batch = concurrent.collect()
         following = await self._take(batch)
         if self._is_watched:
             await self._settled(following)
         return following
+
+    async def _rest(self, commands: Sequence[Command]) -> Result | None:
+        """Take what the calls under way give, and send nothing more; the result if the run ends with that.
+
+        Timers that ran go on when the run does: when they are due is recorded.
+        """
+        concurrent, gateway = self._concurrent, self._gateway
+        if self._ending is not None:
+            raise asyncio.CancelledError
+        self.unsent = [one.key for one in (*commands, *concurrent.withdraw()) if not isinstance(one, Finish)]
+        if self._questions is not None:
+            await self._questions.close()
+        while self._machine.result is None and not concurrent.is_idle:
+            if not concurrent.arrived:
+                await self._arrival()
+            if self._ending is not None:
+                raise asyncio.CancelledError
+            arrived = concurrent.collect()
+            sent = (one for one in arrived if not isinstance(one, TimerFired))
+            await self._take([one for one in sent if getattr(one, "key", "") not in gateway.withheld])
+            await self._settled(())
+        self.unsent += gateway.withheld
+        return self._machine.result
 
     def _without_questions(self, commands: Sequence[Command]) -> Sequence[Carried]:
         """The commands to carry out as calls; questions are passed to the open questions."""
@@ -445,7 +490,7 @@ class LocalDriver:
         recorder = self._recorder
         if recorder is None:
             return None
-        if self._machine.result is None:  # after a refusal, no earlier command leaves
+        if self._machine.result is None and not self._is_pausing:  # else no earlier command leaves
             for command in commands:
                 if not isinstance(command, Finish):
                     recorder.intent(command)

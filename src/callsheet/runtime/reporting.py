@@ -25,6 +25,7 @@ from callsheet.store.errors import require_event
 from callsheet.store.events import Event, EventType
 from callsheet.store.journal import Journal
 from callsheet.store.journal_paths import is_owned, is_special, place_of
+from callsheet.store.pauses import pause_of
 from callsheet.store.runs import RunInfo
 from callsheet.trace.lctl.model import DebugDocument, Handoff
 from callsheet.trace.projection.post_mortem import debug_document_of, has_failed
@@ -38,7 +39,7 @@ from callsheet.views.report.page import bundle, page_of
 MADE_BY = f"callsheet {VERSION}"
 INTERRUPTED = "interrupted"
 """The status shown for a run that has not ended and that no process owns."""
-_STANDS = (INTERRUPTED, "in_doubt", "failed", "refused", "cancelled")
+_STANDS = (INTERRUPTED, "in_doubt", "paused", "failed", "refused", "cancelled")
 _ENTRY = "viewer/main.js"
 _STYLES = ("base", "frame", "controls", "steps", "graph", "time", "tables", "narrow")
 """In cascade order: the rules for narrow screens come last."""
@@ -145,6 +146,7 @@ def recorded(journal: Journal, run: str) -> Recorded:
         journal.verify(info.run_id),
         [_ask(a) for a in asks_of(journal, info.run_id)],
         [_doubt(call) for call in _doubts(journal, info, status, plans)],
+        pause_of(journal, info),
     )
 
 

@@ -45,6 +45,7 @@ from callsheet.runtime.driving import (
     ended,
     gateway_of,
     keep_notes,
+    paused_outcome,
     people_of,
     record_waiting,
     remaining_command,
@@ -53,11 +54,13 @@ from callsheet.runtime.event_loop import Offload, at_once, to_its_end
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.launch import Launch, Watch, start_of
 from callsheet.runtime.local import LocalDriver, slice_of
+from callsheet.runtime.pausing import pause_asked, record_pause, record_unpause
 from callsheet.runtime.recording import JournaledNotes, JournalRecorder
 from callsheet.sealing.known import Known
 from callsheet.store import Journal, RunStatus, RunWriter
 from callsheet.store.folded import Folded
 from callsheet.store.journal_paths import new_run_id
+from callsheet.store.pauses import RunPause, pause_of
 from callsheet.store.replay import begin
 from callsheet.store.start import Start
 
@@ -256,13 +259,15 @@ class Amendments:
     `in_doubt` decides the calls in doubt that their probes and policies leave undecided. `limits` maps the
     run's limits to those that apply from now on. A run under a policy keeps it unless `policy` gives another.
     `places` are those of tools that were moved, as `Start.at_places` takes them; they are recorded once the
-    ports are open.
+    ports are open. `unpaused_by` is the person who lets a paused run go on ("" if nobody is named); with None
+    it stays paused.
     """
 
     in_doubt: Resolution | None = None
     limits: Callable[[Limits], Limits] | None = None
     policy: PolicyFor | None = None
     places: Mapping[str, JSON] = field(default_factory=lambda: MappingProxyType({}))
+    unpaused_by: str | None = None
 
 
 _UNCHANGED = Amendments()
@@ -283,9 +288,9 @@ async def resume_run(
     A failed plan of dependencies retries what failed and what depended on it. No finished call is repeated.
     If calls stay in doubt, the run goes on as far as it can without them, and the outcome lists them. If
     nothing can go on without decisions or answers, nothing is launched, but new places of tools are checked
-    and recorded. A requested cancellation is carried out. The run is folded with `offload`, where the
-    observer also hears what has happened so far. Raises JournalError if the run is unknown, damaged, or owned
-    by a live process.
+    and recorded. A requested cancellation is carried out, and so is a pause, unless a person lets the run go
+    on. The run is folded with `offload`, where the observer also hears what has happened so far. Raises
+    JournalError if the run is unknown, damaged, or owned by a live process.
     """
     plan = await offload(lambda: _plan_of(journal, run_id))
     with journal.claim(run_id) as writer:
@@ -309,6 +314,9 @@ async def resume_run(
         if cancelled is not None:
             folded.feed(recorder.event(cancelled))
             return ended(journal, writer, folded, journaled)
+        pause = _pause(journal, writer, folded) if amendments.unpaused_by is None else None
+        if pause is not None:
+            return paused_outcome(run_id, folded, journaled, pause)
         start = folded.start_now()
         placed = start.at_places(amendments.places)
 
@@ -320,6 +328,7 @@ async def resume_run(
             if amendments.policy is not None:
                 ports = await stack.enter_async_context(opened())
                 other = amendments.policy(folded)
+            _unpause(journal, writer, amendments.unpaused_by)
             _change(folded, recorder, amendments.limits, other)
             kept = await offload(lambda: kept_calls.kept_by(journal, run_id))
             if machine.result is None and kept is not None:
@@ -342,6 +351,21 @@ async def resume_run(
                 return record_waiting(writer, folded, journaled)
             options = JournalOptions(journal, writer, plan, people, offload, amendments.in_doubt)
             return await _go_on(options, folded, ports, journaled, watch, kept)
+
+
+def _pause(journal: Journal, writer: RunWriter, folded: Folded) -> RunPause | None:
+    """The pause in which a run stays that nobody lets go on; one that was asked for is recorded."""
+    if folded.machine.result is not None:
+        return None
+    pause, asked = pause_of(journal, journal.find_run(writer.run_id)), pause_asked(journal, writer.run_id)
+    return record_pause(writer, folded, asked) if pause is None and asked is not None else pause
+
+
+def _unpause(journal: Journal, writer: RunWriter, by: str | None) -> None:
+    """Record that a person lets a run go on that is paused, or is to be."""
+    asked = pause_asked(journal, writer.run_id)
+    if asked is not None or journal.find_run(writer.run_id).status is RunStatus.PAUSED:
+        record_unpause(writer, by or "", asked)
 
 
 async def _go_on(

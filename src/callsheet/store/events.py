@@ -106,6 +106,10 @@ class EventType(StrEnum):
     """A call has become a task of its server, whose result can be had later."""
     PLAN = "plan"
     CANCEL = "cancel"
+    PAUSE = "pause"
+    """A person has stopped new calls of the run; the machine does not see it."""
+    UNPAUSE = "unpause"
+    """A person lets it go on."""
     REOPEN = "reopen"
     TIME_UP = "time_up"
     LIMITS = "limits"
@@ -155,6 +159,8 @@ _describe(EventType.SERVER_TOLD, "answer", CallPart.BESIDE)
 _describe(EventType.SERVER_TASK, "", CallPart.BESIDE)
 _describe(EventType.PLAN, "", CallPart.ANSWERS)
 _describe(EventType.CANCEL, "cancel")
+_describe(EventType.PAUSE, "pause")
+_describe(EventType.UNPAUSE, "pause")
 _describe(EventType.REOPEN)
 _describe(EventType.TIME_UP)
 _describe(EventType.LIMITS)

@@ -18,6 +18,7 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.lazy import dataclass
 from callsheet.machine import Outcome
 from callsheet.store.errors import JournalError
+from callsheet.store.events import EventType
 from callsheet.store.journal import Journal
 from callsheet.store.journal_paths import is_owned, place_of
 from callsheet.store.pending import NO_FACTS, RunFacts
@@ -234,9 +235,9 @@ def index_of(journal: Journal, run: Unlisted) -> tuple[RunNames, RunFacts]:
         plan = journal.plan_of(run.plan_hash)
         names = names_of(plan, None if start is None else start.body, run.plan_hash)
         if run.status.is_final:
-            end = journal.parts.reader.last_end(run.run_id)
+            end = journal.parts.reader.last_of(run.run_id, EventType.END)
             facts = NO_FACTS if end is None else facts_of_end(end.body or {}, end.ts)
-        elif run.status in (RunStatus.WAITING, RunStatus.IN_DOUBT):
+        elif run.status in (RunStatus.WAITING, RunStatus.IN_DOUBT, RunStatus.PAUSED):
             from callsheet.store.replay import fold  # noqa: PLC0415 - only for such runs
 
             facts = facts_of_rest(fold(plan, journal.events(run.run_id), journal.plan_of))

@@ -56,7 +56,7 @@ _LAST_OF_STEPS = (
     "SELECT id FROM events WHERE id > ? AND id < ? AND type IN ('ok', 'err', 'decided', 'signal')"
     " AND step IN (%s) ORDER BY id DESC LIMIT 1"
 )
-_LAST_END = _EVENTS.replace("ORDER BY id LIMIT ?", "AND type = 'end' ORDER BY id DESC LIMIT 1")
+_LAST_OF = _EVENTS.replace("ORDER BY id LIMIT ?", "AND type = ? ORDER BY id DESC LIMIT 1")
 _ANY_OF = "SELECT 1 FROM events WHERE id > ? AND id < ? AND type IN (%s) LIMIT 1"
 _ASKED = _EVENTS.replace(
     "ORDER BY id LIMIT ?",
@@ -129,11 +129,11 @@ class Reader(ReadConnection):
                 return
             after = page[-1][0] - base
 
-    def last_end(self, run_id: str) -> Event | None:
-        """The last `end` of a run; None if it has none. Raises as `events` does."""
+    def last_of(self, run_id: str, kind: EventType) -> Event | None:
+        """The last event of a type; None if the run has none. Raises as `events` does."""
         base = self.runs.base_of(run_id)
-        ends = self.select(_LAST_END, (base, base + (1 << SEQ_BITS)))
-        return next((end for row in ends for end in self._entry(run_id, base, row, lenient=True)), None)
+        rows = self.select(_LAST_OF, (base, base + (1 << SEQ_BITS), kind))
+        return next((last for row in rows for last in self._entry(run_id, base, row, lenient=True)), None)
 
     def external_events(self, run_id: str) -> tuple[list[int], list[Told]]:
         """What came into a run from outside after its start, as stored, and the numbers of those events.

@@ -19,6 +19,8 @@ The bodies by event type ("?" marks members that are left out if there is nothin
 - in_doubt: reason, spent?
 - decided: decision, value? (if the decision is `value`), by? (if no person decided)
 - cancel: reason
+- pause: by, reason, unsent? (the keys of calls whose intents are recorded and that were not sent)
+- unpause: by
 - time_up: seconds
 - limits: limits
 - policy: policy, policy_hash

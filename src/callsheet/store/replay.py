@@ -264,25 +264,31 @@ def _note(folded: Folded, row: Row) -> None:
                 folded.adopt(key, body["digest"])
         case EventType.MOVED:
             side_record.moved.update(row.body or {})
+        case EventType.PAUSE:
+            side_record.withhold((row.body or {}).get("unsent", ()))
         case EventType.SERVER_TASK:
             side_record.tasks[key] = str((row.body or {})["task"])
         case EventType.START:
             raise ValueError("a run has one start")
         case EventType.END:
-            folded.ended = True
-            folded.has_diverged = not leads_to(folded.machine.result, row.body or {})
-            response = (row.body or {}).get("response")
-            if folded.start.is_veiled and isinstance(response, str):
-                folded.recorded_response = response
-            if folded.has_diverged and row.guide is not None:
-                row.guide.warn_diverged()
-            usage = (row.body or {}).get("usage")
-            if usage is not None:
-                folded.clock.seconds = float(usage["seconds"])
+            _note_end(folded, row)
         case EventType.REOPEN:
             folded.ended = folded.has_diverged = False
         case _:
             pass
+
+
+def _note_end(folded: Folded, row: Row) -> None:
+    folded.ended = True
+    folded.has_diverged = not leads_to(folded.machine.result, row.body or {})
+    response = (row.body or {}).get("response")
+    if folded.start.is_veiled and isinstance(response, str):
+        folded.recorded_response = response
+    if folded.has_diverged and row.guide is not None:
+        row.guide.warn_diverged()
+    usage = (row.body or {}).get("usage")
+    if usage is not None:
+        folded.clock.seconds = float(usage["seconds"])
 
 
 def current_state(

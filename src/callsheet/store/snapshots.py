@@ -210,6 +210,11 @@ class SideRecord:
         if key.endswith(_FIRST_TURN):
             self.began.setdefault(key.removesuffix(_FIRST_TURN), moment)
 
+    def withhold(self, keys: Iterable[str]) -> None:
+        """Record that these calls have not left, although their intents are recorded."""
+        for key in keys:
+            self.launched.pop(key, None)
+
     def first_asked(self, talk: str) -> float | None:
         """The wall time at which an agent was first asked, in this or an earlier attempt of its call."""
         item, _, attempt = talk.rpartition(".")

@@ -34,6 +34,8 @@ class RunStatus(StrEnum):
     RUNNING = "running"
     WAITING = "waiting"
     IN_DOUBT = "in_doubt"
+    PAUSED = "paused"
+    """A person has stopped it; only a person lets it go on."""
     DONE = "done"
     FAILED = "failed"
     REFUSED = "refused"

@@ -469,3 +469,47 @@ async def test_host_keeps_nothing_of_a_large_run_that_has_ended(folder):
         assert str(outcome.result.status) == "done"
         del started, outcome
         await until(lambda: steps() < before + 100)
+
+
+@pytest.mark.parametrize("stage", ["running", "queued", "interrupted"])
+async def test_paused_run_is_left_by_later_hosts_until_a_person_resumes_it(folder, stage):
+    steps = ('S1: @HOLD (name="go") > $x', 'S2: @NOTE (line="$x") > $y')
+    async with open_host(folder, capacity=Capacity(1), name="hall") as host:
+        await host.start(request(*steps, run_id="a"))
+        await began("go")
+        await host.start(request(*steps, run_id="b"))
+        run = "b" if stage == "queued" else "a"
+        if stage != "interrupted":
+            asking = asyncio.create_task(host.pause(run, "ada", "prices", 30.0))
+            await asyncio.sleep(0.7)  # the driver looks every half second
+            touch("go")
+            pause = await asking
+            await stands(host, run, "paused")
+            assert (pause.by, pause.reason) == ("ada", "prices")
+    if stage == "interrupted":
+        async with open_host(folder, name="hall") as host:
+            assert (await host.pause(run, "ada", "prices")).by == "ada"
+    before = notes()
+    async with open_host(folder, name="hall") as host:
+        left = await host.revive()
+        assert run not in (*left.interrupted, *left.waiting)
+        host._queue.go_on(run)  # as a timer or an answer would
+        await host.wait(run)
+        assert (host.state(run).status, notes().count("go")) == ("paused", before.count("go"))
+        touch("go")
+        await host.resume(run, ResumeOptions(as_recorded=True, unpaused_by="bob"))
+        assert str((await host.outcome(run)).result.status) == "done"
+
+
+async def test_answer_to_a_paused_run_is_kept_until_it_goes_on(folder):
+    async with open_host(folder) as host:
+        await host.start(request('S1: @NOTE (line="hi") > $x', run_id="r", approve=("note",)))
+        await stands(host, "r", "waiting")
+        await host.pause("r", "ada")
+        (ask,) = await host.asks("r")
+        await host.answer("r", Answer.approve(by="bob"), digest=ask.digest)
+        await host.wait("r")
+        assert (host.state("r").status, notes()) == ("paused", [])
+        await host.resume("r", ResumeOptions(unpaused_by=""))
+        await host.outcome("r")
+        assert notes() == ["hi"]

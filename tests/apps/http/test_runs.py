@@ -17,7 +17,7 @@ from apps.http.conftest import plan_of, running, setup_of
 from callsheet.api.texts import file_note
 from callsheet.apps.operations.live_calls import EventRow
 from callsheet.apps.operations.reading import plan_text
-from callsheet.apps.operations.runs import CallsInDoubt, Inbox
+from callsheet.apps.operations.runs import CallsInDoubt, Inbox, PausedResult
 from callsheet.apps.operations.schema import ProblemRow, schema_of
 from callsheet.apps.table.runs import RunList, ShownRunResult
 from callsheet.apps.table.starts import StartedResult
@@ -246,6 +246,33 @@ def test_cancelled_run_stays_cancelled(api):
     assert (said.status, fits(said.json, CallsInDoubt)["status"]) == (200, "cancelled")
     assert api.get("/v1/runs/r")["error"] == "enough"
     again = api("POST", "/v1/runs/r/cancel")
+    assert (again.status, again.code) == (409, "JRN032")
+
+
+def test_run_is_paused_says_by_whom_and_goes_on(api):
+    api.start('S1: @HOLD (name="go") > $a', "S2: @NOTE (line=$a) > $b", run_id="r")
+    began("go")
+    asked = api("POST", "/v1/runs/r/pause", {"by": "ada", "reason": "prices", "patience": 0})
+    assert (asked.status, fits(asked.json, PausedResult)["pause"]) == (202, None)
+    touch("go")
+    said = api("POST", "/v1/runs/r/pause", {"by": "bob", "patience": 30})
+    pause = fits(said.json, PausedResult)["pause"]
+    assert (said.status, said.json["status"], pause["by"], pause["reason"]) == (
+        200,
+        "paused",
+        "ada",
+        "prices",
+    )
+    assert pause["words"].startswith("paused by ada since 20")
+    (row,) = fits(api.get("/v1/runs?status=paused"), RunList)["runs"]
+    shown = fits(api.get("/v1/runs/r"), ShownRunResult)
+    assert row["pause"] == shown["pause"] == pause
+    assert [(step["outcome"], step["calls"]) for step in shown["steps"]] == [("ok", 1), ("running", 0)]
+    assert not Path("notes.txt").exists()
+    api("POST", "/v1/runs/r/resume")
+    api.ended("r")
+    assert (api.get("/v1/runs/r")["pause"], Path("notes.txt").read_text()) == (None, "go\n")
+    again = api("POST", "/v1/runs/r/pause")
     assert (again.status, again.code) == (409, "JRN032")
 
 

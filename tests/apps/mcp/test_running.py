@@ -380,8 +380,30 @@ async def test_run_continues_without_caller_and_can_be_cancelled(room: Room, mod
         assert told.structured_content["status"] == "running"
         ended = await client.call_tool("cancel_run", {"run_id": run_id, "reason": "enough"})
         again = await client.call_tool("cancel_run", {"run_id": run_id})
-    assert (ended.structured_content["status"], ended.structured_content["error"]) == ("cancelled", "enough")
+    (doubt,) = ended.structured_content["in_doubt"]
+    assert (ended.structured_content["status"], doubt["step"]) == ("cancelled", "S2")
+    assert ended.content[0].text.endswith("has ended: cancelled: enough")
     assert "JRN032" in again.content[0].text
+
+
+async def test_run_is_paused_and_goes_on_when_resumed(room: Room, mode: str) -> None:
+    plan = 'S1: @SLOW (text="tea") > $a\nS2: @LOOK (what=$a) > $b\nS3: @RESPOND ($b)'
+    async with room.client(mode) as client:
+        started = await execute(client, plan, wait=False)
+        await begun(room, "slow tea")
+        run_id = started.structured_content["run_id"]
+        pausing = asyncio.create_task(client.call_tool("pause_run", {"run_id": run_id, "reason": "prices"}))
+        await asyncio.sleep(0.5)  # until the run is asked: it makes no call then, whatever ends
+        room.let_go()
+        asked = await pausing
+        listed = await client.call_tool("list_runs", {"status": "paused"})
+        told = await client.call_tool("explain_run", {"run_id": run_id})
+        done = await client.call_tool("resume_run", {"run_id": run_id})
+    assert asked.structured_content["pause"]["reason"] == "prices"
+    assert [run["run_id"] for run in listed.structured_content["runs"]] == [run_id]
+    assert (told.structured_content["status"], "paused by" in told.content[0].text) == ("paused", True)
+    assert done.structured_content["response"] == "seen slowly tea"
+    assert room.calls == ["slow tea", "look slowly tea"]
 
 
 async def test_stored_plan_runs_by_id_with_parameters(room: Room, mode: str) -> None:

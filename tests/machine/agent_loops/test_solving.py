@@ -13,12 +13,15 @@ from callsheet.ir import JSON
 from callsheet.machine import (
     AgentTurn,
     CallTool,
+    Failed,
     Limits,
     Loop,
     Machine,
     RunAgent,
     Sleep,
+    Spent,
     Status,
+    Succeeded,
     compile_plan,
 )
 from callsheet.machine.agents.actions import CallOutcome, ObservedCall, Turn
@@ -334,3 +337,20 @@ def test_refinements_and_agents_do_not_start_early() -> None:
     plan = "S1: @WRITE (1)\nS2: @SELF_REFINE (1, rounds=2) > $a\nS3: @AGENT_SOLVE (2)\nS4: @READ (2)"
     bench = agent(plan, limits=Limits(schedule="auto"))
     assert bench.keys == ["S1.0.1"]
+
+
+def test_snapshot_keeps_what_an_agent_has_spent_in_all_attempts() -> None:
+    """A question that failed counts, too, and is not asked again once nothing is left."""
+    text = 'S1: @AGENT_SOLVE (goal="g", tools=["read"], max_tokens=100) > $a ON_FAIL @RETRY(5)'
+    bench = agent(text, limits=Limits(retry_delay=0.0))
+    bench.feed(Succeeded("S1.0.1/t1", act("read", x=1), spent=Spent(40, 10)))
+    state = bench.machine.state()
+    assert state is not None
+    kept = json.loads(json.dumps(state_to_json(state)))
+    bench.machine = Machine.at(state_from_json(state.program, kept))
+    bench.ok("S1.0.1/t1c1", "seen")
+    bench.feed(Failed("S1.0.1/t2", "no answer", spent=Spent(30, 10)))
+    assert list(bench.waiting) == ["S1.0.2/t2"]
+    bench.feed(Failed("S1.0.2/t2", "no answer", spent=Spent(10, 0)))
+    assert bench.waiting == {}
+    assert bench.result.failed_steps == ("S1",)

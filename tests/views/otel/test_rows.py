@@ -284,6 +284,14 @@ def test_new_plan_is_span_beside_steps(world: World) -> None:
     assert after.parent_id == root(told).span_id
 
 
+async def test_pause_ends_a_root_span_that_says_so(world: World) -> None:
+    runtime = Runtime([orders, send], journal=world.journal, approve=["send"])
+    await runtime.run('S1: @SEND ("b") > $s', run_id="r")
+    await runtime.pause("r", by="Bo")
+    roots = [span for span in world.told().spans if not span.parent_id]
+    assert [span.attributes["callsheet.segment.status"] for span in roots] == ["waiting", "paused"]
+
+
 async def test_question_ends_root_span_and_answer_starts_another(world: World) -> None:
     runtime = Runtime([orders, send], journal=world.journal, approve=["send"])
     await runtime.run('S1: @ORDERS ("a") > $o\nS2: @SEND ("b") > $s\nS3: @RESPOND ($s)', run_id="r")

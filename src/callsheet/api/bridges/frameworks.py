@@ -216,6 +216,8 @@ def answer_of(result: RunResult) -> JSON:
     if result.ok:
         return result.response if result.answer is None else result.answer
     way = f"run {result.run_id}"
+    if result.pause is not None:
+        raise PlanDidNotFinish(f"The plan was {result.pause.words}; {way} goes on when a person resumes it.")
     if result.status is RunStatus.WAITING:
         asked = "; ".join(ask.headline for ask in result.waiting)
         raise PlanDidNotFinish(f"The plan waits for a person ({asked}); {way} continues after the answer.")

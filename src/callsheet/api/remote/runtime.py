@@ -40,6 +40,7 @@ from callsheet.machine import Limits, Verdict
 from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.cancelling import PATIENCE as CANCELLING
 from callsheet.runtime.doubt import DoubtfulCall
+from callsheet.store.pauses import RunPause
 from callsheet.store.runs import RunFilter
 
 if TYPE_CHECKING:
@@ -291,6 +292,19 @@ class RemoteRuntime(Loops):
         return result if result.status.is_final else None
 
     cancel_sync = blocking(cancel)
+
+    async def pause(
+        self, run_id: str, *, by: str = "", reason: str = "", patience: float = CANCELLING
+    ) -> RunPause | None:
+        """Send no further call of a run until a person resumes it; None while calls are under way.
+
+        Who pauses is whom the server knows by the token; `by` counts only where it knows nobody.
+        """
+        body = {"by": wanted("by", by, str, "a text"), "reason": wanted("reason", reason, str, "a text")}
+        answer = await self._data("POST", of_run(run_id, "/pause"), {**body, "patience": patience})
+        return wire.pause_of(answer["pause"])
+
+    pause_sync = blocking(pause)
 
     async def answer(
         self,

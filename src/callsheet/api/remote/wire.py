@@ -20,6 +20,7 @@ from callsheet.machine.limits import IN_REQUESTS
 from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.doubt import DoubtfulCall
 from callsheet.store import RunStatus, check_run_id
+from callsheet.store.pauses import RunPause
 from callsheet.store.runs import RunFilter
 
 _TIMES = frozenset({"since", "until", "ended_since", "ended_until"})
@@ -131,6 +132,7 @@ def result_of(row: Row, diagnostics: Sequence[Diagnostic] = ()) -> RunResult:
         failed_steps=tuple(row["failed_steps"] or ()),
         diagnostics=tuple(diagnostics),
         answer=row["answer"],
+        pause=pause_of(row.get("pause")),
     )
 
 
@@ -146,6 +148,11 @@ def _told(kind: type[_Told], row: Row, **own: Any) -> _Told:
         name: _moment(given[name]) for name in _MOMENTS & given.keys() if given[name] is not None
     }
     return kind(**{**given, **times, **own})
+
+
+def pause_of(row: Row | None) -> RunPause | None:
+    """Who has paused a run, if it is paused."""
+    return None if row is None else RunPause(row["by"], _moment(row["since"]), row["reason"])
 
 
 def call_of(row: Row) -> DoubtfulCall:

@@ -368,7 +368,8 @@ class ChatSession:
             )
         full_id = self._host.journal.find_run(run_id).run_id
         self.budget.count_from(full_id, (await self._recorded_outcome(full_id)).usage)
-        await self._host.resume(full_id, ResumeOptions(listeners=self._listeners(of_plan=True)))
+        listeners = self._listeners(of_plan=True)
+        await self._host.resume(full_id, ResumeOptions(listeners=listeners, unpaused_by=""))
         self._show_outcome(await self._await_outcome(full_id))
 
     # ------------------------------------------------------------ runs
@@ -403,7 +404,8 @@ class ChatSession:
                 self._screen.show(
                     f"in doubt: {call.key} @{call.tool}; callsheet decide {outcome.run_id} {call.key} …"
                 )
-            self._screen.show(f"{outcome.run_id} waits; /plan resume {outcome.run_id} resumes it")
+            state = "waits" if outcome.pause is None else f"is {outcome.pause.words}"
+            self._screen.show(f"{outcome.run_id} {state}; /plan resume {outcome.run_id} resumes it")
             return ""
         if result.status is Status.DONE:
             self._screen.answer(result.response or "")

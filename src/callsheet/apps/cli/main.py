@@ -39,9 +39,10 @@ COMMANDS: dict[str, CommandEntry] = {
     "policy": CommandEntry(f"{_PACKAGE}.policy:policy", "Create, check and share policies.", _PLANS),
     "run": CommandEntry(f"{_PACKAGE}.run:run", "Check a plan and run it.", _RUNS),
     "dry-run": CommandEntry(f"{_PACKAGE}.proofs:dry_run", "Show what a plan would do.", _RUNS),
-    "resume": CommandEntry(f"{_PACKAGE}.resume:resume", "Continue an interrupted run.", _RUNS),
+    "resume": CommandEntry(f"{_PACKAGE}.resume:resume", "Continue an interrupted or paused run.", _RUNS),
     "decide": CommandEntry(f"{_PACKAGE}.people:decide", "Resolve calls in doubt.", _RUNS),
     "cancel": CommandEntry(f"{_PACKAGE}.withdrawal:cancel", "Cancel a run.", _RUNS),
+    "pause": CommandEntry(f"{_PACKAGE}.withdrawal:pause", "Make no further call of a run for now.", _RUNS),
     "inbox": CommandEntry(f"{_PACKAGE}.people:inbox", "List pending questions and approvals.", _RUNS),
     "approve": CommandEntry(
         f"{_PACKAGE}.people:approve", "Approve, deny or answer a request of a run.", _RUNS

@@ -56,6 +56,9 @@ def report(
         if as_json:
             print_json(outcome_json(outcome, journal, diagnostics))
         elif result is None:
+            if outcome.pause is not None:
+                to_stderr(f"the run is {outcome.pause.words}")
+                to_stderr(f"let it go on with: callsheet resume {outcome.run_id}{hint}")
             if outcome.in_doubt:
                 to_stderr("\n".join(doubt_lines(outcome.in_doubt, outcome.run_id, hint)))
             _print_asks(outcome, hint, journal)

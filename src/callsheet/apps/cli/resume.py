@@ -176,6 +176,8 @@ class ResumeJob:
     accepts_changed_policy: bool
     engine: TemporalSettings | None
     debugger: Debugger | None
+    unpaused_by: str | None
+    """Who lets the run go on if it is paused; None leaves it so."""
 
 
 _OPTIONS: tuple[options.Decorator, ...] = (
@@ -242,16 +244,24 @@ def resume_options(command: Callable[..., Any]) -> Callable[..., Any]:
 )
 @click.option("--yes", "assume_yes", is_flag=True, help="With --plan: do not ask about side effects.")
 @click.option("--run-id", "new_id", metavar="ID", help="With --plan: the id of the new run.")
+@click.option("--leave-paused", is_flag=True, help="Do nothing if the run is paused; for scripts.")
 @stops
 @resume_options
-def resume(run: str, plan_file: Path | None, assume_yes: bool, new_id: str | None, **arguments: Any) -> int:
+def resume(
+    run: str,
+    plan_file: Path | None,
+    assume_yes: bool,
+    new_id: str | None,
+    leave_paused: bool,
+    **arguments: Any,
+) -> int:
     """Continue RUN where its journal ends, with the tools it was started with.
 
     RUN is a run id, a unique prefix of one, or `last`. Completed calls are not repeated. A call that was
     pending and may have changed something is in doubt: decide about it with `callsheet decide` or --in-doubt.
 
     The exit status is 4 if calls remain undecided, or if the run waits for answers of people (`callsheet
-    inbox`).
+    inbox`). A run that was paused (`callsheet pause`) goes on, and the journal says by whom.
 
     If the plan was edited since, in its file or the library, nothing is done, unless --as-recorded is
     given. With --plan FILE a plan with blocks goes on as it is now: RUN is ended, and a new run keeps each of
@@ -275,7 +285,7 @@ def resume(run: str, plan_file: Path | None, assume_yes: bool, new_id: str | Non
         return start_branch(run, what, new_id=new_id, assume_yes=assume_yes, **arguments)
     if assume_yes or new_id is not None:
         raise click.UsageError("--yes and --run-id need --plan")
-    return execute_resume(lambda journal: journal.find_run(run), **arguments)
+    return execute_resume(lambda journal: journal.find_run(run), leave_paused=leave_paused, **arguments)
 
 
 def execute_resume(  # noqa: PLR0913 - an argument for each option
@@ -297,8 +307,10 @@ def execute_resume(  # noqa: PLR0913 - an argument for each option
     progress: str,
     as_json: bool,
     stops: Stops = NOWHERE,
+    leave_paused: bool = False,
 ) -> int:
     """Continue the run that `find` returns. Returns the exit status."""
+    from callsheet.apps.cli.arguments import actor_name  # noqa: PLC0415 - not for --help
     from callsheet.apps.masking import Masker  # noqa: PLC0415 - imports the runtime
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
 
@@ -345,7 +357,10 @@ def execute_resume(  # noqa: PLR0913 - an argument for each option
             accepts_changed_policy=accept_changed_policy,
             engine=terms.engine,
             debugger=debugger,
+            unpaused_by=None if leave_paused else actor_name(),
         )
+        if job.unpaused_by is not None and not as_json:
+            _tell_pause(opened, info)
         _restore(job, info, plan)
         reopens, hint = plan.order is Order.DAG, journals.journal_hint(journal)
         otel = _collector_of(opened, info.run_id, otlp)
@@ -359,6 +374,15 @@ def execute_resume(  # noqa: PLR0913 - an argument for each option
             items = "--failed-items: only the items of loops that failed"
             to_stderr(f"run it again, as a new run: {again}{hint} ({items})")
     return status
+
+
+def _tell_pause(journal: Journal, info: RunInfo) -> None:
+    """Say who had paused a run that goes on."""
+    from callsheet.store.pauses import pause_of  # noqa: PLC0415 - not for --help
+
+    pause = pause_of(journal, info)
+    if pause is not None:
+        to_stderr(f"the run was {without_controls(pause.words)}; it goes on")
 
 
 _MOST_RESTORED = 50_000
@@ -539,6 +563,7 @@ async def _resume(job: ResumeJob, hint: str) -> RunOutcome:
         policy=job.policy,
         accepts_changed_policy=job.accepts_changed_policy,
         places=job.moved.to_note(),
+        unpaused_by=job.unpaused_by,
     )
     tell = None if job.quiet else _print_policy_change
     with shared(calls, job.journal.path, job.run_id):

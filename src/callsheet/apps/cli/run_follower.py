@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 _PAUSE = 0.1
 _MESSAGES = {
     INTERRUPTED: "interrupted, its process is gone; continue it with: callsheet resume {run}{hint}",
+    "paused": "paused by a person; let it go on with: callsheet resume {run}{hint}",
     "waiting": "waiting for people; list the requests with: callsheet inbox{hint}",
     "in_doubt": "waiting for a decision: callsheet decide {run} CALL …{hint}",
 }
@@ -50,6 +51,7 @@ _EXITS = {
     "done_with_failures": Exit.OK,
     "refused": Exit.REFUSED,
     "waiting": Exit.UNDECIDED,
+    "paused": Exit.UNDECIDED,
     "in_doubt": Exit.UNDECIDED,
 }
 
@@ -242,10 +244,16 @@ class _Watcher:
         self._reports = {report.key: report for report in reports}
 
 
-_OPEN = ("running", "waiting", "in_doubt", "interrupted")
+_OPEN = ("running", "waiting", "in_doubt", "paused", "interrupted")
 _MOST = 50
 _BETWEEN_LOOKS = 0.5
-_STYLES = {"running": "cyan", "waiting": "yellow", "in_doubt": "red", "interrupted": "red"}
+_STYLES = {
+    "running": "cyan",
+    "waiting": "yellow",
+    "in_doubt": "red",
+    "paused": "yellow",
+    "interrupted": "red",
+}
 
 
 class OpenRuns:
@@ -279,8 +287,13 @@ class OpenRuns:
             "plan": row["plan"],
             "seconds": round(took, 3),
             "calls": self._under_way.look(info, info.events).calls,
-            "under_way": row.get("under_way") or row["waits_for"] or "",
+            "under_way": row.get("under_way") or _rest(row),
         }
+
+
+def _rest(row: RunRow) -> str:
+    """What a run that goes on only if somebody acts waits for."""
+    return row["waits_for"] or "" if row["pause"] is None else row["pause"]["words"]
 
 
 def left_out(cut: tuple[str, ...]) -> str:

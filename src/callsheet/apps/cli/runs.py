@@ -247,6 +247,8 @@ def _print_row(row: RunRow, hint: str) -> None:
         more.append(f"failed at {row['failed_step']}")
     if row["waits_for"] is not None and row["outcome"] in ("waiting", "in_doubt"):
         more.append(f"waits for {row['waits_for']}")
+    if row["pause"] is not None:
+        more.append(row["pause"]["words"])
     if under_way := row.get("under_way"):
         more.append(under_way)
     if row["tokens"]:

@@ -1,4 +1,4 @@
-"""`callsheet cancel` and `undo`: end a run that goes on, and take back what the calls of one did."""
+"""`callsheet cancel`, `pause` and `undo`: stop a run, for good or for now, and take back what one did."""
 
 from __future__ import annotations
 
@@ -97,6 +97,59 @@ def _report(run_id: str, outcome: RunOutcome | None, hint: str, *, as_json: bool
         why = "" if result.error == str(result.status) else f": {result.error}"
         to_stderr(f"the run is cancelled{why}; callsheet show {run_id}{hint}")
     return Exit.OK if is_cancelled else Exit.FAILED
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@click.option("--reason", default="", metavar="TEXT", help="The reason, which is recorded and shown.")
+@click.option("--by", metavar="NAME", help="The name of the person who pauses; default: the current user.")
+@click.option(
+    "--patience",
+    type=FiniteRange(min=0),
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for the calls that are under way.",
+)
+@journals.journal_path
+@options.as_json
+def pause(run: str, reason: str, by: str | None, patience: float, journal: Path | None, as_json: bool) -> int:
+    """Pause RUN: no further call is made until a person resumes it.
+
+    RUN is a run id, a unique prefix of one, or `last`. Calls that are under way end, and their outcomes are
+    kept; the time in which a run is paused does not count. No server, schedule or worker takes it up by
+    itself: `callsheet resume RUN` lets it go on where it was.
+
+    The exit status is 1 if calls are still under way after --patience; the run is paused when they have
+    ended.
+
+    \b
+    Examples:
+      callsheet pause last --reason "the prices look wrong"
+      callsheet resume last
+    """
+    from callsheet.api import run_service  # noqa: PLC0415
+    from callsheet.apps.cli.arguments import actor_name  # noqa: PLC0415
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio, as below
+    from callsheet.apps.operations.runs import pause_json  # noqa: PLC0415 - as above
+
+    with journals.open_recorded(journal) as opened:
+        run_id = opened.find_run(run).run_id
+        made = run_async(run_service.pause(opened, run_id, actor_name(by), reason, patience))
+    hint = journals.journal_hint(journal)
+    with ignoring_broken_pipe():
+        if as_json:
+            status = "asked" if made is None else "paused"
+            print_json({"run_id": run_id, "status": status, "pause": pause_json(made)})
+        elif made is None:
+            to_stderr(
+                "the process that executes the run was asked to pause it; calls are still under way, and it"
+                f" makes no other: callsheet show {run_id}{hint}"
+            )
+        else:
+            to_stderr(f"the run is {without_controls(made.words)}")
+            to_stderr(f"let it go on with: callsheet resume {run_id}{hint}")
+    return Exit.FAILED if made is None else Exit.OK
 
 
 @click.command()

@@ -466,6 +466,8 @@ class Session:
 
 def _why(outcome: RunOutcome) -> str:
     result = outcome.result
+    if result is None and outcome.pause is not None:
+        return f"run {outcome.run_id} is {outcome.pause.words}"
     if result is None:
         return f"run {outcome.run_id} waits for a decision: callsheet resume {outcome.run_id}"
     return result.error or str(result.status)

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from callsheet.api.arguments import id_of_run
-from callsheet.api.run_service import cancel, check_plan_file, decide, record
+from callsheet.api.run_service import cancel, check_plan_file, decide, pause, record
 from callsheet.apps.hosting.recorded import (
     Followed,
     RunSource,
@@ -34,7 +34,15 @@ from callsheet.apps.hosting.requests import (
     RunRequest,
     UndoRequest,
 )
-from callsheet.apps.hosting.run_queue import Capacity, Here, HostedRun, LeftRuns, RunQueue, runs_left_by
+from callsheet.apps.hosting.run_queue import (
+    Capacity,
+    Here,
+    HostedRun,
+    LeftRuns,
+    RunQueue,
+    Stage,
+    runs_left_by,
+)
 from callsheet.apps.hosting.service import (
     HostConfig,
     branch_in_host,
@@ -65,6 +73,7 @@ from callsheet.store import Journal, JournalError, retention
 from callsheet.store.errors import run_exists
 from callsheet.store.journal_paths import is_owned, place_of
 from callsheet.store.label_transfer import forget_notes
+from callsheet.store.pauses import RunPause
 from callsheet.store.runs import RunInfo, RunOutline
 from callsheet.store.writer import RunStatus
 
@@ -361,6 +370,20 @@ class Host:
             return task.result()
         left = max(0.0, patience - (time.monotonic() - began))
         return await cancel(self.journal, run_id, reason, left)
+
+    async def pause(
+        self, run_id: str, by: str, reason: str = "", patience: float = PATIENCE
+    ) -> RunPause | None:
+        """Pause a run, wherever it runs; None if calls are still under way after `patience` seconds.
+
+        One that is queued here leaves the queue. Raises JournalError as `run_service.pause` does.
+        """
+        await self.beside(lambda: self.info(run_id))
+        run = self._queue.get(run_id)
+        if run is not None and run.stage is Stage.QUEUED:
+            await run.interrupt()
+        on_asked = None if run is None else run.look
+        return await pause(self.journal, run_id, by, reason, patience, on_asked)
 
     async def decide(
         self, run_id: str, calls: list[str], verdict: Resolution, *, every: bool = False

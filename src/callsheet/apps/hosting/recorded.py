@@ -24,6 +24,7 @@ from callsheet.store import Journal, RunStatus, retention
 from callsheet.store.events import Event
 from callsheet.store.journal_paths import is_owned, place_of
 from callsheet.store.label_transfer import forget_notes
+from callsheet.store.pauses import pause_of
 from callsheet.store.runs import RunInfo
 
 
@@ -32,13 +33,15 @@ def recorded_outcome(journal: Journal, run_id: str) -> RunOutcome:
 
     Raises JournalError: JRN002 for an unknown run, JRN012, JRN015 or JRN020 if its events cannot be read.
     """
-    folded = fold_run(journal, run_id, journal.plan(journal.find_run(run_id).plan_hash)[0])
+    info = journal.find_run(run_id)
+    folded = fold_run(journal, run_id, journal.plan(info.plan_hash)[0])
     result = folded.machine.result
     if result is not None:
         usage = folded.usage()
         return RunOutcome(run_id, replace(result, usage=usage), doubtful_calls(folded), usage=usage)
     waiting = tuple(ask for ask in asks_of(journal, run_id) if not ask.is_answered)
-    return unfinished(run_id, folded, doubtful_calls(folded), waiting, unanswered_calls(folded))
+    open_run = unfinished(run_id, folded, doubtful_calls(folded), waiting, unanswered_calls(folded))
+    return replace(open_run, pause=pause_of(journal, info))
 
 
 _PAGE = 200

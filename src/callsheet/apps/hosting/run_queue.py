@@ -207,6 +207,11 @@ class HostedRun:
         elif self.stage is Stage.QUEUED:
             self.task.cancel()
 
+    def look(self) -> None:
+        """Let the driver look at once for what it is asked by messages."""
+        if self._driver is not None and self._driver.on_asked is not None:
+            self._driver.on_asked()
+
     async def interrupt(self) -> None:
         """Stop the run without ending it, and wait until it has stopped; it can be resumed."""
         self.task.cancel()
@@ -434,7 +439,7 @@ class RunQueue:
         run.task.add_done_callback(lambda _: hold.release())
 
     def go_on(self, run_id: str, *, is_revived: bool = False) -> None:
-        """Resume a run that has stopped, unless something else is running it."""
+        """Resume a run that has stopped, unless something else is running it; one that is paused stays so."""
         if self._is_closing or run_id in self._runs:
             return
         if is_owned(place_of(self._journal.path), run_id):
@@ -468,7 +473,7 @@ class RunQueue:
             return
         error = task.exception()
         if error is None:
-            if task.result().result is None:
+            if task.result().result is None and task.result().pause is None:
                 self._wakeups.schedule(run.run_id, task.result().waiting)
             return
         if not isinstance(error, CallsheetError):

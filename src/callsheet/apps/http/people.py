@@ -32,7 +32,7 @@ class Right(StrEnum):
     ANSWER = "answer"
     """Answer questions, approve calls, decide on calls in doubt."""
     CANCEL = "cancel"
-    """End runs."""
+    """End and pause runs."""
     ADMINISTER = "administer"
     """All of that; save and delete plans, delete runs, change many at once."""
 
@@ -79,6 +79,7 @@ RIGHTS: Mapping[tuple[str, str], Right | None] = {
     ("POST", "/v1/runs/{run_id}/approve"): Right.ANSWER,
     ("POST", "/v1/runs/{run_id}/decide"): Right.ANSWER,
     ("POST", "/v1/runs/{run_id}/cancel"): Right.CANCEL,
+    ("POST", "/v1/runs/{run_id}/pause"): Right.CANCEL,
     ("POST", "/v1/bulk"): Right.ADMINISTER,
     ("DELETE", "/v1/runs/{run_id}"): Right.ADMINISTER,
     ("PUT", "/v1/plans/{plan_id}"): Right.ADMINISTER,

@@ -65,6 +65,7 @@ EXAMPLES: Mapping[str, Mapping[str, Any]] = {
     "/v1/tools/{tool}/call": {"arguments": {"expression": "6 * 7"}},
     "/v1/runs/{run_id}/undo": {"effects": False},
     "/v1/runs/{run_id}/cancel": {"reason": "the order was withdrawn"},
+    "/v1/runs/{run_id}/pause": {"reason": "the prices have to be checked"},
     "/v1/runs/{run_id}/decide": {"decision": "retry", "calls": ["S1.1"]},
     "/v1/runs/{run_id}/approve": {"key": "S1.1", "answer": "blue", "note": "as Ada wished"},
     "/v1/bulk": {"action": "cancel", "where": {"tag": "team=sums", "status": "waiting"}},

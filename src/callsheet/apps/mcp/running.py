@@ -247,7 +247,8 @@ async def _wait_for_run(run: ToolRun) -> Answer:
     async with run.progress.reporting(run.caller):
         while True:
             outcome = await _wait_until_stopped(run)
-            forms = await _forms(run, outcome) if outcome.result is None and run.caller.supports_forms else {}
+            is_asking = outcome.result is None and outcome.pause is None and run.caller.supports_forms
+            forms = await _forms(run, outcome) if is_asking else {}
             if not forms:
                 return _reply(run, outcome)
             if run.caller.has_input_required:
@@ -351,6 +352,8 @@ def _result_lines(run: ToolRun, outcome: RunOutcome, response: str | None) -> It
 
 def _pending_lines(run: ToolRun, outcome: RunOutcome) -> Iterator[str]:
     hint = run.context.hint
+    if outcome.pause is not None:
+        yield f"run {run.run_id} is {outcome.pause.words}"
     if outcome.waiting:
         yield f"run {run.run_id} waits for a person:"
         yield from pending_lines(outcome, hint)
@@ -359,7 +362,7 @@ def _pending_lines(run: ToolRun, outcome: RunOutcome) -> Iterator[str]:
         yield from doubt_lines(outcome.in_doubt, run.run_id, hint)
     if outcome.unanswered:
         yield from unanswered_lines(outcome.unanswered, run.run_id, hint)
-    if not (outcome.waiting or outcome.in_doubt or outcome.unanswered):
+    if not (outcome.pause or outcome.waiting or outcome.in_doubt or outcome.unanswered):
         yield f"run {run.run_id} was interrupted"
     answer = "answer_run records answers; then " if run.context.clients_may_answer else ""
     yield f"{answer}resume_run continues it"

@@ -106,6 +106,8 @@ class _Tasks:
         except CallsheetError as error:
             failed = {"code": INVALID_PARAMS, "message": str(host.masker.error(error))}
             return {**wire, "status": "failed", "error": failed}
+        if outcome.pause is not None:
+            return {**wire, "statusMessage": f"the run is {outcome.pause.words}"}
         forms = forms_of(outcome) if outcome.result is None and caller.supports_forms else {}
         if forms:
             asked = {name: _wire_of(form.request()) for name, form in forms.items()}

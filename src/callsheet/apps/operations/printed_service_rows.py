@@ -149,6 +149,14 @@ class AskedToCancel(TypedDict):
     in_doubt: list[DoubtRow]
 
 
+class AskedToPause(TypedDict):
+    """A run whose process was asked to pause it, and has calls under way."""
+
+    run_id: str
+    status: Literal["asked"]
+    pause: None
+
+
 class ComparedRuns(DifferenceResult):
     """How two runs differ, with `--times` also in their durations."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from callsheet import lazy
-from callsheet.apps.operations.runs import INTERRUPTED, shown_outcome
+from callsheet.apps.operations.runs import INTERRUPTED, PAUSED, shown_outcome
 from callsheet.apps.rendering.runs import (
     count_events,
     doubt_lines,
@@ -64,6 +64,8 @@ def run_detail_lines(details: RunDetails, hint: str = "") -> Iterator[str]:
     yield ""
     waiting_words = {call.step: "in doubt" for call in details.in_doubt}
     waiting_words |= {ask.step: "asks" for ask in details.asks if not ask.is_answered}
+    if details.pause is not None:
+        waiting_words = {visit.step: "paused" for visit in account.steps} | waiting_words
     is_tree = account.folded.machine.program.plan.tree is not None
     statements = [ActionTexts(plan, _ACTION_WIDTH) for plan in account.plans] if is_tree else []
     shown, folded = _unfolded(account.steps) if is_tree else (account.steps, 0)
@@ -89,6 +91,8 @@ def run_detail_lines(details: RunDetails, hint: str = "") -> Iterator[str]:
 def status_words(details: RunDetails) -> str:
     """The status of a run; of one that is done with failures also the steps."""
     result = details.account.folded.machine.result
+    if details.pause is not None:
+        return details.pause.words
     if result is None or details.outcome == details.status:
         return details.status
     return failures_line(result.failed_steps)
@@ -194,7 +198,7 @@ def _beside(visit: Visit) -> str:
 
 def _doubts(details: RunDetails, hint: str) -> Iterator[str]:
     yield from _asks(details, hint)
-    is_stopped = details.status in (INTERRUPTED, "in_doubt")
+    is_stopped = details.status in (INTERRUPTED, "in_doubt", PAUSED)
     lines = pending_call_lines(details.in_doubt)
     if details.in_doubt and is_stopped:
         lines = doubt_lines(details.in_doubt, details.info.run_id, hint)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from callsheet.runtime.program_question import FurtherCall, ProgramQuestion
     from callsheet.store.chain import BadEvent
     from callsheet.store.journal import Journal
+    from callsheet.store.pauses import RunPause
     from callsheet.store.runs import RunInfo, RunOutline
     from callsheet.trace.visits import Account, LateAnswer, Visit
 
@@ -31,6 +32,7 @@ Status = Literal[
     "interrupted",
     "waiting",
     "in_doubt",
+    "paused",
     "done",
     "done_with_failures",
     "failed",
@@ -43,6 +45,8 @@ _QUEUED, *STATUSES = cast("tuple[Status, ...]", get_args(Status))
 """The statuses of the runs of a journal; only a host has a queue."""
 INTERRUPTED = "interrupted"
 """The status shown for a run that has not ended and that no process is running."""
+PAUSED = "paused"
+"""That of a run that only a person lets go on."""
 _DONE = "done"
 _ENDINGS = ("failed", "refused", "cancelled")
 """The statuses with which a run may end while calls are in progress."""
@@ -56,6 +60,18 @@ OutcomeWord = Annotated[
     Keyword("enum", get_args(Status)),
 ]
 FailedSteps = Annotated[list[str] | None, "the ids of the steps that failed and that the plan went past"]
+
+
+class PauseRow(TypedDict):
+    """Who has paused a run."""
+
+    by: str
+    since: Time
+    reason: str
+    words: Annotated[str, "all of it in words"]
+
+
+PausedBy = Annotated[PauseRow | None, "who has paused the run, if it is paused; it goes on when resumed"]
 
 
 class DoubtRow(TypedDict):
@@ -131,6 +147,7 @@ class OutcomeResult(TypedDict):
     in_doubt: list[DoubtRow]
     waiting: list[AskRow]
     unanswered: list[DoubtRow]
+    pause: Object | None
     journal: str | None
     diagnostics: list[DiagnosticRow]
 
@@ -149,6 +166,7 @@ class RunRow(TypedDict):
     ended: Time | None
     failed_step: Annotated[str | None, "the step it failed at, else the first that failed"]
     waits_for: Annotated[str | None, "what a run that has stopped waits for"]
+    pause: Annotated[Object | None, "who has paused it, since when, why"]
     cost: Annotated[float | None, "the known cost; null while it is running"]
     tokens: Count | None
     tags: Annotated[dict[str, str], "the tags that it was started with"]
@@ -183,6 +201,7 @@ RunDetailsResult = TypedDict(
         "in_doubt": list[DoubtRow],
         "unanswered": list[DoubtRow],
         "waiting": list[AskRow],
+        "pause": Annotated[Object | None, "who has paused it, since when, why"],
         "variables": Object,
         "response": str | None,
         "answer": Annotated[Any, "the answer of a plan of version 2 as data; `response` is it as text"],
@@ -197,6 +216,14 @@ RunDetailsResult = TypedDict(
         "limits": Object,
     },
 )
+
+
+class PausedResult(TypedDict):
+    """A run that was paused; while its process awaits the calls under way, `pause` is null."""
+
+    run_id: str
+    status: StatusWord
+    pause: PausedBy
 
 
 class CallsInDoubt(TypedDict):
@@ -220,6 +247,7 @@ def outcome_json(
     result = outcome.result
     variables = outcome.variables if result is None else result.variables
     open_status = "in_doubt" if outcome.in_doubt else "waiting" if outcome.waiting else "interrupted"
+    open_status = open_status if outcome.pause is None else "paused"
     return {
         "run_id": outcome.run_id if journal is not None else None,
         "status": open_status if result is None else str(result.status),
@@ -239,9 +267,17 @@ def outcome_json(
         "in_doubt": [doubt_json(call) for call in outcome.in_doubt],
         "waiting": [ask_json(ask) for ask in outcome.waiting],
         "unanswered": [doubt_json(call) for call in outcome.unanswered],
+        "pause": pause_json(outcome.pause),
         "journal": None if journal is None else str(journal),
         "diagnostics": cast("list[DiagnosticRow]", list(diagnostics)),
     }
+
+
+def pause_json(pause: RunPause | None) -> PauseRow | None:
+    """Who has paused a run, as data."""
+    if pause is None:
+        return None
+    return {"by": pause.by, "since": iso(pause.since), "reason": pause.reason, "words": pause.words}
 
 
 def doubt_json(call: DoubtfulCall) -> DoubtRow:
@@ -333,7 +369,8 @@ def run_row(
     The calls in doubt cost a replay of the run, what is `under_way`, if that is given, its
     events since the last look.
     """
-    from callsheet.store.run_index import tags_in  # noqa: PLC0415 - brings sqlite3
+    from callsheet.store.pauses import pause_of  # noqa: PLC0415 - brings sqlite3
+    from callsheet.store.run_index import tags_in  # noqa: PLC0415 - as above
 
     row: RunRow = {
         "run_id": info.run_id,
@@ -347,6 +384,7 @@ def run_row(
         "ended": None if info.ended is None else iso(info.ended),
         "failed_step": info.failed_step,
         "waits_for": info.waits_for,
+        "pause": pause_json(pause_of(journal, info)),
         "cost": info.cost,
         "tokens": info.tokens,
         "tags": tags_in(info.tags),
@@ -363,7 +401,7 @@ def run_row(
 
 def _doubts(journal: Journal, info: RunInfo, shown: str) -> tuple[DoubtfulCall, ...]:
     """The calls in doubt of a run that no process is running; none if its events cannot be read."""
-    if shown not in (INTERRUPTED, "in_doubt"):
+    if shown not in (INTERRUPTED, "in_doubt", PAUSED):
         return ()
     from callsheet.runtime.inbox import doubts_of  # noqa: PLC0415 - only for such runs
 
@@ -414,6 +452,8 @@ class RunDetails:
     """The runs that were forked from this one."""
     unanswered: tuple[DoubtfulCall, ...] = ()
     """The calls of an interrupted run to which models gave no answer."""
+    pause: RunPause | None = None
+    """Who has paused the run, if it is paused."""
 
     @property
     def outcome(self) -> str:
@@ -441,10 +481,15 @@ def run_details(journal: Journal, info: RunInfo, bad: BadEvent | None = None) ->
         from callsheet.runtime.inbox import asks_of  # noqa: PLC0415 - as above
 
         asks = tuple(asks_of(journal, info.run_id))
-        if status in (INTERRUPTED, "in_doubt", *_ENDINGS):
+        if status in (INTERRUPTED, "in_doubt", PAUSED, *_ENDINGS):
             in_doubt = doubtful_calls(account.folded)
         if status == INTERRUPTED:
             unanswered = unanswered_calls(account.folded)
+    pause: RunPause | None = None
+    if status == PAUSED:
+        from callsheet.store.pauses import pause_of  # noqa: PLC0415 - only for such runs
+
+        pause = pause_of(journal, info)
     first = next(iter(journal.events(info.run_id, lenient=True)))
     return RunDetails(
         info=info,
@@ -459,6 +504,7 @@ def run_details(journal: Journal, info: RunInfo, bad: BadEvent | None = None) ->
         origin=origin_of(first.body),
         children=tuple(journal.children(info.run_id)),
         unanswered=unanswered,
+        pause=pause,
     )
 
 
@@ -505,6 +551,7 @@ def run_details_json(details: RunDetails) -> RunDetailsResult:
         "in_doubt": [doubt_json(call) for call in details.in_doubt],
         "unanswered": [doubt_json(call) for call in details.unanswered],
         "waiting": [ask_json(ask) for ask in details.asks],
+        "pause": pause_json(details.pause),
         "variables": folded.variables_to_show(),
         "response": folded.response_to_show,
         "answer": folded.answer_to_show,

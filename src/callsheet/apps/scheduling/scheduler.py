@@ -183,6 +183,8 @@ _LONGEST_LINE = 4_000
 _LAST_LINES = 1.0
 """Seconds that the last lines of a process are waited for."""
 _OPEN = ("running", "interrupted", "waiting", "in_doubt")
+"""The runs that a scheduler takes up; not those that a person has paused."""
+_RESUME = ("resume", "--leave-paused")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,9 +283,12 @@ class Scheduler:
             past = [run.time for run in runs if run.time <= course.since]  # the clock may have been ahead
             if past and course.schedule.missed != "skip":
                 course.since = past[0]
+            for run in runs:
+                if run.status == "paused":
+                    self._tell(f"{run.id} is paused: callsheet resume {run.id}{self._hint} lets it go on")
             for run in opened:
                 self._tell(f"{run.id} is {run.status.replace('_', ' ')}: it is resumed")
-                self._drive(course, run.id, ["resume", run.id])
+                self._drive(course, run.id, [*_RESUME, run.id])
 
     def _start_due(self, course: _Course) -> None:
         """Start, queue or pass the times of a schedule that have come."""
@@ -312,7 +317,7 @@ class Scheduler:
         if state is not None:  # the clock was set back, or there is another scheduler
             self._tell(f"{run} is there already: it is {state.replace('_', ' ')}")
             if state in _OPEN:
-                self._drive(course, run, ["resume", run])
+                self._drive(course, run, [*_RESUME, run])
             return
         policy = () if schedule.policy is None else ("--policy", schedule.policy)
         given = [f"--var={name}={_typed(value)}" for name, value in schedule.inputs.items()]
@@ -342,7 +347,7 @@ class Scheduler:
         try:
             status = await self._execute(run, arguments)
             while await self._has_to_go_on(run):
-                status = await self._execute(run, ["resume", run])
+                status = await self._execute(run, [*_RESUME, run])
             self._report_end(course, run, status)
         finally:
             watching.cancel()
@@ -431,6 +436,9 @@ class Scheduler:
                 "in_doubt",
                 f"{run} ({plan}) does not know whether a call was made: {show}",
             )
+        elif outcome == "paused":
+            self._tell(f"{run} ({plan}) was paused by a person: callsheet resume {run}{self._hint}")
+            return
         elif outcome == "running":
             self._tell(f"{run} goes on at its engine")
             return

@@ -1,4 +1,4 @@
-"""Operations that end a run or answer it: cancel, decide, approve, answer, list what waits for a person."""
+"""Operations that stop a run or answer it: cancel, pause, decide, approve, answer, list what waits."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from callsheet.apps.operations.runs import (
     CallsInDoubt,
     Inbox,
     OutcomeResult,
+    PausedResult,
     ask_json,
     doubts_json,
     outcome_json,
+    pause_json,
     run_doubt_json,
 )
 from callsheet.apps.rendering.runs import question_lines
@@ -24,6 +26,7 @@ from callsheet.apps.table.extent import Extent, LimitedOutcome
 from callsheet.apps.table.operation import (
     HTTP_ONLY,
     Context,
+    Face,
     Hint,
     HttpFace,
     NoArguments,
@@ -39,6 +42,7 @@ from callsheet.machine import Decision, TookPlace, Verdict
 from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.doubt import Resolution, RunOutcome, unfinished
 from callsheet.runtime.inbox import calls_in_doubt, inbox
+from callsheet.store.pauses import RunPause
 
 
 class CancelArguments(RunArguments):
@@ -80,12 +84,50 @@ async def _open(context: Context, run_id: str, outcome: RunOutcome | None) -> Op
 
 
 def _cancelled_reply(context: Context, args: CancelArguments, run: OpenRun) -> Reply:
-    run_id = run.run_id
-    if run.outcome is None:
-        text = f"run {run_id} was requested to end and has not ended yet; explain_run shows its status"
-        return Reply(text, running_data(context, run_id), run_id=run_id)
-    data = Extent().limited(outcome_json(run.outcome, context.journal_path))
-    return Reply(f"run {run_id} has ended: {data['status']}", data, run_id=run_id)
+    run_id, result = run.run_id, None if run.outcome is None else run.outcome.result
+    text = f"run {run_id} was requested to end and has not ended yet; explain_run shows its status"
+    if result is not None:
+        why = "" if result.error in (None, str(result.status)) else f": {result.error}"
+        text = f"run {run_id} has ended: {result.status}{why}"
+    return Reply(without_controls(text), run.to_json(), run_id=run_id)
+
+
+class PauseArguments(RunArguments):
+    """Why a run is paused."""
+
+    reason: Line = ""
+    by: Annotated[Line, HTTP_ONLY] = Field("", description="Who pauses it, where people are not signed in.")
+    patience: Annotated[float, Field(ge=0, le=30), HTTP_ONLY] = Field(
+        10.0, description="Seconds to wait for the calls under way."
+    )
+
+
+class PausedRun(NamedTuple):
+    """A run that was paused; `pause` is None as long as its process awaits calls."""
+
+    run_id: str
+    status: str
+    pause: RunPause | None
+
+    def to_json(self) -> PausedResult:
+        """Its status, and who has paused it, as data."""
+        return {"run_id": self.run_id, "status": self.status, "pause": pause_json(self.pause)}
+
+
+async def pause(context: Context, args: PauseArguments) -> PausedRun:
+    """Send no further call of a run until it is resumed; status 202 while calls under way are awaited.
+
+    They end, and their outcomes are kept. No server, worker or schedule takes a paused run up by itself.
+    """
+    host, run_id = context.host, (await context.run(args.run_id)).run_id
+    by = context.named(args.by) if context.face is Face.HTTP else context.by
+    made = await host.pause(run_id, by, args.reason, args.patience)
+    return PausedRun(run_id, (await host.beside(lambda: host.state(run_id))).status, made)
+
+
+def _paused_reply(context: Context, args: PauseArguments, run: PausedRun) -> Reply:
+    words = "to be paused when the calls under way have ended" if run.pause is None else run.pause.words
+    return Reply(f"run {run.run_id} is {without_controls(words)}", run.to_json(), run_id=run.run_id)
 
 
 def running_data(context: Context, run_id: str) -> dict[str, Any]:
@@ -209,6 +251,10 @@ async def list_asks(context: Context, args: NoArguments) -> Inbox:
     }
 
 
+def _pause_status(run: PausedRun) -> int:
+    return 202 if run.pause is None else 200
+
+
 def _cancel_status(run: OpenRun) -> int:
     return 202 if run.outcome is None else 200
 
@@ -235,7 +281,31 @@ ANSWER_OPERATIONS: tuple[Operation[Any, Any], ...] = (
             "afterwards.",
             hint=Hint.DESTRUCTIVE_IDEMPOTENT,
             reply=_cancelled_reply,
-            result=LimitedOutcome,
+        ),
+    ),
+    Operation(
+        work=pause,
+        arguments=PauseArguments,
+        result=PausedResult,
+        to_json=PausedRun.to_json,
+        http=run_endpoint(
+            "POST",
+            "/pause",
+            "Pause a run",
+            {
+                200: "The run is paused.",
+                202: "It sends no further call; those under way have not ended yet.",
+            },
+            503,
+            needs_body=False,
+            status=_pause_status,
+        ),
+        mcp=ToolFace(
+            name="pause_run",
+            title="Pause a run",
+            description="Make no further call of a run until it is resumed; those under way end.",
+            hint=Hint.DESTRUCTIVE_IDEMPOTENT,
+            reply=_paused_reply,
         ),
     ),
     operation(
@@ -283,4 +353,4 @@ ANSWER_OPERATIONS: tuple[Operation[Any, Any], ...] = (
         ),
     ),
 )
-"""The operations that end a run or answer it."""
+"""The operations that stop a run or answer it."""

@@ -234,6 +234,7 @@ class TermArguments(RunArguments):
             accepts_changed_tools=self.accept_changed_tools,
             as_recorded=self.as_recorded,
             limits=change if changes else None,
+            unpaused_by=context.by,
             listeners=context.listeners,
         )
 

@@ -423,8 +423,8 @@ START_OPERATIONS: tuple[Operation[Any, Any], ...] = (
         mcp=starting_tool(
             "resume_run",
             "Resume a run",
-            "Resume a run that was interrupted, or that waited and was answered. Finished calls are not "
-            "repeated; for a run that has ended, its result is returned.",
+            "Resume a run that was interrupted, that waited and was answered, or, if the user agrees, that "
+            "was paused. Finished calls are not repeated; for a run that has ended, its result is returned.",
         ),
     ),
     operation(

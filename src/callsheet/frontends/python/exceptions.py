@@ -12,6 +12,7 @@ from callsheet.frontends.python.source import Nodes, dotted
 from callsheet.ir.failing import Failing
 
 TOOL_ERROR: Final = "ToolError"
+BUDGET_SPENT: Final = "BudgetSpent"
 DENIED: Final = "Denied"
 CANCELLED: Final = "CancelledError"
 
@@ -24,6 +25,7 @@ _KINDS: Final[Mapping[str, str]] = {
     "ZeroDivisionError": Failing.ZERO.value,
     "OverflowError": Failing.OVERFLOW.value,
     TOOL_ERROR: Failing.TOOL.value,
+    BUDGET_SPENT: Failing.BUDGET.value,
     DENIED: Failing.DENIED.value,
     CANCELLED: Failing.CANCELLED.value,
 }
@@ -59,8 +61,9 @@ _ELSEWHERE: Final[Mapping[str, str]] = {
     "CycleError": "ValueError",
     "StatisticsError": "ValueError",
     "Error": "Exception",
+    BUDGET_SPENT: TOOL_ERROR,
 }
-"""Exceptions of modules, with what they are a kind of."""
+"""Exceptions of modules, and callsheet's, with what they are a kind of."""
 
 
 _OF_ALL: Final = frozenset({"Exception", "BaseException"})

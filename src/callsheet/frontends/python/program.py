@@ -96,7 +96,10 @@ BINDINGS: Final[Mapping[str, Binding]] = {
     "ask_human": Binding(
         "ASK_HUMAN", (("prompt", ""), ("options", "options"), ("default", "default"), ("timeout", "timeout"))
     ),
-    "agent": Binding("AGENT_SOLVE", (("goal", "goal"), ("tools", "tools"), ("max_turns", "max_turns"))),
+    "agent": Binding(
+        "AGENT_SOLVE",
+        (("goal", "goal"), *((name, name) for name in ("tools", "max_turns", "max_tokens", "max_cost"))),
+    ),
 }
 """The operations of callsheet as async functions, unless a tool of that name is in the catalogue."""
 

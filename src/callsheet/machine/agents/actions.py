@@ -23,7 +23,7 @@ IN_ROUNDS = frozenset({REFINE, "AGENT_CRITIQUE", "CONSENSUS"})
 """The operations that take `rounds`; each round is one question and answer."""
 MAX_ROUNDS = 20
 """How often a model may be asked for one refinement, critique or consensus."""
-OWN_ARGUMENTS = frozenset({"tools", "max_turns", "max_calls", "parallel"})
+OWN_ARGUMENTS = frozenset({"tools", "max_turns", "max_calls", "max_tokens", "max_cost", "parallel"})
 """The named arguments that say what an agent may do; they are not passed to its model."""
 
 
@@ -37,7 +37,8 @@ class Allowance(NamedTuple):
     in all (None: only limited by its turns) and `at_once` how many in one turn. `fault` says what is wrong
     with the step's arguments, if anything; its question then fails without asking the model. `arguments` are
     the patterns that a policy sets for the arguments of its calls. With `is_session` a client outside makes
-    the calls: as many as it likes, at any time, and a call that is refused ends nothing else.
+    the calls: as many as it likes, at any time, and a call that is refused ends nothing else. `tokens` and
+    `cost` limit what it spends in all attempts of its call (None: only limited by the run).
     """
 
     tools: tuple[str, ...] = ()
@@ -47,6 +48,8 @@ class Allowance(NamedTuple):
     fault: str = ""
     arguments: "Arguments" = _FREE  # noqa: UP037 - compiled code would read an unquoted type
     is_session: bool = False
+    tokens: int | None = None
+    cost: float | None = None
 
 
 def read_allowance(tools: tuple[str, ...], args: Mapping[str, JSON]) -> Allowance:
@@ -57,7 +60,12 @@ def read_allowance(tools: tuple[str, ...], args: Mapping[str, JSON]) -> Allowanc
     >>> read_allowance((), {"max_turns": "many"}).fault
     'max_turns must be a whole number from 1 to 100'
     """
-    bounds = {"max_turns": (1, MAX_TURNS), "max_calls": (0, None), "parallel": (1, MAX_AT_ONCE)}
+    bounds = {
+        "max_turns": (1, MAX_TURNS),
+        "max_calls": (0, None),
+        "max_tokens": (1, None),
+        "parallel": (1, MAX_AT_ONCE),
+    }
     read: dict[str, int] = {}
     for name, (least, most) in bounds.items():
         if args.get(name) is None:
@@ -67,9 +75,22 @@ def read_allowance(tools: tuple[str, ...], args: Mapping[str, JSON]) -> Allowanc
             reach = f"of at least {least}" if most is None else f"from {least} to {most}"
             return Allowance(fault=f"{name} must be a whole number {reach}")
         read[name] = number
-    return Allowance(
-        tools, read.get("max_turns", DEFAULT_TURNS), read.get("max_calls"), read.get("parallel", 1)
-    )
+    cost = None if args.get("max_cost") is None else _amount(args["max_cost"])
+    if cost is None and args.get("max_cost") is not None:
+        return Allowance(fault="max_cost must be a number above 0")
+    turns, at_once = read.get("max_turns", DEFAULT_TURNS), read.get("parallel", 1)
+    return Allowance(tools, turns, read.get("max_calls"), at_once, tokens=read.get("max_tokens"), cost=cost)
+
+
+def _amount(value: JSON) -> float | None:
+    """The value as an amount above zero, also from a text; None if it is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        amount = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return amount if 0 < amount < float("inf") else None
 
 
 def _whole_number(value: JSON) -> int | None:

@@ -25,6 +25,7 @@ from callsheet.machine.commands import AgentTurn, CallModel
 from callsheet.machine.frames import Attempt, Frame, HeldResult, TreeFrame, Wait
 from callsheet.machine.keys import turn_key
 from callsheet.machine.program import Kind, StepCode
+from callsheet.machine.usage import Spent
 
 EARLIER = "earlier"
 """The argument that gives a round of a critique or consensus the answer of the round before."""
@@ -59,10 +60,12 @@ class Talk(Attempt):
     calls that it asks for, `seen` their outcomes by place; `next` is the first action not handled yet and
     `open` counts open calls. `refused` says which limit of the run was reached, "" if none. In a session the
     next question is open beside the calls, whose actions are not kept; `is_closing` says that its client has
-    left while some were open.
+    left while some were open. `spent` is what its questions and calls have cost, in all attempts.
     """
 
-    __slots__ = ("actions", "allowed", "answer", "is_closing", "next", "open", "refused", "seen", "turns")
+    __slots__ = (
+        "actions", "allowed", "answer", "is_closing", "next", "open", "refused", "seen", "spent", "turns",
+    )  # fmt: skip
 
     def __init__(self, frame: Frame, index: int, key: str, args: dict[str, Any], inputs: list[JSON]) -> None:
         self.begin(frame, index, key, args, inputs)
@@ -73,6 +76,7 @@ class Talk(Attempt):
         self.next = 0
         self.open = 0
         self.refused = ""
+        self.spent = Spent()
         self.is_closing = False
         loop = frame.code.loop
         assert loop is not None
@@ -104,6 +108,28 @@ class Talk(Attempt):
         """How many calls have been made."""
         every = [seen for turn in self.turns for seen in turn.seen] + [s for s in self.seen if s is not None]
         return sum(bool(seen.key) for seen in every) + self.open
+
+    @property
+    def used(self) -> str:
+        """What has been spent of its limits, in words; "" without limits.
+
+        >>> from callsheet.machine.agents.actions import read_allowance
+        >>> talk = object.__new__(Talk)
+        >>> talk.allowed, talk.spent = read_allowance((), {"max_tokens": 2000}), Spent(1200, 40)
+        >>> talk.used, talk.is_overspent
+        ('1,240 of 2,000 tokens', False)
+        """
+        tokens, cost = self.spent.input_tokens + self.spent.output_tokens, self.spent.cost
+        parts = [] if self.allowed.tokens is None else [f"{tokens:,} of {self.allowed.tokens:,} tokens"]
+        parts += [] if self.allowed.cost is None else [f"cost {cost:.6g} of {self.allowed.cost:.6g}"]
+        return ", ".join(parts)
+
+    @property
+    def is_overspent(self) -> bool:
+        """Whether nothing is left of one of its limits."""
+        tokens, cost = self.allowed.tokens, self.allowed.cost
+        used = self.spent.input_tokens + self.spent.output_tokens
+        return (tokens is not None and used >= tokens) or (cost is not None and self.spent.cost >= cost)
 
     def call_at(self, place: int) -> InnerCall:
         """The call at this place of the turn; raises IndexError or KeyError if there is none."""
@@ -222,6 +248,7 @@ def talk_to_json(talk: Talk, frame: int, keep: Keep) -> dict[str, Any]:
         if talk.actions
         else None,
         "stands": [talk.next, talk.open, talk.refused],
+        **({"spent": [*talk.spent]} if talk.spent != Spent() else {}),
     }
 
 
@@ -245,6 +272,7 @@ def talk_from_json(data: Mapping[str, Any], frames: Sequence[Frame], give: Give)
             for action, item in zip(actions, kept, strict=True)
         ]
     talk.next, talk.open, talk.refused = data["stands"]
+    talk.spent = Spent(*data.get("spent", ()))
     return talk
 
 

@@ -66,7 +66,7 @@ def take_answer(run: Run, talk: Talk, answer: JSON, out: list[Command]) -> Ended
         return _take_from_client(run, talk, answer, out)
     read = read_action(answer, talk.allowed.at_once)
     if isinstance(read, Finish):
-        _note(run, talk, number, "is done")
+        _note(run, talk, number, f"is done{talk.used and f', {talk.used}'}")
         return Solved(read.value)
     if isinstance(read, Unreadable):
         _note(run, talk, number, f"no action: {read.why}")
@@ -75,6 +75,8 @@ def take_answer(run: Run, talk: Talk, answer: JSON, out: list[Command]) -> Ended
         talk.turns.append(Turn(answer, fault=read.why))
     elif number >= talk.allowed.turns:
         _note(run, talk, number, f"wanted {_action_text(read[0])}, and has no turn left")
+    elif talk.is_overspent:
+        return overspent(run, talk)
     else:
         talk.take(answer, read)
         return _continue_turn(run, talk, out)
@@ -220,15 +222,23 @@ def _start(run: Run, talk: Talk, action: Action, out: list[Command]) -> bool:
 
 
 def _ask_model(run: Run, talk: Talk, out: list[Command]) -> Ended | None:
-    """Ask the model the next question, if the budget has room for it."""
+    """Ask the model the next question, if its own limits and the budget have room for it."""
     if _is_stopping(run, talk):
         return GivenUp(_STOPPED, Failing.CANCELLED)
+    if talk.is_overspent:
+        return overspent(run, talk)
     refusal = run.budget.reserve_model(talk.code.tool)
     if refusal is not None:
         run.has_room(talk.frame, refusal)
         return GivenUp(refusal.describe())
     launch(run, talk, out)
     return None
+
+
+def overspent(run: Run, talk: Talk) -> GivenUp:
+    """The end of a talk that has spent what its step allows it."""
+    _note(run, talk, len(talk.turns) + 1, f"may not go on: {talk.used}")
+    return GivenUp(f"@{talk.code.tool} has spent its own budget: {talk.used}", Failing.BUDGET)
 
 
 def _is_stopping(run: Run, talk: Talk) -> bool:
@@ -318,4 +328,4 @@ def _note(run: Run, talk: Talk, number: int, text: str) -> None:
     if run.observer is not None:
         item = "" if talk.frame.items is None else f"item {talk.index + 1}, "
         head = f"round {number}" if talk.code.kind is Kind.MODEL else f"turn {number}:"
-        run.notify(NoteKind.TURN, talk.code.id, f"{item}{head} {text}")
+        run.notify(NoteKind.TURN, talk.frame.name, f"{item}{head} {text}")

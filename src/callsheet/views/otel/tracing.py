@@ -153,6 +153,7 @@ class Segment:
     start: int
     last: int = field(default=0)
     is_exported: bool = False
+    is_paused: bool = False
 
     def __post_init__(self) -> None:
         self.last = self.start
@@ -182,7 +183,8 @@ def root_span(
     }
     failure: Failure | None = None
     if result is None:
-        attributes[CallsheetKey.SEGMENT_STATUS] = "waiting" if waits else "interrupted"
+        rests = "paused" if segment.is_paused else "waiting" if waits else "interrupted"
+        attributes[CallsheetKey.SEGMENT_STATUS] = rests
     else:
         attributes[CallsheetKey.RUN_STATUS] = str(result.status)
         attributes[CallsheetKey.RUN_OUTCOME] = str(result.outcome)
@@ -277,6 +279,8 @@ class Tracer:
         self._export_finished()
         if key is not None and kind in _PLANNING_OUTCOMES:
             self._export_planning(key)
+        if kind == EventType.PAUSE:
+            self._segment.is_paused = True
         if kind == EventType.END:
             self._end_segment(is_over=True)
         self._segment.last = self._visits.now

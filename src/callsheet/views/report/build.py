@@ -15,6 +15,7 @@ from callsheet.machine import Result
 from callsheet.sealing.sealer import shown
 from callsheet.store.chain import BadEvent
 from callsheet.store.events import Entry, Event, EventType
+from callsheet.store.pauses import RunPause
 from callsheet.store.runs import RunInfo
 from callsheet.trace.alignment import Pair, diff_runs
 from callsheet.trace.blame import blame_of
@@ -154,6 +155,8 @@ class Recorded:
     bad: BadEvent | None
     asks: Sequence[Waits] = ()
     doubts: Sequence[Waits] = ()
+    pause: RunPause | None = None
+    """Who has paused the run, if it is paused."""
 
     def plan_of(self, name: str) -> Plan:
         """Returns the plan with a hash."""
@@ -317,6 +320,8 @@ _STATUS_TEXTS = {
 def _status_text(run: Recorded, lineage: Lineage, result: Result | None, blame: dict[str, Any] | None) -> str:
     """Returns the outcome or status of the run as a phrase."""
     words = _STATUS_TEXTS.get(run.status, run.status)
+    if run.pause is not None:
+        return f"{run.pause.words[:1].upper()}{run.pause.words[1:]}"
     if run.status == "done" and result is not None and result.terminated:
         words = "Terminated by the plan"
     if run.status == "done" and result is not None and result.failed_steps:

@@ -16,6 +16,7 @@ const SHAPES = {
   waiting: "open",
   in_doubt: "open",
   interrupted: "stopped",
+  paused: "stopped",
   running: "open",
   corrupt: "failed",
 };
@@ -125,7 +126,7 @@ function Actions() {
   const isOver = ["done", "failed", "refused", "cancelled", "corrupt"].includes(status);
   const isUndoable = useUndoable(isOver);
   const isAnswered = status === "waiting" && model.value.doc.asks.some((ask) => ask.answered);
-  const canGoOn = status === "interrupted" || isAnswered;
+  const canGoOn = status === "interrupted" || status === "paused" || isAnswered;
   const [refusal, setRefusal] = useState(null); // what undoing takes, until somebody agrees to it
   if (!actions.value) return "";
   const undo = (body) => async () => setRefusal(await actions.value.undo(body));
@@ -134,6 +135,7 @@ function Actions() {
   return html`<${ErrorMessage} text=${problem} />
     ${canGoOn ? button("Resume", actions.value.resume) : ""}
     ${isUndoable ? button("Undo", undo({})) : ""}
+    ${isOver || status === "paused" ? "" : button("Pause", actions.value.pause)}
     ${isOver ? "" : button("Cancel", actions.value.cancel)}
     ${refusal ? html`<${Undo} refusal=${refusal} isBusy=${isBusy}
       onAgree=${() => act(undo({ consent: refusal.consent }))} onLeave=${() => setRefusal(null)} />` : ""}`;

@@ -78,7 +78,7 @@ export function reasonOfStop(data, visit, seq) {
   };
   if (isAmong(data.doc.asks)) return "waits for a person";
   if (isAmong(data.doc.doubts)) return "in doubt";
-  return data.run.status === "interrupted" ? "interrupted" : "";
+  return ["interrupted", "paused"].includes(data.run.status) ? data.run.status : "";
 }
 
 const timeText = (data, t) => html`<${Moment} at=${data.run.created + t} />`;

@@ -38,6 +38,7 @@ function actionsOf(id, run, source, other) {
     decide: post("decide"),
     resume: () => post("resume")({}),
     cancel: () => post("cancel")({ reason: "cancelled in the viewer" }),
+    pause: () => post("pause")({}),
     again: () => runAgain(id),
     change: () => go(`plan&like=${id}`),
     rerun: (body) => branch(`${run}/rerun`, body),

@@ -20,6 +20,7 @@ const SHAPES = {
   corrupt: "failed",
   cancelled: "stopped",
   interrupted: "stopped",
+  paused: "stopped",
   running: "open",
   queued: "pending",
   waiting: "open",
@@ -334,6 +335,7 @@ function Row({ run, isChosen, onChoose }) {
   const facts = [
     run.under_way,
     run.failed_step && `failed at ${run.failed_step}`,
+    run.pause && run.pause.words,
     isStopped && run.waits_for,
     ...Object.entries(run.tags).map(([name, value]) => `${name}=${value}`),
     run.parent && `from ${run.parent}`,

@@ -271,9 +271,9 @@ async def cancel(run: TemporalRun, reason: str) -> None:
     """End a run for good; raises CallsheetError: JRN032 for one that has ended, TMP005 if unknown."""
     outcome = await bring_up_to_date(run)
     if outcome.result is not None:
-        raise has_ended(run.run_id, str(outcome.result.status))
+        raise has_ended(run.run_id, str(outcome.result.status), "cancel")
     if not await _signal(run, "cancel", reason):
-        raise has_ended(run.run_id, str(run.journal.find_run(run.run_id).status))
+        raise has_ended(run.run_id, str(run.journal.find_run(run.run_id).status), "cancel")
 
 
 async def resume_and_wait(
