@@ -28,6 +28,7 @@ from callsheet.sealing.known import Known
 from callsheet.sealing.masking import Finder, hidden, mask_text, mask_value
 from callsheet.store.journal import Journal
 from callsheet.store.start import Start
+from callsheet.views.call_site import CallSite
 
 
 class _TransformingStream(TextIOBase):
@@ -181,7 +182,12 @@ class Masker:
             args=None if ask.args is None else self.value(ask.args),
             inputs=tuple(self.value(value) for value in ask.inputs),
             answer=tuple(self.value(value) for value in ask.answer),
+            site=None if ask.site is None else self._site(ask.site),
         )
+
+    def _site(self, site: CallSite) -> CallSite:
+        lines = (line._replace(text=mask_text(line.text, self._finder)) for line in site.lines)
+        return site._replace(lines=tuple(lines))
 
     def error(self, error: CallsheetError) -> CallsheetError:
         """Mask the diagnostics of an error in place, and return it."""

@@ -26,6 +26,7 @@ from callsheet.store.snapshots import AskTimes
 
 if TYPE_CHECKING:
     from callsheet.runtime import precedents
+    from callsheet.views.call_site import CallSite
 else:
     precedents = deferred("callsheet.runtime.precedents")
 
@@ -76,7 +77,8 @@ class PendingAsk(MaskedRepr):
     knows its people takes an answer. `since` and `until` are
     wall times in seconds since 1970; `until` is None without a time limit. `digest` is a hash of everything
     that is asked, to which an answer is bound. `is_answered` means that an answer is in the inbox and has not
-    been processed yet.
+    been processed yet. `site` is where the call stands in the text of the plan: the conditions
+    around it and its own lines, as they are written; None for a question, and where that text is not known.
     """
 
     run_id: str
@@ -98,11 +100,19 @@ class PendingAsk(MaskedRepr):
     labels: Mapping[str, JSON] | None = None
     answer: tuple[JSON, ...] = ()
     role: str = ""
+    site: CallSite | None = None
 
     @property
     def headline(self) -> str:
         """What is asked, in one text."""
-        return self.prompt if self.kind == "question" else approval_headline(self.tool, self.answer, self.why)
+        if self.kind == "question":
+            return self.prompt
+        return approval_headline(self.tool_as_written, self.answer, self.why)
+
+    @property
+    def tool_as_written(self) -> str:
+        """The tool as the plan names it."""
+        return f"@{self.tool}" if self.site is None else self.site.tool
 
     @property
     def answered_by(self) -> str:
@@ -133,6 +143,7 @@ def pending(
     *,
     is_answered: bool = False,
     role: str = "",
+    site: CallSite | None = None,
 ) -> PendingAsk:
     """The question as it is shown to people; a deep copy, so changing it does not affect the run."""
     match deepcopy(asked):
@@ -145,7 +156,7 @@ def pending(
             return PendingAsk(
                 run_id, key, step, "approval", a.digest, posed.since, posed.due, tool=a.tool,
                 args=a.args, inputs=a.inputs, plan_hash=a.plan, is_answered=is_answered,
-                why=a.why, labels=a.labels, answer=a.answer, role=role,
+                why=a.why, labels=a.labels, answer=a.answer, role=role, site=site,
             )  # fmt: skip
 
 

@@ -183,6 +183,7 @@ def _ask(ask: PendingAsk) -> Waits:
         ask.answer,
         (*origins(ask), *misleading_letters(ask)),
         ask.role,
+        ask.site,
     )
 
 

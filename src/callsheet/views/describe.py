@@ -7,7 +7,7 @@ size of values.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import isfinite
 from typing import TYPE_CHECKING, assert_never
@@ -317,6 +317,23 @@ class Wording:
         """A part of a statement, given as LTP calls it: `ELSE`, `ON_FAIL TOOL`, `FINALLY`."""
         return name
 
+    def failure(self, kinds: Sequence[str]) -> str:
+        """Failures of these kinds, of any if none is named."""
+        return ", ".join(kinds) or "fails"
+
+    def function(self, name: str, inputs: Sequence[str] | None = None) -> str:
+        """A sub-plan, and its inputs where they are given."""
+        given = "" if inputs is None else f" ({', '.join(map(self.variable, inputs))})"
+        return f"PLAN {name}{given}"
+
+    def given(self, name: str) -> str:
+        """An input of the plan."""
+        return f"INPUT {self.variable(name)}"
+
+    def word(self, one: Statement) -> str:
+        """What a statement is, in a word: the tool that it calls, or what it does."""
+        return self.statement(one).partition(" ")[0]
+
     def target(self, name: str) -> str:
         """What a statement stores in a variable."""
         return f"> {self.variable(name)}"
@@ -362,6 +379,18 @@ class _PythonWording(Wording):
 
     def part(self, name: str) -> str:
         return self._lines.part(name)
+
+    def failure(self, kinds: Sequence[str]) -> str:
+        return self._lines.part(f"ON_FAIL {', '.join(kinds)}".rstrip()).removesuffix(":")
+
+    def function(self, name: str, inputs: Sequence[str] | None = None) -> str:
+        return f"async def {name}" + ("" if inputs is None else f"({', '.join(map(self.variable, inputs))}):")
+
+    def given(self, name: str) -> str:
+        return f"parameter {self.variable(name)}"
+
+    def word(self, one: Statement) -> str:
+        return self._lines.word(one)
 
     def target(self, name: str) -> str:
         return self.variable(name)

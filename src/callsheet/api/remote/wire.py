@@ -21,6 +21,7 @@ from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.doubt import DoubtfulCall
 from callsheet.store import RunStatus, check_run_id
 from callsheet.store.runs import RunFilter
+from callsheet.views.call_site import CallSite, Line
 
 _TIMES = frozenset({"since", "until", "ended_since", "ended_until"})
 """The conditions on runs that are times."""
@@ -170,7 +171,12 @@ def ask_of(row: Row) -> PendingAsk:
         labels=row.get("labels"),
         answer=(row["answer"],) if "answer" in row else (),
         role=row.get("role", ""),
+        site=_site_of(row["site"]) if "site" in row else None,
     )
+
+
+def _site_of(row: Row) -> CallSite:
+    return CallSite(row["tool"], tuple(Line(one["line"], one["text"]) for one in row["lines"]))
 
 
 def run_of(row: Row) -> RecordedRun:

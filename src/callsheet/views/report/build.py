@@ -29,6 +29,7 @@ from callsheet.trace.projection.project import handoff_of
 from callsheet.trace.projection.record import Record
 from callsheet.trace.projection.recording import record_of
 from callsheet.trace.projection.stepwise import stepwise_of
+from callsheet.views.call_site import CallSite
 from callsheet.views.columns import cut, pad, printable
 from callsheet.views.report.document import Document, EventRow, FactRow, PlanPart, VisitRow, WriteRow
 from callsheet.views.report.parts import findings_of, hops_of, plan_part, spans_of, stepwise_part
@@ -138,6 +139,8 @@ class Waits(NamedTuple):
     """Remarks on the arguments: their labels under a policy, the steps that made them, misleading letters."""
     role: str = ""
     """The role that whoever answers must have; empty if anybody may."""
+    site: CallSite | None = None
+    """Where a call that asks stands in the text of its plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -431,6 +434,8 @@ def _waits(waits: Waits, run: Recorded, values: Values) -> dict[str, Any]:
         "digest": waits.digest,
         "answered": waits.is_answered,
         "role": waits.role,
+        "written": f"@{waits.tool}" if waits.site is None else waits.site.tool,
+        "lines": [[number, values.add_text(text)] for number, text in waits.site.lines] if waits.site else [],
     }
 
 

@@ -25,6 +25,18 @@ from callsheet.ir.plan import Plan
 
 _RESULT: Final = " result"
 """What a forecast calls the result of a tool ends so."""
+_WORDS: Final = {
+    tree.Word.RESPOND: "return",
+    tree.Word.TERMINATE: "exit",
+    tree.Word.RETURN: "return",
+    tree.Word.YIELD: "result",
+    tree.Word.NOTE: "print",
+    tree.Word.FAIL: "raise",
+    tree.Word.BREAK: "break",
+    tree.Word.CONTINUE: "continue",
+    tree.Word.WAIT: "sleep",
+    tree.Word.REPLAN: "replan",
+}
 _ITEM: Final = "item of "
 """What it calls any item of a list begins so."""
 
@@ -90,6 +102,39 @@ class LinesPrinter(StatementsPrinter):
     def tool(self, name: str) -> str:
         """A tool by its name in plans."""
         return unparsed(self.call(tree.Act("", name)).func)
+
+    def word(self, one: tree.Statement) -> str:  # noqa: PLR0911 - a case for each statement
+        """What a statement is, in a word: the function that it calls, or a word of Python.
+
+        >>> from callsheet.frontends.python.reader import read_python
+        >>> text = "async def main(n):\\n    while n < 3:\\n        n = await score(n=str(n))\\n    return n"
+        >>> plan = read_python(text).require()
+        >>> [LinesPrinter(plan).word(one) for one in tree.all_statements(plan.tree)]
+        ['while', 'score', 'return']
+        """
+        match one:
+            case tree.Act(tool=tool):
+                return self.tool(tool)
+            case tree.Invoke(plan=plan):
+                return plan
+            case tree.If():
+                return "if"
+            case tree.Foreach(together=together):
+                return "gather" if together else "for"
+            case tree.Repeat():
+                return "while"
+            case tree.Try(within=within):
+                return "try" if within is None else "timeout"
+            case tree.Parallel(stops=stops):
+                return "TaskGroup" if stops else "gather"
+            case tree.Compute():
+                return "code"
+            case tree.Let() | tree.Assign():
+                return "let"
+            case tree.Require():
+                return "assert"
+            case tree.Say(word=word):
+                return _WORDS[word]
 
     def _line(self, one: tree.Statement) -> str:
         match one:
