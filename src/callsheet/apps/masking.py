@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import replace
 from io import TextIOBase
-from typing import Any, TextIO, overload
+from typing import TYPE_CHECKING, Any, TextIO, overload
 
 from callsheet.apps.server_catalogue import select_servers
 from callsheet.apps.setup import Setup
@@ -28,7 +28,9 @@ from callsheet.sealing.known import Known
 from callsheet.sealing.masking import Finder, hidden, mask_text, mask_value
 from callsheet.store.journal import Journal
 from callsheet.store.start import Start
-from callsheet.views.call_site import CallSite
+
+if TYPE_CHECKING:
+    from callsheet.views.call_site import CallSite
 
 
 class _TransformingStream(TextIOBase):

@@ -10,14 +10,16 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from callsheet.frontends.python.source import Node, Refused, Text
 from callsheet.frontends.spelling import is_json, read_plan_text
 from callsheet.ir import Plan, plan_hash, tree
 from callsheet.machine.keys import parse_key, place_in_tree
 from callsheet.views.columns import CUT
 from callsheet.views.describe import wording_of
+
+if TYPE_CHECKING:
+    from callsheet.frontends.python.source import Text
 
 _MOST_LINES: Final = 16
 _MOST_OWN: Final = 8
@@ -197,11 +199,10 @@ def _to_brace(text: str, start: int, end: int) -> Iterator[Line]:
 # ---------------------------------------------------------------- Python
 
 
-_Compound: TypeAlias = Node | ast.match_case
-
-
 def _lines_in_python(text: str, offset: int) -> Iterator[Line]:
     """The heads of the statements around a place, and the statement that stands there, without comments."""
+    from callsheet.frontends.python.source import Refused, Text  # noqa: PLC0415 - only for Python plans
+
     source = Text(text, "<plan>")
     try:
         node: ast.AST = source.tree()

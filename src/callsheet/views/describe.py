@@ -303,6 +303,20 @@ class Wording:
         """
         return "$" + name + format_path(path, '"')
 
+    def result(self, name: str, path: tuple[str | int, ...] = ()) -> str:
+        """What is no variable and has a value: the answer, or the result of an item or a sub-plan."""
+        return LTP.variable(name, path).removeprefix("$")
+
+    def node(self, node: Expression) -> str:
+        """An expression."""
+        from callsheet.frontends.expressions import format_expression  # noqa: PLC0415 - only for version 2
+
+        return format_expression(node)
+
+    def code(self, source: str) -> str:
+        """The code between two calls."""
+        return source
+
     def tool(self, name: str) -> str:
         """A tool, given by its name without `@`."""
         return f"@{name}"
@@ -367,6 +381,16 @@ class _PythonWording(Wording):
     def variable(self, name: str, path: tuple[str | int, ...] = ()) -> str:
         said = self._lines.variable(name, path)
         return super().variable(name, path) if said is None else said
+
+    def result(self, name: str, path: tuple[str | int, ...] = ()) -> str:
+        return self._lines.result(name) + "".join(f"[{part!r}]" for part in path)
+
+    def node(self, node: Expression) -> str:
+        said = self._lines.test(node)
+        return super().node(node) if said is None else said
+
+    def code(self, source: str) -> str:
+        return self._lines.code(source)
 
     def tool(self, name: str) -> str:
         return self._lines.tool(name)
