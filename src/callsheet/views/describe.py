@@ -327,6 +327,10 @@ class Wording:
 
         return f"{'ELSE IF' if number else '?IF'} ({describe_expression(condition)})"
 
+    def condition(self, word: str, condition: str) -> str:
+        """A test as LTP writes it, after `?IF`, `WHILE` or `UNTIL`."""
+        return f"{word} ({condition})"
+
     def part(self, name: str) -> str:
         """A part of a statement, given as LTP calls it: `ELSE`, `ON_FAIL TOOL`, `FINALLY`."""
         return name
@@ -400,6 +404,9 @@ class _PythonWording(Wording):
         if said is None:
             return super().branch(number, condition)
         return fitted(f"{'elif' if number else 'if'} {said}:".replace("\n", " "), _MOST_LINE)
+
+    def condition(self, word: str, condition: str) -> str:
+        return f"{word.lower().lstrip('?')} {self.expression(condition)}:"
 
     def part(self, name: str) -> str:
         return self._lines.part(name)

@@ -20,6 +20,7 @@ from callsheet.machine.forecasting import (
     Unknown,
     Visit,
 )
+from callsheet.views.describe import Wording, wording_of
 from callsheet.views.dry_run import (
     PolicyVerdict,
     Remark,
@@ -28,7 +29,6 @@ from callsheet.views.dry_run import (
     title_of,
     word_of_forecast,
 )
-from callsheet.views.tree import describe_statement
 
 
 def dry_run_json(
@@ -55,13 +55,14 @@ def dry_run_json(
     `times` counts each time that the step is reached, `total` the whole run; `most` is null without a bound.
     `depends_on` names the steps whose results are read; members of one `group` run side by side.
     """
+    words = wording_of(forecast.plan)
     return {
         "plan_hash": plan_hash(forecast.plan),
-        "steps": [_step(step) for step in forecast.steps],
+        "steps": [_step(step, words) for step in forecast.steps],
         "totals": _totals(totals, price),
         "unforeseen": list(forecast.unforeseen),
         **(
-            {"blocks": [_block(key, each) for key, each in forecast.blocks.items()]}
+            {"blocks": [_block(key, each, words) for key, each in forecast.blocks.items()]}
             if forecast.blocks
             else {}
         ),
@@ -69,14 +70,14 @@ def dry_run_json(
     }
 
 
-def _block(key: str, block: BlockForecast) -> dict[str, Any]:
+def _block(key: str, block: BlockForecast, words: Wording) -> dict[str, Any]:
     loop: dict[str, Any] = {}
     if isinstance(block.statement, Foreach) and not block.part:
         loop = {"items": _value(block.items), "count": block.count, "at_once": block.at_once}
     return {
         "block": key,
         "id": block.id,
-        "text": title_of(block),
+        "text": title_of(block, words),
         "when": str(block.when),
         "times": _times(block.times),
         "within": list(block.within),
@@ -106,7 +107,7 @@ def _remarks(remarks: tuple[Remark, ...]) -> dict[str, Any]:
     }
 
 
-def _step(step: StepForecast) -> dict[str, Any]:
+def _step(step: StepForecast, words: Wording) -> dict[str, Any]:
     out: dict[str, Any] = {
         "id": step.step.id,
         "action": word_of_forecast(step),
@@ -128,7 +129,7 @@ def _step(step: StepForecast) -> dict[str, Any]:
         out["why_not"] = step.why_not
     if step.statement is not None:
         out["within"] = list(step.within)
-        out["statement"] = describe_statement(step.statement)
+        out["statement"] = words.statement(step.statement)
     if step.step.foreach is not None:
         out["items"] = _value(step.items)
         out["per_item"] = step.is_per_item

@@ -31,6 +31,10 @@ _MOST_CHILDREN = 12
 _FAILED = {ValueSource.ERROR: ": failed", ValueSource.USE: ": failed, its USE value"}
 
 
+UNNAMED = frozenset({ValueSource.ANSWER, ValueSource.INNER})
+"""What makes values that are no variables."""
+
+
 def words_of(lineage: Lineage) -> Wording:
     """Returns how lines about a run word what is in its plan."""
     return wording_of(lineage.programs[0].plan)
@@ -210,7 +214,7 @@ def visit_line(lineage: Lineage, visit: Visit, words: Wording) -> str:
 
 def place_in(write: Write, path: Path, words: Wording) -> str:
     """Returns what was written, with a path in it, in the notation of plans; without `$` if no variable."""
-    is_bare = write.made in (ValueSource.ANSWER, ValueSource.INNER)
+    is_bare = write.made in UNNAMED
     return words.result(write.name, path) if is_bare else words.variable(write.name, path)
 
 
@@ -289,7 +293,7 @@ class _Document:
                 "prov:label": f"${write.name}",
                 "callsheet:made": str(write.made),
             }
-            if write.made in (ValueSource.ANSWER, ValueSource.INNER):
+            if write.made in UNNAMED:
                 attributes["prov:label"] = write.name
             if self._content:
                 attributes["prov:value"] = as_text(write.value)

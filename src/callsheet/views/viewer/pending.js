@@ -171,7 +171,7 @@ function Doubt({ call }) {
   const data = model.value;
   const command = `callsheet decide ${data.run.id} ${call.key}`;
   return html`<section>
-    <h3>@${call.tool} may have taken place <code>${call.key}</code></h3>
+    <h3>${data.run.sigil ? call.written : data.tool(call.tool)} may have taken place <code>${call.key}</code></h3>
     <p class="quiet">sent ${timeText(data, call.since)}; ${data.textOf(call.text)}</p>
     ${call.given >= 0 ? html`<${ValueBox} value=${call.given} label="arguments" />` : ""}
     ${actions.value ? html`<${Verdict} call=${call} />` : html`<${Command} text=${command} />`}
