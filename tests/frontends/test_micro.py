@@ -294,7 +294,7 @@ def test_a_body_below_a_condition_or_a_loop_is_one_error_with_a_way_out(body: st
     assert said in (error.help or "")
     assert error.span is not None
     assert result.source.position(error.span.start).line == 2
-    assert [step.id for step in result.partial.steps][0] == "S1"
+    assert next(step.id for step in result.partial.steps) == "S1"
 
 
 def test_a_heading_that_reads_as_a_condition_is_prose_before_the_plan() -> None:
