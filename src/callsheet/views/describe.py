@@ -383,8 +383,9 @@ class _PythonWording(Wording):
         return text if said is None else printable(said.replace("\n", " "))
 
     def variable(self, name: str, path: tuple[str | int, ...] = ()) -> str:
-        said = self._lines.variable(name, path)
-        return super().variable(name, path) if said is None else said
+        place, slash, own = name.rpartition("/")  # of an item or a sub-plan under way
+        said = self._lines.variable(own, path)
+        return super().variable(name, path) if said is None else f"{place}{slash}{said}"
 
     def result(self, name: str, path: tuple[str | int, ...] = ()) -> str:
         return self._lines.result(name) + "".join(f"[{part!r}]" for part in path)

@@ -149,10 +149,10 @@ def shown(value: Foreseen, words: Wording = LTP) -> str:
     """
     match value:
         case Unknown():
-            return escaped(_unknown_text(value, words))
+            return escaped(unknown_text(value, words))
         case Text(parts=parts):
             texts = [
-                escaped(_unknown_text(p, words)) if isinstance(p, Unknown) else _json(p)
+                escaped(unknown_text(p, words)) if isinstance(p, Unknown) else _json(p)
                 for p in parts[:_MOST_PARTS]
             ]
             return " ".join(texts + [CUT] * (len(parts) > _MOST_PARTS))
@@ -165,7 +165,7 @@ def shown(value: Foreseen, words: Wording = LTP) -> str:
             return _json(value)
 
 
-def _unknown_text(value: Unknown, words: Wording) -> str:
+def unknown_text(value: Unknown, words: Wording) -> str:
     """What a value is of which only a run will know."""
     if words is LTP:
         return str(value)

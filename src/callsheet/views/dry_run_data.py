@@ -27,6 +27,7 @@ from callsheet.views.dry_run import (
     RemarkKind,
     cost_of,
     title_of,
+    unknown_text,
     word_of_forecast,
 )
 
@@ -73,7 +74,7 @@ def dry_run_json(
 def _block(key: str, block: BlockForecast, words: Wording) -> dict[str, Any]:
     loop: dict[str, Any] = {}
     if isinstance(block.statement, Foreach) and not block.part:
-        loop = {"items": _value(block.items), "count": block.count, "at_once": block.at_once}
+        loop = {"items": _value(block.items, words), "count": block.count, "at_once": block.at_once}
     return {
         "block": key,
         "id": block.id,
@@ -131,43 +132,50 @@ def _step(step: StepForecast, words: Wording) -> dict[str, Any]:
         out["within"] = list(step.within)
         out["statement"] = words.statement(step.statement)
     if step.step.foreach is not None:
-        out["items"] = _value(step.items)
+        out["items"] = _value(step.items, words)
         out["per_item"] = step.is_per_item
-    out["visits"] = [_visit_data(visit) for visit in step.visits]
+    out["visits"] = [_visit_data(visit, words) for visit in step.visits]
     if step.has_result:
         source = "assumed" if step.is_assumed else "computed" if step.is_computed else "simulated"
-        out["result"] = {"is": source, **_value(step.result)}
+        out["result"] = {"is": source, **_value(step.result, words)}
     return out
 
 
-def _visit_data(visit: Visit) -> dict[str, Any]:
+def _visit_data(visit: Visit, words: Wording) -> dict[str, Any]:
     return {
         "item": visit.item,
         "sure": visit.is_sure,
-        "inputs": [_value(value) for value in visit.inputs],
-        "arguments": {name: _value(value) for name, value in visit.arguments},
+        "inputs": [_value(value, words) for value in visit.inputs],
+        "arguments": {name: _value(value, words) for name, value in visit.arguments},
         **({"place": visit.place} if visit.place else {}),
     }
 
 
-def _value(value: Foreseen) -> dict[str, Any]:
+def _value(value: Foreseen, words: Wording) -> dict[str, Any]:
     match value:
         case Unknown():
-            return {"unknown": _unknown(value)}
+            return {"unknown": _unknown(value, words)}
         case Text(parts=parts):
             return {
-                "text": [part if isinstance(part, str) else {"unknown": _unknown(part)} for part in parts]
+                "text": [
+                    part if isinstance(part, str) else {"unknown": _unknown(part, words)} for part in parts
+                ]
             }
         case Items(items=items):
-            return {"list": [_value(item) for item in items]}
+            return {"list": [_value(item, words) for item in items]}
         case Fields(pairs=pairs):
-            return {"dict": {key: _value(part) for key, part in pairs}}
+            return {"dict": {key: _value(part, words) for key, part in pairs}}
         case _:
             return {"value": value}
 
 
-def _unknown(value: Unknown) -> dict[str, Any]:
-    return {"name": str(value), "step": value.step, "path": list(value.path), "type": value.kind}
+def _unknown(value: Unknown, words: Wording) -> dict[str, Any]:
+    return {
+        "name": unknown_text(value, words),
+        "step": value.step,
+        "path": list(value.path),
+        "type": value.kind,
+    }
 
 
 def _times(times: Times) -> dict[str, int | None]:

@@ -323,8 +323,8 @@ def piece_diff_json(step: PieceDiff, sides: tuple[Side, Side]) -> dict[str, Any]
         {"part": change.part}
         | ({} if change.name is None else {"name": change.name})
         | {
-            "old": "\n".join(_spelled(change.old, old.words)) or None,
-            "new": "\n".join(_spelled(change.new, new.words)) or None,
+            "old": "\n".join(_spelled_in(change.part, change.old, old.words)) or None,
+            "new": "\n".join(_spelled_in(change.part, change.new, new.words)) or None,
         }
         for change in step.changes
     ]

@@ -175,8 +175,12 @@ def compared_json(difference: RunDifference, origins: list[ForkOrigin | None]) -
 
 def diff_lines(compared: Compared) -> Iterator[str]:
     """The differences of two runs, as lines of text."""
+    from callsheet.views.describe import LTP  # noqa: PLC0415 - brings the views
+    from callsheet.views.lineage import words_of  # noqa: PLC0415 - as above
+
+    words = words_of(compared.differences[0].old) if compared.differences else LTP
     for name, (mine, theirs) in compared.inputs.items():
-        yield f"input   ${name}: A {preview(mine)}, B {preview(theirs)}"
+        yield f"input   {words.variable(name)}: A {preview(mine)}, B {preview(theirs)}"
     if not compared.differences:
         yield f"same    all {_count_visits(compared.alike)}"
         return
