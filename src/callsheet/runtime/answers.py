@@ -6,6 +6,7 @@ In: a run's open questions, messages from its inbox. Out: the event of an answer
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from typing import TYPE_CHECKING, Literal, cast
@@ -110,6 +111,11 @@ class PendingAsk(MaskedRepr):
         return approval_headline(self.tool_as_written, self.answer, self.why)
 
     @property
+    def reasons(self) -> tuple[str, ...]:
+        """The reasons to ask, which name the tool as the plan does."""
+        return tuple(named_as_written(self.site, self.tool, why) for why in self.why)
+
+    @property
     def tool_as_written(self) -> str:
         """The tool as the plan names it."""
         return f"@{self.tool}" if self.site is None else self.site.tool
@@ -120,6 +126,11 @@ class PendingAsk(MaskedRepr):
         if self.role:
             return f"somebody with the role {self.role} (at `callsheet serve --people FILE`)"
         return f"a person (callsheet inbox; callsheet approve {self.run_id} {self.key})"
+
+
+def named_as_written(site: CallSite | None, tool: str, why: str) -> str:
+    """A reason to ask about a call, with the tool as the plan names it."""
+    return why if site is None else re.sub(rf"@{re.escape(tool)}\b", lambda _: site.tool, why)
 
 
 def readable(asked: Asked) -> Asked:

@@ -177,7 +177,7 @@ def _ask(ask: PendingAsk) -> Waits:
         ask.prompt,
         given,
         ask.options,
-        ask.why,
+        ask.reasons,
         ask.digest,
         ask.is_answered,
         ask.answer,

@@ -317,6 +317,10 @@ class Wording:
         """The code between two calls."""
         return source
 
+    def prose(self, text: str) -> str:
+        """A sentence about the plan that names its variables and tools as LTP does."""
+        return text
+
     def tool(self, name: str) -> str:
         """A tool, given by its name without `@`."""
         return f"@{name}"
@@ -396,6 +400,11 @@ class _PythonWording(Wording):
 
     def code(self, source: str) -> str:
         return self._lines.code(source)
+
+    def prose(self, text: str) -> str:
+        from callsheet.frontends.python.messages import said_in_python  # noqa: PLC0415 - only for Python plans
+
+        return said_in_python(text)
 
     def tool(self, name: str) -> str:
         return self._lines.tool(name)

@@ -251,13 +251,13 @@ def dry_run_text(
         if verdict is not None:
             remarks = _remarks_on(step, verdict)
             lines += (
-                deeper + " " * indent + "  " + printable(line)
+                deeper + " " * indent + "  " + printable(words.prose(line))
                 for remark in remarks
                 for line in lines_of(remark)
             )
     lines += ["", *_sums(forecast, totals, price, words)]
     if verdict is not None:
-        lines += [printable(line) for line in _verdict_lines(verdict)]
+        lines += [printable(words.prose(line)) for line in _verdict_lines(verdict)]
     return "\n".join(cut(line, most) for line in lines)
 
 

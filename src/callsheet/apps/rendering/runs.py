@@ -240,7 +240,7 @@ def question_lines(
         if not ask.args and not ask.inputs:
             yield "    (no arguments)"
         yield from site_lines(ask.site)
-        for why in ask.why:
+        for why in ask.reasons:
             yield f"  because {without_controls(why)}"
         for line in origins(ask):
             yield f"  {without_controls(line)}"
@@ -323,6 +323,8 @@ def program_lines(program: ProgramQuestion, beside: CallSite | None = None) -> I
     shown already.
     """
     shown = {beside, None}
+    from callsheet.runtime.answers import named_as_written  # noqa: PLC0415 - brings the machine
+
     count = len(program.calls) + program.more
     calls = "1 further call that asks" if count == 1 else f"{count} further calls that ask"
     yield f"  after it, this plan makes {calls}:"
@@ -340,7 +342,7 @@ def program_lines(program: ProgramQuestion, beside: CallSite | None = None) -> I
             shown.add(call.site)
             yield from site_lines(call.site, "      ")
         for why in call.why:
-            yield f"      because {_on_one_line(why)}"
+            yield f"      because {_on_one_line(named_as_written(call.site, call.tool, why))}"
         if call.alone is not None:
             yield f"      asks by itself: {_on_one_line(call.alone)}"
     if program.more:

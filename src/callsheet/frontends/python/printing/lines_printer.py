@@ -143,7 +143,7 @@ class LinesPrinter(StatementsPrinter):
             case tree.Compute():
                 return "code"
             case tree.Let() | tree.Assign():
-                return "let"
+                return "="
             case tree.Require():
                 return "assert"
             case tree.Say(word=word):
