@@ -228,7 +228,7 @@ def test_run_shows_that_one_answer_may_be_for_all_of_the_program(machine: Machin
     machine.write("p.py", program)
     waits = machine("run", "p.py", "--tools", "mail.py", "--policy", "workspace", "--run-id", "r1")
     assert waits.exit_code == 4
-    assert "+ main.send_mail2 @SEND_MAIL" in waits.stderr
+    assert "+ main.send_mail2 send_mail" in waits.stderr
     digest = waits.stderr.partition("--program ")[2].split()[0]
     assert machine("approve", "r1", "main.send_mail.1", "--program", digest).exit_code == 0
     done = machine("resume", "r1", "--tools", "mail.py")

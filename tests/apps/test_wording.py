@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -103,6 +104,81 @@ def test_run_show_why_and_dry_run_of_a_python_plan_speak_python(machine) -> None
     for text in (run.stderr, dry, shown, why):
         assert not LTP.search(text), text
     assert "if total < 3: total = 2" in why
+
+
+VIEWS = (
+    ("graph", "PLAN"),
+    ("graph", "PLAN", "--format", "mermaid"),
+    ("graph", "PLAN", "--format", "graph"),
+    ("plan", "diff", "PLAN", "other.py"),
+    ("plan", "diff", "PLAN", "other.py", "--json"),
+    ("dry-run", "PLAN", "--names", '["a"]', "--tools", "report.py", "--json"),
+    ("at", "r", "9"),
+    ("diff", "r", "s"),
+    ("diff", "r", "s", "--json"),
+    ("why", "r", "page", "--forward"),
+    ("blame", "failed"),
+)
+
+
+KINDS = re.compile(r'"(kind|action|tool|block)": "[^"]*"|"within": \[[^]]*\]')
+"""What data calls alike for plans in all languages."""
+
+
+@pytest.fixture
+def recorded(machine):
+    """A run, one of other inputs, and one that failed."""
+    machine.write("report.py", TEXT)
+    machine.write(
+        "other.py", TEXT.replace("total += 1", "total += 2").replace("ToolError as", "ValueError as")
+    )
+    machine.write(
+        "failing.py",
+        "async def main(n: int):\n    rows = await fetch(name=str(n))\n    raise ValueError(rows)\n",
+    )
+    for plan, inputs, run in (
+        ("report.py:report", ("--names", '["a", "b"]'), "r"),
+        ("report.py:report", ("--names", '["c"]'), "s"),
+        ("failing.py", ("--n", "1"), "failed"),
+    ):
+        machine("run", plan, *inputs, "--tools", "report.py", "--run-id", run, "--progress", "none")
+    return machine
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: " ".join(view[:1] + view[2:4]))
+def test_each_view_of_a_python_plan_speaks_python(recorded, view: tuple[str, ...]) -> None:
+    shown = recorded(*["report.py" if part == "PLAN" else part for part in view])
+    assert "internal error" not in shown.stderr
+    assert len(shown.stdout) > 40, shown.stderr
+    said = KINDS.sub("", shown.stdout) if "--json" in view else shown.stdout
+    assert not LTP.search(said), said
+
+
+def test_a_report_of_a_python_plan_speaks_python(recorded) -> None:
+    recorded("report", "r", "-o", "r.html")
+    page = (recorded.folder / "r.html").read_text("utf-8")
+    data = json.loads(re.search(r'id="callsheet-data"[^>]*>(.*?)</script>', page, re.DOTALL)[1])  # type: ignore[index]
+    columns = data["plans"][0]["steps"]["columns"] if isinstance(data["plans"][0]["steps"], dict) else None
+    rows = data["plans"][0]["steps"]["rows"] if columns else data["plans"][0]["steps"]
+    for row in rows:
+        said = row if columns is None else dict(zip(columns, row, strict=True))
+        assert not LTP.search(json.dumps([said["tool"], said["action"], said["output"]])), said
+    assert data["run"]["sigil"] == ""
+    assert data["run"]["tools"]["FETCH"] == "fetch"
+
+
+def test_a_question_about_a_call_of_a_python_plan_shows_its_lines_everywhere(machine) -> None:
+    main = "async def main(n: int):\n    if n > 3:\n        await fetch(n=n)\n    return n\n"
+    plan, tools = machine.write("p.py", main), machine.write("fetch.py", FETCH)
+    run = machine("run", plan, "--n", "5", "--tools", tools, "--approve", "fetch", "--run-id", "r")
+    lines = ["may fetch be called with exactly this?", "2|     if n > 3:", "3|         await fetch(n=n)"]
+    for view in (run.stderr, machine("inbox").stdout, machine("show", "r").stdout):
+        assert [line for line in lines if line in view] == lines, view
+    (ask,) = json.loads(machine("inbox", "--json").stdout)
+    assert ask["site"] == {
+        "tool": "fetch",
+        "lines": [{"line": 2, "text": "    if n > 3:"}, {"line": 3, "text": "        await fetch(n=n)"}],
+    }
 
 
 KEPT = """

@@ -273,3 +273,29 @@ def test_sum_of_variables_is_error_without_guess() -> None:
 
 def test_plus_that_joins_nothing_is_no_error() -> None:
     assert parse_micro('find "+"\nfind c++\nrespond 1 +5').require()
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("if a:\n    respond a", "?if a notempty : before each"),
+        ('if a:\n    respond a\nrespond "b"', "write if a { and }"),
+        ("?if $a notempty {\n    respond a\n}", "write if $a { and }"),
+        ("?if a.n > 3 :\n    respond a", "?if a.n > 3 : before each"),
+        ("for x in a:\n    search x > y", "foreach x in a : before each"),
+        ('while a.n > 3:\n    search "b" > r', "repeat (max=30) while (a.n > 3) {"),
+    ],
+)
+def test_a_body_below_a_condition_or_a_loop_is_one_error_with_a_way_out(body: str, said: str) -> None:
+    result = parse_micro(f'get_a > a\n{body}\nrespond "last"')
+    assert result.plan is None
+    (error,) = [one for one in result.diagnostics if one.is_error]
+    assert error.code == "MIC021"
+    assert said in (error.help or "")
+    assert error.span is not None
+    assert result.source.position(error.span.start).line == 2
+    assert next(step.id for step in result.partial.steps) == "S1"
+
+
+def test_a_heading_that_reads_as_a_condition_is_prose_before_the_plan() -> None:
+    assert parse_micro("If the capital is asked for:\n  get_a > a\n  respond a").plan is not None

@@ -133,7 +133,7 @@ async def main():
     assert (waits.tool, waits.role, len(world.calls)) == ("DELETE_MAIL", "finance", 2)
     assert forms_of(RunOutcome("r", None, waiting=(waits,))) == {}
     (form,) = forms_of(RunOutcome("r", None, waiting=(ask, waits))).values()
-    assert "the approval of @DELETE_MAIL by somebody with the role finance" in form.message.splitlines()[-1]
+    assert "the approval of delete_mail by somebody with the role finance" in form.message.splitlines()[-1]
     with pytest.raises(CallsheetError, match="RUN039"):
         world.runtime.answer_sync("r", waits.key, True)
 

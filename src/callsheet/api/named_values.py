@@ -14,7 +14,8 @@ from callsheet.trace.lineage.lineage import ANSWER, NONE, Lineage, differing
 from callsheet.trace.lineage.reads import Path
 from callsheet.trace.lineage.record import lineages_in
 from callsheet.trace.lineage.slices import Graph, Node, backward, forward, is_complete_slice, missing_at
-from callsheet.views.describe import LTP, wording_of
+from callsheet.views.describe import LTP
+from callsheet.views.lineage import words_of
 
 
 def sliced(
@@ -110,7 +111,7 @@ def _of_step(lineage: TreeLineage, text: str) -> Node | None:
 
 def _called(lineage: Lineage, name: str) -> list[str]:
     """The variables that lines about the run of a Python plan call by a name that is not their own."""
-    words = wording_of(lineage.programs[0].plan)
+    words = words_of(lineage)
     if words is LTP or name == ANSWER:
         return []
     return [one for one in lineage.names() if one != name and words.variable(one) == name]
@@ -126,7 +127,8 @@ def _all(lineage: Lineage) -> str:
     if not names:
         return "no variable has been set in it"
     more = " …" if len(names) > 12 else ""
-    return f"it has {', '.join('$' + name for name in names[:12])}{more}"
+    words = words_of(lineage)
+    return f"it has {', '.join(words.variable(name) for name in names[:12])}{more}"
 
 
 def _keys(keys: list[str]) -> str:

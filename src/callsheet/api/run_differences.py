@@ -15,7 +15,7 @@ from callsheet.store.runs import RunInfo
 from callsheet.trace.comparing import Compared, compare_runs, parts
 from callsheet.trace.lineage.lineage import Lineage, Visit
 from callsheet.trace.lineage.reads import Path
-from callsheet.views.lineage import visit_line
+from callsheet.views.lineage import visit_line, words_of
 
 _MOST_PARTS = 20
 
@@ -108,9 +108,9 @@ class RunDifference:
         lines = [f"${name}: {old!r} → {new!r}" for name, (old, new) in self.inputs.items()]
         for pair, old, new in self.compared.differences:
             if pair.old is not None:
-                line = visit_line(old, pair.old)
+                line = visit_line(old, pair.old, words_of(old))
             else:
-                line = "" if pair.new is None else visit_line(new, pair.new)
+                line = "" if pair.new is None else visit_line(new, pair.new, words_of(new))
             lines.append(f"{line}: {', '.join(pair.what)}")
         return "\n".join(lines)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import replace
 from io import TextIOBase
-from typing import Any, TextIO, overload
+from typing import TYPE_CHECKING, Any, TextIO, overload
 
 from callsheet.apps.server_catalogue import select_servers
 from callsheet.apps.setup import Setup
@@ -28,6 +28,9 @@ from callsheet.sealing.known import Known
 from callsheet.sealing.masking import Finder, hidden, mask_text, mask_value
 from callsheet.store.journal import Journal
 from callsheet.store.start import Start
+
+if TYPE_CHECKING:
+    from callsheet.views.call_site import CallSite
 
 
 class _TransformingStream(TextIOBase):
@@ -181,7 +184,12 @@ class Masker:
             args=None if ask.args is None else self.value(ask.args),
             inputs=tuple(self.value(value) for value in ask.inputs),
             answer=tuple(self.value(value) for value in ask.answer),
+            site=None if ask.site is None else self._site(ask.site),
         )
+
+    def _site(self, site: CallSite) -> CallSite:
+        lines = (line._replace(text=mask_text(line.text, self._finder)) for line in site.lines)
+        return site._replace(lines=tuple(lines))
 
     def error(self, error: CallsheetError) -> CallsheetError:
         """Mask the diagnostics of an error in place, and return it."""

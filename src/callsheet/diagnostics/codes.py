@@ -236,6 +236,7 @@ CODES: dict[str, Code] = _table(
     MIC018="a goto without a target",
     MIC019="text after the end of a command",
     MIC020="a label that is not the command's number",
+    MIC021="a condition or a loop over commands on other lines",
     MIC040="an invalid condition",
     MIC050="an output without a variable",
     MIC051="an unknown type",

@@ -156,14 +156,17 @@ def headline(asked: Asked) -> str:
     """What is asked, in one text."""
     if isinstance(asked, Question):
         return asked.prompt
-    return approval_headline(asked.tool, asked.answer, asked.why)
+    return approval_headline(f"@{asked.tool}", asked.answer, asked.why)
 
 
 def approval_headline(tool: str, answer: Sequence[JSON], why: Sequence[str]) -> str:
-    """What an approval asks: may this tool be called, or its `answer` be used if there is one."""
+    """What an approval asks: may this tool be called, or its `answer` be used if there is one.
+
+    The tool is given as the plan names it: `@SEND`, or `send` in Python.
+    """
     if answer:
-        return f"may the answer of @{tool} be used? {'; '.join(why)}"
-    return f"may @{tool} be called?"
+        return f"may the answer of {tool} be used? {'; '.join(why)}"
+    return f"may {tool} be called?"
 
 
 def describe_answer(what: str, by: str, note: str) -> str:

@@ -6,6 +6,7 @@ In: a run's open questions, messages from its inbox. Out: the event of an answer
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from typing import TYPE_CHECKING, Literal, cast
@@ -26,6 +27,7 @@ from callsheet.store.snapshots import AskTimes
 
 if TYPE_CHECKING:
     from callsheet.runtime import precedents
+    from callsheet.views.call_site import CallSite
 else:
     precedents = deferred("callsheet.runtime.precedents")
 
@@ -76,7 +78,8 @@ class PendingAsk(MaskedRepr):
     knows its people takes an answer. `since` and `until` are
     wall times in seconds since 1970; `until` is None without a time limit. `digest` is a hash of everything
     that is asked, to which an answer is bound. `is_answered` means that an answer is in the inbox and has not
-    been processed yet.
+    been processed yet. `site` is where the call stands in the text of the plan: the conditions
+    around it and its own lines, as they are written; None for a question, and where that text is not known.
     """
 
     run_id: str
@@ -98,11 +101,24 @@ class PendingAsk(MaskedRepr):
     labels: Mapping[str, JSON] | None = None
     answer: tuple[JSON, ...] = ()
     role: str = ""
+    site: CallSite | None = None
 
     @property
     def headline(self) -> str:
         """What is asked, in one text."""
-        return self.prompt if self.kind == "question" else approval_headline(self.tool, self.answer, self.why)
+        if self.kind == "question":
+            return self.prompt
+        return approval_headline(self.tool_as_written, self.answer, self.why)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The reasons to ask, which name the tool as the plan does."""
+        return tuple(named_as_written(self.site, self.tool, why) for why in self.why)
+
+    @property
+    def tool_as_written(self) -> str:
+        """The tool as the plan names it."""
+        return f"@{self.tool}" if self.site is None else self.site.tool
 
     @property
     def answered_by(self) -> str:
@@ -110,6 +126,11 @@ class PendingAsk(MaskedRepr):
         if self.role:
             return f"somebody with the role {self.role} (at `callsheet serve --people FILE`)"
         return f"a person (callsheet inbox; callsheet approve {self.run_id} {self.key})"
+
+
+def named_as_written(site: CallSite | None, tool: str, why: str) -> str:
+    """A reason to ask about a call, with the tool as the plan names it."""
+    return why if site is None else re.sub(rf"@{re.escape(tool)}\b", lambda _: site.tool, why)
 
 
 def readable(asked: Asked) -> Asked:
@@ -133,6 +154,7 @@ def pending(
     *,
     is_answered: bool = False,
     role: str = "",
+    site: CallSite | None = None,
 ) -> PendingAsk:
     """The question as it is shown to people; a deep copy, so changing it does not affect the run."""
     match deepcopy(asked):
@@ -145,7 +167,7 @@ def pending(
             return PendingAsk(
                 run_id, key, step, "approval", a.digest, posed.since, posed.due, tool=a.tool,
                 args=a.args, inputs=a.inputs, plan_hash=a.plan, is_answered=is_answered,
-                why=a.why, labels=a.labels, answer=a.answer, role=role,
+                why=a.why, labels=a.labels, answer=a.answer, role=role, site=site,
             )  # fmt: skip
 
 

@@ -19,12 +19,12 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
 from callsheet.lazy import dataclass
 from callsheet.machine import Answered, Ask, Verdict
-from callsheet.machine.questions import ASK, Asked, Question, asked_to_json
+from callsheet.machine.questions import ASK, Approval, Asked, Question, asked_to_json
 from callsheet.ports.calls import ServerQuestion
 from callsheet.ports.timeouts import give_up
 from callsheet.runtime.answers import Answer, PendingAsk, answered, find_answer, misfit, pending
 from callsheet.runtime.concurrent_calls import ConcurrentCalls
-from callsheet.store.errors import Fenced
+from callsheet.store.errors import Fenced, JournalError
 from callsheet.store.mailbox import Message
 from callsheet.store.snapshots import AskTimes
 
@@ -35,6 +35,7 @@ OnAsk: TypeAlias = "Callable[[PendingAsk], Awaitable[Answer | bool | None] | Ans
 
 if TYPE_CHECKING:
     from callsheet.policy.model import Policy
+    from callsheet.views.call_site import CallSite
 
 _PATIENCE = 5.0
 """Seconds that a callback has to end when its question is withdrawn."""
@@ -81,6 +82,8 @@ class People:
     posed: dict[str, AskTimes] = field(default_factory=dict[str, AskTimes])
     before: dict[str, AskTimes] = field(default_factory=dict[str, AskTimes])
     policy: Policy | None = None
+    site: Callable[[str, Asked], CallSite | None] = field(default=lambda _key, _asked: None)
+    """Where a call that asks stands in the text of its plan, by its key."""
 
     def recorded(self, asked: Asked, posed: AskTimes) -> dict[str, JSON]:
         """A question as the body of an event: with the time by which, and the role by which, to answer."""
@@ -89,7 +92,8 @@ class People:
 
     def shown(self, key: str, step: str, asked: Asked, posed: AskTimes) -> PendingAsk:
         """A question as it is shown to those who are present."""
-        return pending(self.run_id, key, step, asked, posed, role=role_in(self.policy, asked))
+        role = role_in(self.policy, asked)
+        return pending(self.run_id, key, step, asked, posed, role=role, site=self.site(key, asked))
 
     def pose(self, ask: Ask) -> AskTimes:
         """When this was asked and until when it can be answered; a new question is asked now."""
@@ -102,6 +106,22 @@ class People:
     def find_answer(self, ask: Ask, messages: list[Message]) -> Answered | None:
         """The answer to a question or its expiry by now, by the wall clock; None if there is neither."""
         return find_answer(ask, self.pose(ask), messages, time.time())
+
+
+def site_in(texts: Callable[[str], str], key: str, asked: Asked) -> CallSite | None:
+    """Where a call that asks stands in the text of its plan, which `texts` gives by the plan's hash.
+
+    None for a question, and where there is no such text.
+    """
+    if not isinstance(asked, Approval):
+        return None
+    from callsheet.views.call_site import call_site  # noqa: PLC0415 - only where somebody is asked
+
+    try:
+        text = texts(asked.plan)
+    except JournalError:
+        return None
+    return call_site(text, asked.plan, key, asked.tool)
 
 
 def role_in(policy: Policy | None, asked: Asked | PendingAsk) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from callsheet.diagnostics import CallsheetError
@@ -17,8 +18,8 @@ from callsheet.lazy import deferred
 from callsheet.machine import AgentTurn, Ask, Command, Fact, RunAgent, Sleep, Status, to_text
 from callsheet.machine.keys import visit_of
 from callsheet.ports.calls import CallContext, ToolFailed
-from callsheet.runtime.answers import PendingAsk, pending, readable
-from callsheet.runtime.asking import People, Respondents, role_in
+from callsheet.runtime.answers import PendingAsk, readable
+from callsheet.runtime.asking import People, Respondents, site_in
 from callsheet.runtime.cancelling import cancel_asked
 from callsheet.runtime.doubt import (
     Resolution,
@@ -103,7 +104,14 @@ def people_of(journal: Journal, writer: RunWriter, present: Respondents, folded:
     record = folded.side_record
     posed, before = dict(record.posed), dict(record.posed_before)
     run_id = writer.run_id
-    return People(run_id, Opening(journal, run_id, writer), present, posed, before, folded.policy)
+    people = People(run_id, Opening(journal, run_id, writer), present, posed, before, folded.policy)
+
+    @cache
+    def texts(name: str) -> str:
+        return journal.plan(name)[1]
+
+    people.site = lambda key, asked: site_in(texts, key, asked)
+    return people
 
 
 POLL = 0.5
@@ -188,9 +196,9 @@ async def drive(
     if result is None and requests.pause is not None:
         folded = await options.folded_state()
         pause = record_pause(writer, folded, requests.pause, driver.unsent)
-        return paused_outcome(writer.run_id, folded, journaled, pause)
+        return paused_outcome(writer.run_id, folded, journaled, pause, people)
     if result is None:
-        return record_waiting(writer, await options.folded_state(), journaled)
+        return record_waiting(writer, await options.folded_state(), journaled, people)
     result = result.timed(round(driver.seconds, 3))
     recorder.end(result)
     unsettled = recorder.commit()
@@ -209,27 +217,30 @@ def ended(journal: Journal, writer: RunWriter, folded: Folded, journaled: Journa
     return RunOutcome(writer.run_id, result, doubtful_calls(folded), usage=folded.usage())
 
 
-def _open_asks(run_id: str, folded: Folded) -> tuple[PendingAsk, ...]:
+def _open_asks(folded: Folded, people: People) -> tuple[PendingAsk, ...]:
     waiting: list[PendingAsk] = []
     for key, command in folded.waiting.items():
         if isinstance(command, Ask):
             posed = folded.posed.get(command.asked.digest) or AskTimes(time.time(), None)
-            role, asked = role_in(folded.policy, command.asked), readable(command.asked)
-            waiting.append(pending(run_id, key, command.step, asked, posed, role=role))
+            waiting.append(people.shown(key, command.step, readable(command.asked), posed))
     return tuple(waiting)
 
 
-def paused_outcome(run_id: str, folded: Folded, journaled: JournaledNotes, pause: RunPause) -> RunOutcome:
+def paused_outcome(
+    run_id: str, folded: Folded, journaled: JournaledNotes, pause: RunPause, people: People
+) -> RunOutcome:
     """The outcome of a run that is paused, with what it waits for besides."""
     journaled.release()
-    asks = _open_asks(run_id, folded)
+    asks = _open_asks(folded, people)
     return replace(unfinished(run_id, folded, doubtful_calls(folded), asks), pause=pause)
 
 
-def record_waiting(writer: RunWriter, folded: Folded, journaled: JournaledNotes) -> RunOutcome:
+def record_waiting(
+    writer: RunWriter, folded: Folded, journaled: JournaledNotes, people: People
+) -> RunOutcome:
     """Record and return what a run waits for that cannot go on by itself."""
     doubtful, unanswered = doubtful_calls(folded), unanswered_calls(folded)
-    waiting = _open_asks(writer.run_id, folded)
+    waiting = _open_asks(folded, people)
     facts = facts_of_rest(folded)
     if doubtful:
         writer.set_status(RunStatus.IN_DOUBT, facts=facts)

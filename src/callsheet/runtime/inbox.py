@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -28,7 +29,7 @@ from callsheet.runtime.answers import (
     pending,
     sealed_in,
 )
-from callsheet.runtime.asking import role_in
+from callsheet.runtime.asking import role_in, site_in
 from callsheet.runtime.doubt import DoubtfulCall, doubtful_calls, fold_run
 from callsheet.store import EventType, Journal, JournalError, RunStatus, RunWriter
 from callsheet.store.events import Event as Row
@@ -105,6 +106,11 @@ def asks_of(journal: Journal, run_id: str) -> list[PendingAsk]:
 
 
 def _asks(journal: Journal, run_id: str, is_answered: Callable[[str, Asked], bool]) -> list[PendingAsk]:
+
+    @cache
+    def texts(name: str) -> str:
+        return journal.plan(name)[1]
+
     return [
         pending(
             run_id,
@@ -114,6 +120,7 @@ def _asks(journal: Journal, run_id: str, is_answered: Callable[[str, Asked], boo
             posed,
             is_answered=is_answered(row.key or "", asked),
             role=str((row.body or {}).get("role", "")),
+            site=site_in(texts, row.key or "", asked),
         )
         for row, asked, posed in _open_rows(journal, run_id)
     ]

@@ -40,6 +40,7 @@ from callsheet.sealing.sealer import is_sealed
 from callsheet.store import EventType, Journal, JournalError
 from callsheet.store.folded import Folded
 from callsheet.store.kept_calls import KeptCalls, calls_of, content_of
+from callsheet.views.call_site import CallSite, call_site
 
 MOST_LISTED = 50
 """So many further calls are shown; those behind them ask when their turn comes."""
@@ -64,6 +65,8 @@ class FurtherCall:
     is_sure: bool
     alone: str | None
     role: str = ""
+    site: CallSite | None = None
+    """Where it stands in the text of the plan."""
 
     def beside(self, role: str) -> FurtherCall:
         """The call beside a question that whoever has this role may answer, and else nobody in particular."""
@@ -128,7 +131,8 @@ def program_questions(
 def _calls_ahead(journal: Journal, run_id: str) -> list[FurtherCall]:
     """The calls of a run that wait for an answer or will ask, apart from those that were answered."""
     try:
-        plan = journal.plan_of(journal.find_run(run_id).plan_hash)
+        hash_ = journal.find_run(run_id).plan_hash
+        plan, text = journal.plan(hash_)
         if plan.tree is None:
             return []
         if any(is_sealed(row.body) for row in journal.events(run_id)):
@@ -140,7 +144,10 @@ def _calls_ahead(journal: Journal, run_id: str) -> list[FurtherCall]:
     if folded.machine.program.plan.tree is None or folded.has_diverged:
         return []
     answered = {row.key for row in journal.question_events(run_id) if row.type is EventType.SIGNAL}
-    return _Ahead(folded, KeptCalls(plan, finished), answered).calls(plan)
+    ahead = _Ahead(folded, KeptCalls(plan, finished), answered).calls(plan)
+    return [
+        replace(call, site=call_site(text, hash_, call.key or f"{call.step}.1", call.tool)) for call in ahead
+    ]
 
 
 def _beside(ahead: Sequence[FurtherCall], key: str, digest: str) -> ProgramQuestion | None:

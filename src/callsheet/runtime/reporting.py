@@ -179,12 +179,13 @@ def _ask(ask: PendingAsk) -> Waits:
         ask.prompt,
         given,
         ask.options,
-        ask.why,
+        ask.reasons,
         ask.digest,
         ask.is_answered,
         ask.answer,
         (*origins(ask), *misleading_letters(ask)),
         ask.role,
+        ask.site,
     )
 
 

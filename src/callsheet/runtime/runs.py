@@ -31,7 +31,7 @@ from callsheet.machine.keys import MACHINE_VERSION
 from callsheet.machine.limits import bounded
 from callsheet.machine.machine import Observer
 from callsheet.policy.model import Policy
-from callsheet.runtime.asking import People, Respondents
+from callsheet.runtime.asking import People, Respondents, site_in
 from callsheet.runtime.cancelling import cancel_asked
 from callsheet.runtime.doubt import (
     Resolution,
@@ -99,6 +99,7 @@ async def run_unrecorded(
     rules = launch.approve, launch.approval_timeout, launch.enforcement
     machine = Machine(program, bounded(launch.limits, launch.policy), watch.observer, *rules)
     people = People(run_id, present=present, policy=launch.policy)
+    people.site = lambda key, asked: site_in(lambda _: launch.source, key, asked)
     most_at_once = launch.limits.max_concurrency_by_tool
     with label_store.LabelStore.in_memory() if launch.policy is not None else nullcontext() as labels:
         gateway = Gateway(ports, run_id, at_once=most_at_once)
@@ -316,7 +317,8 @@ async def resume_run(
             return ended(journal, writer, folded, journaled)
         pause = _pause(journal, writer, folded) if amendments.unpaused_by is None else None
         if pause is not None:
-            return paused_outcome(run_id, folded, journaled, pause)
+            people = people_of(journal, writer, present, folded)
+            return paused_outcome(run_id, folded, journaled, pause, people)
         start = folded.start_now()
         placed = start.at_places(amendments.places)
 
@@ -342,13 +344,13 @@ async def resume_run(
             people = people_of(journal, writer, present, folded)
             is_stuck, has_moved = _is_stuck(folded, people), placed != start
             if is_stuck and not has_moved:
-                return record_waiting(writer, folded, journaled)
+                return record_waiting(writer, folded, journaled, people)
             if ports is None:
                 ports = await stack.enter_async_context(opened())
             if has_moved:  # also where nothing can go on yet: the next resume may not name them again
                 recorder.moved(amendments.places)
             if is_stuck:
-                return record_waiting(writer, folded, journaled)
+                return record_waiting(writer, folded, journaled, people)
             options = JournalOptions(journal, writer, plan, people, offload, amendments.in_doubt)
             return await _go_on(options, folded, ports, journaled, watch, kept)
 

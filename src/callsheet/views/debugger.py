@@ -16,7 +16,8 @@ from callsheet.trace.blame import blame_of
 from callsheet.trace.lineage.lineage import NONE, Lineage, Visit
 from callsheet.trace.lineage.slices import reads_by
 from callsheet.views.columns import cut, json_head, pad, printable, width
-from callsheet.views.lineage import described, node_line, place_in
+from callsheet.views.describe import Wording
+from callsheet.views.lineage import described, node_line, place_in, words_of
 from callsheet.views.report.visits import Times
 
 KEYS = "q quit  ? keys  j/k step  h/l event  w why  v vars  d diff  / search  n next  e export  J/K scroll"
@@ -112,6 +113,7 @@ class Selected(NamedTuple):
 def rows_of(lineage: Lineage, confidences: Mapping[int, FactConfidence], times: Times) -> tuple[Row, ...]:
     """Returns the visits of a run as rows; `confidences` has the confidence of writes by number."""
     errors = {failure.visit: failure for failure in lineage.failures}
+    words = words_of(lineage)
     blame = blame_of(lineage)
     cause = NONE
     if blame is not None and blame.suspects and blame.suspects[0].node.write != NONE:
@@ -129,13 +131,13 @@ def rows_of(lineage: Lineage, confidences: Mapping[int, FactConfidence], times: 
                 visit.id,
                 _mark(lineage, visit, written, has_failures=failure is not None),
                 lineage.label(visit),
-                described(lineage, visit),
+                described(lineage, visit, words),
                 visit.seq,
                 last,
                 times.of(times.begun(visit.seq, _first_issued(lineage, visit))),
                 times.of(own_end),
                 _outcome_text(
-                    lineage, visit, confidences.get(written), "" if failure is None else failure.error
+                    lineage, visit, words, confidences.get(written), "" if failure is None else failure.error
                 ),
                 visit.id == cause,
                 failure is not None,
@@ -166,7 +168,9 @@ def _attempts_of(lineage: Lineage, visit: Visit) -> int:
     return max(numbers, default=0)
 
 
-def _outcome_text(lineage: Lineage, visit: Visit, confidence: FactConfidence | None, error: str) -> str:
+def _outcome_text(
+    lineage: Lineage, visit: Visit, words: Wording, confidence: FactConfidence | None, error: str
+) -> str:
     if visit.skipped:
         return visit.skipped
     parts: list[str] = []
@@ -174,7 +178,7 @@ def _outcome_text(lineage: Lineage, visit: Visit, confidence: FactConfidence | N
     if written != NONE:
         value = "" if confidence is None else f"{confidence.value:.2f}".replace("0.", ".", 1)
         fact = "" if confidence is None else f"  {confidence.fact} {value}"
-        parts.append(f"{place_in(lineage.writes[written])}{fact}")
+        parts.append(f"{place_in(lineage.writes[written], (), words)}{fact}")
         if confidence is not None and confidence.why.endswith("assumed"):
             parts[-1] += " assumed"
     if error:
@@ -220,7 +224,8 @@ def _arguments_of(command: Awaited | None) -> Iterator[tuple[str, JSON]]:
 def read_lines(lineage: Lineage, visit: Visit) -> list[str]:
     """Returns a line for each place that a visit read."""
     flows = [flow for flow in reads_by(lineage, visit) if flow.node.write != NONE]
-    return [node_line(lineage, flow.node) for flow in flows] or ["nothing was read"]
+    words = words_of(lineage)
+    return [node_line(lineage, flow.node, words) for flow in flows] or ["nothing was read"]
 
 
 def _value_text(value: object) -> str:

@@ -7,7 +7,7 @@ size of values.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import isfinite
 from typing import TYPE_CHECKING, assert_never
@@ -303,6 +303,24 @@ class Wording:
         """
         return "$" + name + format_path(path, '"')
 
+    def result(self, name: str, path: tuple[str | int, ...] = ()) -> str:
+        """What is no variable and has a value: the answer, or the result of an item or a sub-plan."""
+        return LTP.variable(name, path).removeprefix("$")
+
+    def node(self, node: Expression) -> str:
+        """An expression."""
+        from callsheet.frontends.expressions import format_expression  # noqa: PLC0415 - only for version 2
+
+        return format_expression(node)
+
+    def code(self, source: str) -> str:
+        """The code between two calls."""
+        return source
+
+    def prose(self, text: str) -> str:
+        """A sentence about the plan that names its variables and tools as LTP does."""
+        return text
+
     def tool(self, name: str) -> str:
         """A tool, given by its name without `@`."""
         return f"@{name}"
@@ -313,9 +331,30 @@ class Wording:
 
         return f"{'ELSE IF' if number else '?IF'} ({describe_expression(condition)})"
 
+    def condition(self, word: str, condition: str) -> str:
+        """A test as LTP writes it, after `?IF`, `WHILE` or `UNTIL`."""
+        return f"{word} ({condition})"
+
     def part(self, name: str) -> str:
         """A part of a statement, given as LTP calls it: `ELSE`, `ON_FAIL TOOL`, `FINALLY`."""
         return name
+
+    def failure(self, kinds: Sequence[str]) -> str:
+        """Failures of these kinds, of any if none is named."""
+        return ", ".join(kinds) or "fails"
+
+    def function(self, name: str, inputs: Sequence[str] | None = None) -> str:
+        """A sub-plan, and its inputs where they are given."""
+        given = "" if inputs is None else f" ({', '.join(map(self.variable, inputs))})"
+        return f"PLAN {name}{given}"
+
+    def given(self, name: str) -> str:
+        """An input of the plan."""
+        return f"INPUT {self.variable(name)}"
+
+    def word(self, one: Statement) -> str:
+        """What a statement is, in a word: the tool that it calls, or what it does."""
+        return self.statement(one).partition(" ")[0]
 
     def target(self, name: str) -> str:
         """What a statement stores in a variable."""
@@ -348,8 +387,24 @@ class _PythonWording(Wording):
         return text if said is None else printable(said.replace("\n", " "))
 
     def variable(self, name: str, path: tuple[str | int, ...] = ()) -> str:
-        said = self._lines.variable(name, path)
-        return super().variable(name, path) if said is None else said
+        place, slash, own = name.rpartition("/")  # of an item or a sub-plan under way
+        said = self._lines.variable(own, path)
+        return super().variable(name, path) if said is None else f"{place}{slash}{said}"
+
+    def result(self, name: str, path: tuple[str | int, ...] = ()) -> str:
+        return self._lines.result(name) + "".join(f"[{part!r}]" for part in path)
+
+    def node(self, node: Expression) -> str:
+        said = self._lines.test(node)
+        return super().node(node) if said is None else said
+
+    def code(self, source: str) -> str:
+        return self._lines.code(source)
+
+    def prose(self, text: str) -> str:
+        from callsheet.frontends.python.messages import said_in_python  # noqa: PLC0415 - only for Python plans
+
+        return said_in_python(text)
 
     def tool(self, name: str) -> str:
         return self._lines.tool(name)
@@ -360,8 +415,23 @@ class _PythonWording(Wording):
             return super().branch(number, condition)
         return fitted(f"{'elif' if number else 'if'} {said}:".replace("\n", " "), _MOST_LINE)
 
+    def condition(self, word: str, condition: str) -> str:
+        return f"{word.lower().lstrip('?')} {self.expression(condition)}:"
+
     def part(self, name: str) -> str:
         return self._lines.part(name)
+
+    def failure(self, kinds: Sequence[str]) -> str:
+        return self._lines.part(f"ON_FAIL {', '.join(kinds)}".rstrip()).removesuffix(":")
+
+    def function(self, name: str, inputs: Sequence[str] | None = None) -> str:
+        return f"async def {name}" + ("" if inputs is None else f"({', '.join(map(self.variable, inputs))}):")
+
+    def given(self, name: str) -> str:
+        return f"parameter {self.variable(name)}"
+
+    def word(self, one: Statement) -> str:
+        return self._lines.word(one)
 
     def target(self, name: str) -> str:
         return self.variable(name)

@@ -149,10 +149,10 @@ def shown(value: Foreseen, words: Wording = LTP) -> str:
     """
     match value:
         case Unknown():
-            return escaped(_unknown_text(value, words))
+            return escaped(unknown_text(value, words))
         case Text(parts=parts):
             texts = [
-                escaped(_unknown_text(p, words)) if isinstance(p, Unknown) else _json(p)
+                escaped(unknown_text(p, words)) if isinstance(p, Unknown) else _json(p)
                 for p in parts[:_MOST_PARTS]
             ]
             return " ".join(texts + [CUT] * (len(parts) > _MOST_PARTS))
@@ -165,7 +165,7 @@ def shown(value: Foreseen, words: Wording = LTP) -> str:
             return _json(value)
 
 
-def _unknown_text(value: Unknown, words: Wording) -> str:
+def unknown_text(value: Unknown, words: Wording) -> str:
     """What a value is of which only a run will know."""
     if words is LTP:
         return str(value)
@@ -251,13 +251,13 @@ def dry_run_text(
         if verdict is not None:
             remarks = _remarks_on(step, verdict)
             lines += (
-                deeper + " " * indent + "  " + printable(line)
+                deeper + " " * indent + "  " + printable(words.prose(line))
                 for remark in remarks
                 for line in lines_of(remark)
             )
     lines += ["", *_sums(forecast, totals, price, words)]
     if verdict is not None:
-        lines += [printable(line) for line in _verdict_lines(verdict)]
+        lines += [printable(words.prose(line)) for line in _verdict_lines(verdict)]
     return "\n".join(cut(line, most) for line in lines)
 
 

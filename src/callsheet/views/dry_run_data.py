@@ -20,15 +20,16 @@ from callsheet.machine.forecasting import (
     Unknown,
     Visit,
 )
+from callsheet.views.describe import Wording, wording_of
 from callsheet.views.dry_run import (
     PolicyVerdict,
     Remark,
     RemarkKind,
     cost_of,
     title_of,
+    unknown_text,
     word_of_forecast,
 )
-from callsheet.views.tree import describe_statement
 
 
 def dry_run_json(
@@ -55,13 +56,14 @@ def dry_run_json(
     `times` counts each time that the step is reached, `total` the whole run; `most` is null without a bound.
     `depends_on` names the steps whose results are read; members of one `group` run side by side.
     """
+    words = wording_of(forecast.plan)
     return {
         "plan_hash": plan_hash(forecast.plan),
-        "steps": [_step(step) for step in forecast.steps],
+        "steps": [_step(step, words) for step in forecast.steps],
         "totals": _totals(totals, price),
         "unforeseen": list(forecast.unforeseen),
         **(
-            {"blocks": [_block(key, each) for key, each in forecast.blocks.items()]}
+            {"blocks": [_block(key, each, words) for key, each in forecast.blocks.items()]}
             if forecast.blocks
             else {}
         ),
@@ -69,14 +71,14 @@ def dry_run_json(
     }
 
 
-def _block(key: str, block: BlockForecast) -> dict[str, Any]:
+def _block(key: str, block: BlockForecast, words: Wording) -> dict[str, Any]:
     loop: dict[str, Any] = {}
     if isinstance(block.statement, Foreach) and not block.part:
-        loop = {"items": _value(block.items), "count": block.count, "at_once": block.at_once}
+        loop = {"items": _value(block.items, words), "count": block.count, "at_once": block.at_once}
     return {
         "block": key,
         "id": block.id,
-        "text": title_of(block),
+        "text": title_of(block, words),
         "when": str(block.when),
         "times": _times(block.times),
         "within": list(block.within),
@@ -106,7 +108,7 @@ def _remarks(remarks: tuple[Remark, ...]) -> dict[str, Any]:
     }
 
 
-def _step(step: StepForecast) -> dict[str, Any]:
+def _step(step: StepForecast, words: Wording) -> dict[str, Any]:
     out: dict[str, Any] = {
         "id": step.step.id,
         "action": word_of_forecast(step),
@@ -128,45 +130,52 @@ def _step(step: StepForecast) -> dict[str, Any]:
         out["why_not"] = step.why_not
     if step.statement is not None:
         out["within"] = list(step.within)
-        out["statement"] = describe_statement(step.statement)
+        out["statement"] = words.statement(step.statement)
     if step.step.foreach is not None:
-        out["items"] = _value(step.items)
+        out["items"] = _value(step.items, words)
         out["per_item"] = step.is_per_item
-    out["visits"] = [_visit_data(visit) for visit in step.visits]
+    out["visits"] = [_visit_data(visit, words) for visit in step.visits]
     if step.has_result:
         source = "assumed" if step.is_assumed else "computed" if step.is_computed else "simulated"
-        out["result"] = {"is": source, **_value(step.result)}
+        out["result"] = {"is": source, **_value(step.result, words)}
     return out
 
 
-def _visit_data(visit: Visit) -> dict[str, Any]:
+def _visit_data(visit: Visit, words: Wording) -> dict[str, Any]:
     return {
         "item": visit.item,
         "sure": visit.is_sure,
-        "inputs": [_value(value) for value in visit.inputs],
-        "arguments": {name: _value(value) for name, value in visit.arguments},
+        "inputs": [_value(value, words) for value in visit.inputs],
+        "arguments": {name: _value(value, words) for name, value in visit.arguments},
         **({"place": visit.place} if visit.place else {}),
     }
 
 
-def _value(value: Foreseen) -> dict[str, Any]:
+def _value(value: Foreseen, words: Wording) -> dict[str, Any]:
     match value:
         case Unknown():
-            return {"unknown": _unknown(value)}
+            return {"unknown": _unknown(value, words)}
         case Text(parts=parts):
             return {
-                "text": [part if isinstance(part, str) else {"unknown": _unknown(part)} for part in parts]
+                "text": [
+                    part if isinstance(part, str) else {"unknown": _unknown(part, words)} for part in parts
+                ]
             }
         case Items(items=items):
-            return {"list": [_value(item) for item in items]}
+            return {"list": [_value(item, words) for item in items]}
         case Fields(pairs=pairs):
-            return {"dict": {key: _value(part) for key, part in pairs}}
+            return {"dict": {key: _value(part, words) for key, part in pairs}}
         case _:
             return {"value": value}
 
 
-def _unknown(value: Unknown) -> dict[str, Any]:
-    return {"name": str(value), "step": value.step, "path": list(value.path), "type": value.kind}
+def _unknown(value: Unknown, words: Wording) -> dict[str, Any]:
+    return {
+        "name": unknown_text(value, words),
+        "step": value.step,
+        "path": list(value.path),
+        "type": value.kind,
+    }
 
 
 def _times(times: Times) -> dict[str, int | None]:

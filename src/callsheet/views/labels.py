@@ -13,7 +13,15 @@ from callsheet.ir import Plan, Step
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.passes.verify import StepLabels
 from callsheet.views.columns import cut, printable
-from callsheet.views.describe import describe_action, describe_guard, describe_output
+from callsheet.views.describe import (
+    LTP,
+    ActionTexts,
+    Wording,
+    describe_action,
+    describe_guard,
+    describe_output,
+    wording_of,
+)
 from callsheet.views.mermaid import escape_label, mermaid, node_names
 
 _WIDEST = 100
@@ -44,10 +52,12 @@ def labels_text(
     `refused` has the policy's objections by step id, `asked` the reasons why a step needs approval.
     """
     lines: list[str] = []
+    words, texts = wording_of(plan), ActionTexts(plan, _WIDEST)
     for step, labels in zip(plan.steps, steps, strict=True):
-        lines.append(cut(f"{step.id}: {_heading(step)}", _WIDEST))
-        lines.extend(f"    {line}" for line in _lines(step, labels))
-        lines.extend(f"    {line}" for line in _verdicts(step, refused, asked))
+        heading = texts.of(step.id) if plan.in_python else _heading(step)
+        lines.append(cut(f"{step.id}: {heading}", _WIDEST))
+        lines.extend(f"    {line}" for line in _lines(step, labels, words))
+        lines.extend(f"    {words.prose(line)}" for line in _verdicts(step, refused, asked))
     return "\n".join([*lines, "", LEGEND])
 
 
@@ -57,9 +67,12 @@ def _heading(step: Step) -> str:
     return printable(f"{text} {describe_output(step)}" if step.output is not None else text)
 
 
-def _lines(step: Step, labels: StepLabels) -> Iterator[str]:
+def _lines(step: Step, labels: StepLabels, words: Wording) -> Iterator[str]:
     if labels.reads:
-        yield f"reads    {', '.join(f'${name} {label}' for name, label in labels.reads)}"
+        names = {name: words.variable(name) for name, _ in labels.reads}
+        if words is not LTP:  # arguments are no variables
+            names = {name: said.removeprefix("$") for name, said in names.items()}
+        yield f"reads    {', '.join(f'{names[name]} {label}' for name, label in labels.reads)}"
     if labels.pc != LITERAL:
         yield f"decided  by {labels.pc} data"
     if step.call is not None:
@@ -80,12 +93,12 @@ def labels_mermaid(
     nodes = {
         name: (step, labels) for name, step, labels in zip(node_names(plan), plan.steps, steps, strict=True)
     }
-    lines: list[str] = []
+    words, lines = wording_of(plan), list[str]()
     for line in mermaid(plan).splitlines():
         node = _NODE.fullmatch(line)
         if node is not None and node["name"] in nodes:
             step, labels = nodes[node["name"]]
-            texts = [*_lines(step, labels), *_verdicts(step, refused, asked)]
+            texts = [*_lines(step, labels, words), *map(words.prose, _verdicts(step, refused, asked))]
             label = "<br/>".join([node["label"], *_escape_lines(texts)])
             line = f"{node['start']}{label}{node['end']}"  # noqa: PLW2901 - the same line, longer
         lines.append(line)

@@ -204,7 +204,7 @@ def sketch(plan: Plan) -> dict[str, Any]:
     if plan.tree is not None:
         from callsheet.views.tree import sketched_rows  # noqa: PLC0415 - only for version 2
 
-        rows, depths, apart = sketched_rows(plan.tree)
+        rows, depths, apart = sketched_rows(plan)
         return {"steps": rows, "layout": nested_layout(depths, apart)}
     steps = [
         {

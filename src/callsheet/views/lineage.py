@@ -22,13 +22,22 @@ from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource, Visit, W
 from callsheet.trace.lineage.reads import Path, Role
 from callsheet.trace.lineage.slices import Flow, Graph, Node, Reached, item_at
 from callsheet.views.columns import cut, json_head, printable
-from callsheet.views.describe import LTP, Wording, describe_action, wording_of
+from callsheet.views.describe import Wording, describe_action, wording_of
 from callsheet.views.otel.operations import as_text
 
 _VALUE = 48
 _ACTION = 40
 _MOST_CHILDREN = 12
 _FAILED = {ValueSource.ERROR: ": failed", ValueSource.USE: ": failed, its USE value"}
+
+
+UNNAMED = frozenset({ValueSource.ANSWER, ValueSource.INNER})
+"""What makes values that are no variables."""
+
+
+def words_of(lineage: Lineage) -> Wording:
+    """Returns how lines about a run word what is in its plan."""
+    return wording_of(lineage.programs[0].plan)
 
 
 def why_lines(lineage: Lineage, graph: Graph, start: Node, depth: int) -> Iterator[str]:
@@ -43,7 +52,7 @@ def where_lines(lineage: Lineage, graph: Graph, start: Node, depth: int) -> Iter
 
 def _lines(lineage: Lineage, graph: Graph, start: Node, depth: int, *, is_backward: bool) -> Iterator[str]:
     """Yields the line of the root and those below it. Iterative: a chain may exceed the recursion limit."""
-    words = wording_of(lineage.programs[0].plan)
+    words = words_of(lineage)
     yield node_line(lineage, start, words)
     stack: list[tuple[Node | None, str, str]] = []
     """The remaining lines, each with its node and the indent of its children."""
@@ -167,7 +176,7 @@ def _head(flow: Flow, words: Wording) -> str:
             return f"{item}{flow.argument}: " if flow.argument else item
 
 
-def node_line(lineage: Lineage, node: Node, words: Wording = LTP) -> str:
+def node_line(lineage: Lineage, node: Node, words: Wording) -> str:
     """Returns a line for a node: its name, its value, its origin and the event of its write."""
     write = lineage.writes[node.write]
     value = shown(lineage.value_at(node))
@@ -194,7 +203,7 @@ def _origin(lineage: Lineage, number: int, words: Wording) -> str:
     return f"{step}{failed}, event {write.seq}{odd}{said}"
 
 
-def visit_line(lineage: Lineage, visit: Visit, words: Wording = LTP) -> str:
+def visit_line(lineage: Lineage, visit: Visit, words: Wording) -> str:
     """Returns the label of a visit and what its step does."""
     line = f"{lineage.label(visit)} {cut(described(lineage, visit, words), _ACTION)}"
     where = ""
@@ -203,13 +212,13 @@ def visit_line(lineage: Lineage, visit: Visit, words: Wording = LTP) -> str:
     return f"{line}  ·  {where}" if where else line
 
 
-def place_in(write: Write, path: Path = (), words: Wording = LTP) -> str:
+def place_in(write: Write, path: Path, words: Wording) -> str:
     """Returns what was written, with a path in it, in the notation of plans; without `$` if no variable."""
-    is_bare = write.made in (ValueSource.ANSWER, ValueSource.INNER)
-    return LTP.variable(write.name, path).removeprefix("$") if is_bare else words.variable(write.name, path)
+    is_bare = write.made in UNNAMED
+    return words.result(write.name, path) if is_bare else words.variable(write.name, path)
 
 
-def described(lineage: Lineage, visit: Visit, words: Wording = LTP) -> str:
+def described(lineage: Lineage, visit: Visit, words: Wording) -> str:
     """Returns what the step of a visit does: its action, or in a plan with blocks the statement."""
     if not isinstance(lineage, TreeLineage):
         return describe_action(lineage.step(visit).action)
@@ -221,13 +230,14 @@ def shown(value: JSON) -> str:
     return cut(printable(json_head(value, 4 * _VALUE)[: 4 * _VALUE]), _VALUE)
 
 
-def reached_line(lineage: Lineage, reached: Reached) -> str:
+def reached_line(lineage: Lineage, reached: Reached, words: Wording) -> str:
     """Returns a line for a call that a value reached: key, tool, effect, events, and the value's role."""
     outcome = lineage.outcomes.get(reached.key)
     left = lineage.left.get(reached.key)
     result = "no outcome" if outcome is None else f"{outcome.type} at event {outcome.seq}"
     into = use_of(reached.role, reached.argument)
-    return f"{reached.key} @{reached.tool} ({reached.effect})  left at event {left}, {result}; as {into}"
+    tool = words.tool(reached.tool)
+    return f"{reached.key} {tool} ({reached.effect})  left at event {left}, {result}; as {into}"
 
 
 def use_of(role: Role, argument: str) -> str:
@@ -283,7 +293,7 @@ class _Document:
                 "prov:label": f"${write.name}",
                 "callsheet:made": str(write.made),
             }
-            if write.made in (ValueSource.ANSWER, ValueSource.INNER):
+            if write.made in UNNAMED:
                 attributes["prov:label"] = write.name
             if self._content:
                 attributes["prov:value"] = as_text(write.value)

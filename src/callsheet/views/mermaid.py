@@ -49,7 +49,7 @@ def mermaid(plan: Plan) -> str:
     if plan.tree is not None:
         from callsheet.views.tree import tree_mermaid  # noqa: PLC0415 - only for version 2
 
-        return tree_mermaid(plan.tree)
+        return tree_mermaid(plan)
     if not plan.steps:
         return 'graph TD\n    empty["Empty plan"]'
     if plan.order is Order.DAG:

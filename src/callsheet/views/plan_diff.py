@@ -441,9 +441,10 @@ def _id(step: Step | None) -> str:
 def plan_diff_json(diff: PlanDiff | TreeDiff, old_name: str, new_name: str) -> dict[str, Any]:
     """Returns the difference as data: whether the plans are the same, counts, changes of the head, steps."""
     if isinstance(diff, TreeDiff):
-        from callsheet.views.tree_diff import piece_diff_json  # noqa: PLC0415 - for plans with blocks
+        from callsheet.views.tree_diff import piece_diff_json, sides_of  # noqa: PLC0415 - for plans with blocks
 
-        steps = [piece_diff_json(step, diff) for step in diff.different()]
+        sides = sides_of(diff)
+        steps = [piece_diff_json(step, sides) for step in diff.different()]
     else:
         steps = [_step(step, diff) for step in diff.different()]
     return {

@@ -216,7 +216,7 @@ def terminal_graph(
     if plan.tree is not None:
         from callsheet.views.tree import outline_text  # noqa: PLC0415 - only for version 2
 
-        return outline_text(plan.tree, {} if status is None else status, ansi=ansi, columns=columns)
+        return outline_text(plan, {} if status is None else status, ansi=ansi, columns=columns)
     if not plan.steps:
         return "(empty plan)"
     if plan.order is Order.DAG:

@@ -1,6 +1,6 @@
 """Renders a plan tree: as an outline for a terminal, a Mermaid flowchart with its blocks, rows of a picture.
 
-Both say what a statement is with `describe_statement`, so their wording is the same.
+All say what a statement is with the `Wording` of the plan: as it is written.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from callsheet.frontends.expressions import format_expression
 from callsheet.frontends.structured.printer import with_plain_parameters
 from callsheet.ir.expression import Expression
 from callsheet.ir.gc_pause import gc_paused
+from callsheet.ir.plan import Plan
 from callsheet.ir.tree import (
     Act,
     Assign,
@@ -39,6 +40,7 @@ from callsheet.ir.tree import (
     recovery_of,
 )
 from callsheet.views.columns import fitted, printable
+from callsheet.views.describe import LTP, Wording, wording_of
 from callsheet.views.lanes import NO_GROUP
 from callsheet.views.mermaid import escape_label
 from callsheet.views.terminal import mark_of
@@ -146,39 +148,49 @@ def describe_recovery(recovery: Recovery | None) -> str:
 class Entry(NamedTuple):
     """A line of an outline: how deep it stands, the id of its statement if it has one, its text.
 
-    `statement` is None for the line that begins a further block, or an input or a sub-plan. The line above
-    does not lead to one that `is_apart`: a sub-plan and what stands after it, a further branch or member.
+    `word` says what it is in a word. `statement` is None for the line that begins a further block, or an
+    input or a sub-plan. The line above does not lead to one that `is_apart`: a sub-plan and what stands after
+    it, a further branch or member.
     """
 
     depth: int
     id: str
     text: str
+    word: str
     statement: Statement | None = None
     is_apart: bool = False
+    is_input: bool = False
 
 
-def outline(tree: Tree) -> Iterator[Entry]:
-    """The lines of a plan: its inputs, its sub-plans, its statements, each block one deeper."""
+def outline(plan: Plan) -> Iterator[Entry]:
+    """The lines of a plan with blocks: its inputs, its sub-plans, its statements, each block one deeper."""
+    tree, words = _tree_of(plan), wording_of(plan)
     for one in tree.inputs:
-        yield Entry(0, "", f"INPUT ${one.name}")
-    for plan in tree.plans:
-        inputs = ", ".join(f"${each.name}" for each in plan.inputs)
-        yield Entry(0, "", f"PLAN {plan.name} ({inputs})", is_apart=True)
-        yield from _outlined(plan.body, 1)
-    yield from _outlined(tree.body, 0, is_apart=bool(tree.plans))
+        yield Entry(0, "", words.given(one.name), one.name, is_input=True)
+    for each in tree.plans:
+        head = words.function(each.name, [one.name for one in each.inputs])
+        yield Entry(0, "", head, words.function(each.name), is_apart=True)
+        yield from _outlined(each.body, words, 1)
+    yield from _outlined(tree.body, words, 0, is_apart=bool(tree.plans))
+
+
+def _tree_of(plan: Plan) -> Tree:
+    assert plan.tree is not None
+    return plan.tree
 
 
 def _outlined(
-    block: Block, depth: int, *, is_apart: bool = False, are_members: bool = False
+    block: Block, words: Wording, depth: int, *, is_apart: bool = False, are_members: bool = False
 ) -> Iterator[Entry]:
     """The lines of a block, of which the first, or the others as well, are apart from the line above."""
     for number, one in enumerate(block):
         name = getattr(one, "id", "") if _is_named(one) else ""
-        yield Entry(depth, name, describe_statement(one), one, is_apart if number == 0 else are_members)
-        for head, inner in _sections(one):
+        stands_apart = is_apart if number == 0 else are_members
+        yield Entry(depth, name, words.statement(one), words.word(one), one, stands_apart)
+        for head, inner, is_other_branch in _sections(one, words):
             if head:
-                yield Entry(depth, "", head, is_apart=head.startswith("ELSE"))
-            yield from _outlined(inner, depth + 1, are_members=isinstance(one, Parallel) and not head)
+                yield Entry(depth, "", head, head.partition(" ")[0], is_apart=is_other_branch)
+            yield from _outlined(inner, words, depth + 1, are_members=isinstance(one, Parallel) and not head)
 
 
 def statements_apart(tree: Tree) -> frozenset[str]:
@@ -186,7 +198,7 @@ def statements_apart(tree: Tree) -> frozenset[str]:
     found: set[str] = set()
     for body in (tree.body, *(plan.body for plan in tree.plans)):
         is_apart = False
-        for one in _outlined(body, 0):
+        for one in _outlined(body, LTP, 0):
             is_apart = is_apart or one.is_apart
             if one.statement is not None:
                 if is_apart:
@@ -199,47 +211,50 @@ def _is_named(statement: Statement) -> bool:
     return not isinstance(statement, Let | Assign | Require) and statement.is_named
 
 
-def _sections(statement: Statement) -> Iterator[tuple[str, Block]]:
-    """The blocks inside a statement, each with the line that begins it; the first has none."""
+def _sections(statement: Statement, words: Wording) -> Iterator[tuple[str, Block, bool]]:
+    """The blocks inside a statement, each with the line that begins it; the first has none.
+
+    Last, whether it is another branch of an ?IF.
+    """
     match statement:
         case If(branches=(first, *more), otherwise=otherwise):
-            yield "", first.body
-            for branch in more:
-                yield f"ELSE IF ({describe_expression(branch.condition)})", branch.body
+            yield "", first.body, False
+            for number, branch in enumerate(more, 1):
+                yield words.branch(number, branch.condition), branch.body, True
             if otherwise is not None:
-                yield "ELSE", otherwise
+                yield words.part("ELSE"), otherwise, True
         case Foreach(body=body) | Repeat(body=body) | Try(body=body):
-            yield "", body
+            yield "", body, False
         case Parallel(members=members):
-            yield "", members
+            yield "", members, False
         case _:
             pass
     recovery = recovery_of(statement)
     if recovery is not None:
         for handler in recovery.handlers:
-            kinds = f" {', '.join(handler.kinds)}" if handler.kinds else ""
-            yield f"ON_FAIL{kinds}", handler.body
+            yield words.part(f"ON_FAIL {', '.join(handler.kinds)}".rstrip()), handler.body, False
         if recovery.final is not None:
-            yield "FINALLY", recovery.final
+            yield words.part("FINALLY"), recovery.final, False
 
 
-def sketched_rows(tree: Tree) -> tuple[list[dict[str, Any]], list[int], list[int]]:
+def sketched_rows(plan: Plan) -> tuple[list[dict[str, Any]], list[int], list[int]]:
     """The lines of a plan but for inputs, as rows of its picture, how deep each stands, which are apart."""
-    entries = [one for one in outline(tree) if not one.text.startswith("INPUT ")]
+    entries = [one for one in outline(plan) if not one.is_input]
     apart = [row for row, one in enumerate(entries) if one.is_apart]
     return [_sketched(one) for one in entries], [one.depth for one in entries], apart
 
 
 def _sketched(entry: Entry) -> dict[str, Any]:
     text, span = printable(entry.text), None if entry.statement is None else entry.statement.span
-    word, _, rest = text.partition(" ")
+    word = printable(entry.word)
+    rest = text.removeprefix(word)
     return {
         "id": entry.id,
         "title": "",
         "tool": word.removeprefix("@"),
         "action": text,
         "guard": "",
-        "output": rest.removesuffix(" {"),
+        "output": text if rest[:1].isidentifier() else rest.removeprefix(":").strip(),
         "on_fail": "",
         "group": NO_GROUP,
         "foreach": "",
@@ -248,11 +263,11 @@ def _sketched(entry: Entry) -> dict[str, Any]:
 
 
 def outline_text(
-    tree: Tree, status: Mapping[str, str] | None = None, *, ansi: bool = False, columns: int = _MOST_LINE
+    plan: Plan, status: Mapping[str, str] | None = None, *, ansi: bool = False, columns: int = _MOST_LINE
 ) -> str:
     """The outline as text, with rules that show the blocks and, given a `status` by id, marks of progress."""
     lines: list[str] = []
-    for depth, own, text, *_ in outline(tree):
+    for depth, own, text, *_ in outline(plan):
         head = f"{own}: " if own else ""
         mark = "" if status is None else mark_of(status.get(own, ""), ansi) + " " if own else "  "
         room = max(columns - 3 * depth - len(mark), _LEAST_LINE)
@@ -268,6 +283,7 @@ _From = tuple[tuple[str, str], ...]
 
 @dataclass(slots=True)
 class _Chart:
+    words: Wording
     lines: list[str] = field(default_factory=list[str])
     arrows: list[str] = field(default_factory=list[str])
     count: int = 0
@@ -304,13 +320,13 @@ class _Chart:
 
     def statement(self, one: Statement, before: _From) -> _From:
         own = f"{one.id}: " if _is_named(one) else ""
-        text = own + describe_statement(one)
+        text = own + self.words.statement(one)
         after: _From
         match one:
             case If(branches=branches, otherwise=otherwise):
                 ends: list[tuple[str, str]] = []
                 for number, branch in enumerate(branches):
-                    said = text if number == 0 else f"ELSE IF ({describe_expression(branch.condition)})"
+                    said = text if number == 0 else self.words.branch(number, branch.condition)
                     test = self.node(said, "{}")
                     self.lead(before, test)
                     ends += self.block(branch.body, ((test, "yes"),))
@@ -325,10 +341,10 @@ class _Chart:
                 after = ((head, "then"),)
             case Try(body=body):
                 first = self.count + 2
-                after = self.inside(describe_statement(one), body, before)
+                after = self.inside(self.words.statement(one), body, before)
                 head = f"n{first}"
             case Parallel(members=members):
-                head = self.node("@PARALLEL", "{{}}")
+                head = self.node(self.words.statement(one), "{{}}")
                 self.lead(before, head)
                 after = tuple(end for member in members for end in self.statement(member, ((head, ""),)))
             case Say(word=word):
@@ -349,10 +365,13 @@ class _Chart:
             return after
         ends = list(after)
         for handler in recovery.handlers:
-            kinds = ", ".join(handler.kinds) or "fails"
-            ends += self.block(handler.body, ((head, kinds),))
+            ends += self.block(handler.body, ((head, self.words.failure(handler.kinds)),))
         after = tuple(ends)
-        return after if recovery.final is None else self.inside("FINALLY", recovery.final, after)
+        return (
+            after
+            if recovery.final is None
+            else self.inside(self.words.part("FINALLY"), recovery.final, after)
+        )
 
 
 _ENDS = frozenset(
@@ -360,12 +379,12 @@ _ENDS = frozenset(
 )
 
 
-def tree_mermaid(tree: Tree) -> str:
+def tree_mermaid(plan: Plan) -> str:
     """The plan as a Mermaid `graph TD`, without a code fence: blocks are subgraphs, sub-plans stand apart."""
-    chart = _Chart()
+    tree, chart = _tree_of(plan), _Chart(wording_of(plan))
     with gc_paused(True):
-        for plan in tree.plans:
-            chart.inside(f"PLAN {plan.name}", plan.body, ())
+        for one in tree.plans:
+            chart.inside(chart.words.function(one.name), one.body, ())
         chart.block(tree.body, ())
     if not chart.count:
         return 'graph TD\n    empty["Empty plan"]'

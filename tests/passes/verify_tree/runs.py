@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 from callsheet.ir import Effect, Plan
 from callsheet.ir.labels import read_label
 from callsheet.machine import (
+    Answered,
+    Approval,
+    Ask,
     CallTool,
     Command,
     Event,
@@ -21,6 +24,7 @@ from callsheet.machine import (
     Result,
     Succeeded,
     ToolFacts,
+    Verdict,
     compile_plan,
 )
 from callsheet.machine.monitor.enforcement import Enforcement
@@ -70,9 +74,27 @@ def run(
     plan: Plan, world: int, inputs: dict[str, Any], enforcement: Enforcement | None = None
 ) -> Seen | None:
     """One run in one world; None if it takes too many statements to be worth it."""
+    seen = outcome(plan, world, inputs, enforcement)
+    return None if seen.result.refusal is not None else seen
+
+
+def outcome(
+    plan: Plan,
+    world: int,
+    inputs: dict[str, Any],
+    enforcement: Enforcement | None = None,
+    *,
+    asks: bool = False,
+) -> Seen:
+    """One run in one world. If it `asks`, a person denies half of the calls that are seen outside."""
     calls: list[str] = []
 
     def answer(command: Command) -> tuple[float, Event]:
+        if isinstance(command, Ask):
+            assert isinstance(command.asked, Approval)
+            is_no = _dice("no", command.key, repr(sorted(command.asked.args.items()))) % 2
+            verdict = Verdict.DENY if is_no else Verdict.APPROVE
+            return 0.25, Answered(command.key, command.asked.digest, verdict, by="ann")
         assert isinstance(command, CallTool)
         arguments = repr(sorted(command.args.items()))
         is_open = command.tool in (SEEN, OPEN)
@@ -94,10 +116,13 @@ def run(
         return seconds, Succeeded(command.key, values[_dice(command.step) % len(values)])
 
     machine = Machine(
-        compile_plan(plan, _FACTS), Limits(max_steps=_MOST, retry_delay=0.0), enforcement=enforcement
+        compile_plan(plan, _FACTS),
+        Limits(max_steps=_MOST, retry_delay=0.0),
+        approve=(SEEN,) if asks else (),
+        enforcement=enforcement,
     )
     result = Simulation(machine, answer).run(inputs)
-    return None if result.refusal is not None else Seen(tuple(calls), result)
+    return Seen(tuple(calls), result)
 
 
 def _dice(*parts: object) -> int:

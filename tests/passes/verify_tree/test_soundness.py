@@ -7,10 +7,10 @@ from collections import Counter
 import pytest
 from tests.passes.verify_tree.corpus import plan_of
 from tests.passes.verify_tree.random_plans import Drawing
-from tests.passes.verify_tree.runs import PRIVATE, SECRETS, STRICT, TOOLS, Seen, run
+from tests.passes.verify_tree.runs import PRIVATE, SECRETS, STRICT, TOOLS, Seen, outcome, run
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.machine import Status
+from callsheet.machine import PolicyRefusal, Status
 from callsheet.machine.monitor.enforcement import Enforcement
 from callsheet.passes.verify import verify
 from callsheet.policy.model import Policy
@@ -70,6 +70,33 @@ def test_a_strict_policy_lets_nothing_be_seen(start: int) -> None:
         for other in worlds or ():
             assert other.together == (worlds or [other])[0].together, text
     assert accepted >= _LEAST
+
+
+def test_what_a_strict_policy_accepts_is_never_refused_and_tells_nothing_when_a_person_says_no() -> None:
+    accepted: Counter[str] = Counter()
+    for seed in range(500, 750):
+        try:
+            plan = plan_of(text := Drawing(seed, bits=True).text())
+        except CallsheetError:
+            continue
+        if not verify(plan, STRICT, inputs=PRIVATE).ok:
+            continue
+        worlds: list[Seen] = []
+        for world, secret in enumerate(SECRETS):
+            given = dict.fromkeys(PRIVATE, secret)
+            free = outcome(plan, world, given, asks=True)
+            held = outcome(plan, world, given, Enforcement.under(STRICT, PRIVATE), asks=True)
+            assert not isinstance(held.result.refusal, PolicyRefusal), text
+            if held.result.refusal is not None:
+                break
+            assert (held.calls, held.result.status, held.result.error) == (
+                free.calls, free.result.status, free.result.error,
+            ), text  # fmt: skip
+            worlds.append(held)
+            accepted["denied" if "denied by ann" in (held.result.error or "") else "went on"] += 1
+        for other in worlds:
+            assert other.together == worlds[0].together, text
+    assert min(accepted["denied"], accepted["went on"]) >= _LEAST, accepted
 
 
 def test_what_runs_of_any_plan_send_to_their_end_under_a_strict_policy_tells_nothing() -> None:

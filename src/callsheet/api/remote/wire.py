@@ -22,6 +22,7 @@ from callsheet.runtime.doubt import DoubtfulCall
 from callsheet.store import RunStatus, check_run_id
 from callsheet.store.pauses import RunPause
 from callsheet.store.runs import RunFilter
+from callsheet.views.call_site import CallSite, Line
 
 _TIMES = frozenset({"since", "until", "ended_since", "ended_until"})
 """The conditions on runs that are times."""
@@ -164,7 +165,12 @@ def ask_of(row: Row) -> PendingAsk:
     """A question, or a call to approve."""
     lists = {name: tuple(row[name]) for name in ("options", "inputs", "why") if name in row}
     answer = (row["answer"],) if "answer" in row else ()
-    return _told(PendingAsk, row, is_answered=row["answered"], answer=answer, **lists)
+    site = _site_of(row["site"]) if "site" in row else None
+    return _told(PendingAsk, row, is_answered=row["answered"], answer=answer, site=site, **lists)
+
+
+def _site_of(row: Row) -> CallSite:
+    return CallSite(row["tool"], tuple(Line(one["line"], one["text"]) for one in row["lines"]))
 
 
 def run_of(row: Row) -> RecordedRun:

@@ -428,7 +428,7 @@ class ChatSession:
             return None
         programs = await self._host.beside(partial(programs_of, self._host.journal, [ask]))
         program = programs.get(ask.digest)
-        more = [] if program is None else [*program_lines(program)]
+        more = [] if program is None else [*program_lines(program, ask.site)]
         self._screen.show("\n".join([*lines, *more]))
         if ask.kind == "approval":
             also = "" if program is None else ", p for this call and those marked + as they are shown"

@@ -54,7 +54,7 @@ from callsheet.views.debugger import (
     rows_of,
     step_lines,
 )
-from callsheet.views.lineage import why_lines
+from callsheet.views.lineage import why_lines, words_of
 from callsheet.views.report.visits import Times, facts_of, times_of
 
 if TYPE_CHECKING:
@@ -290,7 +290,9 @@ class RunView:
     def variables(self, seq: int) -> list[str]:
         """The variables after an event."""
         _, folded = state_at_event(self._journal, self._info, seq)
-        lines = [f"${name} = {preview(value, 200)}" for name, value in folded.variables_to_show().items()]
+        words = words_of(self._lineage)
+        shown = folded.variables_to_show().items()
+        lines = [f"{words.variable(name)} = {preview(value, 200)}" for name, value in shown]
         return lines or ["no variable is set"]
 
     def diff(self, other: str) -> list[str]:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from callsheet.trace.blame import Blame, Suspect
     from callsheet.trace.comparing import Slower
     from callsheet.trace.lineage.lineage import Lineage
+    from callsheet.views.describe import Wording
 
 
 @click.command()
@@ -65,20 +66,26 @@ def at(run: str, seq: int | None, journal: Path | None, as_json: bool) -> int:
 
 
 def _print_state(moment: RunMoment, events: int) -> None:
+    from callsheet.views.describe import wording_of  # noqa: PLC0415 - as above
+
     event, folded = moment.event, moment.folded
+    words = wording_of(folded.machine.program.plan)
     key = f" {event.key}" if event.key else ""
     told = f"event {event.seq} of {events}: {event.type}{key}, {iso(event.ts)}"
     print_text(f"run      {moment.run_id} after {told}")
     print_text(f"status   {moment.status}, {_position(folded)}")
     print_text(f"used     {moment.usage.describe()}")
     for command in folded.waiting.values():
-        print_text(f"pending  {command.key}  {_describe_command(command)}")
+        print_text(f"pending  {command.key}  {_describe_command(command, words)}")
     for loop in moment.loops:
         failed = f", {len(loop.failed)} failed" if loop.failed else ""
         given = f"; so far {preview([*loop.results.values()], 100)}" if loop.variable and loop.results else ""
         done = f"{len(loop.results.keys() - loop.failed.keys()):,} of {loop.items:,} items done{failed}"
-        print_text(f"loop     {loop.place}{f' > ${loop.variable}' if loop.variable else ''}: {done}{given}")
-    variables = [f"${name} = {preview(value, 100)}" for name, value in moment.variables.items()]
+        into = f" > {words.variable(loop.variable)}" if loop.variable else ""
+        print_text(f"loop     {loop.place}{into}: {done}{given}")
+    variables = [
+        f"{words.variable(name)} = {preview(value, 100)}" for name, value in moment.variables.items()
+    ]
     if variables:
         print_text("\n".join(variables))
     if folded.machine.result is not None:
@@ -109,11 +116,11 @@ def _position(folded: Folded) -> str:
     return f"at {steps[machine.pc].id}"
 
 
-def _describe_command(command: object) -> str:
-    words = {"CallTool": "tool call", "CallModel": "model call", "RunAgent": "agent"}
+def _describe_command(command: object, words: Wording) -> str:
+    calls = {"CallTool": "tool call", "CallModel": "model call", "RunAgent": "agent"}
     kind = type(command).__name__
     tool = getattr(command, "tool", "")
-    return f"{words.get(kind, kind)} @{tool}" if tool else _OTHERS.get(kind, kind)
+    return f"{calls.get(kind, kind)} {words.tool(tool)}" if tool else _OTHERS.get(kind, kind)
 
 
 _OTHERS = {
@@ -159,13 +166,16 @@ def blame(run: str, journal: Path | None, as_json: bool) -> int:
 
 def _print(report: FailureReport) -> None:
     from callsheet.trace.lineage.lineage import NONE  # noqa: PLC0415 - as above
-    from callsheet.views.lineage import visit_line  # noqa: PLC0415 - as above
+    from callsheet.views.lineage import visit_line, words_of  # noqa: PLC0415 - as above
 
     lineage, blamed = report.lineage, report.blame
+    words = words_of(lineage)
     if blamed.visit == NONE:
         print_text(f"no step failed; the run ended with: {preview(blamed.error, 300)}")
         return
-    print_text(f"failed        {visit_line(lineage, lineage.visits[blamed.visit])}, event {blamed.seq}")
+    print_text(
+        f"failed        {visit_line(lineage, lineage.visits[blamed.visit], words)}, event {blamed.seq}"
+    )
     print_text(f"              {preview(blamed.error, 300)}")
     if blamed.key:
         print_text(f"              call {blamed.key}: {preview(report.arguments, 300)}")
@@ -174,20 +184,23 @@ def _print(report: FailureReport) -> None:
         print_text("likely cause  the step itself: none of its inputs was empty, an error or a failed cast")
         return
     for n, suspect in enumerate(blamed.suspects[:_MAX_SUSPECTS]):
-        _print_suspect(lineage, blamed, suspect, "likely cause" if n == 0 else "also")
+        _print_suspect(lineage, blamed, suspect, "likely cause" if n == 0 else "also", words)
     if len(blamed.suspects) > _MAX_SUSPECTS:
         print_text(f"              and {len(blamed.suspects) - _MAX_SUSPECTS} more (--json lists all)")
 
 
-def _print_suspect(lineage: Lineage, blamed: Blame, suspect: Suspect, label: str) -> None:
+def _print_suspect(lineage: Lineage, blamed: Blame, suspect: Suspect, label: str, words: Wording) -> None:
     from callsheet.api.explaining import traceback_of  # noqa: PLC0415 - as above
     from callsheet.trace.lineage.lineage import NONE  # noqa: PLC0415 - as above
-    from callsheet.views.describe import LTP  # noqa: PLC0415 - as above
     from callsheet.views.lineage import node_line, use_of  # noqa: PLC0415 - as above
 
     node = suspect.node
     is_set = node.write != NONE
-    line = node_line(lineage, node) if is_set else f"{LTP.variable(suspect.name, node.path)}  ·  not set"
+    line = (
+        node_line(lineage, node, words)
+        if is_set
+        else f"{words.variable(suspect.name, node.path)}  ·  not set"
+    )
     print_text(f"{label:13} {line}")
     phrase = _WORDS[suspect.odd]
     if suspect.key:
@@ -196,7 +209,7 @@ def _print_suspect(lineage: Lineage, blamed: Blame, suspect: Suspect, label: str
         )
     print_text(f"              {preview(phrase, 300)}")
     _print_traceback(traceback_of(lineage, suspect.key))
-    path = [LTP.variable(flow.name, flow.node.path) for flow in suspect.path]
+    path = [words.variable(flow.name, flow.node.path) for flow in suspect.path]
     last = suspect.path[-1]
     into = use_of(last.role, last.argument)
     step = lineage.label(lineage.visits[blamed.visit])
@@ -435,16 +448,16 @@ def why(
 
 def _print_lineage(found: Explanation, depth: int) -> None:
     from callsheet.trace.lineage.slices import reached_by  # noqa: PLC0415 - as above
-    from callsheet.views.lineage import reached_line  # noqa: PLC0415 - as above
+    from callsheet.views.lineage import reached_line, words_of  # noqa: PLC0415 - as above
 
     for line in found.lines(depth):
         print_text(line)
     if not found.is_forward:
         return
-    calls = reached_by(found.lineage, found.graph)
+    calls, words = reached_by(found.lineage, found.graph), words_of(found.lineage)
     reach = " up to this depth; increase --depth for more" if found.is_cut else ""
     print_text(f"\n{len(calls)} call{'' if len(calls) == 1 else 's'} received it{reach}")
     for call in calls[:_MAX_CALLS]:
-        print_text(f"  {reached_line(found.lineage, call)}")
+        print_text(f"  {reached_line(found.lineage, call, words)}")
     if len(calls) > _MAX_CALLS:
         print_text(f"  … and {len(calls) - _MAX_CALLS} more (--json --all lists all)")

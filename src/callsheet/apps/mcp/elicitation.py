@@ -67,14 +67,14 @@ def forms_of(outcome: RunOutcome, programs: Mapping[str, ProgramQuestion] | None
 
 
 def _besides(ask: PendingAsk) -> str:
-    what = f"the approval of @{ask.tool}" if ask.kind == "approval" else "an answer"
+    what = f"the approval of {ask.tool_as_written}" if ask.kind == "approval" else "an answer"
     return f"Besides, {ask.key} waits for {what} by {ask.answered_by}."
 
 
 def ask_form(ask: PendingAsk, program: ProgramQuestion | None = None) -> Form:
     """The form for one question, and for the further calls of its plan that will ask."""
     *shown, _ = question_lines(ask)
-    message = "\n".join([*shown, *(() if program is None else program_lines(program))])
+    message = "\n".join([*shown, *(() if program is None else program_lines(program, ask.site))])
     if ask.kind == "approval":
         title = "Use this answer" if ask.answer else "Call it with exactly this"
         field: dict[str, Any] = {"type": "boolean", "title": title}

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from callsheet.store.runs import RunInfo
     from callsheet.trace.comparing import Compared, ValueDifference, VisitDifference
     from callsheet.trace.lineage.lineage import Lineage, Visit
+    from callsheet.views.describe import Wording
 
 
 _PREVIEW = 200
@@ -176,8 +177,12 @@ def compared_json(difference: RunDifference, origins: list[ForkOrigin | None]) -
 
 def diff_lines(compared: Compared) -> Iterator[str]:
     """The differences of two runs, as lines of text."""
+    from callsheet.views.describe import LTP  # noqa: PLC0415 - brings the views
+    from callsheet.views.lineage import words_of  # noqa: PLC0415 - as above
+
+    words = words_of(compared.differences[0].old) if compared.differences else LTP
     for name, (mine, theirs) in compared.inputs.items():
-        yield f"input   ${name}: A {preview(mine)}, B {preview(theirs)}"
+        yield f"input   {words.variable(name)}: A {preview(mine)}, B {preview(theirs)}"
     if not compared.differences:
         yield f"same    all {_count_visits(compared.alike)}"
         return
@@ -200,20 +205,21 @@ def _count_visits(count: int) -> str:
 
 
 def _pair_lines(found: VisitDifference, head: str) -> Iterator[str]:
-    from callsheet.views.lineage import visit_line  # noqa: PLC0415 - brings the views
+    from callsheet.views.lineage import visit_line, words_of  # noqa: PLC0415 - brings the views
 
     pair, old, new = found
-    line = visit_line(new, pair.new) if pair.old is None and pair.new is not None else ""
-    line = visit_line(old, pair.old) if pair.old is not None else line
+    mine, theirs = words_of(old), words_of(new)
+    line = visit_line(new, pair.new, theirs) if pair.old is None and pair.new is not None else ""
+    line = visit_line(old, pair.old, mine) if pair.old is not None else line
     yield f"{head:7} {line}: {', '.join(pair.what)}"
     if pair.old is not None and pair.new is not None:
-        yield f"        A {_outcome_text(old, pair.old)}"
-        yield f"        B {_outcome_text(new, pair.new)}"
-        for line in _places(old, pair.old, new, pair.new):
+        yield f"        A {_outcome_text(old, pair.old, mine)}"
+        yield f"        B {_outcome_text(new, pair.new, theirs)}"
+        for line in _places(old, pair.old, new, pair.new, mine):
             yield f"        {line}"
 
 
-def _outcome_text(lineage: Lineage, visit: Visit) -> str:
+def _outcome_text(lineage: Lineage, visit: Visit, words: Wording) -> str:
     """The outcome of a visit, as text."""
     if visit.skipped:
         return visit.skipped
@@ -222,12 +228,14 @@ def _outcome_text(lineage: Lineage, visit: Visit) -> str:
         from callsheet.views.lineage import place_in  # noqa: PLC0415 - brings the views
 
         write = lineage.writes[written]
-        return f"{place_in(write)} = {preview(write.value)}"
+        return f"{place_in(write, (), words)} = {preview(write.value)}"
     failure = next((f.error for f in lineage.failures if f.visit == visit.id), None)
     return f"failed: {preview(failure)}" if failure is not None else "done"
 
 
-def _apart(old: Lineage, one: Visit, new: Lineage, other: Visit) -> list[tuple[str, ValueDifference]]:
+def _apart(
+    old: Lineage, one: Visit, new: Lineage, other: Visit, words: Wording
+) -> list[tuple[str, ValueDifference]]:
     """The first places where the values differ that two visits assigned to the same variable."""
     from callsheet.trace.comparing import parts  # noqa: PLC0415 - not for --help
     from callsheet.views.lineage import place_in  # noqa: PLC0415 - as above
@@ -237,11 +245,11 @@ def _apart(old: Lineage, one: Visit, new: Lineage, other: Visit) -> list[tuple[s
         return []
     found = islice(parts(old.writes[mine].value, new.writes[theirs].value), MAX_LINES)
     write = old.writes[mine]
-    return [(place_in(write, part.path), part) for part in found if part.path]
+    return [(place_in(write, part.path, words), part) for part in found if part.path]
 
 
-def _places(old: Lineage, one: Visit, new: Lineage, other: Visit) -> Iterator[str]:
-    found = _apart(old, one, new, other)
+def _places(old: Lineage, one: Visit, new: Lineage, other: Visit, words: Wording) -> Iterator[str]:
+    found = _apart(old, one, new, other, words)
     for name, part in found[:_MOST_PLACES]:
         mine = "nothing" if part.missing == "a" else preview(part.old)
         theirs = "nothing" if part.missing == "b" else preview(part.new)
@@ -251,22 +259,25 @@ def _places(old: Lineage, one: Visit, new: Lineage, other: Visit) -> Iterator[st
 
 
 def _pair_json(found: VisitDifference) -> dict[str, Any]:
+    from callsheet.views.lineage import words_of  # noqa: PLC0415 - brings the views
+
     pair, old, new = found
+    words = words_of(old)
     return {
         "what": list(pair.what),
         "follows": pair.follows,
-        "a": _visit_json(old, pair.old),
-        "b": _visit_json(new, pair.new),
+        "a": _visit_json(old, pair.old, words),
+        "b": _visit_json(new, pair.new, words_of(new)),
         "places": []
         if pair.old is None or pair.new is None
         else [
             {"place": name, "a": part.old, "b": part.new, "missing": part.missing or None}
-            for name, part in _apart(old, pair.old, new, pair.new)
+            for name, part in _apart(old, pair.old, new, pair.new, words)
         ],
     }
 
 
-def _visit_json(lineage: Lineage, visit: Visit | None) -> dict[str, Any] | None:
+def _visit_json(lineage: Lineage, visit: Visit | None, words: Wording) -> dict[str, Any] | None:
     if visit is None:
         return None
     return {
@@ -274,7 +285,7 @@ def _visit_json(lineage: Lineage, visit: Visit | None) -> dict[str, Any] | None:
         "visit": visit.visit,
         "event": visit.seq,
         "tool": lineage.code(visit).tool or None,
-        "came": _outcome_text(lineage, visit),
+        "came": _outcome_text(lineage, visit, words),
     }
 
 

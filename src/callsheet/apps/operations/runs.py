@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from callsheet.store.pauses import RunPause
     from callsheet.store.runs import RunInfo, RunOutline
     from callsheet.trace.visits import Account, LateAnswer, Visit
+    from callsheet.views.call_site import CallSite
 
 Status = Literal[
     "queued",
@@ -94,6 +95,20 @@ class RunDoubtRow(DoubtRow):
     kind: Literal["doubt"]
 
 
+class LineRow(TypedDict):
+    """A line of the text of a plan, counted from 1."""
+
+    line: Count
+    text: str
+
+
+class SiteRow(TypedDict):
+    """Where a call stands in the text of its plan."""
+
+    tool: Annotated[str, "the tool as the plan names it"]
+    lines: Annotated[list[LineRow], "the conditions around the call, outermost first, and the call"]
+
+
 class AskRow(TypedDict):
     """A question to a person, or a request to approve a call."""
 
@@ -116,6 +131,7 @@ class AskRow(TypedDict):
     options: NotRequired[list[Any]]
     schema: NotRequired[Object | None]
     role: NotRequired[Annotated[str, "the role that whoever answers must have"]]
+    site: NotRequired[SiteRow]
     program: NotRequired[Annotated[Object, "the further calls of the plan that will ask, and their hash"]]
 
 
@@ -326,6 +342,8 @@ def ask_json(ask: PendingAsk, program: ProgramQuestion | None = None) -> AskRow:
         data |= {"prompt": ask.prompt, "options": list(ask.options), "schema": schema}
     if ask.role:
         data["role"] = ask.role
+    if ask.site is not None:
+        data["site"] = _site_json(ask.site)
     if program is not None:
         data["program"] = {
             "hash": program.digest,
@@ -333,6 +351,10 @@ def ask_json(ask: PendingAsk, program: ProgramQuestion | None = None) -> AskRow:
             "more": program.more,
         }
     return cast("AskRow", data)
+
+
+def _site_json(site: CallSite) -> SiteRow:
+    return {"tool": site.tool, "lines": [{"line": number, "text": text} for number, text in site.lines]}
 
 
 def _further_json(call: FurtherCall) -> dict[str, Any]:
@@ -350,6 +372,7 @@ def _further_json(call: FurtherCall) -> dict[str, Any]:
         "letters": list(misleading_in(call)),
         "sure": call.is_sure,
         "alone": call.alone,
+        **({} if call.site is None else {"site": _site_json(call.site)}),
     }
 
 

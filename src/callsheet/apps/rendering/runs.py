@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from callsheet.runtime.doubt import DoubtfulCall
     from callsheet.runtime.program_question import FurtherCall, ProgramQuestion
     from callsheet.store.events import Event
+    from callsheet.views.call_site import CallSite
 
 
 def event_line(event: Event) -> str:
@@ -225,11 +226,11 @@ def question_lines(
     yield f"{ask.run_id}  {ask.key}  since {iso(ask.since)}{until}"
     if ask.kind == "approval":
         if ask.answer:
-            yield f"  may the answer of @{ask.tool} be used?"
+            yield f"  may the answer of {ask.tool_as_written} be used?"
             yield f"    {exact_json(ask.answer[0])}"
             yield "  it was called with"
         else:
-            yield f"  may @{ask.tool} be called with exactly this?"
+            yield f"  may {ask.tool_as_written} be called with exactly this?"
         for number, value in enumerate(ask.inputs, start=1):
             yield f"    ({number}) {exact_json(value)}"
         for name, value in (ask.args or {}).items():
@@ -238,7 +239,8 @@ def question_lines(
             yield f"  {without_controls(line)}"
         if not ask.args and not ask.inputs:
             yield "    (no arguments)"
-        for why in ask.why:
+        yield from site_lines(ask.site)
+        for why in ask.reasons:
             yield f"  because {without_controls(why)}"
         for line in origins(ask):
             yield f"  {without_controls(line)}"
@@ -283,6 +285,15 @@ def questions_lines(
             yield ask, [*question_lines(ask, hint, precedent, program)]
 
 
+def site_lines(site: CallSite | None, margin: str = "  ") -> Iterator[str]:
+    """The lines of the plan in which a call stands, below the conditions around it."""
+    if site is None:
+        return
+    yield f"{margin}by these lines of the plan:"
+    for number, text in site.lines:
+        yield f"{margin}  {number or '':>4}| {escape_terminal_text(text)}"
+
+
 _SEVERAL = 4
 """From as many lines on a text is shown line by line."""
 
@@ -299,17 +310,21 @@ def _argument_lines(name: str, value: JSON) -> Iterator[str]:
 
 
 def _program_lines(ask: PendingAsk, program: ProgramQuestion, hint: str) -> Iterator[str]:
-    yield from program_lines(program)
+    yield from program_lines(program, ask.site)
     yield f"  callsheet approve {ask.run_id} {ask.key}{hint} --program {program.digest}"
     yield "    approves this call and those marked + as they are shown, each once"
 
 
-def program_lines(program: ProgramQuestion) -> Iterator[str]:
+def program_lines(program: ProgramQuestion, beside: CallSite | None = None) -> Iterator[str]:
     """The further calls of a plan that will ask: marked with + if a yes covers them, else why it does not.
 
     A value is JSON, so what a text contains is always between quotes; what is not known yet is in ‹ ›,
-    outside of them.
+    outside of them. Where several stand at one place, its lines are with the first; those of `beside` are
+    shown already.
     """
+    shown = {beside, None}
+    from callsheet.runtime.answers import named_as_written  # noqa: PLC0415 - brings the machine
+
     count = len(program.calls) + program.more
     calls = "1 further call that asks" if count == 1 else f"{count} further calls that ask"
     yield f"  after it, this plan makes {calls}:"
@@ -317,13 +332,17 @@ def program_lines(program: ProgramQuestion) -> Iterator[str]:
         where = call.key.removesuffix(".1") or call.step
         sure = "" if call.is_sure else ", if it comes to that"
         mark = "+" if call.alone is None else "?"
-        yield f"  {mark} {without_controls(where)} @{call.tool}{sure}"
+        tool = f"@{call.tool}" if call.site is None else call.site.tool
+        yield f"  {mark} {without_controls(where)} {tool}{sure}"
         for name, value in call.arguments:
             yield f"      {exact_json(name)[1:-1]} = {partial_json(value)}"
         for line in misleading_in(call):
             yield f"      {line}"
+        if call.site not in shown:
+            shown.add(call.site)
+            yield from site_lines(call.site, "      ")
         for why in call.why:
-            yield f"      because {_on_one_line(why)}"
+            yield f"      because {_on_one_line(named_as_written(call.site, call.tool, why))}"
         if call.alone is not None:
             yield f"      asks by itself: {_on_one_line(call.alone)}"
     if program.more:

@@ -32,8 +32,15 @@ from callsheet.ir.gc_pause import gc_paused
 MAX_ERRORS = 1_000
 
 _MEANT_OUTPUT = lazy.pattern(rf">[ \t]*\$?({NAME})")
+_VARIABLE = lazy.pattern(rf"\$?{NAME}")
 _FIRST_WORD = lazy.pattern(r"[?@]?[\w-]*")
 _TICKS = lazy.pattern(r"`+")
+_HEAD_OF_BODY = lazy.pattern(
+    r"[ \t]*\??(?P<word>if|elif|for|foreach|while)\b[ \t]*(?P<rest>[^\n]*?)[ \t]*"
+    r"(?::|(?P<brace>\{))[ \t]*\r?(?=\n|$)",
+    re.IGNORECASE,
+)
+"""A condition or a loop whose commands are on other lines: it ends in `:` or `{`."""
 
 
 @dataclass(slots=True)
@@ -72,6 +79,8 @@ class Document:
     _group_start: int = field(default=0, init=False)
     _group_first: int = field(default=0, init=False)
     _nested: int = field(default=0, init=False)
+    _bodies: int = field(default=0, init=False)
+    """How many bodies in braces were reported and are not closed yet."""
     _in_head: bool = field(default=True, init=False)
     _same_line: bool = field(default=False, init=False)
 
@@ -176,7 +185,9 @@ class Document:
         reader = self.reader
         pos = reader.pos
         reader.pos += 1
-        if self._group is None:
+        if self._group is None and self._bodies:
+            self._bodies -= 1
+        elif self._group is None:
             help_ = "remove it, or write @PARALLEL { before"
             reader.error("MIC009", "this } does not close a group", pos, pos + 1, help=help_)
         elif self._nested:
@@ -232,6 +243,7 @@ class Document:
             step = read_command(self.scope, comments, self._group)
         except Stop:
             reader.depth = 0
+            self._explain_body(start)
             wrong = reader.diagnostics[-1].span
             at = reader.pos if wrong is None else min(reader.pos, wrong.start)
             reader.pos = reader.line_end(max(at, start))
@@ -247,6 +259,29 @@ class Document:
             self.known.add(step.output.var)
         return step
 
+    def _explain_body(self, start: int) -> None:
+        """Where the line begins a body below it, say that instead of the last error."""
+        head = _HEAD_OF_BODY.match(self.text, start)
+        if head is None:
+            return
+        word, rest = head["word"].lower(), head["rest"]
+        if word == "while":
+            before, opening = "repeat the command in the text", f"repeat (max=30) while ({rest}) {{"
+        elif word.startswith("for"):
+            before, opening = f"write {shown(f'foreach {rest}')} : before each", f"foreach {rest} {{"
+        else:
+            test = f"{rest} notempty" if _VARIABLE.fullmatch(rest) else rest
+            before = f"write {shown(f'?if {test}')} : before each"
+            opening = f"if {rest.removesuffix('notempty').rstrip()} {{"
+        self.reader.diagnostics[-1] = Diagnostic(
+            "MIC021",
+            Severity.ERROR,
+            "the commands below are not the body of this line",
+            Span(start, head.start() + len(head[0].rstrip())),
+            f"{before}; or begin the text with # ltp: 2, and write {shown(opening)} and }} around them",
+        )
+        self._bodies += head["brace"] is not None
+
     def _no_command(self, start: int) -> Stop:
         word = _FIRST_WORD.match(self.text, start)
         if word is not None and word[0].strip("?@"):
@@ -257,7 +292,9 @@ class Document:
     def _not_a_command(self, span: Span) -> Stop:
         written = shown(self.text[span.start : span.end])
         help_ = "a command begins with a verb: search, respond, …; a comment begins with #"
-        return self.reader.error("MIC002", f"this line is not a command: {written}", *span, help=help_)
+        stop = self.reader.error("MIC002", f"this line is not a command: {written}", *span, help=help_)
+        self._explain_body(span.start)
+        return stop
 
     # ------------------------------------------------------------ the end
 

@@ -27,10 +27,11 @@ from callsheet.trace.lineage.blocks import Site, TreeLineage, word_of_statement
 from callsheet.trace.lineage.lineage import NONE, Flow
 from callsheet.trace.lineage.reads import Role
 from callsheet.views.columns import printable
+from callsheet.views.describe import LTP, Wording, wording_of
 from callsheet.views.lanes import NO_GROUP, nested_layout
 from callsheet.views.report.document import PlanPart, StepRow
 from callsheet.views.report.values import Values
-from callsheet.views.tree import describe_statement, statements_apart
+from callsheet.views.tree import statements_apart
 
 _ANY = -1
 _MOST_TEXT = 200_000
@@ -41,32 +42,32 @@ def plan_part_of_blocks(lineage: TreeLineage, source: str, hash_: str, seq: int,
     plan = lineage.machine.program.plan
     tree = plan.tree
     assert tree is not None
-    lines = _lines(tree, source)
-    steps = tuple(_step(site, lines.get(site.statement.id, []), values) for site in lineage.sites)
+    lines, words = _lines(tree, source), wording_of(plan)
+    steps = tuple(_step(site, lines.get(site.statement.id, []), values, words) for site in lineage.sites)
     title, text = plan.title or plan.id or "", source[:_MOST_TEXT]
     return PlanPart(
         hash_, title, plan.goal or "", str(plan.order), text, seq, steps, _layout(tree, lineage.sites)
     )
 
 
-def _step(site: Site, lines: list[int], values: Values) -> StepRow:
+def _step(site: Site, lines: list[int], values: Values, words: Wording) -> StepRow:
     statement = site.statement
-    made = ", ".join(f"${name}" for name in variables_set(statement))
+    made = ", ".join(map(words.variable, variables_set(statement)))
     return StepRow(
         site.id,
         printable(getattr(statement, "title", None) or ""),
-        printable(_word(site)),
+        printable(_word(site, words)),
         "plan",
-        _action(site),
+        _action(site, words),
         "",
         made,
-        "" if recovery_of(statement) is None else "ON_FAIL",
+        "" if recovery_of(statement) is None else words.part("ON_FAIL").partition(" ")[0],
         NO_GROUP,
         "",
         lines,
         list(site.reads.names),
         [
-            [str(use.role), use.argument, use.name, list(use.path), _ANY, _ANY]
+            [str(use.role), _used_as(use.role, use.argument, words), use.name, list(use.path), _ANY, _ANY]
             for use in site.reads.uses
             if use.role is not Role.MESSAGE
         ],
@@ -74,23 +75,29 @@ def _step(site: Site, lines: list[int], values: Values) -> StepRow:
     )
 
 
-def _word(site: Site) -> str:
+def _used_as(role: Role, argument: str, words: Wording) -> str:
+    return words.expression(argument) if role is Role.CONDITION and argument else argument
+
+
+def _word(site: Site, words: Wording) -> str:
     if site.id != site.statement.id:
         return "now()"
+    if words is not LTP:
+        return words.word(site.statement)
     word = word_of_statement(site.statement)
     return word.removeprefix("@") if word.startswith("@") else word
 
 
-def _action(site: Site) -> str:
+def _action(site: Site, words: Wording) -> str:
     match site.statement:
         case If():
-            return f"?IF ({site.condition})"
+            return words.condition("?IF", site.condition)
         case Repeat(until=until) if until is not None and format_expression(until) == site.condition:
-            return f"UNTIL ({site.condition})"
+            return words.condition("UNTIL", site.condition)
         case Repeat():
-            return f"WHILE ({site.condition})"
+            return words.condition("WHILE", site.condition)
         case _:
-            return describe_statement(site.statement)
+            return words.statement(site.statement)
 
 
 def _lines(tree: Tree, source: str) -> Mapping[str, list[int]]:
@@ -144,23 +151,24 @@ def _is_shown(statement: Statement) -> bool:
     return isinstance(statement, If | Foreach | Repeat)
 
 
-def parts_row(lineage: TreeLineage, write: int, *, redacts: bool) -> list[list[Any]]:
+def parts_row(lineage: TreeLineage, write: int, words: Wording, *, redacts: bool) -> list[list[Any]]:
     """Returns what a write is made of: `[at, is_copy, of_whole, role, argument, item, name, write, path]`.
 
     If `redacts`, without paths, as their keys may be values.
     """
     rows = [
-        [list(part.at), int(part.is_copy), int(part.of_whole), *_flow(part.flow, redacts=redacts)]
+        [list(part.at), int(part.is_copy), int(part.of_whole), *_flow(part.flow, words, redacts=redacts)]
         for part in lineage.parts_of(write)
     ]
     visit = lineage.writes[write].visit
     if visit != NONE:
         because = lineage.because(lineage.visits[visit])
-        rows += [[[], 0, 0, *_flow(flow, redacts=redacts)] for flow in dict.fromkeys(because)]
+        rows += [[[], 0, 0, *_flow(flow, words, redacts=redacts)] for flow in dict.fromkeys(because)]
     return rows
 
 
-def _flow(flow: Flow, *, redacts: bool) -> list[Any]:
+def _flow(flow: Flow, words: Wording, *, redacts: bool) -> list[Any]:
     item = _ANY if flow.item is None else flow.item
     path: list[Any] = [] if redacts else list(flow.node.path)
-    return [str(flow.role), flow.argument, item, flow.name, flow.node.write, path]
+    argument = _used_as(flow.role, flow.argument, words)
+    return [str(flow.role), argument, item, flow.name, flow.node.write, path]

@@ -30,7 +30,10 @@ from callsheet.trace.projection.project import handoff_of
 from callsheet.trace.projection.record import Record
 from callsheet.trace.projection.recording import record_of
 from callsheet.trace.projection.stepwise import stepwise_of
+from callsheet.views.call_site import CallSite
 from callsheet.views.columns import cut, pad, printable
+from callsheet.views.describe import LTP
+from callsheet.views.lineage import UNNAMED, words_of
 from callsheet.views.report.document import Document, EventRow, FactRow, PlanPart, VisitRow, WriteRow
 from callsheet.views.report.parts import findings_of, hops_of, plan_part, spans_of, stepwise_part
 from callsheet.views.report.values import MOST_BYTES, NO_VALUE, SEALED, Numbers, Shown, Values
@@ -139,6 +142,8 @@ class Waits(NamedTuple):
     """Remarks on the arguments: their labels under a policy, the steps that made them, misleading letters."""
     role: str = ""
     """The role that whoever answers must have; empty if anybody may."""
+    site: CallSite | None = None
+    """Where a call that asks stands in the text of its plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,9 +301,27 @@ def _run(
         "response": NO_VALUE if result is None or not result.response else values.add(result.response),
         "error": NO_VALUE if result is None or not result.error else values.add(result.error),
         "answer": lineage.answer,
+        **_names(lineage),
         "terminated": result is not None and result.terminated,
         "made_by": made_by,
         "version": info.core_version,
+    }
+
+
+def _names(lineage: Lineage) -> dict[str, Any]:
+    """How the plan writes variables and tools: what stands before a name, and what is written otherwise."""
+    words = words_of(lineage)
+    if words is LTP:
+        return {"sigil": "$", "names": {}, "tools": {}}
+    written = {
+        write.name: words.result(write.name) if write.made in UNNAMED else words.variable(write.name)
+        for write in lineage.writes
+    }
+    called = {str(getattr(command, "tool", "")) for command in lineage.commands.values()} - {""}
+    return {
+        "sigil": "",
+        "names": {name: text for name, text in written.items() if text != name},
+        "tools": {tool: words.tool(tool) for tool in sorted(called)},
     }
 
 
@@ -392,8 +415,10 @@ def _writes(lineage: Lineage, facts: Sequence[FactRow], values: Values, *, redac
         return rows
     from callsheet.views.report.blocks import parts_row  # noqa: PLC0415 - only for version 2
 
+    words = words_of(lineage)
     return [
-        row._replace(parts=parts_row(lineage, number, redacts=redacts)) for number, row in enumerate(rows)
+        row._replace(parts=parts_row(lineage, number, words, redacts=redacts))
+        for number, row in enumerate(rows)
     ]
 
 
@@ -436,6 +461,8 @@ def _waits(waits: Waits, run: Recorded, values: Values) -> dict[str, Any]:
         "digest": waits.digest,
         "answered": waits.is_answered,
         "role": waits.role,
+        "written": f"@{waits.tool}" if waits.site is None else waits.site.tool,
+        "lines": [[number, values.add_text(text)] for number, text in waits.site.lines] if waits.site else [],
     }
 
 

@@ -57,7 +57,7 @@ function Actions({ at, label }) {
     <form onSubmit=${fork}>
       <label>Fork after event ${at}, with <select value=${name} onChange=${into(setName)}>
         <option value="">no change</option>
-        ${names.map((each) => html`<option key=${each} value=${each}>$${each}</option>`)}
+        ${names.map((each) => html`<option key=${each} value=${each}>${model.value.variable(each)}</option>`)}
       </select></label>
       ${name ? html`<label>= <input value=${value} placeholder="text or JSON"
         onInput=${into(setValue)} /></label>` : ""}

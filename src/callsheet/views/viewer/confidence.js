@@ -63,7 +63,7 @@ function Row({ fact }) {
   const drop = path.find((each) => each.value === fact.value);
   return html`<div role="listitem" class="row">
     <span class="quiet">${fact.id}</span>
-    <span>${write ? html`<button class="link" tabindex=${-1} onClick=${() => pickWrite(write)}>$${write.name}</button>` : ""}</span>
+    <span>${write ? html`<button class="link" tabindex=${-1} onClick=${() => pickWrite(write)}>${model.value.variable(write.name)}</button>` : ""}</span>
     <span>${fact.own.toFixed(2)}</span>
     <span><${Confidence} value=${fact.value} /></span>
     <span class="way"><${Sparkline} points=${path.map((each) => each.value)} />

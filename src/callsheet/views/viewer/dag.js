@@ -185,8 +185,8 @@ function arrowMiddle(layout, x, y, start, end, lane) {
 function LostValue({ at: [x, y], of, way: between }) {
   const text =
     of.why === "lost"
-      ? `$${of.name} was not passed from ${between}`
-      : `$${of.name} was passed from ${between}, but its confidence of ${of.value.toFixed(2)} is too low to hand it on`;
+      ? `${model.value.variable(of.name)} was not passed from ${between}`
+      : `${model.value.variable(of.name)} was passed from ${between}, but its confidence of ${of.value.toFixed(2)} is too low to hand it on`;
   return html`<g class="lost is-${of.why}" transform=${`translate(${x} ${y})`} role="img" aria-label=${text}>
     <circle r="8" />
     <text y="4" text-anchor="middle">${of.why === "lost" ? "✗" : "⊘"}</text>

@@ -33,7 +33,7 @@ export function Diff() {
         <label><input type="checkbox" checked=${isCone} onChange=${() => setCone(!isCone)}
             /> from the first difference on</label></p>
       ${diff.inputs.map(([name, a, b]) => html`<p key=${name}
-          class="pad">input <b>$${name}</b>: A <code>${given(a)}</code>, B <code>${given(b)}</code></p>`)}
+          class="pad">input <b>${data.variable(name)}</b>: A <code>${given(a)}</code>, B <code>${given(b)}</code></p>`)}
       ${
         diff.pairs.length
           ? html`<${VirtualList} label="Different visits" count=${cone.length} height=${30} row=${(n) => {

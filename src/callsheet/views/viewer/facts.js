@@ -29,7 +29,7 @@ function Row({ write, isChosen }) {
   return html`<div role="listitem" class="row ${isChosen ? "chosen" : ""}">
     <span class="quiet">${fact ? fact.id : ""}</span>
     <span><button class="link" tabindex=${-1} aria-current=${isChosen ? "true" : undefined}
-        onClick=${() => pickWrite(write)}>$${write.name}</button></span>
+        onClick=${() => pickWrite(write)}>${data.variable(write.name)}</button></span>
     <span class="said"><code>${data.preview(write.value, 200)}</code></span>
     <span>${fact ? html`<${Confidence} value=${fact.value} />` : ""}</span>
     <span>${by ? html`<button class="link" tabindex=${-1}

@@ -90,7 +90,7 @@ function Inputs({ given }) {
   return html`<div class="said">
     <dt>inputs</dt>
     <dd class="inputs-given">${given.slice(0, MOST_INPUTS).map((write) => html`
-      <button key=${write.n} class="link" onClick=${() => pickWrite(write)}>$${write.name}</button>${" "}
+      <button key=${write.n} class="link" onClick=${() => pickWrite(write)}>${model.value.variable(write.name)}</button>${" "}
       <code>${model.value.preview(write.value, 60)}</code>${" "}`)}
       ${more > 0 ? html`<button class="link" onClick=${() => (lower.value = "facts")}>and ${more} more</button>` : ""}</dd>
   </div>`;

@@ -14,7 +14,7 @@ export function Lineage() {
     const names = data.variablesAt(seq.value).slice(-30);
     return html`<div class="pad"><p>Select a variable to see its lineage.</p>
       <p>${names.map((each) => html`<button key=${each.name} class="plain"
-          onClick=${() => pickVariable(each.name)}>$${each.name}</button> `)}</p></div>`;
+          onClick=${() => pickVariable(each.name)}>${data.variable(each.name)}</button> `)}</p></div>`;
   }
   const { path } = variable.value;
   return html`<div class="lineage">
@@ -37,7 +37,7 @@ export function Lineage() {
 
 // The path to a part of a value as the plan's text would write it.
 function pathText(data, name, path) {
-  if (!data.isTree) return data.place(name, path);
+  if (!data.isTree || !data.run.sigil) return data.place(name, path);
   const part = (each) => (/^[A-Za-z_]\w*$/.test(each) ? `.${each}` : `[${JSON.stringify(each)}]`);
   return data.place(name, []) + path.map(part).join("");
 }
@@ -123,7 +123,7 @@ function Uses({ write, path, depth, isRoot }) {
           onClick=${() => pickVisit(flow.visit.n)}>${data.label(flow.visit)} ${data.step(flow.visit).tool}</button>
         ${" "}<span class="quiet">${ROLES[flow.role]} ${flow.argument ? `as ${argument(flow.argument)}` : ""}</span>
         ${to ? html` produced <button class="link"
-            onClick=${() => pickWrite(to)}>${to.made === "answer" ? "the answer" : `$${to.name}`}</button>${" "}
+            onClick=${() => pickWrite(to)}>${to.made === "answer" ? "the answer" : data.variable(to.name)}</button>${" "}
               <${ValuePreview} write=${to} path=${[]} /><${Uses} write=${to} path=${[]} depth=${depth - 1} />` : html`${" "}
                 <span class="quiet">${flow.visit.outcome === "skipped" ? "was skipped" : "stored no result"}</span>`}</li>`;
     })}

@@ -380,9 +380,22 @@ export class Model {
     return answer >= 0 && this.writes[answer].visit === visit.n ? answer : -1;
   }
 
+  // A variable as the plan names it.
+  variable(name) {
+    const { names, sigil } = this.run;
+    return Object.hasOwn(names, name) ? names[name] : NAMELESS.has(name) ? name : sigil + name;
+  }
+
+  // A tool as the plan names it.
+  tool(name) {
+    const { tools } = this.run;
+    return Object.hasOwn(tools, name) ? tools[name] : name;
+  }
+
   // A variable with a path, in the notation of plans.
   place(name, path) {
-    return [NAMELESS.has(name) ? name : "$" + name, ...path].join(".");
+    if (this.run.sigil) return [this.variable(name), ...path].join(".");
+    return this.variable(name) + path.map((each) => `[${JSON.stringify(each)}]`).join("");
   }
 
   // The label of the loop or sub-plan around a visit of a plan with blocks; "" for none.

@@ -172,7 +172,7 @@ function Output({ row, visit, isOver }) {
       : html`<span class="quiet">nothing</span>`;
   const fact = data.factAt.get(write.n);
   const chosen = variable.value && variable.value.name === write.name ? variable.value.path : null;
-  return html`<div><button class="link" onClick=${() => pickWrite(write)}>$${write.name}</button>
+  return html`<div><button class="link" onClick=${() => pickWrite(write)}>${data.variable(write.name)}</button>
     ${fact ? html` <span class="quiet">${fact.id}</span> <${Confidence} value=${fact.value} />${" "}
       <span class="quiet">${fact.basis}</span>` : ""}
     ${write.odd ? html` <span class="warn">does not fit its cast</span>` : ""}
@@ -224,7 +224,7 @@ function Calls({ visit }) {
       ["raw", "Raw"],
     ]} />
     <div class="tab-body" id="call-panel" role="tabpanel" aria-labelledby="call-tab-${tab}" tabindex="0">
-      ${tab === "args" ? (call.args >= 0 ? html`<${ValueBox} value=${call.args} label=${call.tool} />` : html`
+      ${tab === "args" ? (call.args >= 0 ? html`<${ValueBox} value=${call.args} label=${data.tool(call.tool)} />` : html`
         <p class="quiet">none</p>`) : ""}
       ${tab === "result" ? html`<${Result} left=${left} answer=${answer} callKey=${call.key} />` : ""}
       ${tab === "prompt" ? html`<${Prompt} call=${call} />` : ""}

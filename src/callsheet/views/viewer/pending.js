@@ -47,7 +47,8 @@ function Program({ ask, program }) {
   const approve = () => act(() => actions.value.approve({ key: ask.key, digest: ask.digest, program: program.hash }));
   return html`<div class="program">
     <p>After it, this plan makes ${counted(count, "further call that asks", "further calls that ask")}:</p>
-    <ul>${program.calls.map((call) => html`<${FurtherCall} key=${call.key || call.step} call=${call} />`)}</ul>
+    <ul>${program.calls.map((call, n) => html`<${FurtherCall} key=${call.key || call.step} call=${call}
+      lines=${isAtPlaceOf(call, n ? program.calls[n - 1] : ask) ? [] : linesOf(call)} />`)}</ul>
     ${program.more ? html`<p class="quiet">and ${program.more} more, which ask by themselves</p>` : ""}
     <p><button type="button" class="plain strong" disabled=${isBusy} onClick=${approve}>
       Approve this call and the ${covered} marked + as they are shown, each once</button></p>
@@ -55,14 +56,18 @@ function Program({ ask, program }) {
   </div>`;
 }
 
-function FurtherCall({ call }) {
+const linesOf = ({ site, lines }) => (site ? site.lines.map((each) => [each.line, each.text]) : lines) || [];
+const isAtPlaceOf = (one, other) => `${linesOf(one)}` === `${linesOf(other)}`;
+
+function FurtherCall({ call, lines }) {
   const given = [
     ...Object.entries(call.args).map(([name, value]) => [name, JSON.stringify(value)]),
     ...Object.entries(call.unknown),
   ];
   return html`<li>
-    <b>${call.alone ? "?" : "+"}</b> @${call.tool} <code>${call.key || call.step}</code>${call.sure ? "" : ", if it comes to that"}
+    <b>${call.alone ? "?" : "+"}</b> ${call.site ? call.site.tool : `@${call.tool}`} <code>${call.key || call.step}</code>${call.sure ? "" : ", if it comes to that"}
     ${given.map(([name, text]) => html`<p key=${name}>${name} = <code>${text}</code></p>`)}
+    <${Site} lines=${lines} />
     ${[...call.letters, ...call.why.map((why) => `reason: ${why}`)].map((line) => html`<p key=${line}>${line}</p>`)}
     ${call.alone ? html`<p>asks by itself: ${call.alone}</p>` : ""}
   </li>`;
@@ -94,7 +99,15 @@ function isWhole(data, number) {
 }
 
 const asksFor = (ask) =>
-  ask.result >= 0 ? `May the result of @${ask.tool} be used?` : `May @${ask.tool} be called with exactly this?`;
+  ask.result >= 0 ? `May the result of ${ask.written} be used?` : `May ${ask.written} be called with exactly this?`;
+
+// Where a call stands in the text of its plan: numbered lines, the conditions around it first.
+export function Site({ lines }) {
+  return lines.length === 0 ? "" : html`<p class="quiet">by these lines of the plan:</p>
+    <pre class="site" tabindex="0" role="region" aria-label="The call in the plan">${lines
+      .map(([number, text]) => `${String(number || "").padStart(4)}  ${text}`)
+      .join("\n")}</pre>`;
+}
 
 function Question({ ask, program }) {
   const data = model.value;
@@ -108,6 +121,7 @@ function Question({ ask, program }) {
     ${ask.text >= 0 ? html`<p>${data.textOf(ask.text)}</p>` : ""}
     ${ask.result >= 0 ? html`<${ValueBox} value=${ask.result} label="result" whole=${true} />` : ""}
     ${ask.given >= 0 ? html`<${ValueBox} value=${ask.given} label="arguments" whole=${true} />` : ""}
+    <${Site} lines=${ask.lines.map(([number, text]) => [number, data.textOf(text)])} />
     ${ask.labels.map((line) => html`<p key=${line}>${data.textOf(line)}</p>`)}
     ${ask.why.map((reason) => html`<p key=${reason}>reason: ${data.textOf(reason)}</p>`)}
     ${ask.answered ? html`<p><b>Answered.</b> <span class="quiet">The run has not continued yet.</span></p>` : ""}
@@ -157,7 +171,7 @@ function Doubt({ call }) {
   const data = model.value;
   const command = `callsheet decide ${data.run.id} ${call.key}`;
   return html`<section>
-    <h3>@${call.tool} may have taken place <code>${call.key}</code></h3>
+    <h3>${data.run.sigil ? call.written : data.tool(call.tool)} may have taken place <code>${call.key}</code></h3>
     <p class="quiet">sent ${timeText(data, call.since)}; ${data.textOf(call.text)}</p>
     ${call.given >= 0 ? html`<${ValueBox} value=${call.given} label="arguments" />` : ""}
     ${actions.value ? html`<${Verdict} call=${call} />` : html`<${Command} text=${command} />`}

@@ -25,13 +25,13 @@ const hits = computed(() => {
     if (found.length > MOST) break;
     if (has(write.name))
       found.push({
-        text: `$${write.name} = ${data.preview(write.value, 60)}`,
+        text: `${data.variable(write.name)} = ${data.preview(write.value, 60)}`,
         kind: "variable",
         go: () => pickWrite(write),
       });
     else if (has(data.value(write.value).text))
       found.push({
-        text: `$${write.name}: ${around(data.value(write.value).text, wanted)}`,
+        text: `${data.variable(write.name)}: ${around(data.value(write.value).text, wanted)}`,
         kind: "value",
         go: () => pickWrite(write),
       });
@@ -40,7 +40,7 @@ const hits = computed(() => {
     if (found.length > MOST) break;
     if (has(call.key) || (call.args >= 0 && has(data.value(call.args).text)))
       found.push({
-        text: `${call.key} ${call.tool} ${data.preview(call.args, 60)}`,
+        text: `${call.key} ${data.tool(call.tool)} ${data.preview(call.args, 60)}`,
         kind: "call",
         go: () => pickVisit(call.visit, true),
       });

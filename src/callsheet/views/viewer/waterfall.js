@@ -166,7 +166,7 @@ function bar(data, visit, call, row) {
     start: call.start,
     until: call.until,
     kind: kind + failed,
-    title: `${call.tool} ${call.key}: ${duration(call.until - call.start)}${failed}`,
+    title: `${model.value.tool(call.tool)} ${call.key}: ${duration(call.until - call.start)}${failed}`,
   };
 }
 
@@ -211,7 +211,7 @@ function barsOf(data, visit, row) {
 // The label of a call among those of its visit.
 function named(call, row) {
   const parts = [
-    call.tool,
+    model.value.tool(call.tool),
     row.foreach ? `[${call.item}]` : "",
     call.attempt > 1 ? `attempt ${call.attempt}` : "",
     call.turn ? `turn ${call.turn}` : "",

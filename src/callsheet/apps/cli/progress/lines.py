@@ -8,6 +8,7 @@ from time import monotonic, time
 
 import click
 
+from callsheet import lazy
 from callsheet.apps.cli.progress.call_news import CallNews, LineThrottle, line_text, news_data
 from callsheet.apps.rendering.values import format_seconds, preview
 from callsheet.ir import Order, Plan
@@ -15,6 +16,8 @@ from callsheet.machine.notes import CallPlace, Note, NoteKind, StepOutcome
 from callsheet.machine.result import Status
 from callsheet.views.describe import LTP, ActionTexts, Wording
 
+_APPROVAL = lazy.pattern(r"^(may (?:the answer of )?)@([A-Z]\w*)(?= be )")
+"""How a note about a question whether a call may be made begins."""
 NEW_PLAN = ""
 """The key of the note about a new plan; later notes belong to its steps."""
 
@@ -80,6 +83,8 @@ def _said(note: Note, words: Wording) -> str:
         set_to = f"{words.variable(note.var)} = {preview(note.value)}"
         is_stopped = note.outcome is StepOutcome.STOPPED  # the reason of a failure was printed for its item
         return f"{set_to}; {preview(note.detail, 160)}" if is_stopped else set_to
+    if note.kind is NoteKind.ASKED and words is not LTP:
+        return preview(_APPROVAL.sub(lambda asked: asked[1] + words.tool(asked[2]), note.detail), 160)
     if note.kind is NoteKind.CAST_FAILED:
         return f"{preview(note.value, 40)} is {note.detail}"
     return preview(note.detail, 160)

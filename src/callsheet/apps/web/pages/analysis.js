@@ -18,7 +18,7 @@ export function DryRun({ result }) {
     ${result.unforeseen.map((each) => html`<p class="quiet" key=${each}>not predicted: ${each}</p>`)}
     <ol class="step-list">${result.steps.map(
       (step) => html`<li key=${step.id}>
-        <p><b>${step.id}</b> ${step.action} <span class="quiet">${conditions(step)}</span>
+        <p><b>${step.id}</b> ${step.statement || step.action} <span class="quiet">${conditions(step)}</span>
           ${step.needs_approval ? html` <span class="warn">asks a person</span>` : ""}</p>
         ${step.why_not ? html`<p class="quiet">${step.why_not}</p>` : ""}
         ${step.result ? html`<p class="quiet">returns ${step.result.is} <code>${predictedText(step.result)}</code></p>` : ""}

@@ -357,9 +357,9 @@ function Row({ run, isChosen, onChoose }) {
   </li>`;
 }
 
-function asked({ kind, tool, prompt }) {
+function asked({ kind, tool, prompt, site }) {
   if (kind === "doubt") return `Did @${tool} take place? It gave no answer.`;
-  return kind === "approval" ? `May @${tool} be called?` : prompt;
+  return kind === "approval" ? `May ${site ? site.tool : `@${tool}`} be called?` : prompt;
 }
 
 function Asks({ asks }) {

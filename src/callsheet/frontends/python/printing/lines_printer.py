@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from callsheet.frontends.expressions import NotAnExpression, read_expression
-from callsheet.frontends.python.exceptions import exception_name
+from callsheet.frontends.python.exceptions import Exceptions, exception_name
 from callsheet.frontends.python.printing.code_printer import RenamedCode, kept_in_code, unparsed
 from callsheet.frontends.python.printing.printer import ProgramPrinter
 from callsheet.frontends.python.printing.statements_printer import StatementsPrinter
@@ -25,6 +25,18 @@ from callsheet.ir.plan import Plan
 
 _RESULT: Final = " result"
 """What a forecast calls the result of a tool ends so."""
+_WORDS: Final = {
+    tree.Word.RESPOND: "return",
+    tree.Word.TERMINATE: "exit",
+    tree.Word.RETURN: "return",
+    tree.Word.YIELD: "result",
+    tree.Word.NOTE: "print",
+    tree.Word.FAIL: "raise",
+    tree.Word.BREAK: "break",
+    tree.Word.CONTINUE: "continue",
+    tree.Word.WAIT: "sleep",
+    tree.Word.REPLAN: "replan",
+}
 _ITEM: Final = "item of "
 """What it calls any item of a list begins so."""
 
@@ -74,11 +86,16 @@ class LinesPrinter(StatementsPrinter):
         >>> of = LinesPrinter(read_python("async def main(): return 1").require())
         >>> of.part("ELSE"), of.part("ON_FAIL TOOL, VALUE"), of.part("ON_FAIL")
         ('else:', 'except (ToolError, ValueError):', 'except Exception:')
+        >>> of.part("ON_FAIL TOOL, TIMEOUT, SCHEMA")
+        'except ToolError:'
         """
         word, _, kinds = name.partition(" ")
         if word != "ON_FAIL":
             return f"{name.lower()}:"
-        names = [*dict.fromkeys(exception_name(kind) for kind in kinds.split(", ") if kind)]
+        own, names = Exceptions(dict.fromkeys(self.of.own_errors, "Exception")), list[str]()
+        for kind in filter(None, kinds.split(", ")):
+            if kind not in own.caught(names):
+                names.append(exception_name(kind))
         caught = names[0] if len(names) == 1 else f"({', '.join(names)})"
         return f"except {caught if names else 'Exception'}:"
 
@@ -87,9 +104,50 @@ class LinesPrinter(StatementsPrinter):
         written = self.names.get(name)
         return None if written is None else written + "".join(f"[{part!r}]" for part in path)
 
+    def result(self, name: str) -> str:
+        """What has a value and is no variable, given as the plan language calls it: `YIELD`, `RETURN`."""
+        return _WORDS[tree.Word[name]] if name in tree.Word.__members__ else name
+
+    def code(self, source: str) -> str:
+        """The code between two calls."""
+        return _as_written(source) if MARK in source else source
+
     def tool(self, name: str) -> str:
         """A tool by its name in plans."""
         return unparsed(self.call(tree.Act("", name)).func)
+
+    def word(self, one: tree.Statement) -> str:  # noqa: PLR0911 - a case for each statement
+        """What a statement is, in a word: the function that it calls, or a word of Python.
+
+        >>> from callsheet.frontends.python.reader import read_python
+        >>> text = "async def main(n):\\n    while n < 3:\\n        n = await score(n=str(n))\\n    return n"
+        >>> plan = read_python(text).require()
+        >>> [LinesPrinter(plan).word(one) for one in tree.all_statements(plan.tree)]
+        ['while', 'score', 'return']
+        """
+        match one:
+            case tree.Act(tool=tool):
+                return self.tool(tool)
+            case tree.Invoke(plan=plan):
+                return plan
+            case tree.If():
+                return "if"
+            case tree.Foreach(together=together):
+                return "gather" if together else "for"
+            case tree.Repeat():
+                return "while"
+            case tree.Try(within=within):
+                return "try" if within is None else "timeout"
+            case tree.Parallel(stops=stops):
+                return "TaskGroup" if stops else "gather"
+            case tree.Compute():
+                return "code"
+            case tree.Let() | tree.Assign():
+                return "="
+            case tree.Require():
+                return "assert"
+            case tree.Say(word=word):
+                return _WORDS[word]
 
     def _line(self, one: tree.Statement) -> str:
         match one:
@@ -108,8 +166,8 @@ class LinesPrinter(StatementsPrinter):
             case tree.Parallel(stops=stops):
                 return "async with asyncio.TaskGroup():" if stops else "await gather(…)"
             case tree.Compute(source=source):
-                plain = _as_written(source) if MARK in source else source
-                first, *others = [line for line in plain.strip().split("\n") if line.strip()] or ["pass"]
+                lines = [line for line in self.code(source).strip().split("\n") if line.strip()]
+                first, *others = lines or ["pass"]
                 return first + (" …" if others else "")
             case tree.Say(word=tree.Word.YIELD, values=(value,)):
                 return self.text(value)
