@@ -91,7 +91,7 @@ def _found(
         diagnostics = tuple(_explained(d, steps, registry, not_asked) for d in diagnostics)
         diagnostics = (*diagnostics, *_refused_calls(plan, registry))
         if plan.tree is not None and tools is not None:
-            diagnostics = (*diagnostics, *_not_undone(plan.tree, tools))
+            diagnostics = (*diagnostics, *_not_undone(plan.tree, tools), *_without_interpreter(plan.tree))
     return (*diagnostics, *_what_cannot_run(plan, providers))
 
 
@@ -297,6 +297,22 @@ def _what_cannot_run(plan: Plan, providers: Providers) -> Iterator[Diagnostic]:
             yield Diagnostic("RUN010", Severity.WARNING, message, span, step=step.id)
     if plan.tree is not None and not providers.compiler:
         yield from _new_plans(plan.tree)
+
+
+def _without_interpreter(tree: Tree) -> tuple[Diagnostic, ...]:
+    """CFG232 at the first COMPUTE of a plan if nothing here could run it: its run would fail between calls."""
+    from callsheet.ir.tree import Compute, all_statements  # noqa: PLC0415 - a plan of version 1 does without
+
+    first = next((one for one in all_statements(tree) if isinstance(one, Compute)), None)
+    if first is None:
+        return ()
+    from callsheet.ports.python_code import interpreter_version  # noqa: PLC0415 - only where a plan computes
+
+    try:
+        interpreter_version()
+    except CallsheetError as error:
+        return tuple(replace(one, span=first.span, step=first.id) for one in error.diagnostics)
+    return ()
 
 
 def _new_plans(tree: Tree) -> Iterator[Diagnostic]:
