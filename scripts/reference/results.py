@@ -13,7 +13,7 @@ from callsheet.apps.operations.printed import PRINTED
 from callsheet.apps.operations.proofs import PredictionResult
 from callsheet.apps.operations.schema import Schema, named_types, object_schema
 from callsheet.apps.table.operations import OPERATIONS
-from callsheet.views.dry_run import dry_run_json
+from callsheet.views.dry_run_data import dry_run_json
 
 DESCRIBED: Mapping[Any, Callable[..., Any]] = {PredictionResult: dry_run_json}
 """The functions whose docstrings describe further keys of a result, from their third paragraph on."""

@@ -72,7 +72,7 @@ def test_values_for_a_tree_are_judged_as_its_inputs() -> None:
     assert (one.code, one.severity, one.message) == ("RUN036", "error", "the plan has no input $m")
 
 
-def test_a_plan_that_computes_is_refused_where_nothing_here_could_run_it(
+def test_a_plan_that_computes_is_refused_without_the_interpreter(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     computes = Compute("", "t = sum([1, 2])", into=("t",))

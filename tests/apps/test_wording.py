@@ -103,6 +103,40 @@ def test_run_show_why_and_dry_run_of_a_python_plan_speak_python(machine) -> None
     for text in (run.stderr, dry, shown, why):
         assert not LTP.search(text), text
     assert "if total < 3: total = 2" in why
+    page = machine("why", "r", 'page["size"]').stdout
+    assert page.startswith("page['size'] = 3")
+    wrong = [
+        machine("why", "r", "pags").stderr,
+        machine("why", "r", "page.siz").stderr,
+        machine("run", plan, "--tools", "report.py").stderr,
+        machine("run", plan, "--names", "a", "--tools", "report.py").stderr,
+        machine("run", plan, *inputs, "--var", "limt=3", "--tools", "report.py").stderr,
+    ]
+    said = ("mean pages or page?", "page has no siz", "input names", """'["a""", "limt")
+    for text, part in zip(wrong, said, strict=True):
+        assert part in text
+        assert not LTP.search(text), text
+
+
+SKIPPING = """# ltp: 2
+?FOREACH ($x IN [1, 0]) {
+  YIELD (2 // $x)
+} > $halves ON_FAIL SKIP
+?FOREACH ($x IN []) {
+  YIELD ($x)
+} > $none
+@READ_FILE (path="no.txt") > $n ON_FAIL USE ("nothing")
+@RESPOND ("$halves $none $n")
+"""
+
+
+def test_what_is_left_out_or_made_up_for_is_told_where_the_run_is_watched_and_shown(machine) -> None:
+    run = machine("run", machine.write("skip.ltp", SKIPPING), "--run-id", "r", "--progress", "plain")
+    assert "foreach1 warning  1 of 2 items failed: [1] integer division or modulo by zero" in run.stderr
+    assert "> $none, 0 items" in run.stderr
+    shown = machine("show", "r").stdout
+    assert "warning: foreach1: 1 of 2 items failed" in shown
+    assert "its USE value counts" in shown
 
 
 KEPT = """

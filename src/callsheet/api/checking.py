@@ -300,7 +300,7 @@ def _what_cannot_run(plan: Plan, providers: Providers) -> Iterator[Diagnostic]:
 
 
 def _without_interpreter(tree: Tree) -> tuple[Diagnostic, ...]:
-    """CFG232 at the first COMPUTE of a plan if nothing here could run it: its run would fail between calls."""
+    """CFG232 at the first COMPUTE of a plan, if nothing here could run it."""
     from callsheet.ir.tree import Compute, all_statements  # noqa: PLC0415 - a plan of version 1 does without
 
     first = next((one for one in all_statements(tree) if isinstance(one, Compute)), None)
