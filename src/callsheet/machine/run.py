@@ -97,7 +97,7 @@ class Variables:
 Observer = Callable[[Note], None]
 
 _NO_NAMES: frozenset[str] = frozenset()
-LINKS_DEFANGED = "POL181: links that may come from untrusted content are defanged"
+_APART = "POL181: links that may come from untrusted content are defanged"
 
 ALL = sys.maxsize
 """No limit on the steps and items done before a pause."""
@@ -402,7 +402,7 @@ class Run:
     def shown(self, step: str, text: str, as_shown: str) -> str:
         """The text to show to a person, `as_shown`; the observer is told if links were disabled in it."""
         if as_shown != text:
-            self.notify(NoteKind.FACT, step, LINKS_DEFANGED)
+            self.notify(NoteKind.FACT, step, _APART)
         return as_shown
 
     def note_observed(self, step: str = "") -> None:
@@ -417,7 +417,7 @@ class Run:
     def note_apart(self, attempt: Attempt, written: Mapping[str, Any]) -> None:
         """Tell the observer if links were disabled in the `written` arguments of a call."""
         if attempt.args is not written and attempt.args != written:
-            self.notify(NoteKind.FACT, attempt.frame.name, LINKS_DEFANGED)
+            self.notify(NoteKind.FACT, attempt.frame.name, _APART)
 
     def _has_secrets(self, step: str) -> bool:
         return self.monitor is not None and self.monitor.holds_secrets_of(step)

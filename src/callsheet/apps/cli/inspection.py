@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from callsheet.trace.blame import Blame, Suspect
     from callsheet.trace.comparing import Slower
     from callsheet.trace.lineage.lineage import Lineage
+    from callsheet.views.describe import Wording
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -197,13 +198,17 @@ def blame(run: str, journal: Path | None, as_json: bool) -> int:
 
 def _print(report: FailureReport) -> None:
     from callsheet.trace.lineage.lineage import NONE  # noqa: PLC0415 - as above
+    from callsheet.views.describe import wording_of  # noqa: PLC0415 - as above
     from callsheet.views.lineage import visit_line  # noqa: PLC0415 - as above
 
     lineage, blamed = report.lineage, report.blame
+    words = wording_of(lineage.programs[0].plan)
     if blamed.visit == NONE:
         print_text(f"no step failed; the run ended with: {preview(blamed.error, 300)}")
         return
-    print_text(f"failed        {visit_line(lineage, lineage.visits[blamed.visit])}, event {blamed.seq}")
+    print_text(
+        f"failed        {visit_line(lineage, lineage.visits[blamed.visit], words)}, event {blamed.seq}"
+    )
     print_text(f"              {preview(blamed.error, 300)}")
     if blamed.key:
         print_text(f"              call {blamed.key}: {preview(report.arguments, 300)}")
@@ -212,20 +217,23 @@ def _print(report: FailureReport) -> None:
         print_text("likely cause  the step itself: none of its inputs was empty, an error or a failed cast")
         return
     for n, suspect in enumerate(blamed.suspects[:_MAX_SUSPECTS]):
-        _print_suspect(lineage, blamed, suspect, "likely cause" if n == 0 else "also")
+        _print_suspect(lineage, blamed, suspect, "likely cause" if n == 0 else "also", words)
     if len(blamed.suspects) > _MAX_SUSPECTS:
         print_text(f"              and {len(blamed.suspects) - _MAX_SUSPECTS} more (--json lists all)")
 
 
-def _print_suspect(lineage: Lineage, blamed: Blame, suspect: Suspect, label: str) -> None:
+def _print_suspect(lineage: Lineage, blamed: Blame, suspect: Suspect, label: str, words: Wording) -> None:
     from callsheet.api.explaining import traceback_of  # noqa: PLC0415 - as above
     from callsheet.trace.lineage.lineage import NONE  # noqa: PLC0415 - as above
-    from callsheet.views.describe import LTP  # noqa: PLC0415 - as above
     from callsheet.views.lineage import node_line, use_of  # noqa: PLC0415 - as above
 
     node = suspect.node
     is_set = node.write != NONE
-    line = node_line(lineage, node) if is_set else f"{LTP.variable(suspect.name, node.path)}  ·  not set"
+    line = (
+        node_line(lineage, node, words)
+        if is_set
+        else f"{words.variable(suspect.name, node.path)}  ·  not set"
+    )
     print_text(f"{label:13} {line}")
     phrase = _WORDS[suspect.odd]
     if suspect.key:
@@ -234,7 +242,7 @@ def _print_suspect(lineage: Lineage, blamed: Blame, suspect: Suspect, label: str
         )
     print_text(f"              {preview(phrase, 300)}")
     _print_traceback(traceback_of(lineage, suspect.key))
-    path = [LTP.variable(flow.name, flow.node.path) for flow in suspect.path]
+    path = [words.variable(flow.name, flow.node.path) for flow in suspect.path]
     last = suspect.path[-1]
     into = use_of(last.role, last.argument)
     step = lineage.label(lineage.visits[blamed.visit])

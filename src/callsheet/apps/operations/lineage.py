@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from callsheet.store.runs import RunInfo
     from callsheet.trace.comparing import Compared, ValueDifference, VisitDifference
     from callsheet.trace.lineage.lineage import Lineage, Visit
+    from callsheet.views.describe import Wording
 
 _PREVIEW = 200
 MAX_LINES = 20
@@ -175,7 +176,8 @@ def compared_json(difference: RunDifference, origins: list[ForkOrigin | None]) -
 def diff_lines(compared: Compared) -> Iterator[str]:
     """The differences of two runs, as lines of text."""
     for name, (mine, theirs) in compared.inputs.items():
-        yield f"input   ${name}: A {preview(mine)}, B {preview(theirs)}"
+        shown = _words(compared.differences[0][1]).variable(name) if compared.differences else name
+        yield f"input   {shown}: A {preview(mine)}, B {preview(theirs)}"
     if not compared.differences:
         yield f"same    all {_count_visits(compared.alike)}"
         return
@@ -201,14 +203,20 @@ def _pair_lines(found: VisitDifference, head: str) -> Iterator[str]:
     from callsheet.views.lineage import visit_line  # noqa: PLC0415 - brings the views
 
     pair, old, new = found
-    line = visit_line(new, pair.new) if pair.old is None and pair.new is not None else ""
-    line = visit_line(old, pair.old) if pair.old is not None else line
+    line = visit_line(new, pair.new, _words(new)) if pair.old is None and pair.new is not None else ""
+    line = visit_line(old, pair.old, _words(old)) if pair.old is not None else line
     yield f"{head:7} {line}: {', '.join(pair.what)}"
     if pair.old is not None and pair.new is not None:
         yield f"        A {_outcome_text(old, pair.old)}"
         yield f"        B {_outcome_text(new, pair.new)}"
         for line in _places(old, pair.old, new, pair.new):
             yield f"        {line}"
+
+
+def _words(lineage: Lineage) -> Wording:
+    from callsheet.views.describe import wording_of  # noqa: PLC0415 - brings the views
+
+    return wording_of(lineage.programs[0].plan)
 
 
 def _outcome_text(lineage: Lineage, visit: Visit) -> str:
@@ -220,7 +228,7 @@ def _outcome_text(lineage: Lineage, visit: Visit) -> str:
         from callsheet.views.lineage import place_in  # noqa: PLC0415 - brings the views
 
         write = lineage.writes[written]
-        return f"{place_in(write)} = {preview(write.value)}"
+        return f"{place_in(write, words=_words(lineage))} = {preview(write.value)}"
     failure = next((f.error for f in lineage.failures if f.visit == visit.id), None)
     return f"failed: {preview(failure)}" if failure is not None else "done"
 
@@ -235,7 +243,7 @@ def _apart(old: Lineage, one: Visit, new: Lineage, other: Visit) -> list[tuple[s
         return []
     found = islice(parts(old.writes[mine].value, new.writes[theirs].value), MAX_LINES)
     write = old.writes[mine]
-    return [(place_in(write, part.path), part) for part in found if part.path]
+    return [(place_in(write, part.path, _words(old)), part) for part in found if part.path]
 
 
 def _places(old: Lineage, one: Visit, new: Lineage, other: Visit) -> Iterator[str]:

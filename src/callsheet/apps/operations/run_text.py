@@ -16,8 +16,8 @@ from callsheet.apps.rendering.runs import (
     unanswered_lines,
 )
 from callsheet.apps.rendering.values import format_seconds, iso, preview
+from callsheet.machine.events import RESULT, TRACEBACK
 from callsheet.machine.notes import ASKED
-from callsheet.machine.run import LINKS_DEFANGED
 from callsheet.views.columns import cut, pad, printable, printable_lines
 from callsheet.views.describe import LTP, ActionTexts, Wording, describe_action, wording_of
 
@@ -79,7 +79,7 @@ def run_detail_lines(details: RunDetails, hint: str = "") -> Iterator[str]:
         yield f"  and {folded:,} more steps of items and rounds, which are done (--json has them all)"
     for warning in (*account.warnings, *_remarks(account)):
         yield f"warning: {warning}"
-    yield from _facts(account)
+    yield from _results_and_tracebacks(account)
     for answer in account.late:
         yield _late_line(answer)
     yield from _doubts(details, hint)
@@ -164,10 +164,10 @@ def _remarks(account: Account) -> Iterator[str]:
                 yield f"{visit.step}: and {len(remarks) - _MOST_REMARKS} more ({place} has them all)"
 
 
-def _facts(account: Account) -> Iterator[str]:
-    """What failed and was made up for, and where tools raised exceptions; up to a maximum per step."""
+def _results_and_tracebacks(account: Account) -> Iterator[str]:
+    """The remarks on results, and where tools raised exceptions, up to a maximum per step."""
     for visit in account.steps:
-        said = [fact for fact in visit.facts if fact != LINKS_DEFANGED]
+        said = [fact for fact in visit.facts if fact.startswith((f"{RESULT}: ", f"{TRACEBACK}: "))]
         for fact in said[:_MOST_REMARKS]:
             first, *others = fact.splitlines()
             yield f"{visit.step}: {printable(first)}"

@@ -77,14 +77,17 @@ def tree_schedule(plan: Plan, facts: Mapping[str, ToolFacts]) -> list[BlockSched
     assert program.tree is not None
     side_by_side = {op.id: op.side_by_side for op in loop_operations(program.tree)}
     overlaps = {code.id: code.concurrent for code in program.steps}
-    maker = _Maker(plan.tree, side_by_side, overlaps)
+    maker = _Maker(plan.tree, side_by_side, overlaps, in_python=plan.in_python)
     blocks = [*(one.body for one in plan.tree.plans), plan.tree.body]
     return [row for block in blocks for row in maker.block(block, 0)]
 
 
 class _Maker:
-    def __init__(self, tree: Tree, side_by_side: Mapping[str, bool], overlaps: Mapping[str, bool]) -> None:
+    def __init__(
+        self, tree: Tree, side_by_side: Mapping[str, bool], overlaps: Mapping[str, bool], *, in_python: bool
+    ) -> None:
         self._tree, self._side_by_side, self._overlaps = tree, side_by_side, overlaps
+        self._in_python = in_python
 
     def block(self, block: Block, depth: int, starts: str = "in turn") -> Iterator[BlockSchedule]:
         """The statements of a block, whose calls start like this."""
@@ -120,13 +123,16 @@ class _Maker:
     def _why(self, loop: Foreach, *, is_side: bool) -> str:
         if is_side:
             most = "" if loop.most is None else f", at most {loop.most} at a time"
-            return (
-                f"it says {loop.order.partition(' MAX')[0]}{most}"
-                if loop.together
-                else "all its calls only read"
+            if not loop.together:
+                return "all its calls only read"
+            said = (
+                "its calls are awaited together"
+                if self._in_python
+                else f"it says {loop.order.partition(' MAX')[0]}"
             )
+            return f"{said}{most}"
         if loop.in_order:
-            return "it says IN ORDER"
+            return "as Python does" if self._in_python else "it says IN ORDER"
         assigned = sorted(assigned_outside(loop))
         if assigned:
             return f"it sets {', '.join(f'${name}' for name in assigned)}, which the next item sees"
