@@ -104,7 +104,11 @@ def test_run_show_why_and_dry_run_of_a_python_plan_speak_python(machine) -> None
     assert machine("run", *other, "s").exit_code == 0
     assert machine("run", *other, "f", "--max-calls", "1").exit_code == 1
     parted = machine("diff", "r", "s").stdout
-    for text in (run.stderr, dry, shown, why, parted, machine("blame", "f").stdout):
+    at = machine("at", "r", "3").stdout.replace(
+        "tool call @", ""
+    )  # calls are named by their tools everywhere
+    moments = (at, machine("playback", "r").stdout)
+    for text in (run.stderr, dry, shown, why, parted, machine("blame", "f").stdout, *moments):
         assert not LTP.search(text), text
     assert "if total < 3: total = 2" in why
     page = machine("why", "r", 'page["size"]').stdout
@@ -115,8 +119,16 @@ def test_run_show_why_and_dry_run_of_a_python_plan_speak_python(machine) -> None
         machine("run", plan, "--tools", "report.py").stderr,
         machine("run", plan, "--names", "a", "--tools", "report.py").stderr,
         machine("run", plan, *inputs, "--var", "limt=3", "--tools", "report.py").stderr,
+        machine("fork", "r", "--at", "2", "--set", "xyz=3").stderr,
     ]
-    said = ("mean pages or page?", "page has no siz", "input names", """'["a""", "limt")
+    said = (
+        "mean pages or page?",
+        "page has no siz",
+        "input names",
+        """'["a""",
+        "limt",
+        "there is limit, names",
+    )
     for text, part in zip(wrong, said, strict=True):
         assert part in text
         assert not LTP.search(text), text

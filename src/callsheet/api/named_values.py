@@ -17,7 +17,7 @@ from callsheet.trace.lineage.lineage import ANSWER, NONE, Lineage, differing
 from callsheet.trace.lineage.reads import Path
 from callsheet.trace.lineage.record import lineages_in
 from callsheet.trace.lineage.slices import Graph, Node, backward, forward, is_complete_slice, missing_at
-from callsheet.views.describe import LTP, Wording, wording_of
+from callsheet.views.describe import LTP, wording_of
 
 
 def sliced(
@@ -76,11 +76,11 @@ def node_named(lineage: Lineage, text: str) -> Node:
         hint = differing(lineage) or hint
         raise JournalError("JRN040", "the run has no answer: it has not ended successfully", hint)
     if write == NONE:
-        names = {one: _shown(words, one) for one in lineage.names()}
+        names = {one: words.variable(one) for one in lineage.names()}
         near = did_you_mean(name, names)
         hint = f"did you mean {' or '.join(names[one] for one in near)}?" if near else _all([*names.values()])
         hint = differing(lineage) or hint
-        raise JournalError("JRN040", f"the run has no variable {_shown(words, name)[:80]}", hint)
+        raise JournalError("JRN040", f"the run has no variable {words.missing(name)[:80]}", hint)
     node = Node(write, path)
     missing = missing_at(lineage, node)
     if missing is not None:
@@ -140,11 +140,6 @@ def _parts(text: str) -> tuple[str, Path]:
         path.append(int(digits) if re.fullmatch(r"-?[0-9]+", digits) else part["name"] or part["key"])
         at = part.end()
     return name, tuple(path)
-
-
-def _shown(words: Wording, name: str) -> str:
-    """A variable as lines about the run call it, also one that there is not."""
-    return words.variable(name) if words is LTP else words.variable(name).removeprefix("$")
 
 
 def _all(names: list[str]) -> str:

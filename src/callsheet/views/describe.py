@@ -303,6 +303,10 @@ class Wording:
         """
         return "$" + name + format_path(path, '"')
 
+    def missing(self, name: str) -> str:
+        """A variable that there is not."""
+        return self.variable(name)
+
     def tool(self, name: str) -> str:
         """A tool, given by its name without `@`."""
         return f"@{name}"
@@ -348,8 +352,12 @@ class _PythonWording(Wording):
         return text if said is None else printable(said.replace("\n", " "))
 
     def variable(self, name: str, path: tuple[str | int, ...] = ()) -> str:
-        said = self._lines.variable(name, path)
-        return super().variable(name, path) if said is None else said
+        place, slash, own = name.rpartition("/")  # a variable of an item or a sub-plan is named by its place
+        said = self._lines.variable(own, path)
+        return super().variable(name, path) if said is None else f"{place}{slash}{said}"
+
+    def missing(self, name: str) -> str:
+        return name
 
     def tool(self, name: str) -> str:
         return self._lines.tool(name)

@@ -103,7 +103,10 @@ def at(run: str, seq: int | None, journal: Path | None, as_json: bool) -> int:
 
 
 def _print_state(moment: RunMoment, events: int) -> None:
+    from callsheet.views.describe import wording_of  # noqa: PLC0415 - not for --help
+
     event, folded = moment.event, moment.folded
+    words = wording_of(folded.machine.program.plan)
     key = f" {event.key}" if event.key else ""
     told = f"event {event.seq} of {events}: {event.type}{key}, {iso(event.ts)}"
     print_text(f"run      {moment.run_id} after {told}")
@@ -115,8 +118,11 @@ def _print_state(moment: RunMoment, events: int) -> None:
         failed = f", {len(loop.failed)} failed" if loop.failed else ""
         given = f"; so far {preview([*loop.results.values()], 100)}" if loop.variable and loop.results else ""
         done = f"{len(loop.results.keys() - loop.failed.keys()):,} of {loop.items:,} items done{failed}"
-        print_text(f"loop     {loop.place}{f' > ${loop.variable}' if loop.variable else ''}: {done}{given}")
-    variables = [f"${name} = {preview(value, 100)}" for name, value in moment.variables.items()]
+        into = f" {words.target(loop.variable)}" if loop.variable else ""
+        print_text(f"loop     {loop.place}{into}: {done}{given}")
+    variables = [
+        f"{words.variable(name)} = {preview(value, 100)}" for name, value in moment.variables.items()
+    ]
     if variables:
         print_text("\n".join(variables))
     if folded.machine.result is not None:
