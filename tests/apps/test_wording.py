@@ -127,7 +127,7 @@ def test_run_show_why_and_dry_run_of_a_python_plan_speak_python(machine) -> None
         "input names",
         """'["a""",
         "limt",
-        "there is limit, names",
+        "it has error, limit, names",
     )
     for text, part in zip(wrong, said, strict=True):
         assert part in text

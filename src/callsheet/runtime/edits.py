@@ -246,7 +246,7 @@ def edit_of(before: Folded, last: Event, edits: Edits) -> Edited | None:
             suggestions = did_you_mean(name, known)
             words = wording_of(machine.program.plan)
             shown = [words.variable(one) for one in suggestions or _alike(name, known)]
-            there = f"at that event there is {', '.join(shown)}"
+            there = f"it has {', '.join(shown)}"
             hint = f"did you mean {' or '.join(shown)}?" if suggestions else there
             raise JournalError(
                 "JRN084", f"the run has no variable {words.missing(name[:80])}", hint if shown else None
