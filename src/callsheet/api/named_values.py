@@ -72,9 +72,9 @@ def node_named(lineage: Lineage, text: str) -> Node:
         message = f"{name} was made after a new plan with blocks took over from steps, which is not followed"
         raise JournalError("JRN040", message, "`callsheet show` shows what it did")
     if write == NONE and name == ANSWER:
-        hint = "`callsheet show` shows the error, `callsheet blame` where the run failed and why"
+        hint = "`callsheet show` shows what it did, and its error; `callsheet blame` where it failed and why"
         hint = differing(lineage) or hint
-        raise JournalError("JRN040", "the run has no answer: it has not ended successfully", hint)
+        raise JournalError("JRN040", "the run has no answer: it failed, has not ended, or gave none", hint)
     if write == NONE:
         names = {one: words.variable(one) for one in lineage.names()}
         near = did_you_mean(name, names)
