@@ -34,6 +34,7 @@ _INDEX = lazy.pattern(r"""["']?index["']?[ \t]*:[ \t]*["']?([^"',}\n]+)""")
 _UNKNOWN_TOOL = "CHK040"
 _CANNOT_WORK = "CHK045"
 _NO_COMPILER = "RE-PLAN needs a language model"
+_NAME_A_MODEL = "name one: --model provider:model, [model] in config.toml, or Runtime(model=…)"
 _ESCAPED = frozenset('"/$\b\f\n\r\t')
 """Characters that a raw string cannot contain, or that an escape sequence may represent."""
 
@@ -294,7 +295,7 @@ def _what_cannot_run(plan: Plan, providers: Providers) -> Iterator[Diagnostic]:
         if what is not None:
             span = step.action.span or step.span
             message = f"{what}, which is not available here; the step will fail"
-            yield Diagnostic("RUN010", Severity.WARNING, message, span, step=step.id)
+            yield Diagnostic("RUN010", Severity.WARNING, message, span, _NAME_A_MODEL, step=step.id)
     if plan.tree is not None and not providers.compiler:
         yield from _new_plans(plan.tree)
 
@@ -322,7 +323,7 @@ def _new_plans(tree: Tree) -> Iterator[Diagnostic]:
     for one in tree.body:
         if isinstance(one, Say) and one.word is Word.REPLAN:
             message = f"{_NO_COMPILER}, which is not available here; the step will fail"
-            yield Diagnostic("RUN010", Severity.WARNING, message, one.span, step=one.id)
+            yield Diagnostic("RUN010", Severity.WARNING, message, one.span, _NAME_A_MODEL, step=one.id)
 
 
 def _lacking(step: Step, providers: Providers) -> str | None:
