@@ -7,7 +7,7 @@ import pytest
 from callsheet.api.checking import ALL_PROVIDERS, check_plan, idle_inputs
 from callsheet.frontends.expressions import read_expression
 from callsheet.ir.statement_ids import with_ids
-from callsheet.ir.tree import Act, Input, Into, Say, Statement, Tree, Word
+from callsheet.ir.tree import Act, Compute, Input, Into, Say, Statement, Tree, Word
 from callsheet.ir.tree_edits import plan_of_tree
 from callsheet.ir.types import Basic
 from callsheet.ports.mcp.declarations import spec_of
@@ -70,3 +70,12 @@ def test_values_for_a_tree_are_judged_as_its_inputs() -> None:
     plan = plan_of_tree(with_ids(Tree((_respond("$n"),), (Input("n", Basic.INT),))))
     (one,) = idle_inputs(plan, ["n", "m"])
     assert (one.code, one.severity, one.message) == ("RUN036", "error", "the plan has no input $m")
+
+
+def test_a_plan_that_computes_is_refused_without_the_interpreter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    computes = Compute("", "t = sum([1, 2])", into=("t",))
+    assert _codes(computes, _respond("$t")) == []
+    monkeypatch.setattr("callsheet.ports.python_code.interpreter._PACKAGE", "no-such-package")
+    assert _codes(computes, _respond("$t")) == ["CFG232"]

@@ -145,6 +145,8 @@ def test_command_line_rule_matching_no_step_is_warning(machine):
     result = machine("run", "p.ltp", *TOOLS, "--approve", "ad")
     assert "warning RUN032: no step calls @AD" in result.stderr
     assert "a step is named by its id" in result.stderr
+    late = machine("run", "p.ltp", *TOOLS, "--approve", "add", "--approval-timeout", "sub=1h")
+    assert "warning RUN032: no step calls @SUB" in late.stderr
     for command in ("run", "dry-run", "explain-schedule"):
         nameless = machine(command, "p.ltp", *TOOLS, "--approve", "")
         assert (nameless.exit_code, "RUN034: '' names no tool" in nameless.stderr) == (2, True)

@@ -77,6 +77,7 @@ def test_unknown_names_are_refused_with_suggestions(machine):
         assert refused.exit_code == 2
         assert "JRN040" in refused.stderr
         assert hint in refused.stderr
+    assert machine("why", "r1", "sums[1]").stdout == machine("why", "r1", "sums.1").stdout
     assert "JRN002" in machine("why", "r7", "a").stderr
     assert "JRN041" in machine("at", "r1", "99").stderr
 

@@ -41,7 +41,8 @@ def test_inputs_are_options_behind_the_plan(machine, plan, options, answer):
         (["--repo", "a", "--limit", "x"], "RUN037: the input $limit takes an int, not the string 'x'"),
         (["--repo", "a", "--kind", "bgu"], "'bgu' is not one of 'bug', 'feature'"),
         (["--repo", "a", "--limti", "3"], "no such option '--limti'. (Did you mean one of: '--limit'"),
-        (["--repo", "a", "--token", "s"], "no such option '--token'"),
+        (["--repo", "a", "--token", "s"], "--token is a secret: give it with --secret token=env:…"),
+        (["--repo", "a", "--repo", "b"], "--repo is given twice"),
         (["--repo", "a", "--var", "repo=b"], "--var gives repo twice"),
     ],
 )

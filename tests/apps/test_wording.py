@@ -101,9 +101,56 @@ def test_run_show_why_and_dry_run_of_a_python_plan_speak_python(machine) -> None
     dry = machine("dry-run", plan, *inputs, "--tools", "report.py").stdout
     shown = machine("show", "r").stdout + machine("show", "r", "--timeline").stdout
     why = machine("why", "r", "total").stdout
-    for text in (run.stderr, dry, shown, why):
+    other = (plan, "--names", '["c"]', "--tools", "report.py", "--run-id")
+    assert machine("run", *other, "s").exit_code == 0
+    assert machine("run", *other, "f", "--max-calls", "1").exit_code == 1
+    parted = machine("diff", "r", "s").stdout
+    at = machine("at", "r", "3").stdout.replace(
+        "tool call @", ""
+    )  # calls are named by their tools everywhere
+    moments = (at, machine("playback", "r").stdout)
+    for text in (run.stderr, dry, shown, why, parted, machine("blame", "f").stdout, *moments):
         assert not LTP.search(text), text
     assert "if total < 3: total = 2" in why
+    page = machine("why", "r", 'page["size"]').stdout
+    assert page.startswith("page['size'] = 3")
+    wrong = [
+        machine("why", "r", "pags").stderr,
+        machine("why", "r", "page.siz").stderr,
+        machine("run", plan, "--tools", "report.py").stderr,
+        machine("run", plan, "--names", "a", "--tools", "report.py").stderr,
+        machine("run", plan, *inputs, "--var", "limt=3", "--tools", "report.py").stderr,
+        machine("fork", "r", "--at", "2", "--set", "xyz=3").stderr,
+    ]
+    said = (
+        "mean pages or page?",
+        "page has no siz",
+        "input names",
+        """'["a""",
+        "limt",
+        "it has error, limit, names",
+    )
+    for text, part in zip(wrong, said, strict=True):
+        assert part in text
+        assert not LTP.search(text), text
+
+
+SKIPPING = """# ltp: 2
+?FOREACH ($x IN [1, 0]) {
+  YIELD (2 // $x)
+} > $halves ON_FAIL SKIP
+?FOREACH ($x IN []) {
+  YIELD ($x)
+} > $none
+@RESPOND ("$halves $none")
+"""
+
+
+def test_items_that_are_left_out_are_told_where_the_run_is_watched_and_shown(machine) -> None:
+    run = machine("run", machine.write("skip.ltp", SKIPPING), "--run-id", "r", "--progress", "plain")
+    assert "foreach1 warning  1 of 2 items failed: [1] integer division or modulo by zero" in run.stderr
+    assert "> $none, 0 items" in run.stderr
+    assert "warning: foreach1: 1 of 2 items failed" in machine("show", "r").stdout
 
 
 VIEWS = (

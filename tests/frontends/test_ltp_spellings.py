@@ -214,3 +214,17 @@ def test_text_before_first_marker_is_ignored() -> None:
     result = parse('S1: @A (\nS2: @B ("x")\nPLAN_START\nS1: @C\nPLAN_END\nS9: @D ("y")')
     assert [s.id for s in result.require().steps] == ["S1"]
     assert [d.code for d in result.diagnostics if d.code == "LTP005"] == ["LTP005", "LTP005"]
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ('INPUT $d: str = "x"\nS1: @RESPOND ($d)', "INPUT"),
+        ("S1: @X > $a\n?IF (not $a) THEN @Y\nLET $b = $a", "LET"),
+        ("S1: ?FOREACH ($x IN $a) {\n  @X (a=$x)\n}", "?FOREACH … {"),
+        ("TRY {\n  @X\n} ON_FAIL {\n  @Y\n}", "TRY … {"),
+    ],
+)
+def test_what_only_version_2_has_names_the_line_that_is_missing(text: str, word: str) -> None:
+    first = next(one for one in parse(text).diagnostics if one.is_error)
+    assert first.help == f"{word} is of version 2 of the language: begin the text with the line # ltp: 2"

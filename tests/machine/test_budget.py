@@ -68,7 +68,7 @@ def test_cap_applies_to_its_tool_in_any_case() -> None:
     played = play(GROUP, limits=Limits(max_calls_by_tool={"@a": 1}))
     assert played.names == ["A", "B"]
     assert played.result.refusal == Refusal("max_calls_by_tool", 1, 1, "A")
-    assert "called @A 1 times" in str(played.result.error)
+    assert "called @A 1 time," in str(played.result.error)
 
 
 def test_refusal_in_group_precedes_jumps() -> None:

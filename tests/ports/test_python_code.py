@@ -234,6 +234,7 @@ def test_the_interpreter_is_imported_with_the_first_piece_of_code() -> None:
 
 def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("callsheet.ports.python_code.interpreter._PACKAGE", "no-such-package")
+    monkeypatch.setitem(sys.modules, "pydantic_monty", None)
     with PythonCode() as code, pytest.raises(CallsheetError) as raised:
         code.compute("r = 1", {}, ["r"])
     assert raised.value.diagnostics[0].help == "pip install 'callsheet[python]'"

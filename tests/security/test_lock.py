@@ -229,6 +229,16 @@ def test_lock_has_no_secrets_of_the_configuration(user, changeling, monkeypatch)
     assert (refused.exit_code, "TOL029" in refused.output) == (2, True)
 
 
+def test_a_locked_server_whose_entry_is_wrong_says_what_is_wrong(user, locked):
+    file = user.folder / "mcp.json"
+    servers = json.loads(file.read_text())["mcpServers"]
+    wrong = {name: {**server, "callsheet": {"effekts": {}}} for name, server in servers.items()}
+    file.write_text(json.dumps({"mcpServers": wrong}))
+    refused = said("run", user.plan(READS))
+    assert "there is no key 'effekts' here" in refused.output
+    assert "did you mean 'effects'?" in refused.output
+
+
 def test_lock_is_not_emptied_where_no_server_is_configured(user, locked):
     before = locked.read_text()
     without_server(user, configured=False)

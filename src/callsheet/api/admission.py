@@ -21,6 +21,7 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, 
 from callsheet.lazy import NamedTuple, dataclass
 from callsheet.machine import Limits, Program, ToolFacts, compile_plan
 from callsheet.machine.program import Loop
+from callsheet.passes import in_words_of
 from callsheet.policy.model import Policy
 from callsheet.ports.tools import Registry
 from callsheet.runtime.launch import Launch
@@ -310,7 +311,7 @@ def _wrong_inputs(request: Request) -> tuple[Diagnostic, ...]:
         return ()
     from callsheet.ir.inputs import read_inputs  # noqa: PLC0415 - only for version 2
 
-    return read_inputs(request.plan.tree, request.inputs).diagnostics
+    return in_words_of(request.plan, read_inputs(request.plan.tree, request.inputs).diagnostics)
 
 
 def examine(request: Request, equipment: Equipment) -> tuple[Diagnostic, ...]:

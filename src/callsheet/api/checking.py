@@ -34,6 +34,7 @@ _INDEX = lazy.pattern(r"""["']?index["']?[ \t]*:[ \t]*["']?([^"',}\n]+)""")
 _UNKNOWN_TOOL = "CHK040"
 _CANNOT_WORK = "CHK045"
 _NO_COMPILER = "RE-PLAN needs a language model"
+_NAME_A_MODEL = "name one: --model provider:model, [model] in config.toml, or Runtime(model=…)"
 _ESCAPED = frozenset('"/$\b\f\n\r\t')
 """Characters that a raw string cannot contain, or that an escape sequence may represent."""
 
@@ -91,7 +92,7 @@ def _found(
         diagnostics = tuple(_explained(d, steps, registry, not_asked) for d in diagnostics)
         diagnostics = (*diagnostics, *_refused_calls(plan, registry))
         if plan.tree is not None and tools is not None:
-            diagnostics = (*diagnostics, *_not_undone(plan.tree, tools))
+            diagnostics = (*diagnostics, *_not_undone(plan.tree, tools), *_without_interpreter(plan.tree))
     return (*diagnostics, *_what_cannot_run(plan, providers))
 
 
@@ -294,9 +295,25 @@ def _what_cannot_run(plan: Plan, providers: Providers) -> Iterator[Diagnostic]:
         if what is not None:
             span = step.action.span or step.span
             message = f"{what}, which is not available here; the step will fail"
-            yield Diagnostic("RUN010", Severity.WARNING, message, span, step=step.id)
+            yield Diagnostic("RUN010", Severity.WARNING, message, span, _NAME_A_MODEL, step=step.id)
     if plan.tree is not None and not providers.compiler:
         yield from _new_plans(plan.tree)
+
+
+def _without_interpreter(tree: Tree) -> tuple[Diagnostic, ...]:
+    """CFG232 at the first COMPUTE of a plan, if nothing here could run it."""
+    from callsheet.ir.tree import Compute, all_statements  # noqa: PLC0415 - a plan of version 1 does without
+
+    first = next((one for one in all_statements(tree) if isinstance(one, Compute)), None)
+    if first is None:
+        return ()
+    from callsheet.ports.python_code import interpreter_version  # noqa: PLC0415 - only where a plan computes
+
+    try:
+        interpreter_version()
+    except CallsheetError as error:
+        return tuple(replace(one, span=first.span, step=first.id) for one in error.diagnostics)
+    return ()
 
 
 def _new_plans(tree: Tree) -> Iterator[Diagnostic]:
@@ -306,7 +323,7 @@ def _new_plans(tree: Tree) -> Iterator[Diagnostic]:
     for one in tree.body:
         if isinstance(one, Say) and one.word is Word.REPLAN:
             message = f"{_NO_COMPILER}, which is not available here; the step will fail"
-            yield Diagnostic("RUN010", Severity.WARNING, message, one.span, step=one.id)
+            yield Diagnostic("RUN010", Severity.WARNING, message, one.span, _NAME_A_MODEL, step=one.id)
 
 
 def _lacking(step: Step, providers: Providers) -> str | None:

@@ -1,10 +1,13 @@
-"""Lineages and slices of recorded runs, for places that are named as `rows.0.amount`.
+"""Lineages and slices of recorded runs, for places that are named as `rows.0.amount` or `rows[0]["amount"]`.
 
 In: a journal, a run, the name of a place. Out: the slice, or an error that names what there is.
 """
 
 from __future__ import annotations
 
+import re
+
+from callsheet import lazy
 from callsheet.diagnostics import did_you_mean
 from callsheet.store.errors import JournalError
 from callsheet.store.journal import Journal
@@ -31,7 +34,7 @@ def sliced(
     `bounds` are the maximum number of places and of steps from the first one. Raises JournalError as
     `node_named`.
     """
-    name = variable.removeprefix("$").split(".")[0]
+    name, _ = _parts(variable.removeprefix("$"))
     ends_early = is_forward and bounds != (None, None)
     for lineage in lineages_in(journal, info, name, is_forward=is_forward, ends_early=ends_early):
         try:
@@ -47,7 +50,9 @@ def sliced(
 
 
 def node_named(lineage: Lineage, text: str) -> Node:
-    """The place that a text such as `rows.0.amount` names; raises JournalError (JRN040) if there is none.
+    """The place that a text such as `rows.0.amount` or `rows[0]["amount"]` names.
+
+    Raises JournalError (JRN040) if there is none.
 
     In a run of a plan with blocks it may name a variable of an item or a sub-plan, `S2[4]/row.amount`, or
     what a step made: `S2[4]/S5`, or the key of a call.
@@ -55,8 +60,8 @@ def node_named(lineage: Lineage, text: str) -> Node:
     if isinstance(lineage, TreeLineage) and (of_step := _of_step(lineage, text)) is not None:
         return of_step
     scope, _, own = text.removeprefix("$").rpartition("/")
-    name, *rest = own.removeprefix("$").split(".")
-    path: Path = tuple(int(part) if _is_index(part) else part for part in rest)
+    name, path = _parts(own.removeprefix("$"))
+    words = words_of(lineage)
     place_of = f"{scope}/{{}}" if scope else "{}"
     write = lineage.write_named(place_of.format(name))
     if write == NONE and len(called := _called(lineage, name)) == 1:
@@ -68,26 +73,23 @@ def node_named(lineage: Lineage, text: str) -> Node:
         message = f"{name} was made after a new plan with blocks took over from steps, which is not followed"
         raise JournalError("JRN040", message, "`callsheet show` shows what it did")
     if write == NONE and name == ANSWER:
-        hint = "`callsheet show` shows the error, `callsheet blame` where the run failed and why"
+        hint = "`callsheet show` shows what it did, and its error; `callsheet blame` where it failed and why"
         hint = differing(lineage) or hint
-        raise JournalError("JRN040", "the run has no answer: it has not ended successfully", hint)
+        raise JournalError("JRN040", "the run has no answer: it failed, has not ended, or gave none", hint)
     if write == NONE:
-        near = did_you_mean(name, lineage.names())
-        hint = f"did you mean {' or '.join('$' + other for other in near)}?" if near else _all(lineage)
+        names = {one: words.variable(one) for one in lineage.names()}
+        near = did_you_mean(name, names)
+        hint = f"did you mean {' or '.join(names[one] for one in near)}?" if near else _all([*names.values()])
         hint = differing(lineage) or hint
-        raise JournalError("JRN040", f"the run has no variable ${name[:80]}", hint)
+        raise JournalError("JRN040", f"the run has no variable {words.missing(name)[:80]}", hint)
     node = Node(write, path)
     missing = missing_at(lineage, node)
     if missing is not None:
         there, keys = missing
         near = did_you_mean(str(path[len(there)]), keys)
         hint = f"did you mean {' or '.join(near)}?" if near else _keys(keys)
-        whole = LTP.variable(name, path)[:80]
-        raise JournalError(
-            "JRN040",
-            f"there is nothing at {whole}: {LTP.variable(name, there)} has no {path[len(there)]}",
-            hint,
-        )
+        whole, inner = words.variable(name, path)[:80], words.variable(name, there)
+        raise JournalError("JRN040", f"there is nothing at {whole}: {inner} has no {path[len(there)]}", hint)
     return node
 
 
@@ -117,18 +119,35 @@ def _called(lineage: Lineage, name: str) -> list[str]:
     return [one for one in lineage.names() if one != name and words.variable(one) == name]
 
 
-def _is_index(part: str) -> bool:
-    digits = part.removeprefix("-")
-    return digits.isascii() and digits.isdigit()
+_PART = lazy.pattern(
+    r"""\.(?P<name>[^.\[]+)|\[(?P<index>-?[0-9]+)\]|\[(?P<quote>["'])(?P<key>.*?)(?P=quote)\]"""
+)
 
 
-def _all(lineage: Lineage) -> str:
-    names = lineage.names()
+def _parts(text: str) -> tuple[str, Path]:
+    """The name of a variable, and the path behind it, with points or with brackets.
+
+    >>> _parts("rows.0.amount") == _parts("rows[0]['amount']") == ("rows", (0, "amount"))
+    True
+    """
+    name = re.split(r"[.\[]", text, maxsplit=1)[0]
+    path: list[str | int] = []
+    at = len(name)
+    while at < len(text):
+        part = _PART.match(text, at)
+        if part is None:
+            return text, ()
+        digits = part["index"] or part["name"] or ""
+        path.append(int(digits) if re.fullmatch(r"-?[0-9]+", digits) else part["name"] or part["key"])
+        at = part.end()
+    return name, tuple(path)
+
+
+def _all(names: list[str]) -> str:
     if not names:
         return "no variable has been set in it"
     more = " …" if len(names) > 12 else ""
-    words = words_of(lineage)
-    return f"it has {', '.join(words.variable(name) for name in names[:12])}{more}"
+    return f"it has {', '.join(names[:12])}{more}"
 
 
 def _keys(keys: list[str]) -> str:

@@ -208,7 +208,8 @@ def draft_text(draft: Draft, base: str, file: str, missing: Sequence[str] = ()) 
     rest = "refused" if load_policy(base).refuse_unknown_tools else "asked about before each call"
     lines = [
         "# What plans may do here, by `callsheet policy init`. What is assumed follows from names: read it.",
-        f"# Tools that no line has are {rest}. `callsheet verify PLAN --policy {file}` proves a plan.",
+        f"# Tools that no line has are {rest}, unless they declare what they do.",
+        f"# `callsheet verify PLAN --policy {file}` proves a plan.",
         *_missing(missing),
         "schema = 1",
         f"extends = {json.dumps(base)}",

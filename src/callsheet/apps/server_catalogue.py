@@ -195,8 +195,9 @@ def _not_configured(server: LockedServer) -> Diagnostic:
 def catalogue_of(setup: Setup) -> Catalogue | None:
     """The catalogue of a setup; None without a lock file.
 
-    Raises CallsheetError for a lock file (CFG115) or a configuration that cannot be used; a server whose
-    entry needs a variable that is not set only counts as not configured.
+    Raises CallsheetError for a lock file (CFG115) or a configuration that cannot be used. A server whose
+    entry is wrong is told (CFG112) and counts as not configured, one whose entry needs a variable that is
+    not set only counts so.
     """
     if setup.lock is None or not setup.lock.is_file():
         return None
@@ -211,12 +212,13 @@ def catalogue_of(setup: Setup) -> Catalogue | None:
     foreign = foreign_servers(setup.lock, lock, configs)
     counting = lock.only(scope - foreign)
     here = {name: config for name, config in configs.items() if name in counting.servers}
+    wrong = (d for d in chosen.diagnostics if d.is_error or d.code == "CFG112")
     changed = stale((counting.servers[name], config) for name, config in here.items())
     return Catalogue(
         counting,
         configs,
         tuple(name for name in configs if name not in counting.servers),
-        (*(d for d in chosen.diagnostics if d.is_error), *does_not_count(setup.lock, foreign), *changed),
+        (*wrong, *does_not_count(setup.lock, foreign), *changed),
         _judgements(setup, counting, here),
     )
 

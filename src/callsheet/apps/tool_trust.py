@@ -227,7 +227,7 @@ def revoke(file: PinFile, words: Iterable[str], *, forgets: bool) -> tuple[str, 
         return pins
 
     file.change(change)
-    return tuple(revoked)
+    return tuple(dict.fromkeys(revoked))  # two servers may have one name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -422,7 +422,11 @@ def _of_another_type(one: Input, error: NotOfType) -> Diagnostic:
     """RUN037; what was given is not told of a secret input."""
     found = "" if one.is_secret else f", not {error.found}"
     place = f"${one.name}{error.path}"
-    return Diagnostic("RUN037", Severity.ERROR, f"the input {place} takes {error.wanted}{found}", one.span)
+    message = f"the input {place} takes {error.wanted}{found}"
+    kind = one.type.of if isinstance(one.type, Maybe) else one.type
+    example = None if error.path or one.is_secret else _EXAMPLES.get(type(kind))
+    how = example and f"write it as JSON (in a shell: --{one.name.replace('_', '-')} '{example}')"
+    return Diagnostic("RUN037", Severity.ERROR, message, one.span, help=how)
 
 
 def secret_inputs(tree: Tree, given: Mapping[str, Any]) -> dict[str, Any]:

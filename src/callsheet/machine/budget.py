@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, cast
 
+from callsheet import lazy
 from callsheet.ir import JSON
 from callsheet.lazy import NamedTuple
 from callsheet.machine.limits import Limits
@@ -35,6 +36,10 @@ _WORDS = {
 }
 
 
+_ONE = lazy.pattern(r"( 1 (?:new )?[a-z]+)s(?![a-z])")
+"""One of something, with the noun in the plural."""
+
+
 class Refusal(NamedTuple):
     """Why something is not done: `budget` is the name of the limit, `used` what has been used of it.
 
@@ -53,6 +58,7 @@ class Refusal(NamedTuple):
         '@SEND is refused: the run has made 2 calls, its limit is 2; a higher max_calls allows more'
         """
         what = _WORDS[self.budget].format(f"{self.used:.12g}", tool=self.tool)
+        what = _ONE.sub(r"\1", what)
         head = f"@{self.tool} is refused: " if self.tool else ""
         return f"{head}{what}, its limit is {self.limit:.12g}; a higher {self.budget} allows more"
 

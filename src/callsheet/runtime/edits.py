@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, cast
 
-from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, meant
+from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, did_you_mean, meant
 from callsheet.frontends.dag import format_dag, parse_dag
 from callsheet.frontends.ltp import parse
 from callsheet.frontends.structured import read_structured
@@ -41,6 +41,7 @@ from callsheet.store.folded import Folded
 from callsheet.store.fork import hash_at
 from callsheet.store.runs import RunInfo
 from callsheet.store.start import Start
+from callsheet.views.describe import wording_of
 
 
 def with_argument(plan: Plan, step: str, name: str, value: JSON) -> Plan:
@@ -241,18 +242,22 @@ def edit_of(before: Folded, last: Event, edits: Edits) -> Edited | None:
         known = set(names_under_way(machine))
     for name in edits.variables:
         if name not in known:
-            hint = meant(name, known, None, "${}")
-            hint = hint or _where(name, known)
-            raise JournalError("JRN084", f"the run has no variable ${name[:80]}", hint)
+            words = wording_of(machine.program.plan)
+            near = did_you_mean(name, known)
+            shown = [words.variable(one) for one in near or _alike(name, known)]
+            hint = f"did you mean {' or '.join(shown)}?" if near else f"it has {', '.join(shown)}"
+            raise JournalError(
+                "JRN084", f"the run has no variable {words.missing(name[:80])}", hint if shown else None
+            )
     if not edits.variables:
         return None
     return Edited(dict(edits.variables), edits.by, holds=is_fed_to_machine(last.type))
 
 
-def _where(name: str, known: Collection[str]) -> str | None:
-    """Where variables of this name are, in items and sub-plans under way at the event."""
-    inner = sorted(one for one in known if one.rpartition("/")[2] == name.rpartition("/")[2])
-    return f"at that event there is {', '.join('$' + one for one in inner[:8])}" if inner else None
+def _alike(name: str, known: Collection[str]) -> list[str]:
+    """The variables of this name in items and sub-plans under way at the event, else all."""
+    inner = [one for one in known if one.rpartition("/")[2] == name.rpartition("/")[2]]
+    return sorted(inner or known)[:8]
 
 
 def check_inputs(before: Folded, edits: Edits, at: int) -> None:

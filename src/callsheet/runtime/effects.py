@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from callsheet.ir import JSON, Effect
 from callsheet.machine.forecasting import Foreseen, is_known
 from callsheet.machine.forecasting.partial_values import is_same
 from callsheet.views.columns import CUT, escaped
+from callsheet.views.describe import LTP, Wording
 from callsheet.views.dry_run import shown
 
 REPLAN = "RE-PLAN"
@@ -86,6 +87,8 @@ class EffectAhead:
     repeats: bool = False
     on_failure: bool = False
     earlier: tuple[EarlierCall, ...] = ()
+    words: Wording = field(default=LTP, compare=False, repr=False)
+    """How what is not known yet is worded."""
 
     @property
     def title(self) -> str:
@@ -106,7 +109,9 @@ class EffectAhead:
             lines.append("and again, with other arguments, whenever the plan comes back to it")
         for call in self.earlier[:_MAX_CALLS]:
             name = "" if call.tool == self.tool else f"{_tool(call.tool)} "
-            lines.append(f"in {self.parent}, at event {call.event}: {name}{_arguments(call.args)}")
+            lines.append(
+                f"in {self.parent}, at event {call.event}: {name}{_arguments(call.args, self.words)}"
+            )
         if len(self.earlier) > _MAX_CALLS:
             lines.append(f"in {self.parent}: {_calls(len(self.earlier) - _MAX_CALLS)}")
         return lines
@@ -124,14 +129,14 @@ class EffectAhead:
             lead = "then" if call.is_sure else "if the run reaches it"
         earlier = call.earlier
         if earlier is None:
-            return f"{lead}: {_arguments(call.args)}"
+            return f"{lead}: {_arguments(call.args, self.words)}"
         place = f"event {earlier.event} of {self.parent}"
         if earlier.tool != self.tool:
-            was = f"{_tool(earlier.tool)} {_arguments(earlier.args)}"
-            return f"{lead}: {_arguments(call.args)} (instead of {was} at {place})"
+            was = f"{_tool(earlier.tool)} {_arguments(earlier.args, self.words)}"
+            return f"{lead}: {_arguments(call.args, self.words)} (instead of {was} at {place})"
         if call.is_same:
-            return f"{lead}, as at {place}: {_arguments(call.args)}"
-        return f"{lead}, instead of {place}: {_changes(earlier.args, call.args)}"
+            return f"{lead}, as at {place}: {_arguments(call.args, self.words)}"
+        return f"{lead}, instead of {place}: {_changes(earlier.args, call.args, self.words)}"
 
     def __str__(self) -> str:
         return "\n    ".join((self.title, *self.lines()))
@@ -178,28 +183,34 @@ def _calls(count: int) -> str:
     return f"{count:,} more call{'' if count == 1 else 's'}"
 
 
-def _arguments(args: Mapping[str, Foreseen]) -> str:
-    return ", ".join(f"{name}={_cut(_text(value))}" for name, value in args.items()) or "no arguments"
+def _arguments(args: Mapping[str, Foreseen], words: Wording) -> str:
+    return ", ".join(f"{name}={_cut(_text(value, words))}" for name, value in args.items()) or "no arguments"
 
 
-def _changes(old: Mapping[str, JSON], new: Mapping[str, Foreseen]) -> str:
+def _changes(old: Mapping[str, JSON], new: Mapping[str, Foreseen], words: Wording) -> str:
     """The arguments of a call, `old → new` where they differ."""
     parts: list[str] = []
     for name, value in new.items():
         if name not in old:
-            parts.append(f"{name}=(none) → {_cut(_text(value))}")
+            parts.append(f"{name}=(none) → {_cut(_text(value, words))}")
         elif is_same(old[name], value):
-            parts.append(f"{name}={_cut(_text(value))}")
+            parts.append(f"{name}={_cut(_text(value, words))}")
         else:
-            before, after = _apart(_text(old[name]), _text(value))
+            before, after = _apart(_text(old[name], words), _text(value, words))
             parts.append(f"{name}={before} → {after}")
-    parts += [f"{name}={_cut(_text(value))} → (none)" for name, value in old.items() if name not in new]
+    parts += [
+        f"{name}={_cut(_text(value, words))} → (none)" for name, value in old.items() if name not in new
+    ]
     return ", ".join(parts) or "no arguments"
 
 
-def _text(value: Foreseen) -> str:
+def _text(value: Foreseen, words: Wording) -> str:
     """A value as JSON on one line; placeholders are in angle brackets outside quotes."""
-    return escaped(json.dumps(value, ensure_ascii=False, default=str)) if is_known(value) else shown(value)
+    return (
+        escaped(json.dumps(value, ensure_ascii=False, default=str))
+        if is_known(value)
+        else shown(value, words)
+    )
 
 
 def _cut(text: str) -> str:

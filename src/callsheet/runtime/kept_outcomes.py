@@ -47,6 +47,7 @@ from callsheet.store.kept_calls import (
 )
 from callsheet.store.start import facts_to_json, policy_body
 from callsheet.trace.visits import account_of
+from callsheet.views.describe import wording_of
 
 
 def keeping(gateway: Gateway, kept: KeptCalls) -> Callable[[Carried], Coroutine[Any, Any, Outcome]]:
@@ -164,6 +165,7 @@ class _Preview:
         self._found: list[tuple[ForeseenCall, Finished]] = []
         self._asked: list[ForeseenCall] = []
         self._doubtful: list[ForeseenCall] = []
+        self._words = wording_of(self._program.plan)
 
     def walk(self, plan: Plan, inputs: Mapping[str, object]) -> None:
         """Go through the plan in the order of the text."""
@@ -243,6 +245,7 @@ class _Preview:
             self._inner(calls[0]),
             more=max(0, len(ahead) - _MOST_CALLS),
             earlier=tuple(_earlier(call) for call in before),
+            words=self._words,
         )
 
     def lines(self) -> tuple[str, ...]:

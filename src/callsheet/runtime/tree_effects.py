@@ -49,6 +49,7 @@ from callsheet.machine.tree.variables import activations_under_way, names_in, pl
 from callsheet.runtime.effects import REPLAN, AheadCall, EffectAhead, same_arguments
 from callsheet.runtime.effects_ahead import OpenCall, ParentCalls, calls_that_are_open, inner_tools
 from callsheet.store.folded import Folded
+from callsheet.views.describe import wording_of
 
 
 class _Ahead(NamedTuple):
@@ -89,6 +90,7 @@ class _Preview:
         self._tree: Tree = tree
         self._statements = {one.id: one for one in all_statements(tree)}
         self._listed = {step.id: step for step in self._machine.program.plan.steps}
+        self._words = wording_of(self._machine.program.plan)
         self._evaluator = Evaluator()
         self._before = {call.key: call for call in parent.calls}
         self._open: dict[str, list[OpenCall]] = {}
@@ -118,7 +120,7 @@ class _Preview:
             yield EffectAhead(
                 step, tool, effect, self._parent.run_id, tuple(row.calls),
                 may_call=self._inner(step, tool), repeats=row.repeats, on_failure=row.on_failure,
-                earlier=tuple(map(self._parent.earlier, mine)) if is_open else (),
+                earlier=tuple(map(self._parent.earlier, mine)) if is_open else (), words=self._words,
             )  # fmt: skip
 
     def _add(self, rows: dict[tuple[str, str], _Row], one: _Ahead) -> None:

@@ -107,7 +107,7 @@ class Walk:
             case NoteKind.FINISHED:
                 if note.is_failure:
                     self._mark(step, Aspect.FAILS)
-            case NoteKind.FACT if step in self._skipping:
+            case NoteKind.CUT if step in self._skipping:
                 self._mark(step, Aspect.FAILS)
             case _:
                 pass

@@ -321,6 +321,10 @@ class Wording:
         """A sentence about the plan that names its variables and tools as LTP does."""
         return text
 
+    def missing(self, name: str) -> str:
+        """A variable that there is not."""
+        return self.variable(name)
+
     def tool(self, name: str) -> str:
         """A tool, given by its name without `@`."""
         return f"@{name}"
@@ -405,6 +409,9 @@ class _PythonWording(Wording):
         from callsheet.frontends.python.messages import said_in_python  # noqa: PLC0415 - only for Python plans
 
         return said_in_python(text)
+
+    def missing(self, name: str) -> str:
+        return name
 
     def tool(self, name: str) -> str:
         return self._lines.tool(name)

@@ -163,3 +163,11 @@ def test_unusable_file_is_reported_and_left(text: str | None) -> None:
     with pytest.raises(CallsheetError):
         install_gate(Client.CURSOR, project=True)
     assert [p.read_text() for p in path.parent.iterdir()] == ([] if text is None else [text])
+
+
+def test_a_policy_that_there_is_not_is_told_before_the_client_changes(machine) -> None:
+    machine.write(".cursor/mcp.json", CURSOR)
+    told = machine("gate", "install", "cursor", "--project", "--policy", "nix.toml")
+    assert told.exit_code == 2
+    assert "POL006: there is no policy 'nix.toml'" in told.stderr
+    assert (machine.folder / ".cursor/mcp.json").read_text() == CURSOR

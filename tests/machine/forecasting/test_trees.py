@@ -63,6 +63,13 @@ S5: ?IF (1 > 2) {
     assert told(text, assumed={"S1": 1})["S4"].when is When.NEVER
 
 
+def test_a_value_that_cannot_be_computed_is_why_nothing_follows_it() -> None:
+    steps = told(
+        "S1: @READ (x=1) > $a\nLET $b = 1 // $a\n?IF ($b > 1) {\n  S2: @WRITE (x=$b)\n}", assumed={"S1": 0}
+    )
+    assert steps["S2"].why_not == "let1 fails: integer division or modulo by zero"
+
+
 def test_what_a_sure_failure_stops_is_not_certain() -> None:
     """Only the first call of each task is sure, before and behind the one that fails."""
     two = "TRY {\n    S1: @READ (x=1)\n    S2: @WRITE (x=2)\n  } ON_FAIL CONTINUE"

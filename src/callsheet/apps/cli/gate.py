@@ -115,6 +115,10 @@ def install(client: str, project: bool, undo: bool, policy: str, observe: bool) 
     """Put the gate in front of the servers that a client has configured; a backup is kept."""
     from callsheet.apps.gate.clients import Client, install_gate, undo_gate  # noqa: PLC0415 - as above
 
+    if policy and not undo:
+        from callsheet.api.policies import load_policy  # noqa: PLC0415 - only under a policy
+
+        load_policy(policy)  # its faults are told here: the client would only say that the gate has ended
     if Path(policy).is_file():
         policy = str(Path(policy).resolve())  # the client starts the gate in a folder of its own choice
     more = [*(["--policy", policy] if policy else []), *(["--observe"] if observe else [])]

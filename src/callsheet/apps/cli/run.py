@@ -241,7 +241,10 @@ def _request(job: Job, setup: Setup, registry: Registry) -> Request:
         policy=job.policy,
         approve=job.approve,
         approval_timeout=job.approval_timeout,
-        own_approve=own_rules(job.approve, approval_rules(settings.approve)),
+        own_approve=own_rules(
+            (*job.approve, *(tool for tool in job.approval_timeout if tool)),
+            (*approval_rules(settings.approve), *settings.approval_timeouts()),
+        ),
         own_limits=own_limits(job.limits, settings.limits),
         approved=job.approved,
         can_ask=job.recording.records,

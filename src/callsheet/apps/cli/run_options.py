@@ -12,7 +12,7 @@ Others say how a run starts, and which engine carries it out, at which address.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -63,7 +63,26 @@ class PlanCommand(click.Command):
             ctx.meta[_FOUND] = [
                 _option(one, names) for one in inputs if _name(one) not in names and not one.is_secret
             ]
+            if not only_shown:
+                self._refuse_secrets(ctx, unknown, inputs)
+                self._refuse_repeated(ctx, args)
         return super().parse_args(ctx, args)
+
+    def _refuse_secrets(self, ctx: click.Context, unknown: list[str], inputs: Iterable[Input]) -> None:
+        """Raise UsageError for a secret that is given in the command line, where others can read it."""
+        given = {one.partition("=")[0] for one in unknown}
+        for one in inputs:
+            if one.is_secret and _name(one) in given:
+                raise click.UsageError(
+                    f"{_name(one)} is a secret: give it with --secret {one.name}=env:…", ctx
+                )
+
+    def _refuse_repeated(self, ctx: click.Context, args: list[str]) -> None:
+        """Raise UsageError for an input that is given twice: click would take the last one."""
+        _, _, order = self.make_parser(ctx).parse_args(list(args))
+        for one in ctx.meta[_FOUND]:
+            if order.count(one) > 1:
+                raise click.UsageError(f"{one.opts[0]} is given twice", ctx)
 
     def _plan(self, ctx: click.Context, args: list[str]) -> NamedPlan | None:
         """The plan that the command line names, as far as it can be read without knowing its inputs."""

@@ -201,7 +201,7 @@ def stubs(setup: Setup, folder: Path, only_check: bool, as_json: bool) -> int:
     else:
         print_diagnostics(toolbox.diagnostics, None)
         did = "up to date" if not (changed or gone) else "would change" if only_check else "written"
-        to_stderr(f"{folder}: {did}, {len(files) - 2} modules")
+        to_stderr(f"{folder}: {did}, {len(files) - 2} module{'' if len(files) == 3 else 's'}")
         for name in (*changed, *gone) if only_check else gone:
             to_stderr(f"  {name}" + ("" if only_check else " is removed: it has no tools any more"))
     return Exit.FAILED if failed or (only_check and (changed or gone)) else Exit.OK

@@ -226,7 +226,8 @@ def approve(targets: tuple[str, ...], mcp_configs: tuple[Any, ...], assume_yes: 
 def revoke(targets: tuple[str, ...], forgets: bool, as_json: bool) -> int:
     """Revoke the approval of tools, or of all tools of a server.
 
-    They are not called until they are approved again. No server is started.
+    They are not called until they are approved again; what a lock file has is called without `pinned` all the
+    same. No server is started.
     """
     from callsheet.apps.settings import load_settings, pin_file  # noqa: PLC0415 - not for --help
     from callsheet.apps.tool_trust import revoke as revoke_tools  # noqa: PLC0415 - as above

@@ -311,7 +311,7 @@ def _argument_lines(name: str, value: JSON) -> Iterator[str]:
 
 def _program_lines(ask: PendingAsk, program: ProgramQuestion, hint: str) -> Iterator[str]:
     yield from program_lines(program, ask.site)
-    yield f"  callsheet approve {ask.run_id} {ask.key}{hint} --program {program.digest}"
+    yield f"  callsheet approve {ask.run_id} '{ask.key}'{hint} --program {program.digest}"
     yield "    approves this call and those marked + as they are shown, each once"
 
 

@@ -5,8 +5,10 @@ In: a text and a name for it. Out: a `ParseResult`; no text makes it raise.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
+from callsheet import lazy
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span
 from callsheet.frontends.ltp.document import Document
 from callsheet.frontends.unseen import hidden_characters
@@ -15,6 +17,13 @@ from callsheet.frontends.values.reader import replace as replace_text
 from callsheet.ir import Plan, Step
 from callsheet.ir.gc_pause import gc_paused
 
+_OF_BLOCKS = lazy.pattern(
+    r"^[ \t]*(?:[A-Za-z_][A-Za-z0-9_.-]*:[ \t]*)?(?:(?P<word>LET|SET|INPUT|RESULT|TYPE)[ \t]+[$\w]"
+    r"|(?P<call>REQUIRE|YIELD|COMPUTE|CALL \w+)[ \t]*\("
+    r"|(?P<block>TRY|\?IF|\?FOREACH|\?REPEAT)\b.*\{[ \t]*(?:#.*)?$)",
+    re.MULTILINE,
+)
+"""A statement that steps do not have, and plans with blocks do."""
 _LARGE = 20_000
 """From this many characters on the cyclic garbage collector is paused."""
 
@@ -35,6 +44,11 @@ def _parse(text: str, name: str, strict: bool) -> ParseResult:
     document.read()
     diagnostics = document.reader.diagnostics
     diagnostics.extend(hidden_characters(text))
+    first = next((n for n, one in enumerate(diagnostics) if one.is_error), None)
+    if first is not None and diagnostics[first].code != "LTP003" and (of_blocks := _OF_BLOCKS.search(text)):
+        word = of_blocks["word"] or of_blocks["call"] or f"{of_blocks['block']} … {{"
+        hint = f"{word} is of version 2 of the language: begin the text with the line # ltp: 2"
+        diagnostics[first] = replace(diagnostics[first], help=hint)
     steps = _numbered(document.steps, diagnostics)
     if not steps and not any(d.is_error for d in diagnostics):
         diagnostics.append(no_step(text))

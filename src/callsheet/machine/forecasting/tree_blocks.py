@@ -122,8 +122,10 @@ class BlockWalk(CallForecast):
 
     def _block(self, block: Block, scope: Scope, at: At, frame: Frame) -> Out:
         out = ON
-        for one in block:
+        for number, one in enumerate(block):
             if out.on is False:
+                if out.failed is True:
+                    self._skip(block[number:], frame, f"{block[number - 1].id} fails: {out.why}")
                 break
             self._left -= 1
             out = out.then(self._statement(one, scope, at if out.on is True else at.perhaps(), frame))

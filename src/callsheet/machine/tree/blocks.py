@@ -426,7 +426,7 @@ class Blocks(Statements):
                 raise StatementFailed(failure)
         if failures:
             run.failed_steps[loop.path] = None
-            run.notify(NoteKind.FACT, loop.path, left_out(loop))
+            run.notify(NoteKind.CUT, loop.path, left_out(loop))
         elif op.side_by_side and loop.next < len(loop.items):
             self._heed(act, loop.path)
         results = [value for value in results_of(loop) if value is not MISSING]

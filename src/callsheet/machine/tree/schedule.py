@@ -74,14 +74,14 @@ def tree_schedule(plan: Plan, facts: Mapping[str, ToolFacts]) -> list[BlockSched
     program = compile_plan(plan, facts)
     assert program.tree is not None
     side_by_side = frozenset(op.id for op in loop_operations(program.tree) if op.side_by_side)
-    maker = _Maker(side_by_side, facts)
+    maker = _Maker(side_by_side, facts, in_python=plan.in_python)
     blocks = [*(one.body for one in plan.tree.plans), plan.tree.body]
     return [row for block in blocks for row in maker.block(block, 0)]
 
 
 class _Maker:
-    def __init__(self, side_by_side: Set[str], facts: Mapping[str, ToolFacts]) -> None:
-        self._side_by_side, self._facts = side_by_side, facts
+    def __init__(self, side_by_side: Set[str], facts: Mapping[str, ToolFacts], *, in_python: bool) -> None:
+        self._side_by_side, self._facts, self._in_python = side_by_side, facts, in_python
 
     def block(self, block: Block, depth: int, starts: str = "in turn") -> Iterator[BlockSchedule]:
         """The statements of a block, whose calls start like this."""
@@ -117,4 +117,9 @@ class _Maker:
         """Why its items run as they do; a COMPUTE, too, may set what the next item sees."""
         if order.side_by_side and loop.id not in self._side_by_side:
             return "it sets a variable from outside, which the next item sees"
+        if self._in_python and loop.in_order:
+            return "as Python does"
+        if self._in_python and order.side_by_side and loop.together:
+            most = "" if loop.most is None else f", at most {loop.most} at a time"
+            return f"its calls are awaited together{most}"
         return order.why

@@ -234,6 +234,7 @@ class PythonCode:
         now: datetime | None,
         limits: CodeLimits,
     ) -> Outcome:
+        self._opened()  # says what is missing
         from pydantic_monty import CollectString, MontyCrashedError, MontyError  # noqa: PLC0415
 
         printed = CollectString(max_bytes=limits.printed)

@@ -63,7 +63,7 @@ def message_of(note: Note, words: Wording = LTP) -> str:
 
 def action_of(note: Note, action: str) -> str:
     """The action of a step that starts, with the number of its items."""
-    return action if note.at is None else f"{action}, {note.at.describe()}"
+    return action if note.at is None else f"{action}, {note.at.describe() or '0 items'}"
 
 
 def place_data(note: Note) -> dict[str, int]:

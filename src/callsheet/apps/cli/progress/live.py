@@ -187,6 +187,7 @@ class LiveDisplay:
     def __init__(self, plan: Plan, console: Console | None = None, heading: Heading | None = None) -> None:
         self._console = console or Screen(stderr=True)
         self._heading = heading
+        self._words = wording_of(plan)
         self._steps = listed_steps(plan)
         self._loops = None if plan.tree is None else Loops()
         """The loops of a plan with blocks, whose statements have many visits at a time."""
@@ -257,7 +258,7 @@ class LiveDisplay:
             self._tell_heading(note, ago, row)
             row.took, row.message = took, "waits for its group"
             return
-        row.message = ": ".join(filter(None, (place_of(path), message_of(note))))
+        row.message = ": ".join(filter(None, (place_of(path), message_of(note, self._words))))
         if note.is_of_item and note.kind is NoteKind.FAILED:
             row.failed_items += 1
             return

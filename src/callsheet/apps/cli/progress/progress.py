@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from callsheet.ir import Plan
     from callsheet.machine.notes import Note
     from callsheet.trace.replay import Moment, PlayedNote
+    from callsheet.views.describe import ActionTexts
 
 
 class Display(Protocol):
@@ -273,7 +274,7 @@ class LinePlayback:
             if self._as_json:
                 print_text(json.dumps(_json(moment, played, at), ensure_ascii=True))
                 continue
-            line = _line(moment, played, self._actions.of(played.note.step))
+            line = _line(moment, played, self._actions)
             if played.note.kind == "replanned" and not self._is_graph:
                 self._actions.forget()
             if line:
@@ -303,7 +304,7 @@ class LinePlayback:
         """Nothing to do."""
 
 
-def _line(moment: Moment, played: PlayedNote, action: str) -> str:
+def _line(moment: Moment, played: PlayedNote, actions: ActionTexts) -> str:
     from callsheet.apps.cli.progress.lines import action_of, label_of, message_of  # noqa: PLC0415 - not for --help
 
     note = played.note
@@ -314,7 +315,8 @@ def _line(moment: Moment, played: PlayedNote, action: str) -> str:
         return ""
     took = "" if played.took is None else f"  ({format_seconds(played.took)})"
     begins = note.kind in ("started", "early")
-    message = action_of(note, preview(action, 100)) if begins else message_of(note)
+    action = preview(actions.of(note.step), 100)
+    message = action_of(note, action) if begins else message_of(note, actions.words)
     return f"{note.step:<5} {word:<8} {message}".rstrip() + took
 
 
