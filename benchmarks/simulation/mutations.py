@@ -29,7 +29,7 @@ from callsheet.ports.calls import CallContext
 from callsheet.runtime import asking, doubt, driving, recording, runs
 from callsheet.runtime.gateway import Gateway
 from callsheet.runtime.recording import JournalRecorder
-from callsheet.store import blobs, connections, inbox, inserts, ledger, schema, tail, writer
+from callsheet.store import blobs, connections, inserts, ledger, mailbox, schema, tail, writer
 from callsheet.store.folded import Folded
 from callsheet.store.ledger import Ledger
 from callsheet.store.lock import RunLock
@@ -293,7 +293,7 @@ def _() -> Any:
 
 @_plant("an answer is not taken from the inbox in the transaction of its event", 1)
 def _() -> Any:
-    return [(inbox, "TAKE", "UPDATE inbox SET payload = payload WHERE run_id = ? AND msg_id = ?")]
+    return [(mailbox, "TAKE", "UPDATE inbox SET payload = payload WHERE run_id = ? AND msg_id = ?")]
 
 
 @_plant("an answer is taken from the inbox when it is read", 1)

@@ -163,7 +163,7 @@ class OutcomeResult(TypedDict):
     in_doubt: list[DoubtRow]
     waiting: list[AskRow]
     unanswered: list[DoubtRow]
-    pause: Object | None
+    pause: PausedBy
     journal: str | None
     diagnostics: list[DiagnosticRow]
 
@@ -182,7 +182,7 @@ class RunRow(TypedDict):
     ended: Time | None
     failed_step: Annotated[str | None, "the step it failed at, else the first that failed"]
     waits_for: Annotated[str | None, "what a run that has stopped waits for"]
-    pause: Annotated[Object | None, "who has paused it, since when, why"]
+    pause: PausedBy
     cost: Annotated[float | None, "the known cost; null while it is running"]
     tokens: Count | None
     tags: Annotated[dict[str, str], "the tags that it was started with"]
@@ -217,7 +217,7 @@ RunDetailsResult = TypedDict(
         "in_doubt": list[DoubtRow],
         "unanswered": list[DoubtRow],
         "waiting": list[AskRow],
-        "pause": Annotated[Object | None, "who has paused it, since when, why"],
+        "pause": PausedBy,
         "variables": Object,
         "response": str | None,
         "answer": Annotated[Any, "the answer of a plan of version 2 as data; `response` is it as text"],
