@@ -12,7 +12,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set
 from types import MappingProxyType
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span
 
@@ -229,6 +229,11 @@ def _walk(stack: list[Any], closed: Set[type[ast.AST]], roots: Sequence[ast.AST]
                 stack += value[::-1]
 
 
+def among(nodes: Iterable[ast.AST], *kinds: type[_Kind]) -> Iterator[_Kind]:
+    """Those of some nodes that are of these classes."""
+    return (one for one in nodes if isinstance(one, kinds))
+
+
 _WORDS: Final = MappingProxyType(
     {
         **dict.fromkeys((ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.alias), "name"),
@@ -255,7 +260,7 @@ class Nodes(list[ast.AST]):
         """The nodes of these classes, in order."""
         if len(kinds) == 1:
             return self.kinds.get(kinds[0], [])
-        return [cast("_Kind", one) for one in self if one.__class__ in kinds]
+        return list(among(self, *kinds))
 
     def has(self, *signs: type[ast.AST] | str) -> bool:
         """Whether the tree has a node of one of these classes, or one of these words."""
