@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from pathlib import Path
 from types import FrameType
 
 import pytest
@@ -94,6 +95,21 @@ G# = {}
 ===
     for x in await get("k"):
         G#[x] = await score(x)
+--- classes with methods that await
+class D#:
+    def __init__(self):
+        self.items = []
+    def add(self, x):
+        self.items.append(x)
+    def total(self):
+        return sum(self.items)
+    async def load(self, k):
+        for row in await get(k):
+            self.add(row["n"])
+        return self.total()
+===
+    d# = D#()
+    out.append(await d#.load("k"))
 --- async generators
 async def g#(k):
     for x in range(k):
@@ -141,6 +157,17 @@ def test_work_grows_with_program_and_not_faster(name: str) -> None:
     assert functions_called(program(construct, 2 * SMALL)) < MOST * functions_called(
         program(construct, SMALL)
     )
+
+
+def test_everyday_programs_take_few_calls_a_line() -> None:
+    """A pass that every program pays for adds ten calls a line at least, for each of its goes."""
+    paths = sorted((Path(__file__).parents[3] / "examples/everyday/python").glob("*.py"))
+    texts = [path.read_text(encoding="utf-8") for path in paths]
+    for text in texts:
+        read_python(text)  # fills caches
+    lines = sum(text.count("\n") for text in texts)
+    assert lines > 300
+    assert sum(map(functions_called, texts)) < 650 * lines
 
 
 def test_whether_errors_are_made_of_texts_is_found_in_one_go() -> None:

@@ -89,7 +89,7 @@ from callsheet.frontends.python.rewrites.task_numbers import tasks_as_numbers
 from callsheet.frontends.python.rewrites.task_words import STARTS
 from callsheet.frontends.python.rewrites.timeouts import loop_times_as_moments
 from callsheet.frontends.python.rewrites.worker_pools import queues_as_lists
-from callsheet.frontends.python.source import Nodes, Refused, Text, walk
+from callsheet.frontends.python.source import Nodes, Refused, Text, among, walk
 from callsheet.frontends.unseen import hidden_characters
 from callsheet.frontends.values.reader import ParseResult
 from callsheet.ir import tree, types
@@ -209,7 +209,7 @@ def _rewrites(
         (tasks_as_numbers, tuple(STARTS)),
         (_of_nodes(declare_fields), (ast.ClassDef,)),
         (_of_nodes(box_nonlocals), (ast.Nonlocal,)),
-        (_of_nodes(guard_functions), (ast.FunctionDef,)),
+        (_of_nodes(guard_functions), (ast.AugAssign,)),
         (settle_parameters, (ast.AsyncFunctionDef,)),
     )
 
@@ -282,7 +282,8 @@ def _is_in(inner: Span | None, outer: Span | None) -> bool:
 
 
 def _check_names(nodes: Nodes) -> None:
-    if all(one.isascii() and not one.startswith("_cs_") for one in nodes.words):
+    words = " ".join(nodes.words)
+    if words.isascii() and "_cs_" not in words:
         return
     for node in nodes:
         for field in ("id", "arg", "name"):
@@ -521,9 +522,7 @@ class _Compiler:
     def _input(self, name: str, main: core.Function) -> tree.Input:
         annotation, is_secret = self.annotations.revealed(main.annotations.get(name))
         kind = self.annotations.type(annotation) or types.Basic.JSON
-        place = next(
-            (one for one in walk(main.node.args) if isinstance(one, ast.arg) and one.arg == name), None
-        )
+        place = next((one for one in among(walk(main.node.args), ast.arg) if one.arg == name), None)
         span = self.source.span(place)
         if name not in main.defaults:
             return tree.Input(name, kind, is_secret=is_secret, span=span)

@@ -10,10 +10,10 @@ import ast
 import re
 import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from keyword import iskeyword
 from types import MappingProxyType
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span
 from callsheet.ir.operations import canonical_tool_name
@@ -222,40 +222,48 @@ def push_children(node: ast.AST, stack: list[Any]) -> None:
     kind = node.__class__
     for name in _PARTS[kind]:
         value: Any = getattr(node, name, None)
-        if value.__class__ is list:
+        if value.__class__ is not list:
+            stack += [] if value is None else [value]
+        elif value:
             stack += [one for one in value[::-1] if one] if kind in _WITH_GAPS else value[::-1]
-        elif value is not None:
-            stack.append(value)
-
-
-def walk(root: ast.AST) -> Iterator[ast.AST]:
-    """A node and all nodes inside it, each before what is inside it."""
-    stack = [root]
-    while stack:
-        node = stack.pop()
-        yield node
-        if _PARTS[node.__class__]:
-            push_children(node, stack)
 
 
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 SCOPES: Final = frozenset({*_FUNCTIONS, ast.ClassDef})
 
 
+def walk(root: ast.AST) -> Iterator[ast.AST]:
+    """A node and all nodes inside it, each before what is inside it."""
+    return _walk([root], frozenset(), ())
+
+
 def own_nodes(*roots: ast.AST) -> Iterator[ast.AST]:
     """The nodes of trees without what is inside functions and classes in them; those themselves are given."""
-    for root in roots:
-        yield root
-        stack: list[ast.AST] = []
-        push_children(root, stack)
-        while stack:
-            node = stack.pop()
-            yield node
-            kind = node.__class__
-            if kind in SCOPES:
-                stack += outside_of(node)
-            elif _PARTS[kind]:
-                push_children(node, stack)
+    return _walk(list(reversed(roots)), SCOPES, roots)
+
+
+def _walk(stack: list[Any], closed: Set[type[ast.AST]], roots: Sequence[ast.AST]) -> Iterator[ast.AST]:
+    """The nodes of what is on a stack; of those of `closed` classes, but for the roots, the head alone."""
+    while stack:
+        node = stack.pop()
+        if node is None:  # as before `**x` in a dict
+            continue
+        yield node
+        kind = node.__class__
+        if kind in closed and node not in roots:
+            stack += outside_of(node)
+            continue
+        for name in _PARTS[kind]:  # as in `push_children`, which would be called for each node
+            value: Any = getattr(node, name, None)
+            if value.__class__ is not list:
+                stack.append(value)
+            elif value:
+                stack += value[::-1]
+
+
+def among(nodes: Iterable[ast.AST], *kinds: type[_Kind]) -> Iterator[_Kind]:
+    """Those of some nodes that are of these classes."""
+    return (one for one in nodes if isinstance(one, kinds))
 
 
 _WORDS: Final = MappingProxyType(
@@ -284,7 +292,7 @@ class Nodes(list[ast.AST]):
         """The nodes of these classes, in order."""
         if len(kinds) == 1:
             return self.kinds.get(kinds[0], [])
-        return [cast("_Kind", one) for one in self if one.__class__ in kinds]
+        return list(among(self, *kinds))
 
     def has(self, *signs: type[ast.AST] | str) -> bool:
         """Whether the tree has a node of one of these classes, or one of these words."""

@@ -10,7 +10,7 @@ from callsheet.frontends.python.source import Nodes, Refused, dotted, jumps_out
 def early_ends(nodes: Nodes) -> list[Refused]:
     """The warnings (PYT106) for the loops of a file that a `break` or `return` leaves, at its place.
 
-    >>> found = early_ends(ast.walk(ast.parse('''async def main():
+    >>> found = early_ends(Nodes(ast.parse('''async def main():
     ...     for done in asyncio.as_completed([f(1), f(2)]):
     ...         if await done:
     ...             break''')))

@@ -38,6 +38,7 @@ from callsheet.frontends.python.analysis.objects import (
 )
 from callsheet.frontends.python.source import (
     SCOPES,
+    among,
     dotted,
     names_bound,
     outside_of,
@@ -505,9 +506,7 @@ class SharedValues(ABC):
             return True
         for one in found.body:
             if isinstance(one, ast.FunctionDef) and one.name == method:
-                returns = [
-                    each.value for each in own_nodes(ast.Module(one.body, [])) if isinstance(each, ast.Return)
-                ]
+                returns = [each.value for each in among(own_nodes(ast.Module(one.body, [])), ast.Return)]
                 return bool(returns) and all(
                     isinstance(each, ast.Call) and dotted(each.func) in {"cls", owner} for each in returns
                 )

@@ -19,7 +19,7 @@ from callsheet.frontends.python.analysis.kinds import Kinds
 from callsheet.frontends.python.analysis.objects import Node, chain, find
 from callsheet.frontends.python.analysis.sharing import Sharing
 from callsheet.frontends.python.analysis.variables import Variables, bound_names
-from callsheet.frontends.python.source import Refused, children, dotted, names_bound, names_read, walk
+from callsheet.frontends.python.source import Refused, among, children, dotted, names_bound, names_read, walk
 from callsheet.frontends.python.syntax import parsed
 
 _Tree = TypeVar("_Tree", bound=ast.AST)
@@ -119,9 +119,7 @@ class Linking:
         return bool(names_bound(part) & self.group) or self.changes(part) or self._compares(part)
 
     def _compares(self, part: ast.AST) -> bool:
-        for node in walk(part):
-            if not isinstance(node, ast.Compare):
-                continue
+        for node in among(walk(part), ast.Compare):
             sides = [node.left, *node.comparators]
             is_constant = any(isinstance(one, ast.Constant) for one in sides)
             is_identity = any(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops)

@@ -17,6 +17,7 @@ from callsheet.frontends.python.program import check_pure_function
 from callsheet.frontends.python.rewrites.definitions import holds_functions, is_built_in
 from callsheet.frontends.python.source import (
     Refused,
+    among,
     dotted,
     leaves,
     names_bound,
@@ -57,9 +58,7 @@ class Translator(Raising):
                 "name its parameters: a plan's inputs are known before it runs",
             )
         self.stored = {
-            one.id
-            for one in own_nodes(node)
-            if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)
+            one.id for one in among(own_nodes(node), ast.Name) if not isinstance(one.ctx, ast.Load)
         } | set(self.parameters)
         for one in node.body:
             self._declare(one)
@@ -84,9 +83,7 @@ class Translator(Raising):
         )
 
     def _is_in_loop(self, node: ast.AST) -> bool:
-        loops = (
-            one for one in own_nodes(self.function) if isinstance(one, (ast.For, ast.AsyncFor, ast.While))
-        )
+        loops = (one for one in among(own_nodes(self.function), ast.For, ast.AsyncFor, ast.While))
         return any(each is node for one in loops for each in own_nodes(one))
 
     def _captured(self) -> set[str]:
@@ -355,7 +352,7 @@ class Translator(Raising):
             if isinstance(steps, ast.Subscript) and not isinstance(steps.slice, (ast.Name, ast.Constant)):
                 return self.spilled(holder, out)
             steps = steps.value
-        called = {dotted(one.func) or "" for one in own_nodes(value) if isinstance(one, ast.Call)}
+        called = {dotted(one.func) or "" for one in among(own_nodes(value), ast.Call)}
         is_settled = isinstance(steps, ast.Name) and not names_bound(value)
         if not is_settled or any(self.helper(name) is not None for name in called):
             return self.spilled(holder, out)

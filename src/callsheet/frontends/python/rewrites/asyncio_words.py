@@ -14,7 +14,7 @@ from typing import Final, cast
 
 from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, name_called, placed
 from callsheet.frontends.python.rewrites.timeouts import is_event_loop
-from callsheet.frontends.python.source import Nodes, dotted, names_read, walk
+from callsheet.frontends.python.source import Nodes, among, dotted, names_read, walk
 from callsheet.frontends.python.syntax import parsed_lines
 
 _LIMITS: Final = frozenset({"Lock", "Semaphore", "BoundedSemaphore"})
@@ -122,7 +122,7 @@ class _Threads(ast.NodeTransformer):
 
 def _drop_loops(module: ast.Module) -> None:
     """Leave out the variables for the event loop that nothing reads any more."""
-    read = {one.id for one in walk(module) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+    read = {one.id for one in among(walk(module), ast.Name) if isinstance(one.ctx, ast.Load)}
     for one in [each for each in walk(module) if isinstance(each, ast.stmt)]:
         for block in blocks_in(one):
             for number, each in enumerate(block):
@@ -190,9 +190,8 @@ def _limit(one: ast.stmt, function: ast.AsyncFunctionDef, fresh: Fresh) -> list[
             return None
     asked = [
         each
-        for each in walk(function)
-        if isinstance(each, ast.Call)
-        and isinstance(each.func, ast.Attribute)
+        for each in among(walk(function), ast.Call)
+        if isinstance(each.func, ast.Attribute)
         and each.func.attr == "expired"
         and isinstance(each.func.value, ast.Name)
         and each.func.value.id == name

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Callable
 from typing import cast
 
-from callsheet.frontends.python.source import Nodes, names_bound, own_nodes, parameters_of, walk
+from callsheet.frontends.python.source import Nodes, among, names_bound, own_nodes, parameters_of, walk
 
 _Function = ast.AsyncFunctionDef | ast.FunctionDef
 _Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
@@ -42,14 +42,8 @@ def box_nonlocals(nodes: Nodes) -> bool:
     taken = {one.id for one in nodes.of(ast.Name)}
     changed = False
     for function in nodes.of(ast.AsyncFunctionDef, ast.FunctionDef):
-        inner = [one for one in walk(function) if isinstance(one, ast.FunctionDef) and one is not function]
-        names = {
-            name
-            for one in inner
-            for each in own_nodes(one)
-            if isinstance(each, ast.Nonlocal)
-            for name in each.names
-        }
+        inner = [one for one in among(walk(function), ast.FunctionDef) if one is not function]
+        names = {name for one in inner for each in among(own_nodes(one), ast.Nonlocal) for name in each.names}
         own = names_bound(*function.body) | {one.arg for one in parameters_of(function.args)}
         for name in sorted(names & own):
             box = _fresh(f"{name}_box", taken)
@@ -70,8 +64,8 @@ def _scopes(function: _Function) -> list[_Function]:
     """The functions inside one that are its own, not those inside of these."""
     return [
         one
-        for one in own_nodes(function)
-        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef)) and one is not function
+        for one in among(own_nodes(function), ast.FunctionDef, ast.AsyncFunctionDef)
+        if one is not function
     ]
 
 
@@ -93,7 +87,7 @@ def _is_set_first(function: _Function, name: str) -> bool:
     for one in function.body:
         if isinstance(one, ast.FunctionDef):
             continue
-        named = {each.id for each in walk(one) if isinstance(each, ast.Name)}
+        named = {each.id for each in among(walk(one), ast.Name)}
         match one:
             case ast.Assign(targets=targets, value=value):
                 is_set = name in names_bound(*targets)
@@ -102,7 +96,7 @@ def _is_set_first(function: _Function, name: str) -> bool:
             case _:
                 is_set, value = False, None
         if is_set and value is not None:
-            read = {each.id for each in walk(value) if isinstance(each, ast.Name)}
+            read = {each.id for each in among(walk(value), ast.Name)}
             return read.isdisjoint({name, *inner})
         if not named.isdisjoint({name, *inner}):
             return False

@@ -29,6 +29,7 @@ from callsheet.frontends.python.rewrites.inlining import (
 )
 from callsheet.frontends.python.source import (
     Nodes,
+    among,
     dotted,
     names_bound,
     own_nodes,
@@ -127,7 +128,7 @@ def returns_after_finally(nodes: Nodes) -> bool:
                 settle(block)
             if not isinstance(one, ast.Try) or not _changes(one.finalbody):
                 continue
-            if any(isinstance(each, ast.Return) for each in own_nodes(*one.body, *one.handlers, *one.orelse)):
+            if any(among(own_nodes(*one.body, *one.handlers, *one.orelse), ast.Return)):
                 leaving = Leaving(frozenset({"return", "break", "continue"}), fresh)
                 inner = once(leaving.block([one]), fresh, one)
                 body[number : number + 1] = [*leaving.start(one), inner, *leaving.after(one)]
@@ -182,10 +183,8 @@ class _Contexts:
         self.site -= set(self.managers)
         self.kinds = {
             one.targets[0].id: name_called(one.value)
-            for one in own_nodes(*node.body)
-            if isinstance(one, ast.Assign)
-            and isinstance(one.targets[0], ast.Name)
-            and name_called(one.value) in self.classes
+            for one in among(own_nodes(*node.body), ast.Assign)
+            if isinstance(one.targets[0], ast.Name) and name_called(one.value) in self.classes
         }
         self.kinds |= {
             one.arg: one.annotation.id
@@ -264,7 +263,7 @@ class _Contexts:
             return None
         before, made = found
         yields = yields_of(made)
-        if yields is None or len(yields) != 1 or any(isinstance(one, ast.Return) for one in own_nodes(*made)):
+        if yields is None or len(yields) != 1 or any(among(own_nodes(*made), ast.Return)):
             return None
         value = cast("ast.Yield", yields[0].value).value or ast.copy_location(ast.Constant(None), node)
         inner: list[ast.stmt] = []
@@ -370,11 +369,11 @@ class _Contexts:
         names = [one.arg for one in parameters_of(exits.args)][1:]
         if exits.args.vararg is not None:
             names = []
-        returns = [one.value for one in own_nodes(*exits.body) if isinstance(one, ast.Return)]
+        returns = [one.value for one in among(own_nodes(*exits.body), ast.Return)]
         suppresses = any(
             one is not None and not (isinstance(one, ast.Constant) and not one.value) for one in returns
         )
-        read = {one.id for part in exits.body for one in walk(part) if isinstance(one, ast.Name)}
+        read = {one.id for part in exits.body for one in among(walk(part), ast.Name)}
         if exits.args.vararg is not None:
             return (None if exits.args.vararg.arg in read else False), suppresses
         if len(names) == 3 and names[0] in read:
@@ -389,7 +388,7 @@ class _Contexts:
 
 def _gives_itself(enter: Generator) -> bool:
     itself = next((one.arg for one in parameters_of(enter.args)), "")
-    returns = [one.value for one in own_nodes(*enter.body) if isinstance(one, ast.Return)]
+    returns = [one.value for one in among(own_nodes(*enter.body), ast.Return)]
     return bool(returns) and all(isinstance(one, ast.Name) and one.id == itself for one in returns)
 
 

@@ -16,6 +16,7 @@ from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, place
 from callsheet.frontends.python.rewrites.task_words import task_cancelled, task_of
 from callsheet.frontends.python.source import (
     Nodes,
+    among,
     dotted,
     leaves,
     names_bound,
@@ -202,18 +203,16 @@ def _stand_alone(
     between = [one for place, one in enumerate(before) if place >= begun and place not in group.made]
     if _starts_late(group) or any(_may_tell(one, read) for one in between):
         return False
-    every = [one for one in walk(function) if isinstance(one, ast.Name)]
+    every = list(among(walk(function), ast.Name))
     stored = [one.id for one in every if isinstance(one.ctx, ast.Store)]
-    behind = [one for each in block[number + 1 :] for one in walk(each) if isinstance(one, ast.Name)]
+    behind = [one for each in block[number + 1 :] for one in among(walk(each), ast.Name)]
     if any(stored.count(name) > 1 for name in names) or any(
         one.id in others and isinstance(one.ctx, ast.Store) for one in behind
     ):
         return False
     here = {id(one) for one in behind}
     here |= {id(one) for place in (*group.made, number) for one in walk(block[place])}
-    here |= {
-        id(one) for each in before for one in walk(each) if isinstance(one, ast.Name) and one.id in others
-    }
+    here |= {id(one) for each in before for one in among(walk(each), ast.Name) if one.id in others}
     return all(id(one) in here or one.id not in names | others for one in every)
 
 
@@ -269,7 +268,7 @@ class _Rest(ast.NodeTransformer):
     def leaves_names(self, after: Sequence[ast.stmt]) -> bool:
         """Whether something still asks for the tasks themselves."""
         names = {self.done, self.pending, *self.group.names, *self.group.whole, *self.group.keys}
-        asked = (one for each in after for one in walk(each) if isinstance(one, ast.Name))
+        asked = (one for each in after for one in among(walk(each), ast.Name))
         return any(one.id in names and id(one) not in self.by_number for one in asked)
 
     def stops_others(self, body: Sequence[ast.stmt], *, catches: bool) -> bool:
@@ -526,7 +525,7 @@ def _is_true(node: ast.expr) -> bool:
 
 
 def _raises(one: ast.stmt) -> bool:
-    return any(isinstance(each, ast.Raise) for each in own_nodes(one))
+    return any(among(own_nodes(one), ast.Raise))
 
 
 def _asks_result(node: ast.AST) -> bool:

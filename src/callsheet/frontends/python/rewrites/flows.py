@@ -39,6 +39,7 @@ from callsheet.frontends.python.rewrites.lazy_sources import (
 from callsheet.frontends.python.source import (
     Nodes,
     Refused,
+    among,
     children,
     ends_loop,
     jumps_out,
@@ -135,7 +136,7 @@ def _without_unused(module: ast.Module, generators: Mapping[str, Generator]) -> 
                 isinstance(one, ast.AsyncFunctionDef) and one.name in generators for one in parent.body
             ):
                 continue
-            named = [{each.id for each in walk(one) if isinstance(each, ast.Name)} for one in parent.body]
+            named = [{each.id for each in among(walk(one), ast.Name)} for one in parent.body]
             uses = Counter(chain.from_iterable(named))
             kept = [
                 one
@@ -177,11 +178,10 @@ class _Flows:
         """The loops of one function."""
         self.site = names_bound(*node.body) | {one.arg for one in parameters_of(node.args)}
         self.site -= set(self.generators)
-        self.inner = {one.name for one in own_nodes(*node.body) if isinstance(one, ast.FunctionDef)}
+        self.inner = {one.name for one in among(own_nodes(*node.body), ast.FunctionDef)}
         self.stepped = {
             target.id
-            for one in own_nodes(*node.body)
-            if isinstance(one, ast.Assign)
+            for one in among(own_nodes(*node.body), ast.Assign)
             for target, value in set_by(one)
             if isinstance(target, ast.Name) and name_called(value) in self.steppers
         }
@@ -199,7 +199,7 @@ class _Flows:
                         ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as call),
                         ast.AsyncFor(iter=ast.Name(id=used)) as loop,
                     ) if name == used and self._is_flow(call):
-                        uses = [each for each in walk(node) if isinstance(each, ast.Name) and each.id == name]
+                        uses = [each for each in among(walk(node), ast.Name) if each.id == name]
                         if len(uses) == 2:
                             loop.iter = call
                             block[number] = placed(ast.Pass(), one)
@@ -406,7 +406,7 @@ class _Flows:
             return None
         before, body = found
         is_broken = breaks(one.body) or limit is not None
-        returns = [each for each in own_nodes(*body) if isinstance(each, ast.Return)]
+        returns = list(among(own_nodes(*body), ast.Return))
         over, left = self.fresh("over"), self.fresh("left")
         count = self.fresh("count")
         is_left = is_broken or bool(returns)
@@ -493,8 +493,7 @@ def _is_conditional(root: ast.AST, wanted: ast.AST) -> bool:
 def _yields_guarded(body: Sequence[ast.stmt]) -> bool:
     """Whether a body yields where something would see an error of the loop's body, or its end."""
     return any(
-        isinstance(one, (ast.Try, ast.With, ast.AsyncWith))
-        and any(isinstance(each, ast.Yield) for each in own_nodes(one))
+        isinstance(one, (ast.Try, ast.With, ast.AsyncWith)) and any(among(own_nodes(one), ast.Yield))
         for one in own_nodes(*body)
     )
 

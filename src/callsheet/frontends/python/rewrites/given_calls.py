@@ -16,7 +16,7 @@ from typing import Final, cast
 
 from callsheet.frontends.python.rewrites.inlining import Fresh, name_called, placed
 from callsheet.frontends.python.rewrites.task_words import task_of
-from callsheet.frontends.python.source import Nodes, dotted, own_nodes, waits, walk
+from callsheet.frontends.python.source import Nodes, among, dotted, own_nodes, waits, walk
 
 _LISTS: Final = frozenset({"list", "tuple", "set"})
 
@@ -62,7 +62,7 @@ def given_calls_as_own(module: ast.Module, nodes: Nodes) -> bool:
                 continue
             if made is not None:
                 found = True
-                local = {one.name for one in own_nodes(owner) if isinstance(one, ast.AsyncFunctionDef)}
+                local = {one.name for one in among(own_nodes(owner), ast.AsyncFunctionDef)}
                 block = owner.body if helper.name in local or made[1] & local else module.body
                 if block is owner.body:
                     at = 1 + max(n for n, one in enumerate(block) if isinstance(one, ast.AsyncFunctionDef))
@@ -273,7 +273,7 @@ class _Writer(ast.NodeTransformer):
     def _comprehension(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp) -> ast.AST:
         match node.generators:
             case [ast.comprehension(target=ast.Name(id=name), iter=source, ifs=[])] if source is self.use:
-                uses = [one for one in walk(node.elt) if isinstance(one, ast.Name) and one.id == name]
+                uses = [one for one in among(walk(node.elt), ast.Name) if one.id == name]
                 if len(uses) != 1:
                     raise _Unknown
                 return self.calls(node.elt, name)
@@ -299,12 +299,7 @@ class _Writer(ast.NodeTransformer):
         """A loop over the calls, of which each is used once."""
         if node.iter is not self.use or not isinstance(node.target, ast.Name) or node.orelse:
             return self.generic_visit(node)
-        uses = [
-            one
-            for part in node.body
-            for one in walk(part)
-            if isinstance(one, ast.Name) and one.id == node.target.id
-        ]
+        uses = [one for part in node.body for one in among(walk(part), ast.Name) if one.id == node.target.id]
         if len(uses) != 1:
             raise _Unknown
         self.is_done = True

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar, cast
 
 from callsheet.frontends.python.source import (
     Nodes,
+    among,
     dotted,
     made_name,
     names_bound,
@@ -38,9 +39,7 @@ def is_generator(node: ast.AST) -> bool:
 
 def yields_of(body: Sequence[ast.stmt]) -> list[ast.Expr] | None:
     """The statements of a body that yield; None if it yields in other ways."""
-    found = [
-        one for one in own_nodes(*body) if isinstance(one, ast.Expr) and isinstance(one.value, ast.Yield)
-    ]
+    found = [one for one in among(own_nodes(*body), ast.Expr) if isinstance(one.value, ast.Yield)]
     all_of = sum(isinstance(one, (ast.Yield, ast.YieldFrom)) for one in own_nodes(*body))
     return found if len(found) == all_of else None
 
@@ -80,13 +79,11 @@ def opened(
     body = copy.deepcopy(function.body)
     if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
         del body[0]
-    outer = {
-        name for one in own_nodes(*body) if isinstance(one, (ast.Nonlocal, ast.Global)) for name in one.names
-    }
+    outer = {name for one in among(own_nodes(*body), ast.Nonlocal, ast.Global) for name in one.names}
     parameters = [one.arg for one in parameters_of(function.args)]
     stored = names_bound(*body) - outer
     own = stored | set(parameters)
-    inner = {one.arg for part in body for one in walk(part) if isinstance(one, ast.arg)}
+    inner = {one.arg for part in body for one in among(walk(part), ast.arg)}
     if inner & own or (not is_inner and (names_read(*body) - own) & (site - outer)):
         return None
     names = {name: fresh(name) for name in sorted(own)}

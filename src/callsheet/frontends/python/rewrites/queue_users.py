@@ -14,7 +14,7 @@ from typing import Final, cast
 from callsheet.frontends.python.rewrites.inlining import Fresh, placed
 from callsheet.frontends.python.rewrites.known_numbers import KnownNumbers
 from callsheet.frontends.python.rewrites.queue_loops import method_of
-from callsheet.frontends.python.source import Nodes, Refused, dotted, names_read, own_nodes, walk
+from callsheet.frontends.python.source import Nodes, Refused, among, dotted, names_read, own_nodes, walk
 from callsheet.frontends.python.syntax import parsed_lines
 
 QUEUES: Final = frozenset({"Queue", "LifoQueue", "PriorityQueue"})
@@ -135,8 +135,8 @@ class QueueUsers:
         """The functions that use the queue, each with its name for it."""
         stores = [
             one
-            for one in own_nodes(self.function)
-            if isinstance(one, ast.Name) and one.id == self.name and isinstance(one.ctx, ast.Store)
+            for one in among(own_nodes(self.function), ast.Name)
+            if one.id == self.name and isinstance(one.ctx, ast.Store)
         ]
         if len(stores) != 1:
             raise UnknownQueue
@@ -146,9 +146,7 @@ class QueueUsers:
                 self.users[one.name] = one, self.name
             elif isinstance(one, (ast.FunctionDef, ast.Lambda)) and self.name in names_read(one):
                 raise UnknownQueue
-        for call in walk(self.function):
-            if not isinstance(call, ast.Call):
-                continue
+        for call in among(walk(self.function), ast.Call):
             given = [*call.args, *(word.value for word in call.keywords)]
             if not any(isinstance(one, ast.Name) and one.id == self.name for one in given):
                 continue
@@ -173,11 +171,11 @@ class QueueUsers:
         inside = {id(each) for each in walk(self.function)}
         for name, (one, queue) in self.users.items():
             own = {id(each) for each in own_nodes(one)}
-            uses = [each for each in walk(one) if isinstance(each, ast.Name) and each.id == queue]
+            uses = [each for each in among(walk(one), ast.Name) if each.id == queue]
             methods = {
                 id(each.func.value)
-                for each in walk(one)
-                if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute)
+                for each in among(walk(one), ast.Call)
+                if isinstance(each.func, ast.Attribute)
             }
             if any(id(each) not in own or id(each) not in methods for each in uses):
                 raise UnknownQueue
