@@ -142,7 +142,7 @@ async def drive(
         seconds = driver.seconds
         recorder.seconds = lambda: seconds  # breaks a reference cycle
     if result is None:
-        return record_waiting(writer, await options.folded_state(), journaled, people)
+        return await record_waiting(options, await options.folded_state(), journaled)
     result = result.timed(round(driver.seconds, 3))
     recorder.end(result)
     unsettled = recorder.commit()
@@ -161,10 +161,11 @@ def ended(journal: Journal, writer: RunWriter, folded: Folded, journaled: Journa
     return RunOutcome(writer.run_id, result, doubtful_calls(folded), usage=folded.usage())
 
 
-def record_waiting(
-    writer: RunWriter, folded: Folded, journaled: JournaledNotes, people: People
-) -> RunOutcome:
+async def record_waiting(options: JournalOptions, folded: Folded, journaled: JournaledNotes) -> RunOutcome:
     """Record and return what a run waits for that cannot go on by itself."""
+    writer, people = options.writer, options.people
+    asks = [(key, command.asked) for key, command in folded.waiting.items() if isinstance(command, Ask)]
+    await to_its_end(options.offload, lambda: [people.site(key, asked) for key, asked in asks])  # reads plans
     doubtful, unanswered = doubtful_calls(folded), unanswered_calls(folded)
     waiting: list[PendingAsk] = []
     for key, command in folded.waiting.items():

@@ -328,16 +328,16 @@ async def resume_run(
                     watch.on_decided()
                 return ended(journal, writer, folded, journaled)
             people = people_of(journal, writer, present, folded)
+            options = JournalOptions(journal, writer, plan, people, offload, amendments.in_doubt)
             is_stuck, has_moved = _is_stuck(folded, people), placed != start
             if is_stuck and not has_moved:
-                return record_waiting(writer, folded, journaled, people)
+                return await record_waiting(options, folded, journaled)
             if ports is None:
                 ports = await stack.enter_async_context(ports_for(placed, plan))
             if has_moved:  # also where nothing can go on yet: the next resume may not name them again
                 recorder.moved(amendments.places)
             if is_stuck:
-                return record_waiting(writer, folded, journaled, people)
-            options = JournalOptions(journal, writer, plan, people, offload, amendments.in_doubt)
+                return await record_waiting(options, folded, journaled)
             return await _go_on(options, folded, ports, journaled, watch, kept)
 
 
