@@ -155,7 +155,7 @@ def test_shown_text_does_not_mislead(tmp_path: Path, text: str) -> None:
     ask = asked(world.run())
     program = world.program(ask)
     assert program is not None
-    lines = list(program_lines(program))
+    lines = list(program_lines(program, ask.site))
     assert all(line.isprintable() for line in lines), "no line breaks, controls or bidirectional marks"
     assert sum(line.startswith(("  + ", "  ? ")) for line in lines) == len(program.calls) == 3
     (shown,) = [line for line in lines if line.startswith("      recipients = ")][:1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
@@ -196,9 +196,9 @@ async def drive(
     if result is None and requests.pause is not None:
         folded = await options.folded_state()
         pause = record_pause(writer, folded, requests.pause, driver.unsent)
-        return paused_outcome(writer.run_id, folded, journaled, pause, people)
+        return await paused_outcome(options, folded, journaled, pause)
     if result is None:
-        return record_waiting(writer, await options.folded_state(), journaled, people)
+        return await record_waiting(options, await options.folded_state(), journaled)
     result = result.timed(round(driver.seconds, 3))
     recorder.end(result)
     unsettled = recorder.commit()
@@ -217,30 +217,32 @@ def ended(journal: Journal, writer: RunWriter, folded: Folded, journaled: Journa
     return RunOutcome(writer.run_id, result, doubtful_calls(folded), usage=folded.usage())
 
 
-def _open_asks(folded: Folded, people: People) -> tuple[PendingAsk, ...]:
-    waiting: list[PendingAsk] = []
-    for key, command in folded.waiting.items():
-        if isinstance(command, Ask):
-            posed = folded.posed.get(command.asked.digest) or AskTimes(time.time(), None)
-            waiting.append(people.shown(key, command.step, readable(command.asked), posed))
-    return tuple(waiting)
+async def _open_asks(options: JournalOptions, folded: Folded) -> tuple[PendingAsk, ...]:
+    """What a run asks people, as it is shown to them, with the lines of its plans."""
+    people = options.people
+
+    def shown() -> Iterator[PendingAsk]:
+        for key, command in folded.waiting.items():
+            if isinstance(command, Ask):
+                posed = folded.posed.get(command.asked.digest) or AskTimes(time.time(), None)
+                yield people.shown(key, command.step, readable(command.asked), posed)
+
+    return await to_its_end(options.offload, lambda: tuple(shown()))
 
 
-def paused_outcome(
-    run_id: str, folded: Folded, journaled: JournaledNotes, pause: RunPause, people: People
+async def paused_outcome(
+    options: JournalOptions, folded: Folded, journaled: JournaledNotes, pause: RunPause
 ) -> RunOutcome:
     """The outcome of a run that is paused, with what it waits for besides."""
     journaled.release()
-    asks = _open_asks(folded, people)
-    return replace(unfinished(run_id, folded, doubtful_calls(folded), asks), pause=pause)
+    asks = await _open_asks(options, folded)
+    return replace(unfinished(options.writer.run_id, folded, doubtful_calls(folded), asks), pause=pause)
 
 
-def record_waiting(
-    writer: RunWriter, folded: Folded, journaled: JournaledNotes, people: People
-) -> RunOutcome:
+async def record_waiting(options: JournalOptions, folded: Folded, journaled: JournaledNotes) -> RunOutcome:
     """Record and return what a run waits for that cannot go on by itself."""
+    writer, waiting = options.writer, await _open_asks(options, folded)
     doubtful, unanswered = doubtful_calls(folded), unanswered_calls(folded)
-    waiting = _open_asks(folded, people)
     facts = facts_of_rest(folded)
     if doubtful:
         writer.set_status(RunStatus.IN_DOUBT, facts=facts)

@@ -315,10 +315,14 @@ async def resume_run(
         if cancelled is not None:
             folded.feed(recorder.event(cancelled))
             return ended(journal, writer, folded, journaled)
+
+        def options_now() -> JournalOptions:
+            people = people_of(journal, writer, present, folded)
+            return JournalOptions(journal, writer, plan, people, offload, amendments.in_doubt)
+
         pause = _pause(journal, writer, folded) if amendments.unpaused_by is None else None
         if pause is not None:
-            people = people_of(journal, writer, present, folded)
-            return paused_outcome(run_id, folded, journaled, pause, people)
+            return await paused_outcome(options_now(), folded, journaled, pause)
         start = folded.start_now()
         placed = start.at_places(amendments.places)
 
@@ -341,17 +345,16 @@ async def resume_run(
                 if watch.on_decided is not None:
                     watch.on_decided()
                 return ended(journal, writer, folded, journaled)
-            people = people_of(journal, writer, present, folded)
-            is_stuck, has_moved = _is_stuck(folded, people), placed != start
+            options = options_now()
+            is_stuck, has_moved = _is_stuck(folded, options.people), placed != start
             if is_stuck and not has_moved:
-                return record_waiting(writer, folded, journaled, people)
+                return await record_waiting(options, folded, journaled)
             if ports is None:
                 ports = await stack.enter_async_context(opened())
             if has_moved:  # also where nothing can go on yet: the next resume may not name them again
                 recorder.moved(amendments.places)
             if is_stuck:
-                return record_waiting(writer, folded, journaled, people)
-            options = JournalOptions(journal, writer, plan, people, offload, amendments.in_doubt)
+                return await record_waiting(options, folded, journaled)
             return await _go_on(options, folded, ports, journaled, watch, kept)
 
 
