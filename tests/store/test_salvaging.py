@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 from callsheet.ir import Plan
 from callsheet.machine import Limits
-from callsheet.store import EventType, Journal, JournalError
+from callsheet.store import EventType, Journal, JournalError, RunStatus
 from callsheet.store.archive import import_runs
 from callsheet.store.backup import lists_all, opened, run_ids, salvage
 from callsheet.store.start import Start
@@ -73,3 +74,19 @@ def test_intact_journal_is_read_in_place(whole: bytes, path: Path) -> None:
     with opened(path) as journal:
         assert journal.path == path
         assert {salvage(journal.parts, run).lost for run in run_ids(journal.parts.reader)} == {None}
+
+
+def test_paused_run_stays_paused_beyond_a_damaged_event(whole: bytes, path: Path, tmp_path: Path) -> None:
+    """Only a person lets it go on, also from what was saved of it."""
+    with Journal.open(path) as journal, journal.claim("r0") as writer:
+        writer.append(EventType.PAUSE, body={"by": "ada", "reason": ""})
+        writer.set_status(RunStatus.PAUSED)
+        writer.commit()
+    with sqlite3.connect(path) as database:
+        database.execute("UPDATE events SET body = X'00' WHERE type = 'pause'")
+    with Journal.open(path) as journal:
+        saved = salvage(journal.parts, "r0")
+        assert saved.lost is not None
+    with Journal.open(tmp_path / "other.db") as sound:
+        import_runs(sound.parts, iter(saved.lines))
+        assert sound.find_run("r0").status is RunStatus.PAUSED

@@ -414,13 +414,10 @@ def _one_by_one(reader: Reader, number: int) -> Iterator[tuple[int, Row]]:
 
 
 def _unfinished(run: dict[str, Any], intact: list[tuple[int, Row]]) -> dict[str, Any]:
-    """The row of a run that has only these entries: as running if its end is lost."""
+    """The row of a run that has only these entries: as running if its end is lost, unless it is paused."""
     has_ended = any(row[1] == EventType.END for _, row in intact)
-    try:
-        is_final = RunStatus(run["status"]).is_final
-    except ValueError:
-        is_final = False
-    if is_final and has_ended:
+    status = run["status"] if run["status"] in {*RunStatus} else RunStatus.RUNNING
+    if status == RunStatus.PAUSED or (RunStatus(status).is_final and has_ended):
         return run
     return run | {"status": str(RunStatus.RUNNING), "wake_at": None}
 
