@@ -214,6 +214,29 @@ async def test_answers_are_kept_for_it(tmp_path: Path) -> None:
     assert (await runtime.resume("r")).response == "yes"
 
 
+ASKING_NEXT = """# ltp: 2
+S1: @PUT (item=1) > $r
+S2: @ASK_HUMAN ("go on?") > $answer
+@RESPOND ($answer)
+"""
+
+
+async def test_question_that_was_still_to_be_asked_is_not_shown(tmp_path: Path) -> None:
+    """It is in no inbox, so nobody could answer it."""
+    shop = Shop()
+    runtime = Runtime([shop.tool(effect="unsafe")], journal=tmp_path / "j.db")
+    task = asyncio.create_task(runtime.run(ASKING_NEXT, run_id="r"))
+    with Journal.open(tmp_path / "j.db") as journal:
+        async with asyncio.timeout(60):
+            await until(lambda: shop.begun)
+            assert await pause_run(journal, "r", "ada", patience=0) is None
+            await asyncio.sleep(0.8)  # the owner looks every half second
+            shop.gate.set()
+            paused = await task
+        assert (paused.status, paused.waiting, await runtime.inbox()) == (RunStatus.PAUSED, (), [])
+        assert journal.find_run("r").waits_for is None
+
+
 async def test_paused_twice_is_as_paused_once(tmp_path: Path) -> None:
     runtime = Runtime(journal=tmp_path / "j.db")
     await runtime.run(ASKING, run_id="r")

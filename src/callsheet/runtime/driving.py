@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Plan, plan_hash
 from callsheet.lazy import deferred
-from callsheet.machine import AgentTurn, Ask, Command, Fact, RunAgent, Sleep, Status, to_text
+from callsheet.machine import AgentTurn, Command, Fact, RunAgent, Sleep, Status, to_text
 from callsheet.machine.keys import visit_of
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.answers import PendingAsk, readable
@@ -42,7 +42,6 @@ from callsheet.store.folded import Folded
 from callsheet.store.journal import Journal
 from callsheet.store.pauses import RunPause
 from callsheet.store.run_index import facts_of_rest
-from callsheet.store.snapshots import AskTimes
 
 if TYPE_CHECKING:
     from callsheet.runtime import capabilities
@@ -218,14 +217,12 @@ def ended(journal: Journal, writer: RunWriter, folded: Folded, journaled: Journa
 
 
 async def _open_asks(options: JournalOptions, folded: Folded) -> tuple[PendingAsk, ...]:
-    """What a run asks people, as it is shown to them, with the lines of its plans."""
+    """What a run has asked people, as it is shown to them, with the lines of its plans."""
     people = options.people
 
     def shown() -> Iterator[PendingAsk]:
-        for key, command in folded.waiting.items():
-            if isinstance(command, Ask):
-                posed = folded.posed.get(command.asked.digest) or AskTimes(time.time(), None)
-                yield people.shown(key, command.step, readable(command.asked), posed)
+        for key, command, posed in folded.open_asks():
+            yield people.shown(key, command.step, readable(command.asked), posed)
 
     return await to_its_end(options.offload, lambda: tuple(shown()))
 

@@ -6,7 +6,7 @@ in doubt, what people are asked. How rows become events is not known here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, assert_never
 
@@ -213,6 +213,12 @@ class Folded:
     def posed(self) -> dict[str, AskTimes]:
         """When the open questions were asked and are due, by digest."""
         return self.side_record.posed
+
+    def open_asks(self) -> Iterator[tuple[str, Ask, AskTimes]]:
+        """The open questions with their keys; not those that were still to be asked when the run stopped."""
+        for key, command in self.waiting.items():
+            if isinstance(command, Ask) and command.asked.digest in self.posed:
+                yield key, command, self.posed[command.asked.digest]
 
     def start_now(self) -> Start:
         """The start of the run, with its current policy and its tools at their current places."""

@@ -151,15 +151,13 @@ def facts_of_end(body: Mapping[str, Any], ts: float) -> RunFacts:
 
 def facts_of_rest(folded: Folded) -> RunFacts:
     """The facts of a run that waits for people or decisions, or for a process that goes on with it."""
-    from callsheet.machine import Ask  # noqa: PLC0415 - lists of runs need no machine
-    from callsheet.machine.questions import Approval  # noqa: PLC0415 - as above
+    from callsheet.machine.questions import Approval  # noqa: PLC0415 - lists of runs need no machine
 
     usage, waits = folded.usage(), list[str]()
-    for command in folded.waiting.values():
-        if isinstance(command, Ask):
-            asked = command.asked
-            what = f"approval of @{asked.tool}" if isinstance(asked, Approval) else "an answer"
-            waits.append(f"{what} at {command.step}")
+    for _, command, _ in folded.open_asks():
+        asked = command.asked
+        what = f"approval of @{asked.tool}" if isinstance(asked, Approval) else "an answer"
+        waits.append(f"{what} at {command.step}")
     for command in folded.in_doubt().values():
         waits.append(f"a decision on @{command.tool} at {command.step}")
     more = len(waits) - _MOST_WAITS
