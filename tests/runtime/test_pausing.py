@@ -237,6 +237,35 @@ async def test_question_that_was_still_to_be_asked_is_not_shown(tmp_path: Path) 
         assert journal.find_run("r").waits_for is None
 
 
+async def test_request_that_comes_while_a_person_resumes_is_later(tmp_path: Path) -> None:
+    """What is asked for after the run was taken up is not void."""
+    from callsheet.runtime.gateway import Ports
+    from callsheet.runtime.pausing import ask_to_pause
+    from callsheet.runtime.runs import Amendments, resume_run
+    from callsheet.store.journal_paths import is_owned, place_of
+
+    @asynccontextmanager
+    async def ports(*_: object) -> AsyncGenerator[Ports]:
+        yield Ports(lambda _: None)
+
+    runtime = Runtime(journal=tmp_path / "j.db")
+    task = asyncio.create_task(runtime.run(WAITING, run_id="r"))
+    with Journal.open(tmp_path / "j.db") as journal:
+
+        async def offload(work: Callable[[], Any]) -> Any:
+            if is_owned(place_of(journal.path), "r"):
+                ask_to_pause(journal, "r", "cleo")
+            return work()
+
+        async with asyncio.timeout(60):
+            await until(lambda: journal.parts.reader.runs.has("r") and journal.has_any("r", EventType.TIMER))
+            assert await pause_run(journal, "r", "ada") is not None
+            await task
+            outcome = await resume_run(journal, "r", ports, Amendments(unpaused_by="bob"), offload=offload)
+        assert outcome.pause is not None
+        assert outcome.pause.by == "cleo"
+
+
 async def test_paused_twice_is_as_paused_once(tmp_path: Path) -> None:
     runtime = Runtime(journal=tmp_path / "j.db")
     await runtime.run(ASKING, run_id="r")

@@ -54,7 +54,7 @@ from callsheet.runtime.event_loop import Offload, at_once, to_its_end
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.launch import Launch, Watch, start_of
 from callsheet.runtime.local import LocalDriver, slice_of
-from callsheet.runtime.pausing import pause_asked, record_pause, record_unpause
+from callsheet.runtime.pausing import PauseAsked, pause_asked, record_pause, record_unpause
 from callsheet.runtime.recording import JournaledNotes, JournalRecorder
 from callsheet.sealing.known import Known
 from callsheet.store import Journal, RunStatus, RunWriter
@@ -296,6 +296,7 @@ async def resume_run(
     plan = await offload(lambda: _plan_of(journal, run_id))
     with journal.claim(run_id) as writer:
         journaled = JournaledNotes(watch.observer, watch.after_batch)
+        to_pause = pause_asked(journal, run_id)  # later requests are for the driver
 
         def folded_run() -> Folded:
             hears_all, on_declared = watch.hears_all, watch.on_declared
@@ -320,7 +321,7 @@ async def resume_run(
             people = people_of(journal, writer, present, folded)
             return JournalOptions(journal, writer, plan, people, offload, amendments.in_doubt)
 
-        pause = _pause(journal, writer, folded) if amendments.unpaused_by is None else None
+        pause = _pause(journal, writer, folded, to_pause) if amendments.unpaused_by is None else None
         if pause is not None:
             return await paused_outcome(options_now(), folded, journaled, pause)
         start = folded.start_now()
@@ -334,7 +335,7 @@ async def resume_run(
             if amendments.policy is not None:
                 ports = await stack.enter_async_context(opened())
                 other = amendments.policy(folded)
-            _unpause(journal, writer, amendments.unpaused_by)
+            _unpause(journal, writer, amendments.unpaused_by, to_pause)
             _change(folded, recorder, amendments.limits, other)
             kept = await offload(lambda: kept_calls.kept_by(journal, run_id))
             if machine.result is None and kept is not None:
@@ -358,17 +359,16 @@ async def resume_run(
             return await _go_on(options, folded, ports, journaled, watch, kept)
 
 
-def _pause(journal: Journal, writer: RunWriter, folded: Folded) -> RunPause | None:
+def _pause(journal: Journal, writer: RunWriter, folded: Folded, asked: PauseAsked | None) -> RunPause | None:
     """The pause in which a run stays that nobody lets go on; one that was asked for is recorded."""
     if folded.machine.result is not None:
         return None
-    pause, asked = pause_of(journal, journal.find_run(writer.run_id)), pause_asked(journal, writer.run_id)
+    pause = pause_of(journal, journal.find_run(writer.run_id))
     return record_pause(writer, folded, asked) if pause is None and asked is not None else pause
 
 
-def _unpause(journal: Journal, writer: RunWriter, by: str | None) -> None:
-    """Record that a person lets a run go on that is paused, or is to be."""
-    asked = pause_asked(journal, writer.run_id)
+def _unpause(journal: Journal, writer: RunWriter, by: str | None, asked: PauseAsked | None) -> None:
+    """Record that a person lets a run go on that is paused, or was asked to be."""
     if asked is not None or journal.find_run(writer.run_id).status is RunStatus.PAUSED:
         record_unpause(writer, by or "", asked)
 
