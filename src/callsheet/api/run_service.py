@@ -25,7 +25,6 @@ from callsheet.runtime.doubt import Resolution, RunOutcome, decide_calls
 from callsheet.runtime.event_loop import Offload, at_once, to_its_end
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Watch, start_of
-from callsheet.runtime.pausing import pause_run
 from callsheet.runtime.runs import (
     Amendments,
     BegunRun,
@@ -41,8 +40,10 @@ from callsheet.store.pauses import RunPause
 from callsheet.store.start import Start
 
 if TYPE_CHECKING:
+    from callsheet.runtime import pausing
     from callsheet.store import label_transfer
 else:
+    pausing = deferred("callsheet.runtime.pausing")
     label_transfer = deferred("callsheet.store.label_transfer")
 
 _NOBODY = Watch()
@@ -303,4 +304,4 @@ async def pause(
 
     Raises JournalError as `pause_run` does.
     """
-    return await pause_run(journal, run_id, by, reason, patience, on_asked)
+    return await pausing.pause_run(journal, run_id, by, reason, patience, on_asked)

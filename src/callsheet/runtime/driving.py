@@ -35,16 +35,16 @@ from callsheet.runtime.gateway import NOTES, Gateway, Ports
 from callsheet.runtime.inbox import Opening
 from callsheet.runtime.launch import Watch
 from callsheet.runtime.local import LocalDriver
-from callsheet.runtime.pausing import PAUSE, PauseAsked, pause_asked, record_pause
 from callsheet.runtime.recording import CANCEL, JournaledNotes, JournalRecorder
 from callsheet.store import RunStatus, RunWriter
 from callsheet.store.folded import Folded
 from callsheet.store.journal import Journal
-from callsheet.store.pauses import RunPause
+from callsheet.store.pauses import PAUSE, RunPause
 from callsheet.store.run_index import facts_of_rest
 
 if TYPE_CHECKING:
-    from callsheet.runtime import capabilities
+    from callsheet.runtime import capabilities, pausing
+    from callsheet.runtime.pausing import PauseAsked
     from callsheet.store import branch as branches
     from callsheet.store import label_transfer
     from callsheet.store.kept_calls import KeptCalls
@@ -54,6 +54,7 @@ else:
     branches = deferred("callsheet.store.branch")
     label_transfer = deferred("callsheet.store.label_transfer")
     capabilities = deferred("callsheet.runtime.capabilities")
+    pausing = deferred("callsheet.runtime.pausing")
 
 
 @contextmanager
@@ -149,7 +150,7 @@ class Requests:
             topics = {message.topic for message in self._journal.mailbox.unread(self._run_id)}
             cancellation = cancel_asked(self._journal, self._run_id) if CANCEL in topics else None
             if self.pause is None and PAUSE in topics:
-                self.pause = pause_asked(self._journal, self._run_id)
+                self.pause = pausing.pause_asked(self._journal, self._run_id)
         except CallsheetError as error:
             # The journal is unreadable now; the run itself will notice when it writes.
             _log.warning("%s: the inbox cannot be read: %s", error.diagnostics[0].code, error)
@@ -194,7 +195,7 @@ async def drive(
         recorder.seconds = lambda: seconds  # breaks a reference cycle
     if result is None and requests.pause is not None:
         folded = await options.folded_state()
-        pause = record_pause(writer, folded, requests.pause, driver.unsent)
+        pause = pausing.record_pause(writer, folded, requests.pause, driver.unsent)
         return await paused_outcome(options, folded, journaled, pause)
     if result is None:
         return await record_waiting(options, await options.folded_state(), journaled)

@@ -54,7 +54,6 @@ from callsheet.runtime.event_loop import Offload, at_once, to_its_end
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.launch import Launch, Watch, start_of
 from callsheet.runtime.local import LocalDriver, slice_of
-from callsheet.runtime.pausing import PauseAsked, pause_asked, record_pause, record_unpause
 from callsheet.runtime.recording import JournaledNotes, JournalRecorder
 from callsheet.sealing.known import Known
 from callsheet.store import Journal, RunStatus, RunWriter
@@ -65,11 +64,14 @@ from callsheet.store.replay import begin
 from callsheet.store.start import Start
 
 if TYPE_CHECKING:
+    from callsheet.runtime import pausing
+    from callsheet.runtime.pausing import PauseAsked
     from callsheet.store import kept_calls
     from callsheet.store import labels as label_store
     from callsheet.store.kept_calls import KeptCalls
     from callsheet.store.labels import Noted
 else:
+    pausing = deferred("callsheet.runtime.pausing")
     kept_calls = deferred("callsheet.store.kept_calls")
     label_store = deferred("callsheet.store.labels")
 
@@ -296,7 +298,7 @@ async def resume_run(
     plan = await offload(lambda: _plan_of(journal, run_id))
     with journal.claim(run_id) as writer:
         journaled = JournaledNotes(watch.observer, watch.after_batch)
-        to_pause = pause_asked(journal, run_id)  # later requests are for the driver
+        to_pause = pausing.pause_asked(journal, run_id)  # later requests are for the driver
 
         def folded_run() -> Folded:
             hears_all, on_declared = watch.hears_all, watch.on_declared
@@ -364,13 +366,13 @@ def _pause(journal: Journal, writer: RunWriter, folded: Folded, asked: PauseAske
     if folded.machine.result is not None:
         return None
     pause = pause_of(journal, journal.find_run(writer.run_id))
-    return record_pause(writer, folded, asked) if pause is None and asked is not None else pause
+    return pausing.record_pause(writer, folded, asked) if pause is None and asked is not None else pause
 
 
 def _unpause(journal: Journal, writer: RunWriter, by: str | None, asked: PauseAsked | None) -> None:
     """Record that a person lets a run go on that is paused, or was asked to be."""
     if asked is not None or journal.find_run(writer.run_id).status is RunStatus.PAUSED:
-        record_unpause(writer, by or "", asked)
+        pausing.record_unpause(writer, by or "", asked)
 
 
 async def _go_on(

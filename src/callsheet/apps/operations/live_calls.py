@@ -29,7 +29,6 @@ from callsheet.ir import Plan
 from callsheet.machine.keys import is_of_tree, parse_key, place_in_tree, step_of, visit_of
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.ports.calls import CallListener, CallProgress
-from callsheet.runtime.pausing import PAUSE
 from callsheet.sealing.sealer import shown
 from callsheet.store.events import Event, EventType
 from callsheet.store.journal import Journal
@@ -462,6 +461,8 @@ class UnderWay:
                 for each in reversed(shared_reports(self._journal.path, run_id))
             }
             text = followed.text(time(), told, partial(_items_of, self._journal, run_id, followed.plan))
+            from callsheet.store.pauses import PAUSE  # noqa: PLC0415 - only for runs under way
+
             if any(message.topic == PAUSE for message in self._journal.mailbox.unread(run_id)):
                 text = f"is paused once these have ended: {text}"
             return Doing(text, followed.calls, followed.ended)
