@@ -16,8 +16,9 @@ from tests import forked
 from apps.http.conftest import plan_of, running, setup_of
 from callsheet.api.texts import file_note
 from callsheet.apps.operations.live_calls import EventRow
+from callsheet.apps.operations.outcomes import CallsInDoubt, PausedResult
 from callsheet.apps.operations.reading import plan_text
-from callsheet.apps.operations.runs import CallsInDoubt, Inbox, PausedResult
+from callsheet.apps.operations.runs import Inbox
 from callsheet.apps.operations.schema import ProblemRow, schema_of
 from callsheet.apps.table.runs import RunList, ShownRunResult
 from callsheet.apps.table.starts import StartedResult

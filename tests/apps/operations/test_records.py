@@ -11,16 +11,9 @@ from callsheet import Journal, Plan, RunResult, Runtime, tool
 from callsheet.apps.hosting.recorded import recorded_outcome
 from callsheet.apps.operations.library import ListedPlan, StoredResult, listed_json, stored_json
 from callsheet.apps.operations.live_calls import UnderWay
+from callsheet.apps.operations.outcomes import OutcomeResult, outcome_json
 from callsheet.apps.operations.run_text import run_detail_lines
-from callsheet.apps.operations.runs import (
-    OutcomeResult,
-    RunDetailsResult,
-    RunRow,
-    outcome_json,
-    run_details,
-    run_details_json,
-    run_row,
-)
+from callsheet.apps.operations.runs import RunDetailsResult, RunRow, run_details, run_details_json, run_row
 from callsheet.apps.operations.schema import schema_of
 from callsheet.store.library import Param, PlanLibrary
 from callsheet.store.listing import found_runs

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text, to_stderr
 from callsheet.apps.cli.run_options import option_for_limit
-from callsheet.apps.operations.runs import outcome_json
+from callsheet.apps.operations.outcomes import outcome_json
 from callsheet.apps.rendering.runs import doubt_lines, failures_line, pending_call_lines, unanswered_lines
 from callsheet.apps.rendering.values import without_controls
 from callsheet.diagnostics import CallsheetError

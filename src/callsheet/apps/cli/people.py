@@ -15,7 +15,7 @@ from callsheet.apps.cli.options import DECISIONS
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text, to_stderr
 from callsheet.apps.cli.resume import ResolutionType
 from callsheet.apps.cli.runs import shown_status
-from callsheet.apps.operations.runs import doubts_json
+from callsheet.apps.operations.outcomes import doubts_json
 from callsheet.apps.rendering.runs import doubt_lines
 
 if TYPE_CHECKING:

@@ -69,7 +69,7 @@ def cancel(run: str, reason: str, patience: float, journal: Path | None, as_json
 
 def _report(run_id: str, outcome: RunOutcome | None, hint: str, *, as_json: bool, on_server: bool) -> Exit:
     """Print the outcome and return the exit status; `on_server` says that the run is on Temporal."""
-    from callsheet.apps.operations.runs import doubts_json  # noqa: PLC0415 - as above
+    from callsheet.apps.operations.outcomes import doubts_json  # noqa: PLC0415 - as above
     from callsheet.apps.rendering.runs import pending_call_lines  # noqa: PLC0415 - imports the runtime
     from callsheet.machine import Status  # noqa: PLC0415 - as above
 

@@ -26,7 +26,7 @@ from callsheet.apps.masking import Masker
 from callsheet.apps.mcp.elicitation import forms_of, record_answers
 from callsheet.apps.mcp.server_context import ClientRequest, Form, ServerContext
 from callsheet.apps.mcp.tasks import PATIENCE, RunTask, task_of
-from callsheet.apps.operations.runs import outcome_json
+from callsheet.apps.operations.outcomes import outcome_json
 from callsheet.apps.rendering.runs import doubt_lines, failures_line, unanswered_lines
 from callsheet.apps.rendering.values import without_controls
 from callsheet.apps.table.answers import pending_lines, running_data

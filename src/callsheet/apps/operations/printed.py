@@ -21,16 +21,9 @@ from callsheet.apps.operations.lctl import (
 from callsheet.apps.operations.library import ListedPlan, StoredResult
 from callsheet.apps.operations.lineage import LineageResult, MomentResult
 from callsheet.apps.operations.live_calls import EventRow, NoteRow, OpenRun
+from callsheet.apps.operations.outcomes import CallsInDoubt, OutcomeResult, PausedResult
 from callsheet.apps.operations.proofs import PredictionResult
-from callsheet.apps.operations.runs import (
-    AskRow,
-    CallsInDoubt,
-    OutcomeResult,
-    PausedResult,
-    RunDetailsResult,
-    RunDoubtRow,
-    RunRow,
-)
+from callsheet.apps.operations.runs import AskRow, RunDetailsResult, RunDoubtRow, RunRow
 from callsheet.apps.operations.schema import Object, Schema, schema_of
 from callsheet.apps.operations.texts import CodePage, FormatResult
 from callsheet.apps.operations.tools import ToolList

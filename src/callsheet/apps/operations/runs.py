@@ -1,16 +1,16 @@
-"""Runs as data: their outcomes, rows of lists, and details.
+"""Runs as data: rows of lists, details, and what they wait for.
 
-In: a journal, or what came of a run. Out: JSON data. All words for the status of a run are in `Status`.
+In: a journal, or a question, a call or a pause. Out: JSON data. All words for a run's status are in `Status`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDict, cast, get_args
 
-from callsheet.apps.operations.schema import Count, DiagnosticRow, Keyword, Object, PlanHash, Time
+from callsheet.apps.operations.schema import Count, Keyword, Object, PlanHash, Time
 from callsheet.apps.rendering.runs import ForkOrigin, origin_of
 from callsheet.apps.rendering.values import iso, preview
 from callsheet.lazy import dataclass
@@ -18,7 +18,7 @@ from callsheet.lazy import dataclass
 if TYPE_CHECKING:
     from callsheet.apps.operations.live_calls import UnderWay
     from callsheet.runtime.answers import PendingAsk
-    from callsheet.runtime.doubt import DoubtfulCall, RunOutcome
+    from callsheet.runtime.doubt import DoubtfulCall
     from callsheet.runtime.program_question import FurtherCall, ProgramQuestion
     from callsheet.store.chain import BadEvent
     from callsheet.store.journal import Journal
@@ -142,32 +142,6 @@ class Inbox(TypedDict):
     in_doubt: list[RunDoubtRow]
 
 
-class OutcomeResult(TypedDict):
-    """What has come of a run."""
-
-    run_id: str | None
-    status: StatusWord
-    outcome: OutcomeWord
-    response: Annotated[str | None, "the answer of the plan"]
-    answer: Annotated[Any, "the answer of a plan of version 2 as data; `response` is it as text"]
-    variables: Object | None
-    steps_executed: Count | None
-    terminated: bool | None
-    error: str | None
-    ended_at: Annotated[str | None, "the id of a step"]
-    failed_steps: FailedSteps
-    refusal: Annotated[Object | None, "the exceeded limit"]
-    objection: Annotated[Object | None, "the call that the policy refused"]
-    usage: Object
-    replanned: bool
-    in_doubt: list[DoubtRow]
-    waiting: list[AskRow]
-    unanswered: list[DoubtRow]
-    pause: PausedBy
-    journal: str | None
-    diagnostics: list[DiagnosticRow]
-
-
 class RunRow(TypedDict):
     """A run in a list."""
 
@@ -234,59 +208,7 @@ RunDetailsResult = TypedDict(
 )
 
 
-class PausedResult(TypedDict):
-    """A run that was paused; while its process awaits the calls under way, `pause` is null."""
-
-    run_id: str
-    status: StatusWord
-    pause: PausedBy
-
-
-class CallsInDoubt(TypedDict):
-    """The status of a run, with its calls in doubt."""
-
-    run_id: str
-    status: StatusWord
-    in_doubt: list[DoubtRow]
-
-
-# ---------------------------------------------------------------- outcomes
-
-
-def outcome_json(
-    outcome: RunOutcome, journal: Path | None, diagnostics: Sequence[Mapping[str, object]] = ()
-) -> OutcomeResult:
-    """The state of a run as data; `journal` is None if nothing was recorded.
-
-    `diagnostics` are the warnings as JSON objects.
-    """
-    result = outcome.result
-    variables = outcome.variables if result is None else result.variables
-    open_status = "in_doubt" if outcome.in_doubt else "waiting" if outcome.waiting else "interrupted"
-    open_status = open_status if outcome.pause is None else "paused"
-    return {
-        "run_id": outcome.run_id if journal is not None else None,
-        "status": open_status if result is None else str(result.status),
-        "outcome": open_status if result is None else str(result.outcome),
-        "response": None if result is None else result.response,
-        "answer": None if result is None else result.answer,
-        "variables": variables if variables is None else dict(variables),
-        "steps_executed": None if result is None else result.steps_executed,
-        "terminated": None if result is None else result.terminated,
-        "error": None if result is None else result.error,
-        "ended_at": None if result is None else result.ended_at,
-        "failed_steps": None if result is None else list(result.failed_steps),
-        "refusal": None if result is None or result.refusal is None else result.refusal._asdict(),
-        "objection": None if result is None or result.objection is None else result.objection.to_json(),
-        "usage": outcome.usage.to_json(),
-        "replanned": outcome.usage.replans > 0,
-        "in_doubt": [doubt_json(call) for call in outcome.in_doubt],
-        "waiting": [ask_json(ask) for ask in outcome.waiting],
-        "unanswered": [doubt_json(call) for call in outcome.unanswered],
-        "pause": pause_json(outcome.pause),
-        "journal": None if journal is None else str(journal),
-        "diagnostics": cast("list[DiagnosticRow]", list(diagnostics)),
-    }
+# ---------------------------------------------------------------- what it waits for
 
 
 def pause_json(pause: RunPause | None) -> PauseRow | None:
@@ -374,11 +296,6 @@ def _further_json(call: FurtherCall) -> dict[str, Any]:
         "alone": call.alone,
         **({} if call.site is None else {"site": _site_json(call.site)}),
     }
-
-
-def doubts_json(run_id: str, status: str, calls: Sequence[DoubtfulCall]) -> CallsInDoubt:
-    """A run with its calls in doubt, as data."""
-    return {"run_id": run_id, "status": status, "in_doubt": [doubt_json(call) for call in calls]}
 
 
 # ---------------------------------------------------------------- lists

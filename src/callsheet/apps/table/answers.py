@@ -7,18 +7,14 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, JsonValue
 
-from callsheet.apps.operations.runs import (
-    AskRow,
+from callsheet.apps.operations.outcomes import (
     CallsInDoubt,
-    Inbox,
     OutcomeResult,
     PausedResult,
-    ask_json,
     doubts_json,
     outcome_json,
-    pause_json,
-    run_doubt_json,
 )
+from callsheet.apps.operations.runs import AskRow, Inbox, ask_json, pause_json, run_doubt_json
 from callsheet.apps.rendering.runs import question_lines
 from callsheet.apps.rendering.values import without_controls
 from callsheet.apps.table.arguments import AnyJson, Line, RunArguments, VerdictArguments

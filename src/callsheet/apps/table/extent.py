@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, NotRequired, TypedDict
 
-from callsheet.apps.operations.runs import OutcomeResult
+from callsheet.apps.operations.outcomes import OutcomeResult
 from callsheet.apps.operations.schema import Count
 from callsheet.ir import JSON
 from callsheet.machine.values import to_json_text
