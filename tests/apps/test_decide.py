@@ -62,6 +62,13 @@ def test_killed_loop_leaves_at_most_its_window_in_doubt(killed):
     assert set(mails.values()) == {1}
 
 
+def test_paused_run_stays_paused_when_its_last_call_is_decided(killed):
+    assert killed("pause", "r").exit_code == 0
+    assert killed.json("decide", "r")["status"] == "paused"
+    assert killed.json("decide", "r", "S1.39", "skip") == {"run_id": "r", "status": "paused", "in_doubt": []}
+    assert killed.json("runs")[0]["status"] == "paused"
+
+
 def test_invalid_decisions_are_refused_and_change_nothing(killed):
     events = killed.json("show", "r")["events"]
     for line, code in [

@@ -93,6 +93,15 @@ class RunOutcome:
     secret: frozenset[str] = field(default=frozenset(), repr=False)
     """Those of them that nobody may read, by the labels of a policy."""
 
+    @property
+    def why_stopped(self) -> str:
+        """Why the run goes no further by itself, in words."""
+        if self.result is not None:
+            return self.result.error or str(self.result.status)
+        if self.pause is not None:
+            return f"run {self.run_id} is {self.pause.words}"
+        return f"run {self.run_id} waits for a decision: callsheet resume {self.run_id}"
+
 
 def unfinished(
     run_id: str,

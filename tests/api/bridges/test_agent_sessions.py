@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from callsheet import AgentSession, Runtime
+from callsheet import AgentSession, CallWithheld, Runtime, tool
 from callsheet.apps.cli.main import main
+from callsheet.ports.python_tools.declare import tool_of
 
 POLICY = """schema = 1
 extends = "workspace"
@@ -129,6 +130,22 @@ async def test_approval_of_a_call_is_asked_for_in_the_program(tmp_path: Path) ->
     assert PAID == [7]
     assert told[0] == "paid 7"
     assert "denied" in told[1]
+
+
+async def test_call_of_a_paused_session_is_not_made_and_says_by_whom(tmp_path: Path) -> None:
+    made: list[str] = []
+
+    async def invoke() -> int:
+        made.append("price")
+        return 4
+
+    async with AgentSession(Runtime(journal=tmp_path / "j.db"), "shopper") as session:
+        session.offer("price", tool_of(tool(effect="read")(price)))
+        assert await session.call("price", {"item": "lamp"}, invoke) == 4
+        await Runtime(journal=tmp_path / "j.db").pause(session.run_id, by="ada", patience=1)
+        with pytest.raises(CallWithheld, match="is paused by ada since"):
+            await session.call("price", {"item": "lamp"}, invoke)
+    assert made == ["price"]
 
 
 async def test_agent_of_langchain_is_under_policy_and_in_the_journal(

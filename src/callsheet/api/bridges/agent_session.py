@@ -291,10 +291,7 @@ def _why(running: asyncio.Task[RunOutcome]) -> str:
     error = running.exception()
     if error is not None:
         return str(error)
-    outcome = running.result()
-    if outcome.result is None:
-        return f"run {outcome.run_id} waits for a decision: callsheet resume {outcome.run_id}"
-    return outcome.result.error or str(outcome.result.status)
+    return running.result().why_stopped
 
 
 def guarded_toolset(

@@ -15,7 +15,7 @@ from callsheet.apps.cli.options import DECISIONS
 from callsheet.apps.cli.output import ignoring_broken_pipe, print_json, print_text, to_stderr
 from callsheet.apps.cli.resume import ResolutionType
 from callsheet.apps.cli.runs import shown_status
-from callsheet.apps.operations.outcomes import doubts_json
+from callsheet.apps.operations.outcomes import doubts_json, status_of
 from callsheet.apps.rendering.runs import doubt_lines
 
 if TYPE_CHECKING:
@@ -252,13 +252,15 @@ def decide(run: str, calls: tuple[str, ...], all_calls: bool, journal: Path | No
 
 def _list(run: str, path: Path | None, *, as_json: bool) -> Exit:
     from callsheet.runtime.doubt import RunOutcome, doubtful_calls, fold_run  # noqa: PLC0415 - as above
+    from callsheet.store.pauses import pause_of  # noqa: PLC0415 - as above
 
     with journals.open_to_read(path) as opened:
         info = opened.find_run(run)
         status = shown_status(opened, info)
         folded = fold_run(opened, info.run_id, opened.plan_of(info.plan_hash))
         waits = folded.machine.result is None and status != "running"
-        outcome = RunOutcome(info.run_id, folded.machine.result, doubtful_calls(folded) if waits else ())
+        in_doubt = doubtful_calls(folded) if waits else ()
+        outcome = RunOutcome(info.run_id, folded.machine.result, in_doubt, pause=pause_of(opened, info))
     if status == "running" and not as_json:
         to_stderr(
             "a process executes the run; calls that it leaves in doubt can be decided after it has stopped"
@@ -272,8 +274,7 @@ def _report(outcome: RunOutcome, hint: str, *, as_json: bool) -> Exit:
     result, undecided = outcome.result, outcome.in_doubt
     with ignoring_broken_pipe():
         if as_json:
-            status = "in_doubt" if undecided else "interrupted" if result is None else str(result.status)
-            print_json(doubts_json(outcome.run_id, status, undecided))
+            print_json(doubts_json(outcome.run_id, status_of(outcome), undecided))
         elif undecided:
             for line in doubt_lines(undecided, outcome.run_id, hint):
                 print_text(line)

@@ -264,7 +264,7 @@ class Session:
         assert self._running is not None
         if self._running.done():
             outcome = self._running.result()
-            return ClientCall(tool, args), Withheld(f"the session has ended: {_why(outcome)}")
+            return ClientCall(tool, args), Withheld(f"the session has ended: {outcome.why_stopped}")
         call = ClientCall(tool, args, hearing)
         self._queue.put_nowait(call)
         return call, await self.reply(call)
@@ -453,7 +453,7 @@ class Session:
             why = "the gate was stopped"
         else:
             error = running.exception()
-            why = str(error) if error is not None else _why(running.result())
+            why = str(error) if error is not None else running.result().why_stopped
         if self.opening is not None and not self.opening.ended.done():
             self.opening.ended.set_result(Withheld(why))
         for call in [*self._open.values()]:
@@ -462,12 +462,3 @@ class Session:
             call = self._queue.get_nowait()
             if isinstance(call, ClientCall):
                 self._reply(call, Withheld(f"not called: the session has ended: {why}"))
-
-
-def _why(outcome: RunOutcome) -> str:
-    result = outcome.result
-    if result is None and outcome.pause is not None:
-        return f"run {outcome.run_id} is {outcome.pause.words}"
-    if result is None:
-        return f"run {outcome.run_id} waits for a decision: callsheet resume {outcome.run_id}"
-    return result.error or str(result.status)
