@@ -230,3 +230,30 @@ def test_what_is_too_long_is_cut_and_says_so() -> None:
 
 def shown_texts(text: str, key: str) -> list[str]:
     return [line for _, line in site(text, key, "X").lines]
+
+
+def test_no_text_or_comment_passes_for_a_condition() -> None:
+    """What decides is shown whole, also where its values are written like the words around it."""
+    text = """\
+# ltp: 2
+INPUT $n: str
+?IF ($n == "a") {
+  A: @FIRST ()
+} ELSE IF ($n == "ELSE {") {
+  B: @SECOND () ON_FAIL TOOL {
+    # ON_FAIL TIMEOUT {
+    C: @REPAIR ()
+  }
+}
+@RESPOND ("done")
+"""
+    assert shown(text, "B.1")[1] == '5|ELSE IF ($n == "ELSE {") {'
+    assert shown(text, "C.1")[2] == "6|ON_FAIL TOOL {"
+    python = """\
+async def main():
+    try:
+        await first()
+    except ToolError as error:  # ada agreed: always
+        await repair()
+"""
+    assert shown(python, "main.repair.1")[0] == "4|except ToolError as error:"

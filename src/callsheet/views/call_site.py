@@ -25,7 +25,7 @@ _MOST_LINES: Final = 16
 _MOST_OWN: Final = 8
 """So many lines of the call itself are shown."""
 _LONGEST: Final = 200
-_ELSE: Final = re.compile(r"\bELSE\b", re.IGNORECASE)
+_ELSE: Final = re.compile(r"\b(?:ELSE|EL(?:SE?)?IF)\b", re.IGNORECASE)
 _ON_FAIL: Final = re.compile(r"\bON_FAIL\b", re.IGNORECASE)
 
 
@@ -171,7 +171,7 @@ def _head(text: str, outer: tree.Statement, block: tree.Block) -> Iterator[Line]
                 inner = branch.body[0].span if branch.body else None
                 if branch.span is not None and inner is not None and inner.start <= first.start:
                     start = branch.span.start
-                    start = _last(_ELSE, text, outer.span.start, inner.start) if number else start
+                    start = _last(_ELSE, text, outer.span.start, start) if number else start
                     yield from _to_brace(text, start, inner.start)
             if block is outer.otherwise:
                 yield from _to_brace(text, _last(_ELSE, text, outer.span.start, first.start), first.start)
@@ -182,12 +182,13 @@ def _head(text: str, outer: tree.Statement, block: tree.Block) -> Iterator[Line]
     recovery = tree.recovery_of(outer)
     for handler in () if recovery is None else recovery.handlers:
         if block is handler.body and handler.span is not None:
-            yield from _to_brace(text, _last(_ON_FAIL, text, outer.span.start, first.start), first.start)
+            start = _last(_ON_FAIL, text, outer.span.start, handler.span.start)
+            yield from _to_brace(text, start, first.start)
 
 
 def _last(word: re.Pattern[str], text: str, start: int, end: int) -> int:
-    """Where a word stands for the last time in a part of a text; -1 if it does not."""
-    return max((one.start() for one in word.finditer(text, start, end)), default=-1)
+    """Where a word stands for the last time in a part of a text; its end if it does not."""
+    return max((one.start() for one in word.finditer(text, start, end)), default=end)
 
 
 def _to_brace(text: str, start: int, end: int) -> Iterator[Line]:
@@ -255,8 +256,8 @@ def _head_in_python(source: Text, node: ast.AST, offset: int) -> Iterator[Line]:
             yield from _word(source, "else", [*node.body, *node.handlers], node.orelse, offset)
             before = [*node.body, *node.handlers, *node.orelse]
             yield from _word(source, "finally", before, node.finalbody, offset)
-        case ast.ExceptHandler():
-            colon = text.rfind(":", start, _start(source, node.body[0]))
+        case ast.ExceptHandler(type=caught):
+            colon = text.find(":", start if caught is None else _end(source, caught))
             yield from _written(text, start, colon + 1)
         case ast.Match(subject=subject, cases=cases):
             colon = text.find(":", _end(source, subject), _start(source, cases[0].pattern))
