@@ -72,7 +72,7 @@ class PauseRow(TypedDict):
     words: Annotated[str, "all of it in words"]
 
 
-PausedBy = Annotated[PauseRow | None, "who has paused the run, if it is paused; it goes on when resumed"]
+PausedBy = Annotated[PauseRow | None, "who has paused the run, or null"]
 
 
 class DoubtRow(TypedDict):
