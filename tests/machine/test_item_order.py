@@ -37,7 +37,7 @@ from callsheet.machine.monitor.enforcement import Enforcement
 from callsheet.machine.notes import NoteKind
 from callsheet.machine.snapshots import state_from_json, state_to_json
 from callsheet.machine.tree.compiling import OWN_FACTS
-from callsheet.machine.tree.item_order import order_of_items
+from callsheet.machine.tree.item_order import all_differ, order_of_items
 from callsheet.policy.model import Implicit, Policy, ToolRule
 from callsheet.store.start import facts_from_json, facts_to_json
 
@@ -121,7 +121,7 @@ def bench(source: str, body: str = "S2: @PUT ($i, 1)", limits: Limits | None = N
     return Bench(plan(f"S1: ?FOREACH ($i IN {source}) {{\n{body}\n}}"), facts=FACTS, limits=limits)
 
 
-@pytest.mark.parametrize("source", ["[1, 2, 3]", '["a", "b", 1]', "[1, [2, 3], 4]"])
+@pytest.mark.parametrize("source", ["[1, 2, 3]", '["a", "b", 1]', "[1, [2, 3], 4]", "[1, 2, 10**5000]"])
 def test_items_that_touch_different_things_start_together(source: str) -> None:
     assert list(bench(source).waiting) == ["S1[0]/S2.1", "S1[1]/S2.1", "S1[2]/S2.1"]
 
@@ -130,7 +130,7 @@ def test_items_that_touch_different_things_start_together(source: str) -> None:
     "source",
     [
         "[1, 2, 1]", "[1, 2, 1.0]", '[1, 2, "1"]', '["a", "A "]', "[1, None]", "[1, []]", '[1, {"id": 2}]',
-        "[1, [2, 1]]",
+        "[1, [2, 1]]", '[1, "01"]', '[1, "1.0"]', "[1, True]",
     ],
 )  # fmt: skip
 def test_items_that_may_touch_the_same_run_one_after_another_and_say_so(source: str) -> None:
@@ -146,6 +146,11 @@ def test_calls_of_one_item_may_touch_the_same_and_those_of_others_may_not() -> N
     body = "S2: @GET ($i.a) > $old\nS3: @PUT ($i.b, $old)"
     assert len(bench('[{"a": 1, "b": 1}, {"a": 2, "b": 3}]', body).waiting) == 2
     assert len(bench('[{"a": 1, "b": 2}, {"a": 3, "b": 1}]', body).waiting) == 1
+
+
+def test_more_names_than_are_compared_may_be_any() -> None:
+    boards, rows = [*range(10_000)], [*range(10_000)]
+    assert not all_differ([[(boards, rows)], [("other", 1)]])
 
 
 def test_a_thing_that_cannot_be_named_may_be_any() -> None:
