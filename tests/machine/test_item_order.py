@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -21,6 +21,7 @@ from callsheet.ir.operations import Independence
 from callsheet.ir.tree import Foreach, statements
 from callsheet.machine import (
     CallTool,
+    Edited,
     Event,
     Failed,
     Finish,
@@ -163,6 +164,27 @@ def test_on_the_sequential_schedule_no_declaration_counts() -> None:
     assert len(bench("[1, 2]", "S2: @SEEK ($i)", Limits(schedule="sequential")).waiting) == 2
 
 
+@pytest.mark.parametrize("restoring", [False, True])
+def test_once_a_person_has_set_variables_no_declaration_counts(restoring: bool) -> None:
+    """Here the first item is given the third's thing: the third waits for it."""
+    body = "S2: @SEEK ($i) > $x\nS3: @PUT ($i, $x)"
+    run = bench("[1, 2, 3]", body, Limits(window=2))
+    run.feed(Edited({"S1[0]/i": 3}))
+    for each in (0, 1):
+        run.ok(f"S1[{each}]/S2.1", "x")
+    if restoring:
+        state = run.machine.state()
+        assert state is not None
+        data = json.loads(json.dumps(state_to_json(state)))
+        run.machine = Machine.at(state_from_json(run.machine.program, data))
+    run.ok("S1[1]/S3.1")
+    assert {key: call.args["id"] for key, call in run.waiting.items() if isinstance(call, CallTool)} == {
+        "S1[0]/S3.1": 3
+    }
+    run.ok("S1[0]/S3.1")
+    assert list(run.waiting) == ["S1[2]/S2.1"]
+
+
 # ---------------------------------------------------------------- what it never changes
 
 
@@ -253,7 +275,7 @@ def plans(draw: st.DrawFn) -> Plan:
 
 
 def run(
-    program: Plan, items: JSON, limits: Limits, order: Any, *, restoring: bool
+    program: Plan, items: JSON, limits: Limits, order: Callable[[int], int], *, restoring: bool
 ) -> tuple[Result, World, Counter[str]]:
     """A run in which `order` chooses which call under way ends next."""
     world, calls = World(), Counter[str]()

@@ -342,13 +342,12 @@ class Blocks(Statements):
             return WAITING
         return self._loop_done(run, act, loop)
 
-    @staticmethod
-    def _runs_in_turn(run: Run, loop: Loop) -> bool:
+    def _runs_in_turn(self, run: Run, loop: Loop) -> bool:
         """Whether the items of a loop that may run side by side start one after another.
 
         What a person sets while a run stands may be what the items were told apart by.
         """
-        is_held = run.edits is not None or run.limits.schedule == SEQUENTIAL
+        is_held = self.was_edited or run.limits.schedule == SEQUENTIAL
         return loop.in_turn or (loop.op.is_declared and is_held)
 
     def _is_interrupted(self, run: Run, group: Loop | Members) -> bool:
