@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeAlias
 from callsheet.ir import CallKind, Effect
 from callsheet.ir.expression import Expression, asks_time, nodes, variables_in
 from callsheet.ir.operations import Independence
-from callsheet.ir.plan import filled_parameters
+from callsheet.ir.plan import named_arguments
 from callsheet.ir.scopes import assigned_outside, ends_early
 from callsheet.ir.tree import Act, Foreach, Invoke, Statement, recovery_of, statements, variables_set
 from callsheet.machine.program import ToolFacts
@@ -92,15 +92,6 @@ def _only_reads(fact: ToolFacts) -> bool:
     return fact.effect.only_reads or fact.independence.as_reads
 
 
-def named_arguments(act: Act, parameters: Iterable[str]) -> tuple[tuple[str, Expression], ...]:
-    """All arguments of a call of a tool by parameter name, the positional ones first."""
-    if not act.positional:
-        return act.named
-    known = filled_parameters(parameters, {name for name, _ in act.named}, len(act.positional))
-    known += [f"arg{number}" for number in range(len(known), len(act.positional))]
-    return (*zip(known, act.positional, strict=True), *act.named)
-
-
 def _declared_order(
     loop: Foreach, inner: Sequence[Statement], calls: Iterable[tuple[Act, ToolFacts]], writes: Act
 ) -> ItemOrder:
@@ -124,7 +115,7 @@ def _declared_order(
                 f"{listed(before.resource)}, {one.id} by {listed(declared.resource)}",
             )
         named = named or (one, declared)
-        given = dict(named_arguments(one, fact.parameters))
+        given = dict(named_arguments(one.positional, one.named, fact.parameters))
         for name in declared.resource:
             if name not in given:
                 return ItemOrder(False, f"{one.id} @{one.tool} may touch anything without {name}")
