@@ -153,6 +153,22 @@ def test_items_that_are_left_out_are_told_where_the_run_is_watched_and_shown(mac
     assert "warning: foreach1: 1 of 2 items failed" in machine("show", "r").stdout
 
 
+SAME = """# ltp: 2
+?FOREACH ($x IN [1, "01"]) {
+  @PUT ($x)
+}
+"""
+PUT = 'from callsheet import tool\n@tool(resource="x")\ndef put(x: int) -> None: ...\n'
+
+
+def test_loop_that_runs_in_order_as_its_items_may_touch_the_same_says_so_where_the_run_is_shown(
+    machine,
+) -> None:
+    machine("run", machine.write("same.ltp", SAME), "--tools", machine.write("put.py", PUT), "--run-id", "r")
+    said = "[its items run one after another, as they are not known to differ in x]"
+    assert said in machine("show", "r").stdout
+
+
 VIEWS = (
     ("graph", "PLAN"),
     ("graph", "PLAN", "--format", "mermaid"),

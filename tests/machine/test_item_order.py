@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -21,6 +21,7 @@ from callsheet.ir.operations import Independence
 from callsheet.ir.tree import Foreach, statements
 from callsheet.machine import (
     CallTool,
+    Edited,
     Event,
     Failed,
     Finish,
@@ -37,7 +38,7 @@ from callsheet.machine.monitor.enforcement import Enforcement
 from callsheet.machine.notes import NoteKind
 from callsheet.machine.snapshots import state_from_json, state_to_json
 from callsheet.machine.tree.compiling import OWN_FACTS
-from callsheet.machine.tree.item_order import order_of_items
+from callsheet.machine.tree.item_order import all_differ, order_of_items
 from callsheet.policy.model import Implicit, Policy, ToolRule
 from callsheet.store.start import facts_from_json, facts_to_json
 
@@ -121,7 +122,7 @@ def bench(source: str, body: str = "S2: @PUT ($i, 1)", limits: Limits | None = N
     return Bench(plan(f"S1: ?FOREACH ($i IN {source}) {{\n{body}\n}}"), facts=FACTS, limits=limits)
 
 
-@pytest.mark.parametrize("source", ["[1, 2, 3]", '["a", "b", 1]', "[1, [2, 3], 4]"])
+@pytest.mark.parametrize("source", ["[1, 2, 3]", '["a", "b", 1]', "[1, [2, 3], 4]", "[1, 2, 10**5000]"])
 def test_items_that_touch_different_things_start_together(source: str) -> None:
     assert list(bench(source).waiting) == ["S1[0]/S2.1", "S1[1]/S2.1", "S1[2]/S2.1"]
 
@@ -130,7 +131,7 @@ def test_items_that_touch_different_things_start_together(source: str) -> None:
     "source",
     [
         "[1, 2, 1]", "[1, 2, 1.0]", '[1, 2, "1"]', '["a", "A "]', "[1, None]", "[1, []]", '[1, {"id": 2}]',
-        "[1, [2, 1]]",
+        "[1, [2, 1]]", '[1, "01"]', '[1, "1.0"]', "[1, True]",
     ],
 )  # fmt: skip
 def test_items_that_may_touch_the_same_run_one_after_another_and_say_so(source: str) -> None:
@@ -148,6 +149,11 @@ def test_calls_of_one_item_may_touch_the_same_and_those_of_others_may_not() -> N
     assert len(bench('[{"a": 1, "b": 2}, {"a": 3, "b": 1}]', body).waiting) == 1
 
 
+def test_more_names_than_are_compared_may_be_any() -> None:
+    boards, rows = [*range(10_000)], [*range(10_000)]
+    assert not all_differ([[(boards, rows)], [("other", 1)]])
+
+
 def test_a_thing_that_cannot_be_named_may_be_any() -> None:
     assert len(bench('[{"a": 1}, {"b": 2}]', "S2: @PUT ($i.a, 1)").waiting) == 1
 
@@ -156,6 +162,27 @@ def test_on_the_sequential_schedule_no_declaration_counts() -> None:
     assert len(bench("[1, 2]", limits=Limits(schedule="sequential")).waiting) == 1
     assert len(bench("[1, 2]", "S2: @SEND ($i)", Limits(schedule="sequential")).waiting) == 1
     assert len(bench("[1, 2]", "S2: @SEEK ($i)", Limits(schedule="sequential")).waiting) == 2
+
+
+@pytest.mark.parametrize("restoring", [False, True])
+def test_once_a_person_has_set_variables_no_declaration_counts(restoring: bool) -> None:
+    """Here the first item is given the third's thing: the third waits for it."""
+    body = "S2: @SEEK ($i) > $x\nS3: @PUT ($i, $x)"
+    run = bench("[1, 2, 3]", body, Limits(window=2))
+    run.feed(Edited({"S1[0]/i": 3}))
+    for each in (0, 1):
+        run.ok(f"S1[{each}]/S2.1", "x")
+    if restoring:
+        state = run.machine.state()
+        assert state is not None
+        data = json.loads(json.dumps(state_to_json(state)))
+        run.machine = Machine.at(state_from_json(run.machine.program, data))
+    run.ok("S1[1]/S3.1")
+    assert {key: call.args["id"] for key, call in run.waiting.items() if isinstance(call, CallTool)} == {
+        "S1[0]/S3.1": 3
+    }
+    run.ok("S1[0]/S3.1")
+    assert list(run.waiting) == ["S1[2]/S2.1"]
 
 
 # ---------------------------------------------------------------- what it never changes
@@ -248,7 +275,7 @@ def plans(draw: st.DrawFn) -> Plan:
 
 
 def run(
-    program: Plan, items: JSON, limits: Limits, order: Any, *, restoring: bool
+    program: Plan, items: JSON, limits: Limits, order: Callable[[int], int], *, restoring: bool
 ) -> tuple[Result, World, Counter[str]]:
     """A run in which `order` chooses which call under way ends next."""
     world, calls = World(), Counter[str]()

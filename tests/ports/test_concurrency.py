@@ -156,6 +156,8 @@ def test_what_is_declared_of_the_order_of_calls_fits_the_function() -> None:
         tool_of(tool(resource="pag")(move))
     with pytest.raises(CallsheetError, match="it commutes, so that no resource sets its calls apart"):
         tool(commutes=True, resource="page")(move)
+    with pytest.raises(TypeError, match="resource must be a list of parameters, not int"):
+        tool(resource=5)(move)  # type: ignore[call-overload]
     details = [*tool_details("MOVE", tool_of(tool(resource="page")(move)).spec)]
     assert "in loops: calls for another page do not touch each other" in details
 

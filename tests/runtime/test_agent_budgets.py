@@ -76,6 +76,8 @@ async def test_only_its_name_or_a_general_handler_catches_it(tmp_path: Path) -> 
     assert other.status is RunStatus.FAILED
     assert "BUDGET" in other.response
     assert "@AGENT_SOLVE has spent its own budget: 300 of 300 tokens" in other.response
+    told = await runtime.run(loop("max_tokens=300", CAUGHT.replace("-1", "$error.kind")))
+    assert (told.status, told.answer) == (RunStatus.DONE, [0, "BUDGET", 2])
     general = await runtime.run(loop("max_tokens=300", "ON_FAIL USE (-1)"))
     assert general.variables["rows"] == [0, -1, 2]
 

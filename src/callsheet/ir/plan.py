@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir.expr import Value
@@ -14,6 +14,7 @@ from callsheet.ir.step import Ending, Step
 from callsheet.lazy import dataclass
 
 REPLAN = "RE-PLAN"
+_V = TypeVar("_V")
 
 if TYPE_CHECKING:
     from callsheet.ir.tree import Tree  # a plan of version 1 does not load it
@@ -108,3 +109,18 @@ def filled_parameters(parameters: Iterable[str], named: Collection[str], count: 
     ['path', 'mode']
     """
     return [name for name in parameters if name not in named][:count]
+
+
+def named_arguments(
+    positional: Sequence[_V], named: tuple[tuple[str, _V], ...], parameters: Iterable[str]
+) -> tuple[tuple[str, _V], ...]:
+    """All arguments of a call of a tool by parameter name, the positional ones first.
+
+    >>> named_arguments((1, 2), (("to", 3),), ("to", "text"))
+    (('text', 1), ('arg1', 2), ('to', 3))
+    """
+    if not positional:
+        return named
+    names = filled_parameters(parameters, {name for name, _ in named}, len(positional))
+    names += [f"arg{number}" for number in range(len(names), len(positional))]
+    return (*zip(names, positional, strict=True), *named)

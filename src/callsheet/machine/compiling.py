@@ -29,7 +29,7 @@ from callsheet.ir import (
 )
 from callsheet.ir.expr import in_texts, names_in, refs_of
 from callsheet.ir.gc_pause import gc_paused
-from callsheet.ir.plan import filled_parameters
+from callsheet.ir.plan import named_arguments
 from callsheet.machine.agents.actions import names_its_tools, tools_named
 from callsheet.machine.closures import (
     Eval,
@@ -233,7 +233,7 @@ def compile_call(code: StepCode, call: Call, names: Names) -> None:
         if fact.loop is not None:
             code.loop = _compile_loop(code, call, fact.loop, names)
         return
-    code.written = named_arguments(call, fact)
+    code.written = named_arguments(call.positional, call.named, fact.parameters)
     code.arguments = compile_arguments(code.written, names.slot_of, exact=names.exact)
     if kind is CallKind.HUMAN:
         code.kind, code.concurrent = Kind.ASK, True
@@ -270,20 +270,6 @@ def _code_of_tool(step: str, name: str, fact: ToolFacts, names: Names) -> StepCo
 def fact_of(call: Call, facts: Mapping[str, ToolFacts]) -> ToolFacts:
     """The facts about the tool that is called."""
     return _ASKING if call.kind is CallKind.HUMAN else facts.get(call.tool, _UNKNOWN)
-
-
-def named_arguments(call: Call, fact: ToolFacts) -> tuple[tuple[str, Value], ...]:
-    """All arguments of a tool call by parameter name, the positional ones first."""
-    if not call.positional:
-        return call.named
-    return (*zip(_positional_names(call, fact), call.positional, strict=True), *call.named)
-
-
-def _positional_names(call: Call, fact: ToolFacts) -> list[str]:
-    """The parameters that positional arguments fill: in order, without those given by name."""
-    given = {name for name, _ in call.named}
-    names = filled_parameters(fact.parameters, given, len(call.positional))
-    return names + [f"arg{i}" for i in range(len(names), len(call.positional))]
 
 
 def _compile_failure(code: StepCode, step: Step, names: Names) -> None:

@@ -13,6 +13,8 @@ from callsheet.lazy import NamedTuple
 
 REFUSED, ASKED = "would be refused: ", "would be asked: "
 """How the notes of a policy begin that only observes."""
+IN_TURN = "its items run one after another"
+"""How the note about a loop begins whose items are not told apart by what is declared of tools."""
 
 
 class StepState(StrEnum):

@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 from callsheet.ir import JSON, Call, CallKind, Effect, Goto, Order, Plan, Replan, Respond, Step, Terminate
 from callsheet.ir.flow import flow_of
+from callsheet.ir.plan import named_arguments
 from callsheet.machine import Ask, CallTool, Machine, Probe, RunAgent, Sleep, ToolFacts
 from callsheet.machine.agents.actions import names_its_tools, tools_named
-from callsheet.machine.compiling import fact_of, named_arguments
+from callsheet.machine.compiling import fact_of
 from callsheet.machine.forecasting import (
     Begun,
     Foreseen,
@@ -246,10 +247,9 @@ class _Preview:
         def scope(name: str) -> Foreseen:
             return Unknown(f"item ${name}") if name == loop else self._variables.get(name)
 
-        return {
-            name: evaluate(value, scope)
-            for name, value in named_arguments(action, fact_of(action, self._facts))
-        }
+        parameters = fact_of(action, self._facts).parameters
+        given = named_arguments(action.positional, action.named, parameters)
+        return {name: evaluate(value, scope) for name, value in given}
 
 
 def _arguments(visit: Visit, step: Step) -> Mapping[str, Foreseen]:

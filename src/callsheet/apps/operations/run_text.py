@@ -17,7 +17,7 @@ from callsheet.apps.rendering.runs import (
 )
 from callsheet.apps.rendering.values import format_seconds, iso, preview
 from callsheet.machine.events import RESULT, TRACEBACK
-from callsheet.machine.notes import ASKED
+from callsheet.machine.notes import ASKED, IN_TURN
 from callsheet.views.columns import cut, pad, printable, printable_lines
 from callsheet.views.describe import LTP, ActionTexts, Wording, describe_action, wording_of
 
@@ -189,6 +189,7 @@ def _late_line(answer: LateAnswer) -> str:
 def _beside(visit: Visit) -> str:
     parts = [f"{visit.calls} calls"] if visit.calls > 1 else []
     parts += [f"{visit.retries} retried"] if visit.retries else []
+    parts += [fact for fact in visit.facts if fact.startswith(IN_TURN)]
     if visit.failed_items:
         parts.append(f"{visit.failed_items:,} of {visit.items:,} items failed")
     answers = visit.answers[:_MOST_ANSWERS]

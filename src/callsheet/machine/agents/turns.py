@@ -180,7 +180,7 @@ def _continue_turn(run: Run, talk: Talk, out: list[Command]) -> Ended | None:
     if talk.open:
         return None
     if talk.refused:
-        return GivenUp(talk.refused, Failing.CANCELLED if talk.refused == _STOPPED else "")
+        return GivenUp(talk.refused, Failing.CANCELLED.value if talk.refused == _STOPPED else "")
     talk.close_turn()
     return _ask_model(run, talk, out)
 
@@ -224,7 +224,7 @@ def _start(run: Run, talk: Talk, action: Action, out: list[Command]) -> bool:
 def _ask_model(run: Run, talk: Talk, out: list[Command]) -> Ended | None:
     """Ask the model the next question, if its own limits and the budget have room for it."""
     if _is_stopping(run, talk):
-        return GivenUp(_STOPPED, Failing.CANCELLED)
+        return GivenUp(_STOPPED, Failing.CANCELLED.value)
     if talk.is_overspent:
         return overspent(run, talk)
     refusal = run.budget.reserve_model(talk.code.tool)
@@ -238,7 +238,7 @@ def _ask_model(run: Run, talk: Talk, out: list[Command]) -> Ended | None:
 def overspent(run: Run, talk: Talk) -> GivenUp:
     """The end of a talk that has spent what its step allows it."""
     _note(run, talk, len(talk.turns) + 1, f"may not go on: {talk.used}")
-    return GivenUp(f"@{talk.code.tool} has spent its own budget: {talk.used}", Failing.BUDGET)
+    return GivenUp(f"@{talk.code.tool} has spent its own budget: {talk.used}", Failing.BUDGET.value)
 
 
 def _is_stopping(run: Run, talk: Talk) -> bool:

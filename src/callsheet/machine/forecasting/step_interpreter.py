@@ -39,7 +39,8 @@ from callsheet.ir import (
     Value,
 )
 from callsheet.ir.flow import uses_of
-from callsheet.machine.compiling import fact_of, named_arguments
+from callsheet.ir.plan import named_arguments
+from callsheet.machine.compiling import fact_of
 from callsheet.machine.forecasting.forecast import Begun, Times, Visit
 from callsheet.machine.forecasting.partial_values import (
     MOST_STEPS,
@@ -413,7 +414,8 @@ class _StepInterpreter:
         """The positional and the named arguments, by the machine's rules."""
         if call.kind in (CallKind.MODEL, CallKind.AGENT):
             return call.positional, call.named
-        return (), named_arguments(call, fact_of(call, self._setting.knowledge.facts))
+        fact = fact_of(call, self._setting.knowledge.facts)
+        return (), named_arguments(call.positional, call.named, fact.parameters)
 
     def _outcome(
         self, call: Call, index: int | None, arguments: tuple[tuple[str, Foreseen], ...] | None

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 from callsheet.ir import JSON, Call, Plan
 from callsheet.ir.expression import Expression
 from callsheet.ir.operations import CLOCK, COMPUTE, CallKind
-from callsheet.ir.plan import filled_parameters
+from callsheet.ir.plan import named_arguments
 from callsheet.ir.tree import Act, Assign, Compute, Foreach, Invoke, Let, Statement, SubPlan, variables_read
 from callsheet.ir.types import Type, type_text
 from callsheet.machine.compiling import compile_plan, fact_of
@@ -230,13 +230,9 @@ def arguments_of(
 ) -> tuple[tuple[Foreseen, ...], dict[str, Foreseen]]:
     """What a call is given: its inputs, if a model or an agent takes them, and its arguments by name."""
     positional = [value(node) for node in one.positional]
-    named = [(name, value(node)) for name, node in one.named]
+    named = tuple((name, value(node)) for name, node in one.named)
     if one.kind not in (CallKind.MODEL, CallKind.AGENT) and positional:
-        given = {name for name, _ in named}
-        parameters = fact_of(Call(one.tool), facts).parameters
-        known = filled_parameters(parameters, given, len(positional))
-        known += [f"arg{i}" for i in range(len(known), len(positional))]
-        named = [*zip(known, positional, strict=True), *named]
+        named = named_arguments(positional, named, fact_of(Call(one.tool), facts).parameters)
         positional = []
     return tuple(map(data_of, positional)), {name: data_of(each) for name, each in named}
 

@@ -15,7 +15,7 @@ from callsheet.machine.expressions.values import DEFAULT_WORK, elements, type_na
 from callsheet.machine.frames import Attempt
 from callsheet.machine.keys import segment
 from callsheet.machine.limits import SEQUENTIAL
-from callsheet.machine.notes import CallPlace, NoteKind
+from callsheet.machine.notes import IN_TURN, CallPlace, NoteKind
 from callsheet.machine.tree.activations import (
     MISSING,
     NEXT,
@@ -288,7 +288,7 @@ class Blocks(Statements):
         run.notify(NoteKind.STARTED, loop.path, at=CallPlace(items=len(loop.items)))
         if loop.in_turn:
             names = () if loop.op.distinction is None else loop.op.distinction.arguments
-            said = f"its items run one after another, as they are not known to differ in {listed(names)}"
+            said = f"{IN_TURN}, as they are not known to differ in {listed(names)}"
             run.notify(NoteKind.FACT, loop.path, said)
 
     def _differ(self, loop: Loop, distinction: Distinction) -> bool:
@@ -342,13 +342,12 @@ class Blocks(Statements):
             return WAITING
         return self._loop_done(run, act, loop)
 
-    @staticmethod
-    def _runs_in_turn(run: Run, loop: Loop) -> bool:
+    def _runs_in_turn(self, run: Run, loop: Loop) -> bool:
         """Whether the items of a loop that may run side by side start one after another.
 
         What a person sets while a run stands may be what the items were told apart by.
         """
-        is_held = run.edits is not None or run.limits.schedule == SEQUENTIAL
+        is_held = self.was_edited or run.limits.schedule == SEQUENTIAL
         return loop.in_turn or (loop.op.is_declared and is_held)
 
     def _is_interrupted(self, run: Run, group: Loop | Members) -> bool:

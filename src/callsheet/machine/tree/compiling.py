@@ -17,7 +17,7 @@ from callsheet.ir import step as flat
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Expression, Variable, asks_time, nodes, variables_in
 from callsheet.ir.operations import CLOCK, COMPUTE, CallKind, Effect
-from callsheet.ir.plan import Plan
+from callsheet.ir.plan import Plan, named_arguments
 from callsheet.ir.sagas import UNDOABLE, inverses_of, sagas
 from callsheet.ir.scopes import runs_one_by_one
 from callsheet.ir.tree import (
@@ -54,7 +54,7 @@ from callsheet.machine.compiling import Names, compile_call, fact_of
 from callsheet.machine.expressions import compile_expression
 from callsheet.machine.keys import segment
 from callsheet.machine.program import NOWHERE, Kind, Program, StepCode, ToolFacts
-from callsheet.machine.tree.item_order import ItemOrder, named_arguments, order_of_items
+from callsheet.machine.tree.item_order import ItemOrder, order_of_items
 from callsheet.machine.tree.program import (
     NONE,
     Body,
@@ -360,7 +360,7 @@ class _Compiler:
         compile_call(code, self.bare_call(one.tool) if kind is CallKind.TOOL else listed.call, self.names)
         positional, named = one.positional, one.named
         if positional and code.kind is not Kind.MODEL and code.kind is not Kind.AGENT:
-            named = named_arguments(one, fact_of(listed.call, self.facts).parameters)
+            named = named_arguments(positional, named, fact_of(listed.call, self.facts).parameters)
             positional = ()
         is_undoable = self.has_undo and kind in UNDOABLE and not code.effect.only_reads
         code.is_plain = code.kind is Kind.TOOL and not is_undoable

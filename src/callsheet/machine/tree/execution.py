@@ -93,7 +93,7 @@ class Execution:
     __slots__ = (
         "carry_out", "ending", "env", "hears_edit", "hears_failed_item", "hears_failure", "layout", "main",
         "paused",
-        "program", "stopping", "undone", "worked",
+        "program", "stopping", "undone", "was_edited", "worked",
     )  # fmt: skip
 
     def __init__(
@@ -121,6 +121,8 @@ class Execution:
         """The work of the expressions since the last operation that did at least that of a unit."""
         self.undone: dict[str, str] = {}
         """The place of each call that an ON_FAIL UNDO takes back, by that of the item which does so."""
+        self.was_edited = False
+        """Whether a person has set variables of the run."""
 
     def watch(self, hears: Callable[[str, str], None]) -> None:
         """Tell of each statement that begins, its place in the run and its id; used before the run begins."""

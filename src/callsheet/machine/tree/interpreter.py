@@ -188,6 +188,7 @@ class TreeRun(Stopping):
 
         With `is_told` who records edits hears of them.
         """
+        self.was_edited = self.was_edited or bool(values)
         scopes = scopes_under_way(run) if values else {}
         for name, value in values.items():
             place, _, variable = name.rpartition("/")

@@ -12,18 +12,23 @@ Items that stop a loop at the first failure run in order whatever is declared: t
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from itertools import product
-from typing import Any, NamedTuple
+from math import prod
+from typing import Any, NamedTuple, TypeAlias
 
 from callsheet.ir import CallKind, Effect
 from callsheet.ir.expression import Expression, asks_time, nodes, variables_in
 from callsheet.ir.operations import Independence
-from callsheet.ir.plan import filled_parameters
+from callsheet.ir.plan import named_arguments
 from callsheet.ir.scopes import assigned_outside, ends_early
 from callsheet.ir.tree import Act, Foreach, Invoke, Statement, recovery_of, statements, variables_set
 from callsheet.machine.program import ToolFacts
 
+_Name: TypeAlias = "str | int | Decimal"
+_MOST_NAMES = 1_000_000
+"""How many names of things are compared when a loop begins: seconds of work, and what memory holds."""
 _UNKNOWN = ToolFacts()
 _ASKS = ToolFacts(Effect.READ)
 _MODEL = ToolFacts(Effect.LLM)
@@ -87,15 +92,6 @@ def _only_reads(fact: ToolFacts) -> bool:
     return fact.effect.only_reads or fact.independence.as_reads
 
 
-def named_arguments(act: Act, parameters: Iterable[str]) -> tuple[tuple[str, Expression], ...]:
-    """All arguments of a call of a tool by parameter name, the positional ones first."""
-    if not act.positional:
-        return act.named
-    known = filled_parameters(parameters, {name for name, _ in act.named}, len(act.positional))
-    known += [f"arg{number}" for number in range(len(known), len(act.positional))]
-    return (*zip(known, act.positional, strict=True), *act.named)
-
-
 def _declared_order(
     loop: Foreach, inner: Sequence[Statement], calls: Iterable[tuple[Act, ToolFacts]], writes: Act
 ) -> ItemOrder:
@@ -119,7 +115,7 @@ def _declared_order(
                 f"{listed(before.resource)}, {one.id} by {listed(declared.resource)}",
             )
         named = named or (one, declared)
-        given = dict(named_arguments(one, fact.parameters))
+        given = dict(named_arguments(one.positional, one.named, fact.parameters))
         for name in declared.resource:
             if name not in given:
                 return ItemOrder(False, f"{one.id} @{one.tool} may touch anything without {name}")
@@ -155,37 +151,46 @@ def _made_in(inner: Iterable[Statement]) -> frozenset[str]:
 def all_differ(items: Iterable[Iterable[Sequence[Any]]]) -> bool:
     """Whether no two items touch the same thing; each has for each of its calls the values that name it.
 
-    Letter case and space around count for nothing, and a list names several things. What is no text, number
-    or list of these may name anything.
+    Letter case, space around and how a number is written count for nothing, and a list names several things.
+    What is no text, number or list of these may name anything, and so may more names than are compared.
 
     >>> all_differ([[("a", 1)], [("a", 2), ("b", 1)]]), all_differ([[("a",)], [("b",), ("A ",)]])
     (True, False)
-    >>> all_differ([[(1,)], [([2, 1],)]]), all_differ([[(1,)], [(None,)]])
-    (False, False)
+    >>> all_differ([[(1,)], [([2, 1],)]]), all_differ([[(1,)], [(None,)]]), all_differ([[(1,)], [("01",)]])
+    (False, False, False)
     """
-    seen: set[tuple[str, ...]] = set()
+    seen: set[tuple[_Name, ...]] = set()
+    room = _MOST_NAMES
     for calls in items:
-        own: set[tuple[str, ...]] = set()
+        own: set[tuple[_Name, ...]] = set()
         for values in calls:
-            named = [*product(*map(_names, values))]
-            if not named:
+            parts = [*map(_names, values)]
+            count = prod(map(len, parts))
+            room -= count
+            if not count or room < 0:
                 return False
-            own.update(named)
+            own.update(product(*parts))
         if not seen.isdisjoint(own):
             return False
         seen |= own
     return True
 
 
-def _names(value: Any) -> list[str]:
+def _names(value: Any) -> list[_Name]:
     """The names in a value; none for what may name anything."""
     parts: list[Any] = [*value] if isinstance(value, list | tuple) else [value]
-    if not all(isinstance(one, str | int | float) for one in parts):
+    if any(isinstance(one, bool) or not isinstance(one, str | int | float) for one in parts):
         return []
-    return [*_written(parts)]
+    return [*map(_name, parts)]
 
 
-def _written(parts: Iterable[str | float]) -> Iterator[str]:
-    for one in parts:
-        number = int(one) if isinstance(one, float) and one.is_integer() else one
-        yield unicodedata.normalize("NFKC", str(number)).casefold().strip()
+def _name(one: str | float) -> _Name:
+    """What is equal for whatever a tool may take for the same; one for numbers takes their texts, too."""
+    if isinstance(one, int):
+        return one
+    text = unicodedata.normalize("NFKC", str(one)).casefold().strip()
+    try:
+        number = Decimal(text)
+    except ArithmeticError:
+        return text
+    return number if number.is_finite() else text

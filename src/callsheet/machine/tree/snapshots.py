@@ -138,6 +138,7 @@ class TreeWriter:
             "acts": [self._act(act) for act in self.acts],
             "containers": [self._container(one) for one in self._containers],
             "undone": tree.undone,
+            "was_edited": tree.was_edited,
         }
 
     def _act(self, act: Activation) -> dict[str, Any]:
@@ -217,6 +218,7 @@ class TreeReader:
             self.acts.append(self._act(row))
         tree.main = self.acts[0]
         tree.undone = dict(data["undone"])
+        tree.was_edited = data.get("was_edited", False)
 
     def frame(self, row: list[Any]) -> TreeFrame:
         """The frame of a call or timer."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from callsheet import lazy
 from callsheet.diagnostics import did_you_mean
-from callsheet.diagnostics.wrong_type import wanted
+from callsheet.diagnostics.wrong_type import wanted, wanted_list
 from callsheet.ir import JSON, CallKind, Effect, OnInDoubt, ToolClass, call_kind, canonical_tool_name
 from callsheet.ir.canon import canonical_bytes
 from callsheet.ir.operations import CONTROL_WORDS, ORDERED, Independence
@@ -270,9 +270,8 @@ def _inverse(function: Callable[..., Any], text: str) -> Inverse:
 def _independence(
     function: Callable[..., Any], commutes: bool, resource: str | Sequence[str]
 ) -> Independence:
-    names = (resource,) if isinstance(resource, str) else tuple(resource)
-    for name in names:
-        wanted("resource", name, str, "the names of parameters")
+    given = (resource,) if isinstance(resource, str) else wanted_list("resource", resource, "parameters")
+    names = tuple(wanted("resource", name, str, "the names of parameters") for name in given)
     if wanted("commutes", commutes, bool, "True or False") and names:
         raise cannot(function, "it commutes, so that no resource sets its calls apart", "declare one of them")
     return Independence(commutes, names)
