@@ -14,7 +14,16 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, name_called, placed
-from callsheet.frontends.python.source import Nodes, dotted, names_read, own_nodes, waits, walk
+from callsheet.frontends.python.source import (
+    Nodes,
+    among,
+    dotted,
+    names_bound,
+    names_read,
+    own_nodes,
+    waits,
+    walk,
+)
 
 _STREAMS: Final = frozenset({"sys.stdout", "sys.stderr"})
 _WRITERS: Final = frozenset({"writer", "DictWriter"})
@@ -49,7 +58,8 @@ def buffers_as_texts(module: ast.Module, nodes: Nodes) -> bool:
     if not is_printed and not words & {"StringIO", "writer", "DictWriter"}:
         return False
     fresh = Fresh(nodes)
-    _Printing().visit(module)
+    if not any(one.name == "write" for one in nodes.of(ast.FunctionDef)):  # of a class, called piece by piece
+        _Printing().visit(module)
     for one in nodes:
         if isinstance(one, ast.AsyncFunctionDef):
             _without_contexts(one)
@@ -68,12 +78,12 @@ class _Printing(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """A call, after what is inside it."""
         self.generic_visit(node)
-        words = {one.arg: one.value for one in node.keywords}
+        words = {one.arg: one.value for one in node.keywords if not _is_none(one.value) or one.arg == "file"}
         if dotted(node.func) != "print" or "file" not in words:
             return node
         file = words.pop("file")
         words.pop("flush", None)
-        if (isinstance(file, ast.Constant) and file.value is None) or dotted(file) in _STREAMS:
+        if _is_none(file) or dotted(file) in _STREAMS:
             node.keywords = [one for one in node.keywords if one.arg not in {"file", "flush"}]
             return node
         if not words.keys() <= {"sep", "end"} or not isinstance(file, (ast.Name, ast.Attribute)):
@@ -85,26 +95,31 @@ class _Printing(ast.NodeTransformer):
 def _printed(given: Sequence[ast.expr], words: Mapping[str | None, ast.expr]) -> ast.expr:
     """The text that `print` makes of values."""
     sep, end = words.get("sep", ast.Constant(" ")), words.get("end", ast.Constant("\n"))
-    if any(isinstance(one, ast.Starred) for one in given):
+    is_plain = all(isinstance(one, ast.Constant) and isinstance(one.value, str) for one in (sep, end))
+    if not is_plain or any(isinstance(one, ast.Starred) for one in given):
         texts = ast.Call(ast.Name("map", ast.Load()), [ast.Name("str", ast.Load()), _listed(given)], [])
         return ast.BinOp(ast.Call(ast.Attribute(sep, "join", ast.Load()), [texts], []), ast.Add(), end)
     parts: list[ast.expr] = []
     for number, one in enumerate(given):
-        parts += [*([copy.deepcopy(_part(sep))] if number else []), ast.FormattedValue(one, ord("s"), None)]
-    return ast.JoinedStr([*parts, _part(end)])
+        parts += [*([sep] if number else []), ast.FormattedValue(one, ord("s"), None)]
+    return ast.JoinedStr([*parts, end])
 
 
 def _listed(given: Sequence[ast.expr]) -> ast.List:
     return ast.List(list(given), ast.Load())
 
 
-def _part(text: ast.expr) -> ast.expr:
-    """A text as a part of an f-string."""
-    return text if isinstance(text, ast.Constant) else ast.FormattedValue(text, -1, None)
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _without_contexts(function: ast.AsyncFunctionDef) -> None:
-    """Assign the buffers of a function: what `with` does at their end cannot be seen."""
+    """Assign the buffers of a function that nothing reads after its `with`, which closes them."""
+    inside: set[int] = set()
+    for one in among(walk(function), ast.With):
+        bound = names_bound(one)
+        inside |= {id(each) for each in among(walk(one), ast.Name) if each.id in bound}
+    late = {one.id for one in among(walk(function), ast.Name) if id(one) not in inside}
     for block in _blocks(function):
         for number in reversed(range(len(block))):
             match block[number]:
@@ -115,7 +130,7 @@ def _without_contexts(function: ast.AsyncFunctionDef) -> None:
                         ],
                         body=body,
                     ) as one
-                ) if name_called(made).rpartition(".")[2] == "StringIO":
+                ) if name_called(made).rpartition(".")[2] == "StringIO" and name.id not in late:
                     block[number : number + 1] = [placed(ast.Assign([name], made), one), *body]
                 case _:
                     pass
