@@ -130,6 +130,8 @@ REFUSED = {
         4,
     ),
     "async def main(rows):\n    print(await score(1), file=rows[0])": ("PYT026", 2),
+    "import io\nasync def main():\n    text = io.StringIO()\n    print(await score(1), **{'file': text})\n"
+    "    return text.getvalue()": ("PYT026", 4),
     "class Log:\n    def write(self, text): pass\nasync def main():\n    log = Log()\n"
     "    print(await score(1), file=log)\n    return log": ("PYT026", 5),
     "import io\nasync def main():\n    with io.StringIO() as text:\n        text.write(await word('a'))\n"

@@ -10,10 +10,10 @@ from __future__ import annotations
 import ast
 import copy
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, name_called, placed
+from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, full_names, placed
 from callsheet.frontends.python.source import (
     Nodes,
     among,
@@ -54,16 +54,15 @@ def buffers_as_texts(module: ast.Module, nodes: Nodes) -> bool:
         return buffer.getvalue()
     """
     is_printed = any(isinstance(one, ast.keyword) and one.arg == "file" for one in nodes)
-    words = {getattr(one, "attr", getattr(one, "id", "")) for one in nodes}
-    if not is_printed and not words & {"StringIO", "writer", "DictWriter"}:
+    if not is_printed and not nodes.has("StringIO", *_WRITERS):
         return False
-    fresh = Fresh(nodes)
+    fresh, called = Fresh(nodes), full_names(module)
     if not any(one.name == "write" for one in nodes.of(ast.FunctionDef)):  # of a class, called piece by piece
         _Printing().visit(module)
     for one in nodes:
         if isinstance(one, ast.AsyncFunctionDef):
-            _without_contexts(one)
-            if _without_writers(one):
+            _without_contexts(one, called)
+            if _without_writers(one, called):
                 _rows_first(one, fresh)
     if is_printed and not any(isinstance(one, ast.Name) and one.id == "sys" for one in walk(module)):
         for one in (each for each in module.body if isinstance(each, ast.Import)):
@@ -113,7 +112,7 @@ def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
-def _without_contexts(function: ast.AsyncFunctionDef) -> None:
+def _without_contexts(function: ast.AsyncFunctionDef, called: Callable[[ast.expr], str]) -> None:
     """Assign the buffers of a function that nothing reads after its `with`, which closes them."""
     inside: set[int] = set()
     for one in among(walk(function), ast.With):
@@ -130,13 +129,13 @@ def _without_contexts(function: ast.AsyncFunctionDef) -> None:
                         ],
                         body=body,
                     ) as one
-                ) if name_called(made).rpartition(".")[2] == "StringIO" and name.id not in late:
+                ) if called(made).rpartition(".")[2] == "StringIO" and name.id not in late:
                     block[number : number + 1] = [placed(ast.Assign([name], made), one), *body]
                 case _:
                     pass
 
 
-def _without_writers(function: ast.AsyncFunctionDef) -> bool:
+def _without_writers(function: ast.AsyncFunctionDef, called: Callable[[ast.expr], str]) -> bool:
     """Make each writer of a function where it writes, if it is used for that alone, and made of one thing."""
     nodes, found = list(own_nodes(*function.body)), False
     sets = Counter(one.id for one in nodes if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
@@ -148,7 +147,7 @@ def _without_writers(function: ast.AsyncFunctionDef) -> bool:
     for one in nodes:
         match one:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as made) if (
-                name_called(made).rpartition(".")[2] in _WRITERS
+                called(made).rpartition(".")[2] in _WRITERS
             ):
                 read = names_read(*made.args, *made.keywords)
                 is_still = all(sets[each] <= 1 for each in (name, *read))
