@@ -114,6 +114,8 @@ REFUSED = {
             )
         )
     },
+    "class C:\n    n = 1\nclass D:\n    def __init__(self, kind): self.kind = kind\nasync def main():\n"
+    "    D(C).kind.n = await score(1)\n    return C.n": ("PYT026", 6),
     "class C:\n    n = 1\nasync def put(k, v):\n    k.n = await score(v)\nasync def main():\n"
     "    await put(C, 4)\n    return C.n": ("PYT026", 4),
     "SEEN = []\nclass A:\n    def mark(self): SEEN.append(1)\nasync def main():\n    A().mark()": (

@@ -81,7 +81,7 @@ class _State:
         self.scopes = {id(one): number for number, part in enumerate(_scopes(module)) for one in walk(part)}
         self.nodes, self.binders = nodes, nodes.of(*_BINDERS)
         self.held: defaultdict[tuple[int, str], set[_Held]] = defaultdict(set)
-        """What a variable may be, by the number of its scope; 0 for those of the file."""
+        """What a variable may be, by the number of its scope; 0 for those of the file and fields, `.name`."""
         self.items: defaultdict[tuple[int, str], set[_Held]] = defaultdict(set)
         self.known = dict[int, set[_Held]]()
         self.results = list[tuple[str, ast.expr]]()
@@ -138,6 +138,8 @@ class _State:
     def _bind(self, target: ast.expr, value: ast.expr) -> None:
         if isinstance(target, ast.Name):
             self._set((self._scope(target), target.id), value)
+        elif isinstance(target, ast.Attribute):
+            self._set((0, f".{target.attr}"), value)
         elif isinstance(target, (ast.Tuple, ast.List)):
             parts = getattr(value, "elts", ())
             if len(parts) == len(target.elts) and not any(isinstance(one, ast.Starred) for one in parts):
@@ -180,8 +182,9 @@ class _State:
                 return own | self.held.get((self._scope(node), name), set()) | self.held.get((0, name), set())
             case ast.Attribute(attr="__class__") | ast.Call(func=ast.Name(id="type"), args=[_]):
                 return {_Held("a class is one for everybody", is_class=True)}
-            case ast.Attribute(attr=attr) if attr in self.objects:
-                return {_Held(self.objects[attr])}
+            case ast.Attribute(attr=attr):
+                own = {_Held(self.objects[attr])} if attr in self.objects else set[_Held]()
+                return own | self.held.get((0, f".{attr}"), set())
             case ast.IfExp(body=one, orelse=other):
                 return self._of(one) | self._of(other)
             case ast.BoolOp(values=values):
@@ -213,6 +216,8 @@ class _State:
                 keys = (self._scope(node), name), (0, name)
                 found = {each for key in keys for each in self.items.get(key, ())}
                 return found | self._items_of_held(node)
+            case ast.Attribute(attr=attr):
+                return self.items.get((0, f".{attr}"), set()) | self._items_of_held(node)
             case ast.Call():
                 return self.items.get(_result(node), set()) | self._items_of_held(node)
             case ast.Await(value=value) | ast.Subscript(value=value, slice=ast.Slice()):
