@@ -95,6 +95,29 @@ REFUSED = {
     "    return list(Bag())": ("PYT026", 2),
     "class A(B):\n    async def f(self):\n        await score(1)\nclass B(A):\n    async def g(self):\n"
     "        await score(2)\nasync def main():\n    return await A().f()": ("PYT026", 1),
+    **{
+        f"from enum import Enum\nclass C:\n    n = 1\n    d = {{'a': []}}\nclass E(Enum):\n    A = [1]\n"
+        f"def pick(): return C\n{program}": ("PYT026", line)
+        for line, program in (
+            (line, f"async def main():\n    {held}\n    {changed}\n    await score(1)\n    return C.n")
+            for line, held, changed in (
+                (10, "k = C", "k.n = 4"),
+                (10, "k = C", "k.n += 4"),
+                (10, "k = 1", "pick().n = 4"),
+                (10, "k = 1", "for k in (C, E): k.n = 4"),
+                (10, "ks = {'c': C}", "ks['c'].n = 4"),
+                (6, "m = E.A", "m.value[0] = 2"),
+                (6, "m = 1", "E.A.value.append(2)"),
+                (6, "v = E.A.value", "v += [2]"),
+                (4, "v = C.d", "v['a'].append(1)"),
+                (4, "v = 1", "C.d['a'].append(1)"),
+            )
+        )
+    },
+    "class C:\n    n = 1\nclass D:\n    def __init__(self, kind): self.kind = kind\nasync def main():\n"
+    "    D(C).kind.n = await score(1)\n    return C.n": ("PYT026", 6),
+    "class C:\n    n = 1\nasync def put(k, v):\n    k.n = await score(v)\nasync def main():\n"
+    "    await put(C, 4)\n    return C.n": ("PYT026", 4),
     "SEEN = []\nclass A:\n    def mark(self): SEEN.append(1)\nasync def main():\n    A().mark()": (
         "PYT015",
         5,
@@ -109,6 +132,22 @@ REFUSED = {
         4,
     ),
     "async def main(rows):\n    print(await score(1), file=rows[0])": ("PYT026", 2),
+    "import io\nasync def main():\n    text = io.StringIO()\n    print(await score(1), **{'file': text})\n"
+    "    return text.getvalue()": ("PYT026", 4),
+    "class Log:\n    def write(self, text): pass\nasync def main():\n    log = Log()\n"
+    "    print(await score(1), file=log)\n    return log": ("PYT026", 5),
+    "import io\nasync def main():\n    with io.StringIO() as text:\n        text.write(await word('a'))\n"
+    "    return text.getvalue()": ("PYT019", 3),
+    **{
+        f"import asyncio\nasync def main(n):\n    return await asyncio.gather(*["
+        f"{call} for f, n in {rows}])": ("PYT011", 3)
+        for call, rows in (
+            ("f(n, n)", "[(page, made()), (score, made())]"),
+            ("f(1)", "[(page, made()), (score, made())]"),
+            ("f(sum(n for n in range(n)))", "[(page, 2), (score, 3)]"),
+            ("f([n for n in range(n)])", "[(page, 2), (score, 3)]"),
+        )
+    },
     "async def main():\n    return await nothing(1)": ("PYT008", 2),
     "async def main():\n    return await score(m=1)": ("PYT009", 2),
     "async def main():\n    return await score()": ("PYT009", 2),

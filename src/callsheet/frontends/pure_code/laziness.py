@@ -28,7 +28,7 @@ CHANGING_FUNCTIONS: Final = frozenset(
     }
 )
 """The functions that change their first argument."""
-_CHANGERS: Final = CHANGING_FUNCTIONS | {one.partition(".")[2] for one in CHANGING_FUNCTIONS}
+CHANGERS: Final = CHANGING_FUNCTIONS | {one.partition(".")[2] for one in CHANGING_FUNCTIONS}
 _LAZY: Final = frozenset(
     {"enumerate", "zip", "map", "filter", "iter", "islice", "takewhile", "dropwhile", "chain"}
 )
@@ -223,7 +223,7 @@ def changed_objects(nodes: Iterable[ast.AST]) -> set[str]:
                 changes |= _root(held)
             case ast.Call(func=ast.Attribute(value=held, attr=method)) if method in CHANGING_METHODS:
                 changes |= _root(held)
-            case ast.Call(func=func, args=[held, *_]) if ast.unparse(func) in _CHANGERS:
+            case ast.Call(func=func, args=[held, *_]) if ast.unparse(func) in CHANGERS:
                 changes |= _root(held)
             case _:
                 pass

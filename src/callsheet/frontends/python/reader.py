@@ -15,6 +15,7 @@ from typing import Any, cast
 from callsheet.diagnostics import Severity, Span
 from callsheet.frontends.pure_code.refusals import judged
 from callsheet.frontends.python import core
+from callsheet.frontends.python.analysis.class_state import check_class_state
 from callsheet.frontends.python.analysis.early_ends import early_ends
 from callsheet.frontends.python.analysis.kinds import ltp_function, objects_given
 from callsheet.frontends.python.analysis.ordered_texts import check_ordered_texts
@@ -250,6 +251,7 @@ def _compiled(
     if registries_as_tables(module, nodes):
         nodes = Nodes(module)
     check_made_once(module, nodes)
+    check_class_state(module, nodes)
     warned = orders_seen(module) if nodes.has(ast.Set, ast.SetComp, "set", "frozenset") else []
     warned += early_ends(nodes) if nodes.has("as_completed") else []
     if nodes.has("OrderedDict"):

@@ -550,7 +550,7 @@ class Translator(Raising):
     def _remark(self, call: ast.Call, out: core.Block) -> ast.expr:
         parts: list[ast.expr] = []
         for word in call.keywords:
-            if word.arg == "file":
+            if word.arg in {"file", None}:
                 raise Refused(
                     "PYT026",
                     word.value,

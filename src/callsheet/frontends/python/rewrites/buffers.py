@@ -10,11 +10,20 @@ from __future__ import annotations
 import ast
 import copy
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, name_called, placed
-from callsheet.frontends.python.source import Nodes, dotted, names_read, own_nodes, waits, walk
+from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, full_names, placed
+from callsheet.frontends.python.source import (
+    Nodes,
+    among,
+    dotted,
+    names_bound,
+    names_read,
+    own_nodes,
+    waits,
+    walk,
+)
 
 _STREAMS: Final = frozenset({"sys.stdout", "sys.stderr"})
 _WRITERS: Final = frozenset({"writer", "DictWriter"})
@@ -45,15 +54,15 @@ def buffers_as_texts(module: ast.Module, nodes: Nodes) -> bool:
         return buffer.getvalue()
     """
     is_printed = any(isinstance(one, ast.keyword) and one.arg == "file" for one in nodes)
-    words = {getattr(one, "attr", getattr(one, "id", "")) for one in nodes}
-    if not is_printed and not words & {"StringIO", "writer", "DictWriter"}:
+    if not is_printed and not nodes.has("StringIO", *_WRITERS):
         return False
-    fresh = Fresh(nodes)
-    _Printing().visit(module)
+    fresh, called = Fresh(nodes), full_names(module)
+    if not any(one.name == "write" for one in nodes.of(ast.FunctionDef)):  # of a class, called piece by piece
+        _Printing().visit(module)
     for one in nodes:
         if isinstance(one, ast.AsyncFunctionDef):
-            _without_contexts(one)
-            if _without_writers(one):
+            _without_contexts(one, called)
+            if _without_writers(one, called):
                 _rows_first(one, fresh)
     if is_printed and not any(isinstance(one, ast.Name) and one.id == "sys" for one in walk(module)):
         for one in (each for each in module.body if isinstance(each, ast.Import)):
@@ -68,12 +77,12 @@ class _Printing(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """A call, after what is inside it."""
         self.generic_visit(node)
-        words = {one.arg: one.value for one in node.keywords}
+        words = {one.arg: one.value for one in node.keywords if not _is_none(one.value) or one.arg == "file"}
         if dotted(node.func) != "print" or "file" not in words:
             return node
         file = words.pop("file")
         words.pop("flush", None)
-        if (isinstance(file, ast.Constant) and file.value is None) or dotted(file) in _STREAMS:
+        if _is_none(file) or dotted(file) in _STREAMS:
             node.keywords = [one for one in node.keywords if one.arg not in {"file", "flush"}]
             return node
         if not words.keys() <= {"sep", "end"} or not isinstance(file, (ast.Name, ast.Attribute)):
@@ -85,26 +94,31 @@ class _Printing(ast.NodeTransformer):
 def _printed(given: Sequence[ast.expr], words: Mapping[str | None, ast.expr]) -> ast.expr:
     """The text that `print` makes of values."""
     sep, end = words.get("sep", ast.Constant(" ")), words.get("end", ast.Constant("\n"))
-    if any(isinstance(one, ast.Starred) for one in given):
+    is_plain = all(isinstance(one, ast.Constant) and isinstance(one.value, str) for one in (sep, end))
+    if not is_plain or any(isinstance(one, ast.Starred) for one in given):
         texts = ast.Call(ast.Name("map", ast.Load()), [ast.Name("str", ast.Load()), _listed(given)], [])
         return ast.BinOp(ast.Call(ast.Attribute(sep, "join", ast.Load()), [texts], []), ast.Add(), end)
     parts: list[ast.expr] = []
     for number, one in enumerate(given):
-        parts += [*([copy.deepcopy(_part(sep))] if number else []), ast.FormattedValue(one, ord("s"), None)]
-    return ast.JoinedStr([*parts, _part(end)])
+        parts += [*([sep] if number else []), ast.FormattedValue(one, ord("s"), None)]
+    return ast.JoinedStr([*parts, end])
 
 
 def _listed(given: Sequence[ast.expr]) -> ast.List:
     return ast.List(list(given), ast.Load())
 
 
-def _part(text: ast.expr) -> ast.expr:
-    """A text as a part of an f-string."""
-    return text if isinstance(text, ast.Constant) else ast.FormattedValue(text, -1, None)
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
-def _without_contexts(function: ast.AsyncFunctionDef) -> None:
-    """Assign the buffers of a function: what `with` does at their end cannot be seen."""
+def _without_contexts(function: ast.AsyncFunctionDef, called: Callable[[ast.expr], str]) -> None:
+    """Assign the buffers of a function that nothing reads after its `with`, which closes them."""
+    inside: set[int] = set()
+    for one in among(walk(function), ast.With):
+        bound = names_bound(one)
+        inside |= {id(each) for each in among(walk(one), ast.Name) if each.id in bound}
+    late = {one.id for one in among(walk(function), ast.Name) if id(one) not in inside}
     for block in _blocks(function):
         for number in reversed(range(len(block))):
             match block[number]:
@@ -115,13 +129,13 @@ def _without_contexts(function: ast.AsyncFunctionDef) -> None:
                         ],
                         body=body,
                     ) as one
-                ) if name_called(made).rpartition(".")[2] == "StringIO":
+                ) if called(made).rpartition(".")[2] == "StringIO" and name.id not in late:
                     block[number : number + 1] = [placed(ast.Assign([name], made), one), *body]
                 case _:
                     pass
 
 
-def _without_writers(function: ast.AsyncFunctionDef) -> bool:
+def _without_writers(function: ast.AsyncFunctionDef, called: Callable[[ast.expr], str]) -> bool:
     """Make each writer of a function where it writes, if it is used for that alone, and made of one thing."""
     nodes, found = list(own_nodes(*function.body)), False
     sets = Counter(one.id for one in nodes if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store))
@@ -133,7 +147,7 @@ def _without_writers(function: ast.AsyncFunctionDef) -> bool:
     for one in nodes:
         match one:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as made) if (
-                name_called(made).rpartition(".")[2] in _WRITERS
+                called(made).rpartition(".")[2] in _WRITERS
             ):
                 read = names_read(*made.args, *made.keywords)
                 is_still = all(sets[each] <= 1 for each in (name, *read))

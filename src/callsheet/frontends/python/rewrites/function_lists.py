@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, placed
-from callsheet.frontends.python.source import Nodes, dotted, names_bound, own_nodes, waits, walk
+from callsheet.frontends.python.source import Nodes, dotted, names_bound, names_read, own_nodes, waits, walk
 from callsheet.frontends.python.syntax import PuttingNames, PuttingNodes
 
 _Literal = ast.List | ast.Tuple
@@ -130,13 +130,33 @@ class _Listing:
                 | ast.GeneratorExp(elt=ast.Call(func=ast.Name(id=called)) as call, generators=[part])
             ) if isinstance(part.iter, (ast.List, ast.Tuple)) and not part.ifs:
                 names, rows = _rows(part.iter, part.target)
-                if called not in names or not rows or waits(part.iter):
+                if called not in names or not rows or not _is_same_by_row(call, names, part.iter):
                     return [given]
                 self.is_changed = True
                 parts = [dict(zip(names, row, strict=True)) for row in rows]
                 return [PuttingNames(each).visit(copy.deepcopy(call)) for each in parts]
             case _:
                 return [given]
+
+
+def _is_same_by_row(call: ast.Call, names: Sequence[str], literal: _Literal) -> bool:
+    """Whether a call does the same with what a row holds in the place of its variables.
+
+    What a row computes is computed once, before all calls; what reads a variable late has the last row's.
+    """
+    inside = [one for part in (*call.args, *call.keywords) for one in walk(part)]
+    uses = Counter(one.id for one in inside if isinstance(one, ast.Name))
+    held = list(walk(literal))
+    if any(isinstance(one, (ast.Lambda, ast.GeneratorExp)) for one in inside) or waits(literal):
+        return False
+    bound = names_bound(*(one.target for one in inside if isinstance(one, ast.comprehension)))
+    if bound & {*names, *names_read(literal)}:
+        return False
+    if any(isinstance(one, ast.Call) for one in held):
+        return not any(isinstance(one, ast.Call) for one in inside) and all(
+            uses[name] == 1 for name in names if not _is_name(call.func, name)
+        )
+    return True
 
 
 def _rows(literal: _Literal, target: ast.expr) -> tuple[list[str], list[list[ast.expr]]]:
