@@ -228,6 +228,60 @@ def test_a_question_about_a_call_of_a_python_plan_shows_its_lines_everywhere(mac
     }
 
 
+CLASSES = """
+from dataclasses import dataclass
+
+@dataclass
+class Page:
+    name: str
+    size: int
+
+async def load(name: str) -> Page:
+    row = await fetch(name)
+    return Page(row["name"], row["size"])
+
+async def main(names: list[str], who: str) -> str:
+    pages = [await load(name) for name in names]
+    for page in pages:
+        if page.size > 1:
+            await fetch(page.name + who)
+    return "done"
+"""
+
+
+def test_code_below_classes_is_told_by_what_it_does_and_objects_as_python_writes_them(machine) -> None:
+    plan, tools = machine.write("classes.py", CLASSES), machine.write("report.py", TEXT)
+    run = ("run", plan, "--names", '["a"]', "--who", "x", "--tools", tools, "--run-id", "r")
+    assert machine(*run).exit_code == 0
+    shown, why = machine("show", "r").stdout, machine("why", "r", "pages").stdout
+    assert "= page.size > 1" in shown
+    assert "Page(name='a', size=3)" in shown
+    assert "Page(row['name'], row['size'])" in why
+    assert not re.search(r"from dataclasses|Kept\(", shown + why + machine("graph", plan).stdout)
+
+
+def test_what_was_edited_and_lies_ahead_of_a_python_plan_is_named_as_it_names_it(machine) -> None:
+    before = (
+        "async def main(n: int, old: str = '') -> int:\n    rows = []\n    await fetch(n=n)\n    return n\n"
+    )
+    after = (
+        "async def main(n: int, new: str = ''):\n    total = [n]\n    await fetch(n=total[0])\n    return n\n"
+    )
+    plan, tools = machine.write("p.py", before), machine.write("fetch.py", FETCH.replace("read", "unsafe"))
+    machine("run", plan, "--n", "5", "--tools", tools, "--approve", "fetch", "--run-id", "r")
+    machine.write("old.py", before)
+    machine.write("p.py", after)
+    edited = machine("resume", "r").stderr
+    assert "total = [n] (" in edited
+    ahead = machine("resume", "r", "--plan", plan).stderr
+    assert "main.fetch  fetch (unsafe)" in ahead
+    changes = machine("plan", "diff", "old.py", plan).stdout
+    assert "returns int" in changes
+    assert re.search(r"= old renamed to new|- parameter old", changes), changes
+    for text in (edited, ahead, changes):
+        assert not re.search(f"{LTP.pattern}|a LET|RESULT", text), text
+
+
 KEPT = """
 import asyncio
 async def main(names: list[str]):

@@ -37,6 +37,9 @@ _WORDS: Final = {
     tree.Word.WAIT: "sleep",
     tree.Word.REPLAN: "replan",
 }
+_DEFINITIONS: Final = (ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+_DEFINES: Final = ("import ", "from ", "class ", "def ", "async def ", "@")
+"""How code begins that may begin with definitions."""
 _ITEM: Final = "item of "
 """What it calls any item of a list begins so."""
 
@@ -166,7 +169,7 @@ class LinesPrinter(StatementsPrinter):
             case tree.Parallel(stops=stops):
                 return "async with asyncio.TaskGroup():" if stops else "await gather(…)"
             case tree.Compute(source=source):
-                lines = [line for line in self.code(source).strip().split("\n") if line.strip()]
+                lines = [line for line in _without_definitions(self.code(source)).split("\n") if line.strip()]
                 first, *others = lines or ["pass"]
                 return first + (" …" if others else "")
             case tree.Say(word=tree.Word.YIELD, values=(value,)):
@@ -190,6 +193,19 @@ class LinesPrinter(StatementsPrinter):
                 return f"{into}await gather(*[… {each}])"
             case tree.Ends.ALL:
                 return f"{into}[… {each}]" if into else f"{each}:"
+
+
+def _without_definitions(source: str) -> str:
+    """What code does, behind the imports, classes and functions of the file that it begins with."""
+    source = source.strip()
+    if not source.startswith(_DEFINES):
+        return source
+    try:
+        body = ast.parse(source).body
+    except SyntaxError:
+        return source
+    own = next((one for one in body if not isinstance(one, _DEFINITIONS)), None)
+    return source if own is None else "\n".join(source.split("\n")[own.lineno - 1 :])
 
 
 class _Unmarked(RenamedCode):
