@@ -106,7 +106,7 @@ class Kept:
         (Page(name='a'), Size.BIG)
         """
         match self.kind, self.parts:
-            case "class", (str(name), dict() as fields, *_):
+            case "class", (name, fields, *_):
                 named = cast("dict[str, Any]", fields).items()
                 return f"{name}({', '.join(f'{field}={value!r}' for field, value in named)})"
             case "enum", (owner, member, *_):
