@@ -282,6 +282,25 @@ def test_what_was_edited_and_lies_ahead_of_a_python_plan_is_named_as_it_names_it
         assert not re.search(f"{LTP.pattern}|a LET|RESULT", text), text
 
 
+AHEAD = """
+async def main(names: list[str]):
+    total = 0
+    for name in names:
+        total += await fetch(n=len(name))
+    await fetch(n=total + 1)
+"""
+
+
+def test_what_a_question_does_not_know_yet_of_further_calls_is_told_in_python(machine) -> None:
+    tools = machine.write("fetch.py", "from callsheet import tool\n@tool\ndef fetch(n: int) -> int: ...\n")
+    plan = machine.write("p.py", AHEAD)
+    run = machine("run", plan, "--names", '["a", "b"]', "--tools", tools, "--approve", "fetch").stderr
+    listed = machine("inbox", "--json").stdout
+    for text in (run, listed):
+        assert "‹total + 1›" in text
+        assert not LTP.search(text), text
+
+
 KEPT = """
 import asyncio
 async def main(names: list[str]):
