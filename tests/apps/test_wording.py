@@ -282,6 +282,51 @@ def test_what_was_edited_and_lies_ahead_of_a_python_plan_is_named_as_it_names_it
         assert not re.search(f"{LTP.pattern}|a LET|RESULT", text), text
 
 
+SENT = """
+async def main(name: str):
+    page = await fetch(name=name)
+    who = page["name"] + "@x.org"
+    await send_mail(to=who)
+"""
+MAIL = """
+from callsheet import tool
+@tool(effect="read")
+def fetch(name: str) -> dict: return {"name": name}
+@tool
+def send_mail(to: str) -> str: ...
+"""
+UNTRUSTED = """
+schema = 1
+extends = "workspace"
+tools."@FETCH" = { egress = false, destructive = false, returns = "U/priv" }
+[tools."@SEND_MAIL"]
+audience_arg = "to"
+control = ["to"]
+destructive = false
+returns = "T/pub"
+approval = "if-untrusted-or-outside"
+"""
+
+
+def test_reasons_of_a_policy_name_tools_and_variables_as_the_plan_does_before_a_run_and_in_it(
+    machine,
+) -> None:
+    plan, policy = machine.write("sent.py", SENT), machine.write("policy.toml", UNTRUSTED)
+    options = ("--tools", machine.write("mail.py", MAIL), "--policy", policy)
+    decides, flow = (
+        "untrusted data decides 'to' of send_mail",
+        "main.page page → let1 who → main.send_mail to",
+    )
+    for view in (("verify", plan), ("explain-policy", plan), ("dry-run", plan, "--name", "z")):
+        said = machine(*view, *options).stdout
+        assert decides in said
+        assert flow in said or view[0] == "dry-run", said  # which cuts its lines
+        assert not LTP.search(said), said
+    asked = machine("run", plan, "--name", "z", *options).stderr
+    assert f"because {decides}" in asked
+    assert not LTP.search(asked), asked
+
+
 AHEAD = """
 async def main(names: list[str]):
     total = 0
