@@ -288,12 +288,18 @@ async def main(name: str):
     who = page["name"] + "@x.org"
     await send_mail(to=who)
 """
+DATA = """
+async def main(name: str):
+    page = await fetch(name=name)
+    await send_mail(to="$ann@x.org", text=page["name"])
+    await send_mail(to="null@x.org", text=page["name"])
+"""
 MAIL = """
 from callsheet import tool
 @tool(effect="read")
 def fetch(name: str) -> dict: return {"name": name}
 @tool
-def send_mail(to: str) -> str: ...
+def send_mail(to: str, text: str = "") -> str: ...
 """
 UNTRUSTED = """
 schema = 1
@@ -325,6 +331,15 @@ def test_reasons_of_a_policy_name_tools_and_variables_as_the_plan_does_before_a_
     asked = machine("run", plan, "--name", "z", *options).stderr
     assert f"because {decides}" in asked
     assert not LTP.search(asked), asked
+
+
+def test_data_in_the_reasons_of_a_policy_is_shown_as_it_is(machine) -> None:
+    plan = machine.write("sent.py", DATA)
+    options = ("--tools", machine.write("mail.py", MAIL), "--policy", machine.write("policy.toml", UNTRUSTED))
+    for view in (("verify", plan), ("explain-policy", plan), ("dry-run", plan, "--name", "z")):
+        said = machine(*view, *options).stdout
+        for recipient in ("$ann@x.org", "null@x.org"):
+            assert f"send_mail sends private data to {recipient}" in said
 
 
 AHEAD = """

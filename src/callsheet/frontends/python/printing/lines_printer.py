@@ -7,6 +7,7 @@ Python has no words for is None.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
@@ -37,6 +38,10 @@ _WORDS: Final = {
     tree.Word.WAIT: "sleep",
     tree.Word.REPLAN: "replan",
 }
+_TOOL: Final = re.compile(r"(?<![\w.])@([A-Z][A-Z0-9_]*)\b")
+"""A tool in a sentence."""
+_VARIABLE: Final = re.compile(r"\$([A-Za-z_]\w*)\b(?!@)")
+"""A variable in one."""
 _DEFINITIONS: Final = (ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINES: Final = ("import ", "from ", "class ", "def ", "async def ", "@")
 """How code begins that may begin with definitions."""
@@ -50,6 +55,7 @@ class LinesPrinter(StatementsPrinter):
     def __init__(self, plan: Plan) -> None:
         assert plan.tree is not None
         super().__init__(ProgramPrinter(plan, plan.tree), is_main=True)
+        self._tools = {act.tool for act in tree.acts(plan.tree)}
         self.values.failures |= {
             handler.binds
             for one in tree.all_statements(plan.tree)
@@ -114,6 +120,17 @@ class LinesPrinter(StatementsPrinter):
     def code(self, source: str) -> str:
         """The code between two calls."""
         return _as_written(source) if MARK in source else source
+
+    def sentence(self, text: str) -> str:
+        """A sentence that names variables and tools of the plan as LTP does; data in it stays as it is.
+
+        >>> from callsheet.frontends.python.reader import read_python
+        >>> plan = read_python("async def main(mail): return await send(to=mail)").require()
+        >>> LinesPrinter(plan).sentence("@SEND gives $mail to $ann@x.org and @ANN")
+        'send gives mail to $ann@x.org and @ANN'
+        """
+        text = _TOOL.sub(lambda found: self.tool(found[1]) if found[1] in self._tools else found[0], text)
+        return _VARIABLE.sub(lambda found: self.names.get(found[1], found[0]), text)
 
     def tool(self, name: str) -> str:
         """A tool by its name in plans."""
