@@ -51,8 +51,8 @@ _WORDS: Final[tuple[tuple[str, str], ...]] = (
     (r"\bpystr\(", "str("),
     (r"\bpyrepr\(", "repr("),
     (r"\$\{", "{"),
-    (r"\$(?=[A-Za-z_])", ""),
-    (r"\bnull\b", "None"),
+    (r"\$(?=[A-Za-z_]\w*(?![\w@]))", ""),
+    (r"\bnull\b(?!@)", "None"),
     (r"@RESPOND\b", "the answer"),
 )
 _TOOL: Final = re.compile(r"(?<![\w.])@([A-Z][A-Z0-9_]*)\b")
@@ -103,6 +103,8 @@ def _written(text: str) -> str:
 
     >>> _written("@SEND_MAIL sends private data of $mail.from")
     'send_mail sends private data of mail.from'
+    >>> _written("$page would reach null@x.org, $ann@x.org")  # addresses are data
+    'page would reach null@x.org, $ann@x.org'
     """
     for pattern, words in (*_HELPS, *_WORDS):
         text = re.sub(pattern, _filled(words), text)
