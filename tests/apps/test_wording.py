@@ -244,6 +244,139 @@ def test_a_question_about_a_call_of_a_python_plan_shows_its_lines_everywhere(mac
     }
 
 
+CLASSES = """
+from dataclasses import dataclass
+
+@dataclass
+class Page:
+    name: str
+    size: int
+
+async def load(name: str) -> Page:
+    row = await fetch(name)
+    return Page(row["name"], row["size"])
+
+async def main(names: list[str], who: str) -> str:
+    pages = [await load(name) for name in names]
+    for page in pages:
+        if page.size > 1:
+            await fetch(page.name + who)
+    return "done"
+"""
+
+
+def test_code_below_classes_is_told_by_what_it_does_and_objects_as_python_writes_them(machine) -> None:
+    plan, tools = machine.write("classes.py", CLASSES), machine.write("report.py", TEXT)
+    run = ("run", plan, "--names", '["a"]', "--who", "x", "--tools", tools, "--run-id", "r")
+    assert machine(*run).exit_code == 0
+    shown, why = machine("show", "r").stdout, machine("why", "r", "pages").stdout
+    assert "= page.size > 1" in shown
+    assert "Page(name='a', size=3)" in shown
+    assert "Page(row['name'], row['size'])" in why
+    assert not re.search(r"from dataclasses|Kept\(", shown + why + machine("graph", plan).stdout)
+
+
+def test_what_was_edited_and_lies_ahead_of_a_python_plan_is_named_as_it_names_it(machine) -> None:
+    before = (
+        "async def main(n: int, old: str = '') -> int:\n    rows = []\n    await fetch(n=n)\n    return n\n"
+    )
+    after = (
+        "async def main(n: int, new: str = ''):\n    total = [n]\n    await fetch(n=total[0])\n    return n\n"
+    )
+    plan, tools = machine.write("p.py", before), machine.write("fetch.py", FETCH.replace("read", "unsafe"))
+    machine("run", plan, "--n", "5", "--tools", tools, "--approve", "fetch", "--run-id", "r")
+    machine.write("old.py", before)
+    machine.write("p.py", after)
+    edited = machine("resume", "r").stderr
+    assert "total = [n] (" in edited
+    ahead = machine("resume", "r", "--plan", plan).stderr
+    assert "main.fetch  fetch (unsafe)" in ahead
+    changes = machine("plan", "diff", "old.py", plan).stdout
+    assert "returns int" in changes
+    assert re.search(r"= old renamed to new|- parameter old", changes), changes
+    for text in (edited, ahead, changes):
+        assert not re.search(f"{LTP.pattern}|a LET|RESULT", text), text
+
+
+SENT = """
+async def main(name: str):
+    page = await fetch(name=name)
+    who = page["name"] + "@x.org"
+    await send_mail(to=who)
+"""
+DATA = """
+async def main(name: str):
+    page = await fetch(name=name)
+    await send_mail(to="$ann@x.org", text=page["name"])
+    await send_mail(to="null@x.org", text=page["name"])
+"""
+MAIL = """
+from callsheet import tool
+@tool(effect="read")
+def fetch(name: str) -> dict: return {"name": name}
+@tool
+def send_mail(to: str, text: str = "") -> str: ...
+"""
+UNTRUSTED = """
+schema = 1
+extends = "workspace"
+tools."@FETCH" = { egress = false, destructive = false, returns = "U/priv" }
+[tools."@SEND_MAIL"]
+audience_arg = "to"
+control = ["to"]
+destructive = false
+returns = "T/pub"
+approval = "if-untrusted-or-outside"
+"""
+
+
+def test_reasons_of_a_policy_name_tools_and_variables_as_the_plan_does_before_a_run_and_in_it(
+    machine,
+) -> None:
+    plan, policy = machine.write("sent.py", SENT), machine.write("policy.toml", UNTRUSTED)
+    options = ("--tools", machine.write("mail.py", MAIL), "--policy", policy)
+    decides, flow = (
+        "untrusted data decides 'to' of send_mail",
+        "main.page page → let1 who → main.send_mail to",
+    )
+    for view in (("verify", plan), ("explain-policy", plan), ("dry-run", plan, "--name", "z")):
+        said = machine(*view, *options).stdout
+        assert decides in said
+        assert flow in said or view[0] == "dry-run", said  # which cuts its lines
+        assert not LTP.search(said), said
+    asked = machine("run", plan, "--name", "z", *options).stderr
+    assert f"because {decides}" in asked
+    assert not LTP.search(asked), asked
+
+
+def test_data_in_the_reasons_of_a_policy_is_shown_as_it_is(machine) -> None:
+    plan = machine.write("sent.py", DATA)
+    options = ("--tools", machine.write("mail.py", MAIL), "--policy", machine.write("policy.toml", UNTRUSTED))
+    for view in (("verify", plan), ("explain-policy", plan), ("dry-run", plan, "--name", "z")):
+        said = machine(*view, *options).stdout
+        for recipient in ("$ann@x.org", "null@x.org"):
+            assert f"send_mail sends private data to {recipient}" in said
+
+
+AHEAD = """
+async def main(names: list[str]):
+    total = 0
+    for name in names:
+        total += await fetch(n=len(name))
+    await fetch(n=total + 1)
+"""
+
+
+def test_what_a_question_does_not_know_yet_of_further_calls_is_told_in_python(machine) -> None:
+    tools = machine.write("fetch.py", "from callsheet import tool\n@tool\ndef fetch(n: int) -> int: ...\n")
+    plan = machine.write("p.py", AHEAD)
+    run = machine("run", plan, "--names", '["a", "b"]', "--tools", tools, "--approve", "fetch").stderr
+    listed = machine("inbox", "--json").stdout
+    for text in (run, listed):
+        assert "‹total + 1›" in text
+        assert not LTP.search(text), text
+
+
 KEPT = """
 import asyncio
 async def main(names: list[str]):

@@ -16,6 +16,7 @@ from callsheet.machine.forecasting import Items, Text, Unknown
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.inbox import ProgramQuestions, programs_of
 from callsheet.runtime.program_question import MOST_LISTED, ProgramQuestion
+from callsheet.views.describe import LTP
 
 PLAN = """
 async def main():
@@ -246,10 +247,10 @@ async def main():
 
 
 def test_placeholders_differ_from_texts_that_imitate_them() -> None:
-    imitation, real = partial_json("‹READ result›"), partial_json(Unknown("READ result"))
+    imitation, real = partial_json("‹READ result›", LTP), partial_json(Unknown("READ result"), LTP)
     assert (imitation, real) == ('"‹READ result›"', "‹READ result›")
     named = Unknown('x› + "‹y', "S1", ("a›b",))
-    assert partial_json(Items(("a", Text(("b", named))))).count("›") == 1
+    assert partial_json(Items(("a", Text(("b", named)))), LTP).count("›") == 1
 
 
 def test_run_with_secrets_shows_nothing_of_its_further_calls(tmp_path: Path) -> None:

@@ -165,6 +165,7 @@ def test_each_call_of_the_program_has_a_place() -> None:
     ("key", "lines"),
     [
         ("A.1", ["9|?IF ($n == 1) {", "10|A: @FIRST ()"]),
+        ("B.1", ["9|?IF ($n == 1) {", "11|ELSE IF ($n == 2) {", "12|B: @SECOND () ON_FAIL TOOL {"]),
         (
             "C.1",
             [

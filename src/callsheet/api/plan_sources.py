@@ -29,6 +29,7 @@ from callsheet.store.writer import RunStatus
 
 if TYPE_CHECKING:
     from callsheet.ir.tree import Origin, SubPlan
+    from callsheet.views.describe import Wording
 
 _OF_THE_HEAD = frozenset({Part.ORDER, Part.VARIABLE, Part.VARIABLE_ORDER})
 _MOST_SHOWN = 5
@@ -196,27 +197,33 @@ def _differences(diff: PlanDiff | TreeDiff, *, details: bool = False) -> Iterato
     for change in diff.head:
         if change.part in _OF_THE_HEAD:
             yield "what its order means" if change.part is Part.ORDER else f"variable {change.name}"
+    was = now = None
+    if isinstance(diff, TreeDiff):
+        from callsheet.views.tree_diff import sides_of  # noqa: PLC0415 - for plans with blocks
+
+        was, now = (side.words for side in sides_of(diff))
     for step in diff.different():
-        yield _of_step(step, details=details)
+        yield _of_step(step, was, now, details=details)
 
 
-def _of_step(step: StepDiff | PieceDiff, *, details: bool) -> str:
+def _of_step(step: StepDiff | PieceDiff, was: Wording | None, now: Wording | None, *, details: bool) -> str:
     if step.new is None:
-        return f"{_name(step.old)} is gone" if step.old is not None else ""
+        return f"{_name(step.old, was)} is gone" if step.old is not None else ""
     if step.old is None:
-        return f"{_name(step.new)} is new"
+        return f"{_name(step.new, now)} is new"
     parts = [str(c.part) if c.name is None else f"{c.part} {c.name}" for c in step.changes if details]
     if step.moved and details:
         parts.append("its place")
-    name = _name(step.new)
+    name = _name(step.new, now)
     return f"{name} ({', '.join(parts[:_MOST_SHOWN])})" if parts else name
 
 
-def _name(step: Step | Piece) -> str:
-    """A step by its id; a statement or declaration without one by its word."""
-    if isinstance(step, Piece) and not step.id:
-        return f"a {step.kind}"
-    return step.id if isinstance(step, Piece) and not step.is_statement else f"step {step.id}"
+def _name(step: Step | Piece, words: Wording | None) -> str:
+    if isinstance(step, Piece) and words is not None:
+        from callsheet.views.tree_diff import noun_of  # noqa: PLC0415 - as above
+
+        return noun_of(step, words)
+    return f"step {step.id}"
 
 
 MOST_NESTED = 20

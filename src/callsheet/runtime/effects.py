@@ -93,8 +93,12 @@ class EffectAhead:
     @property
     def title(self) -> str:
         """The step and its tool, on one line."""
-        inner = f", may call {', '.join('@' + tool for tool in self.may_call)}" if self.may_call else ""
-        return f"{self.step}  {_tool(self.tool)} ({self.effect}{inner})"
+        inner = f", may call {', '.join(map(self.words.tool, self.may_call))}" if self.may_call else ""
+        return f"{self.step}  {self.called(self.tool)} ({self.effect}{inner})"
+
+    def called(self, tool: str) -> str:
+        """What is called, as the plan names it."""
+        return tool if tool == REPLAN else self.words.tool(tool)
 
     def lines(self) -> list[str]:
         """The calls of the step, each on one line."""
@@ -108,7 +112,7 @@ class EffectAhead:
         if self.repeats:
             lines.append("and again, with other arguments, whenever the plan comes back to it")
         for call in self.earlier[:_MAX_CALLS]:
-            name = "" if call.tool == self.tool else f"{_tool(call.tool)} "
+            name = "" if call.tool == self.tool else f"{self.called(call.tool)} "
             lines.append(
                 f"in {self.parent}, at event {call.event}: {name}{_arguments(call.args, self.words)}"
             )
@@ -132,7 +136,7 @@ class EffectAhead:
             return f"{lead}: {_arguments(call.args, self.words)}"
         place = f"event {earlier.event} of {self.parent}"
         if earlier.tool != self.tool:
-            was = f"{_tool(earlier.tool)} {_arguments(earlier.args, self.words)}"
+            was = f"{self.called(earlier.tool)} {_arguments(earlier.args, self.words)}"
             return f"{lead}: {_arguments(call.args, self.words)} (instead of {was} at {place})"
         if call.is_same:
             return f"{lead}, as at {place}: {_arguments(call.args, self.words)}"
@@ -160,7 +164,7 @@ class EffectAhead:
 def summary(effects: Sequence[EffectAhead]) -> str:
     """What lies ahead, on one line: the first steps with their first calls."""
     named = "; ".join(
-        f"{each.step} {_tool(each.tool)} ({each.effect}) {', '.join(each.lines()[:_MAX_SUMMARY])}"
+        f"{each.step} {each.called(each.tool)} ({each.effect}) {', '.join(each.lines()[:_MAX_SUMMARY])}"
         for each in effects[:_MAX_SUMMARY]
     )
     more = len(effects) - _MAX_SUMMARY
@@ -173,10 +177,6 @@ def same_arguments(left: Mapping[str, Foreseen], right: Mapping[str, Foreseen]) 
 
 
 # ---------------------------------------------------------------- text
-
-
-def _tool(name: str) -> str:
-    return name if name == REPLAN else f"@{name}"
 
 
 def _calls(count: int) -> str:

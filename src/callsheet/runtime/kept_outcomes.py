@@ -271,7 +271,7 @@ class _Preview:
         gone = [c for c in left if not any(self._kept.is_of(c, step) for step in asked) and _is_call(c)]
         for call in gone[:20]:
             what = "in doubt, it may have taken place" if call.outcome is None else "finished"
-            lines.append(f"gone ({what}): {call.key} @{call.command.tool}, {call.source}")
+            lines.append(f"gone ({what}): {call.key} {self._words.tool(call.command.tool)}, {call.source}")
         if len(gone) > 20:
             lines.append(f"gone: {len(gone) - 20:,} more calls")
         return tuple(lines)

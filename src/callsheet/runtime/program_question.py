@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, cast
 
@@ -41,6 +41,7 @@ from callsheet.store import EventType, Journal, JournalError
 from callsheet.store.folded import Folded
 from callsheet.store.kept_calls import KeptCalls, calls_of, content_of
 from callsheet.views.call_site import CallSite, call_site
+from callsheet.views.describe import LTP, Wording, wording_of
 
 MOST_LISTED = 50
 """So many further calls are shown; those behind them ask when their turn comes."""
@@ -67,6 +68,8 @@ class FurtherCall:
     role: str = ""
     site: CallSite | None = None
     """Where it stands in the text of the plan."""
+    words: Wording = field(default=LTP, compare=False, repr=False)
+    """How what is not known yet is worded."""
 
     def beside(self, role: str) -> FurtherCall:
         """The call beside a question that whoever has this role may answer, and else nobody in particular."""
@@ -144,9 +147,10 @@ def _calls_ahead(journal: Journal, run_id: str) -> list[FurtherCall]:
     if folded.machine.program.plan.tree is None or folded.has_diverged:
         return []
     answered = {row.key for row in journal.question_events(run_id) if row.type is EventType.SIGNAL}
-    ahead = _Ahead(folded, KeptCalls(plan, finished), answered).calls(plan)
+    ahead, words = _Ahead(folded, KeptCalls(plan, finished), answered).calls(plan), wording_of(plan)
     return [
-        replace(call, site=call_site(text, hash_, call.key or f"{call.step}.1", call.tool)) for call in ahead
+        replace(call, site=call_site(text, hash_, call.key or f"{call.step}.1", call.tool), words=words)
+        for call in ahead
     ]
 
 

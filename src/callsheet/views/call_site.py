@@ -19,6 +19,7 @@ from callsheet.views.columns import CUT
 from callsheet.views.describe import wording_of
 
 if TYPE_CHECKING:
+    from callsheet.diagnostics import Span
     from callsheet.frontends.python.source import Text
 
 _MOST_LINES: Final = 16
@@ -113,7 +114,14 @@ def _lines_of(plan: Plan, whole: tree.Tree, text: str, id_: str, step: str) -> I
     else:
         for outer, inner in pairwise(way):
             yield from _head(text, outer.statement, inner.block)
-        yield from _written(text, span.start, span.end)
+        yield from _own_lines(text, way[-1].statement, span)
+
+
+def _own_lines(text: str, one: tree.Statement, span: Span) -> Iterator[Line]:
+    """The lines of a statement, up to the first block in it: what its handlers call is not asked about."""
+    starts = [block[0].span.start for block in tree.inner_blocks(one) if block and block[0].span is not None]
+    end = text.rfind("{", span.start, min(starts)) + 1 if starts else span.end
+    yield from _written(text, span.start, end or span.end)
 
 
 def _number(text: str, offset: int) -> int:

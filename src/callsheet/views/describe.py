@@ -406,9 +406,7 @@ class _PythonWording(Wording):
         return self._lines.code(source)
 
     def prose(self, text: str) -> str:
-        from callsheet.frontends.python.messages import said_in_python  # noqa: PLC0415 - only for Python plans
-
-        return said_in_python(text)
+        return self._lines.sentence(text)
 
     def missing(self, name: str) -> str:
         return name

@@ -72,9 +72,10 @@ class TreePage(Page):
         )
         for run in renamings_of(rows):
             first, last = pairs[run[0]], pairs[run[-1]]
-            spans = (_id(first.old), _id(first.new))
+            was, now = self._old.words, self._new.words
+            spans = (name_of(first.old, was), name_of(first.new, now))
             if len(run) > 1:
-                spans = (f"{spans[0]}–{_id(last.old)}", f"{spans[1]}–{_id(last.new)}")
+                spans = (f"{spans[0]}–{name_of(last.old, was)}", f"{spans[1]}–{name_of(last.new, now)}")
             yield self.coloured("=", f"= {spans[0]} renamed to {spans[1]}")
 
     def step(self, step: PieceDiff) -> Iterator[str]:
@@ -122,7 +123,30 @@ def head_of(piece: Piece, words: Wording) -> str:
             said = words.word(node) if piece.id else words.statement(node)
             return f"{_id(piece)}  {escaped(said)}" if piece.id else escaped(said)
         case _:
-            return escaped(f"{piece.kind} {piece.id}".removesuffix(" RESULT"))
+            return escaped(_declared(piece, words))
+
+
+def _declared(piece: Piece, words: Wording) -> str:
+    """How a type, or the type of the result, is declared."""
+    if piece.kind == "TYPE":
+        return f"{'TYPE' if words is LTP else 'class'} {piece.id}"
+    return piece.kind if words is LTP else "returns"
+
+
+def name_of(piece: Piece | None, words: Wording) -> str:
+    """Returns the id of a piece, or the name of an input as its plan writes it."""
+    if piece is not None and isinstance(piece.node, tree.Input):
+        return cut(escaped(words.variable(piece.node.name)), _MOST_ID)
+    return _id(piece)
+
+
+def noun_of(piece: Piece, words: Wording) -> str:
+    """Returns what to call a piece in a sentence: by its id or its word, in Python by how it is written."""
+    if piece.is_statement and piece.id:
+        return f"step {piece.id}"
+    if words is not LTP:
+        return cut(head_of(piece, words), _MOST_ID)
+    return piece.id or f"a {piece.kind}"
 
 
 def _is_statement(node: Declared) -> TypeGuard[tree.Statement]:
@@ -201,7 +225,7 @@ def spelled_piece(piece: Piece, words: Wording) -> tuple[str, ...]:
     if _is_statement(node):
         label = f"{piece.id}: " if piece.id else ""
         return (escaped(f"{label}{words.statement(node)}"),)
-    name = f"TYPE {piece.id} = " if piece.kind == "TYPE" else "RESULT "
+    name = _declared(piece, words) + (" = " if piece.kind == "TYPE" else " ")
     return (escaped(name + "".join(" ".join(_spelled(part, words)) for part in piece.parts.values())),)
 
 
@@ -237,7 +261,7 @@ def changes_of(
         yield "id", tuple(filter(None, (_id(step.old),))), tuple(filter(None, (_id(step.new),)))
     for change in step.changes:
         old, new = _spelled_in(change.part, change.old, was), _spelled_in(change.part, change.new, now)
-        yield _label(change, now), old, new
+        yield _label(change, was if change.new is None else now), old, new
 
 
 def _spelled_in(name: str, part: Any, words: Wording) -> tuple[str, ...]:

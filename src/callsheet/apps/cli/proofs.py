@@ -143,11 +143,10 @@ def _verdict(proved: Proved) -> list[str]:
         return [f"{name}: {count_by_severity(diagnostics)}"]
     if errors:
         return [f"{name}: refused by {policy}, for {len(errors)} reason{_s(len(errors))}"]
+    from callsheet.apps.operations.proofs import duties_of  # noqa: PLC0415 - not for --help
+
     steps = len(proof.plan.steps)
-    lines = [f"{name}: proved against {policy}, {steps} step{_s(steps)}"]
-    obligations = dict.fromkeys((o.step, o.kind, o.detail) for o in proof.obligations)
-    lines += [f"  {step}: {kind}{f' ({detail})' if detail else ''}" for step, kind, detail in obligations]
-    return lines
+    return [f"{name}: proved against {policy}, {steps} step{_s(steps)}", *duties_of(proof)]
 
 
 def _way_out(proved: Proved, policy: str) -> list[str]:

@@ -34,6 +34,7 @@ from callsheet.policy.model import WHETHER
 from callsheet.runtime.remaining import left_before
 from callsheet.store.start import labels_of_inputs
 from callsheet.views.columns import escaped
+from callsheet.views.describe import wording_of
 from callsheet.views.labels import labels_json
 
 if TYPE_CHECKING:
@@ -135,6 +136,13 @@ class Proved:
 
 _MOST_STEPS = 200
 """The largest plan for which a refusal looks for a way out by itself: each line that may help is proved."""
+
+
+def duties_of(proof: Proof) -> list[str]:
+    """What a run has to ensure, a line for each duty, which names tools and variables as the plan does."""
+    words = wording_of(proof.plan)
+    told = dict.fromkeys((each.step, each.kind, each.detail) for each in proof.obligations)
+    return [f"  {step}: {kind}{f' ({words.prose(detail)})' if detail else ''}" for step, kind, detail in told]
 
 
 def way_out(proof: Proof, policy: str) -> list[str]:

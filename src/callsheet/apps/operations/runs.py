@@ -289,7 +289,9 @@ def _further_json(call: FurtherCall) -> dict[str, Any]:
         "step": call.step,
         "tool": call.tool,
         "args": {name: value for name, value in call.arguments if is_whole(value)},
-        "unknown": {name: partial_json(value) for name, value in call.arguments if not is_whole(value)},
+        "unknown": {
+            name: partial_json(value, call.words) for name, value in call.arguments if not is_whole(value)
+        },
         "why": list(call.why),
         "letters": list(misleading_in(call)),
         "sure": call.is_sure,

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from callsheet.runtime.program_question import FurtherCall, ProgramQuestion
     from callsheet.store.events import Event
     from callsheet.views.call_site import CallSite
+    from callsheet.views.describe import Wording
 
 
 def event_line(event: Event) -> str:
@@ -332,10 +333,9 @@ def program_lines(program: ProgramQuestion, beside: CallSite | None = None) -> I
         where = call.key.removesuffix(".1") or call.step
         sure = "" if call.is_sure else ", if it comes to that"
         mark = "+" if call.alone is None else "?"
-        tool = f"@{call.tool}" if call.site is None else call.site.tool
-        yield f"  {mark} {without_controls(where)} {tool}{sure}"
+        yield f"  {mark} {without_controls(where)} {call.words.tool(call.tool)}{sure}"
         for name, value in call.arguments:
-            yield f"      {exact_json(name)[1:-1]} = {partial_json(value)}"
+            yield f"      {exact_json(name)[1:-1]} = {partial_json(value, call.words)}"
         for line in misleading_in(call):
             yield f"      {line}"
         if call.site not in shown:
@@ -377,24 +377,27 @@ def _on_one_line(text: str) -> str:
     return exact_json(text)[1:-1].replace('\\"', '"')
 
 
-def partial_json(value: Foreseen) -> str:
+def partial_json(value: Foreseen, words: Wording) -> str:
     """A value as `exact_json` shows it, with ‹ › around what is not known yet.
 
     >>> from callsheet.machine.forecasting import Items, Text, Unknown
-    >>> partial_json(Items(("‹x›", Text(("Hello ", Unknown("READ result", "S1"))))))
+    >>> from callsheet.views.describe import LTP
+    >>> partial_json(Items(("‹x›", Text(("Hello ", Unknown("READ result", "S1"))))), LTP)
     '["‹x›", "Hello " + ‹READ result›]'
     """
     from callsheet.machine.forecasting import Fields, Items, Text, Unknown  # noqa: PLC0415 - as above
+    from callsheet.views.dry_run import unknown_text  # noqa: PLC0415 - as above
 
     match value:
         case Unknown():
-            return f"‹{exact_json(str(value)[1:-1])[1:-1].replace('‹', '').replace('›', '')}›"
+            return f"‹{exact_json(unknown_text(value, words)[1:-1])[1:-1].replace('‹', '').replace('›', '')}›"
         case Text(parts=parts):
-            return " + ".join(map(partial_json, parts))
+            return " + ".join(partial_json(part, words) for part in parts)
         case Items(items=items):
-            return f"[{', '.join(map(partial_json, items))}]"
+            return f"[{', '.join(partial_json(item, words) for item in items)}]"
         case Fields(pairs=pairs):
-            return "{" + ", ".join(f"{exact_json(key)}: {partial_json(each)}" for key, each in pairs) + "}"
+            shown = (f"{exact_json(key)}: {partial_json(each, words)}" for key, each in pairs)
+            return f"{{{', '.join(shown)}}}"
         case _:
             return exact_json(value)
 

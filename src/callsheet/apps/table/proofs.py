@@ -18,6 +18,7 @@ from callsheet.apps.operations.proofs import (
     PredictionOptions,
     PredictionResult,
     Proved,
+    duties_of,
     predict,
     prove_text,
 )
@@ -89,8 +90,7 @@ def _proof_lines(proved: Proved) -> list[str]:
     name = proved.proof.policy.name
     if not proved.ok:
         return [f"not proved against {name}"]
-    obligations = dict.fromkeys((o.step, o.kind, o.detail) for o in proved.proof.obligations)
-    duties = [f"  {step}: {kind}{f' ({detail})' if detail else ''}" for step, kind, detail in obligations]
+    duties = duties_of(proved.proof)
     return [f"proved against {name}", *(["the run has to ensure:"] if duties else []), *duties]
 
 

@@ -51,8 +51,8 @@ _WORDS: Final[tuple[tuple[str, str], ...]] = (
     (r"\bpystr\(", "str("),
     (r"\bpyrepr\(", "repr("),
     (r"\$\{", "{"),
-    (r"\$(?=[A-Za-z_])", ""),
-    (r"\bnull\b", "None"),
+    (r"\$(?=[A-Za-z_]\w*(?![\w@]))", ""),
+    (r"\bnull\b(?!@)", "None"),
     (r"@RESPOND\b", "the answer"),
 )
 _TOOL: Final = re.compile(r"(?<![\w.])@([A-Z][A-Z0-9_]*)\b")
@@ -85,8 +85,8 @@ def in_python(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
 
 
 def _translated(one: Diagnostic) -> Diagnostic:
-    message = said_in_python(one.message)
-    help_ = None if one.help is None else said_in_python(one.help)
+    message = _written(one.message)
+    help_ = None if one.help is None else _written(one.help)
     fix = None if one.fix is not None and any("$" in edit.text for edit in one.fix.edits) else one.fix
     swap = one.swap
     if swap is not None and any("$" in word for word in swap.meant):
@@ -98,11 +98,13 @@ def _translated(one: Diagnostic) -> Diagnostic:
     return replace(one, message=message, help=help_, fix=fix, swap=swap)
 
 
-def said_in_python(text: str) -> str:
+def _written(text: str) -> str:
     """A sentence about a plan, with Python's names of its variables and tools.
 
-    >>> said_in_python("@SEND_MAIL sends private data of $mail.from")
+    >>> _written("@SEND_MAIL sends private data of $mail.from")
     'send_mail sends private data of mail.from'
+    >>> _written("$page would reach null@x.org, $ann@x.org")  # addresses are data
+    'page would reach null@x.org, $ann@x.org'
     """
     for pattern, words in (*_HELPS, *_WORDS):
         text = re.sub(pattern, _filled(words), text)

@@ -99,6 +99,21 @@ class Kept:
     kind: str
     parts: tuple[Any, ...]
 
+    def __repr__(self) -> str:
+        """The value as people see it, as Python writes it where that is short.
+
+        >>> Kept("class", ("Page", {"name": "a"})), Kept("enum", ("Size", "BIG", 3, False))
+        (Page(name='a'), Size.BIG)
+        """
+        match self.kind, self.parts:
+            case "class", (name, fields, *_):
+                named = cast("dict[str, Any]", fields).items()
+                return f"{name}({', '.join(f'{field}={value!r}' for field, value in named)})"
+            case "enum", (owner, member, *_):
+                return f"{owner}.{member}"
+            case kind, parts:
+                return f"{kind}({', '.join(map(repr, parts))})"
+
     def __bool__(self) -> bool:
         """Whether it has items, for a container; what its class says, for an object; True for any other."""
         if self.kind in _ITEMS:

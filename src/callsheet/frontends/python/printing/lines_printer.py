@@ -7,6 +7,7 @@ Python has no words for is None.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
@@ -37,6 +38,13 @@ _WORDS: Final = {
     tree.Word.WAIT: "sleep",
     tree.Word.REPLAN: "replan",
 }
+_TOOL: Final = re.compile(r"(?<![\w.])@([A-Z][A-Z0-9_]*)\b")
+"""A tool in a sentence."""
+_VARIABLE: Final = re.compile(r"\$([A-Za-z_]\w*)\b(?!@)")
+"""A variable in one."""
+_DEFINITIONS: Final = (ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+_DEFINES: Final = ("import ", "from ", "class ", "def ", "async def ", "@")
+"""How code begins that may begin with definitions."""
 _ITEM: Final = "item of "
 """What it calls any item of a list begins so."""
 
@@ -47,6 +55,7 @@ class LinesPrinter(StatementsPrinter):
     def __init__(self, plan: Plan) -> None:
         assert plan.tree is not None
         super().__init__(ProgramPrinter(plan, plan.tree), is_main=True)
+        self._tools = {act.tool for act in tree.acts(plan.tree)}
         self.values.failures |= {
             handler.binds
             for one in tree.all_statements(plan.tree)
@@ -112,6 +121,17 @@ class LinesPrinter(StatementsPrinter):
         """The code between two calls."""
         return _as_written(source) if MARK in source else source
 
+    def sentence(self, text: str) -> str:
+        """A sentence that names variables and tools of the plan as LTP does; data in it stays as it is.
+
+        >>> from callsheet.frontends.python.reader import read_python
+        >>> plan = read_python("async def main(mail): return await send(to=mail)").require()
+        >>> LinesPrinter(plan).sentence("@SEND gives $mail to $ann@x.org and @ANN")
+        'send gives mail to $ann@x.org and @ANN'
+        """
+        text = _TOOL.sub(lambda found: self.tool(found[1]) if found[1] in self._tools else found[0], text)
+        return _VARIABLE.sub(lambda found: self.names.get(found[1], found[0]), text)
+
     def tool(self, name: str) -> str:
         """A tool by its name in plans."""
         return unparsed(self.call(tree.Act("", name)).func)
@@ -166,7 +186,7 @@ class LinesPrinter(StatementsPrinter):
             case tree.Parallel(stops=stops):
                 return "async with asyncio.TaskGroup():" if stops else "await gather(…)"
             case tree.Compute(source=source):
-                lines = [line for line in self.code(source).strip().split("\n") if line.strip()]
+                lines = [line for line in _without_definitions(self.code(source)).split("\n") if line.strip()]
                 first, *others = lines or ["pass"]
                 return first + (" …" if others else "")
             case tree.Say(word=tree.Word.YIELD, values=(value,)):
@@ -190,6 +210,19 @@ class LinesPrinter(StatementsPrinter):
                 return f"{into}await gather(*[… {each}])"
             case tree.Ends.ALL:
                 return f"{into}[… {each}]" if into else f"{each}:"
+
+
+def _without_definitions(source: str) -> str:
+    """What code does, behind the imports, classes and functions of the file that it begins with."""
+    source = source.strip()
+    if not source.startswith(_DEFINES):
+        return source
+    try:
+        body = ast.parse(source).body
+    except SyntaxError:
+        return source
+    own = next((one for one in body if not isinstance(one, _DEFINITIONS)), None)
+    return source if own is None else "\n".join(source.split("\n")[own.lineno - 1 :])
 
 
 class _Unmarked(RenamedCode):
