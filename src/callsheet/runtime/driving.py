@@ -35,12 +35,12 @@ from callsheet.runtime.gateway import NOTES, Gateway, Ports
 from callsheet.runtime.inbox import Opening
 from callsheet.runtime.launch import Watch
 from callsheet.runtime.local import LocalDriver
-from callsheet.runtime.pausing import PAUSE, PauseAsked, pause_asked, record_pause
+from callsheet.runtime.pausing import PauseAsked, pause_asked, record_pause
 from callsheet.runtime.recording import CANCEL, JournaledNotes, JournalRecorder
 from callsheet.store import RunStatus, RunWriter
 from callsheet.store.folded import Folded
 from callsheet.store.journal import Journal
-from callsheet.store.pauses import RunPause
+from callsheet.store.pauses import PAUSE, RunPause
 from callsheet.store.run_index import facts_of_rest
 from callsheet.store.snapshots import AskTimes
 

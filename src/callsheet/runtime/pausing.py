@@ -16,11 +16,9 @@ from callsheet.runtime.doubt import close_run, verified_state
 from callsheet.runtime.inbox import Opening
 from callsheet.store import EventType, Journal, JournalError, RunStatus, RunWriter
 from callsheet.store.folded import Folded
-from callsheet.store.pauses import RunPause, pause_of
+from callsheet.store.pauses import PAUSE, RunPause, pause_of
 from callsheet.store.run_index import facts_of_rest
 
-PAUSE = "pause"
-"""Topic of the messages that ask a run's owner to pause it; no call has such a key."""
 _BETWEEN_LOOKS = 0.05
 
 

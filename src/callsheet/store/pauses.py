@@ -1,4 +1,4 @@
-"""Who has paused a run, and since when: its last `pause` event."""
+"""Who has paused a run, and since when: its last `pause` event. `PAUSE` messages ask for one."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from callsheet.store.writer import RunStatus
 if TYPE_CHECKING:
     from callsheet.store.journal import Journal
     from callsheet.store.runs import RunInfo
+
+PAUSE = "pause"
+"""Topic of the messages that ask a run's owner to pause it; no call has such a key."""
 
 
 class RunPause(NamedTuple):

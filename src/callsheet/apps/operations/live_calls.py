@@ -29,7 +29,6 @@ from callsheet.ir import Plan
 from callsheet.machine.keys import is_of_tree, parse_key, place_in_tree, step_of, visit_of
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.ports.calls import CallListener, CallProgress
-from callsheet.runtime.pausing import PAUSE
 from callsheet.sealing.sealer import shown
 from callsheet.store.events import Event, EventType
 from callsheet.store.journal import Journal
@@ -449,6 +448,8 @@ class UnderWay:
 
         Of one that cannot be read, nothing.
         """
+        from callsheet.store.pauses import PAUSE  # noqa: PLC0415 - not to show a run
+
         with self._mutex, suppress(CallsheetError):
             run_id, key = info.run_id, (info.run_id, info.created)
             followed = self._followed.pop(key, None) or Followed(self._journal.plan_of(info.plan_hash))
