@@ -7,13 +7,13 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, JsonValue
 
+from callsheet.apps.operations.asks import ask_json
 from callsheet.apps.operations.runs import (
     AskRow,
     CallsInDoubt,
     Inbox,
     OutcomeResult,
     PausedResult,
-    ask_json,
     doubts_json,
     outcome_json,
     pause_json,
