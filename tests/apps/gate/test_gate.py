@@ -218,7 +218,7 @@ async def main():
         given = await client.call_tool("run_program", {"code": code})
     assert text_of(given).startswith("sent")
     (question,) = desk.asked
-    assert question.count("because @SEND_MAIL sends private data to ann@out.example") == 3
+    assert question.count("because send_mail sends private data to ann@out.example") == 3
     assert 'text = "mail 3"' in question
     assert "text = \u2039" in question, "what the last mail says is not known yet"
     assert [line for line in desk.log if line.startswith("send")] == [
