@@ -5,24 +5,43 @@ from __future__ import annotations
 import atexit
 import gc
 import signal
+import sys
+from typing import Any
 
 _YOUNG = 50_000
-"""How many new objects the garbage collector waits for."""
+"""How many new objects the garbage collector waits for at first."""
+_FILES_OF_USERS = "_callsheet_tools_"
+"""How the names of modules begin that `ports.python_tools.load` makes of users' files."""
 
 
 def main() -> None:
     """Carry out the command line; this ends the process with its exit status.
 
     What is loaded stays: to look for cycles in it, again and again as it grows and once more at the end, is a
-    sixth of the time of a short command.
+    sixth of the time of a short command. A command that has made many objects may go on for days; from then
+    on cycles are looked for as usual. At the end they are where there are tools of users, whose files get
+    what was written to them when they are finalized.
     """
-    gc.set_threshold(_YOUNG, *gc.get_threshold()[1:])
-    atexit.register(gc.freeze)
+    usual = gc.get_threshold()
+
+    def on_collection(phase: str, _info: dict[str, Any]) -> None:
+        if phase == "stop":
+            gc.callbacks.remove(on_collection)
+            gc.set_threshold(*usual)
+
+    gc.callbacks.append(on_collection)
+    gc.set_threshold(_YOUNG, *usual[1:])
+    atexit.register(_freeze)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where it is ignored (nohup, &)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from callsheet.apps.cli.main import main as carry_out  # noqa: PLC0415 - what takes its time
 
     carry_out()
+
+
+def _freeze() -> None:
+    if not any(name.startswith(_FILES_OF_USERS) for name in sys.modules):
+        gc.freeze()
 
 
 if __name__ == "__main__":

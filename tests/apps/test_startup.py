@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -150,6 +151,46 @@ main()
     frozen, is_quiet = done.stdout.rpartition("FROZEN")[2].split()
     assert int(frozen) > 10_000
     assert is_quiet == "True"
+
+
+def test_a_command_that_goes_on_looks_for_cycles_as_usual():
+    program = """
+import gc, runpy, sys
+from callsheet.apps.cli import main
+
+usual = gc.get_threshold()
+
+def serve():
+    kept = [[] for _ in range(60_000)]
+    print(gc.get_threshold() == usual, gc.callbacks)
+
+main.main = serve
+runpy.run_module("callsheet", run_name="__main__")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "True []\n"
+
+
+def test_what_a_tool_has_written_is_in_its_file_at_the_end(tmp_path: Path):
+    (tmp_path / "tools.py").write_text("""
+from callsheet import tool
+
+class Log:
+    def __init__(self):
+        self.file = open("log.txt", "w")
+        self.note = self.file.write
+        self.itself = self
+
+LOG = Log()
+
+@tool(effect="read")
+def look() -> int:
+    return LOG.note("looked")
+""")
+    (tmp_path / "plan.ltp").write_text("# ltp: 2\nS1: @LOOK () > $n\nS2: @RESPOND ($n)\n")
+    line = [sys.executable, "-m", "callsheet", "run", "plan.ltp", "--tools", "tools.py", "--no-journal"]
+    subprocess.run(line, cwd=tmp_path, capture_output=True, check=True)
+    assert (tmp_path / "log.txt").read_text() == "looked"
 
 
 def test_help_loads_only_click_and_applications(machine):

@@ -92,3 +92,10 @@ def test_schemas_of_usual_servers_are_told_at_once(schema: dict[str, Any]) -> No
     }
     one = {"id": 1, "when": "2026-01-31T00:00:00Z", "kind": "a", "next": {"id": 2, "next": None}}
     assert sure_fit({**schema, "$defs": {"Row": row}})({"rows": [one]} | one)
+
+
+@pytest.mark.parametrize(("pointer", "part"), [("a/b", {"b": {"type": "integer"}}), ("a%2Fb", True)])
+def test_pointer_is_not_taken_for_a_name(pointer: str, part: Any) -> None:
+    """A name may be spelled as a pointer that leads elsewhere."""
+    parts = {"a": part, "a/b": False} | {pointer: {"type": "string"}}
+    assert not sure_fit({"$ref": f"#/$defs/{pointer}", "$defs": parts})("text")

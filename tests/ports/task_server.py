@@ -14,7 +14,7 @@ FOLDER = Path(sys.argv[1])
 TASKS = "io.modelcontextprotocol/tasks"
 
 
-PAUSES: dict[str, Any] = {"patient": 2_500, "vague": "soon"}
+PAUSES: dict[str, Any] = {"patient": 2_500, "vague": "soon", "hasty": -(10**400)}
 """What the server says of the pause between questions about these tasks, in milliseconds."""
 
 

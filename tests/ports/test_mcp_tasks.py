@@ -92,7 +92,7 @@ def test_call_waits_for_its_task_and_answers_what_it_asks(folder: Path) -> None:
     assert (folder / "log").read_text() == ("began asks\nheard {'q': {'action': 'accept', 'content': {}}}\n")
 
 
-@pytest.mark.parametrize("name", ["patient", "vague"])
+@pytest.mark.parametrize("name", ["patient", "vague", "hasty"])
 def test_server_says_how_often_it_is_asked_about_a_task(folder: Path, name: str) -> None:
     (folder / "go").touch()
     servers = {"builder": {**forked.server(SERVER, folder), "timeout": 2}}

@@ -262,6 +262,18 @@ def test_tools_of_a_locked_server_still_need_approval_where_only_approved_ones_c
     assert said("run", user.plan(READS), "--pinned").stdout == "ok\n"
 
 
+def test_what_the_lock_has_is_said_to_be_called_although_it_is_revoked(user, locked, changeling):
+    plan = user.plan(READS)
+    assert said("run", plan).exit_code == 0
+    user("trust", "approve", "hall", "--yes")
+    assert "callsheet.lock has hall/look, hall/send" in said("trust", "revoke", "hall").stderr
+    assert said("run", plan).exit_code == 0
+    assert said("run", plan, "--pinned").exit_code == 3
+    locked.unlink()
+    user("trust", "approve", "hall", "--yes")
+    assert "callsheet.lock" not in said("trust", "revoke", "hall").stderr
+
+
 def test_resumed_run_uses_the_lock_that_it_was_started_with(user, locked, changeling):
     said("run", user.plan('S1: @ASK_HUMAN ("Go?") > $y\nS2: @LOOK (thing="x") > $a\nS3: @RESPOND ($a)'))
     run = json.loads(said("runs", "--json").stdout)[0]["run_id"]

@@ -23,7 +23,6 @@ from callsheet.store.shared.opening import VARIABLE, SharedFiles, open_database,
 if TYPE_CHECKING:
     from callsheet.policy import policy_file
     from callsheet.policy.policy_file import Find
-    from callsheet.store.shared.opening import SharedFiles
 else:
     policy_file = deferred("callsheet.policy.policy_file")
 

@@ -41,6 +41,8 @@ _OF_PARTS = _OF_OBJECTS | {"items"}
 _KNOWN = frozenset(("type", "enum", "anyOf", "$ref")) | _OF_PARTS
 _SCALARS = frozenset[type]({str, int, float, bool, type(None)})
 _NONE = frozenset[type]()
+_CODED = frozenset("/~%")
+"""A pointer with one of these names a part of a part, or a name that is written otherwise."""
 _MOST_TESTS = 512
 _DEEPEST = 32
 """A schema that is nested deeper is not made a test."""
@@ -121,9 +123,9 @@ class _Tests:
         return anything_fits if kind is None else lambda value: type(value) in kinds
 
     def _referred(self, pointer: object, depth: int) -> Fit:
-        if not isinstance(pointer, str) or not pointer.startswith("#/$defs/") or "~" in pointer:
+        start, _, name = pointer.partition("#/$defs/") if isinstance(pointer, str) else ("", "", "")
+        if start or not name or not _CODED.isdisjoint(name):
             return unsure
-        name = pointer.removeprefix("#/$defs/")
         if name not in self._of_reference:
             made: list[Fit] = []
             self._of_reference[name] = lambda value: bool(made) and made[0](value)

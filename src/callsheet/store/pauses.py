@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from callsheet.store.journal import Journal
     from callsheet.store.runs import RunInfo
 
-
 PAUSE = "pause"
 """Topic of the messages that ask a run's owner to pause it; no call has such a key."""
 

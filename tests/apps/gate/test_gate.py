@@ -435,6 +435,7 @@ COUNTS = {"type": "object", "properties": {"n": {"type": "integer"}}, "required"
 TOOLS = [
     {"name": "count", "inputSchema": {"type": "object"}, "outputSchema": COUNTS},
     {"name": "shapeless"},
+    "nameless",
 ]
 for line in sys.stdin:
     asked = json.loads(line)
@@ -459,7 +460,10 @@ async def test_tool_against_the_protocol_and_result_against_its_schema_are_told(
     async with desk.client(expose=Expose.TOOLS) as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == ["count"]
         told = text_of(await asyncio.wait_for(client.call_tool("count", {}), 20))
+        with pytest.raises(MCPError, match=r"no tool 'shapeless'; .* inputSchema: field"):
+            await client.call_tool("shapeless", {})
     assert "TOL018: the tool 'shapeless' of the MCP server 'odd'" in caplog.text
+    assert "'number 3' of the MCP server 'odd' is not declared as the protocol has it: input" in caplog.text
     assert "its structured content.n should be integer" in told
     assert "Do not call it again" in told
 

@@ -125,7 +125,7 @@ def approve(
       callsheet approve last --deny
     """
     from callsheet.apps.cli.engines import temporal_runs  # noqa: PLC0415 - as above
-    from callsheet.apps.operations.runs import ask_json  # noqa: PLC0415 - as above
+    from callsheet.apps.operations.asks import ask_json  # noqa: PLC0415 - as above
     from callsheet.apps.rendering import runs  # noqa: PLC0415 - imports the runtime
 
     arguments.check()
@@ -294,7 +294,8 @@ def inbox(journal: Path | None, as_json: bool) -> None:
     `callsheet approve` answers a question, `callsheet decide` decides about a call in doubt.
     """
     from callsheet.apps.cli.engines.temporal_runs import refresh_copies  # noqa: PLC0415 - as above
-    from callsheet.apps.operations.runs import ask_json, run_doubt_json  # noqa: PLC0415 - as above
+    from callsheet.apps.operations.asks import ask_json  # noqa: PLC0415 - as above
+    from callsheet.apps.operations.runs import run_doubt_json  # noqa: PLC0415 - as above
     from callsheet.apps.rendering import runs  # noqa: PLC0415 - imports the runtime
     from callsheet.apps.rendering.runs import doubt_lines  # noqa: PLC0415 - as above
 

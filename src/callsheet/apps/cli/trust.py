@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -232,7 +233,8 @@ def revoke(targets: tuple[str, ...], forgets: bool, as_json: bool) -> int:
     from callsheet.apps.settings import load_settings, pin_file  # noqa: PLC0415 - not for --help
     from callsheet.apps.tool_trust import revoke as revoke_tools  # noqa: PLC0415 - as above
 
-    file = pin_file(load_settings())
+    settings = load_settings()
+    file = pin_file(settings)
     revoked: tuple[str, ...] = ()
 
     def apply_change() -> None:
@@ -245,7 +247,30 @@ def revoke(targets: tuple[str, ...], forgets: bool, as_json: bool) -> int:
         print_json(done)
     else:
         to_stderr(f"revoked: {', '.join(revoked)}" if revoked else "no approved tool matches")
+    if settings.trust != "pinned":
+        _tell_locked(revoked)
     return Exit.OK
+
+
+def _tell_locked(revoked: Iterable[str]) -> None:
+    """Say which of the revoked tools, or servers, the lock file of this folder has, which precedes pins."""
+    from callsheet.apps.projects import project_of  # noqa: PLC0415 - not for --help
+    from callsheet.apps.setup import lock_path  # noqa: PLC0415 - as above
+    from callsheet.ports.mcp.trust.lock import LockFile  # noqa: PLC0415 - as above
+
+    path = lock_path(project_of(Path.cwd()).folder)
+    try:
+        lock = None if path is None else LockFile(path).read()
+    except CallsheetError:  # it counts for nothing
+        return
+    if path is None or lock is None:
+        return
+    servers = lock.servers
+    known = {*servers, *(f"{name}/{tool}" for name, server in servers.items() for tool in server.tools)}
+    locked = [name for name in revoked if name in known]
+    if locked:
+        why = "where it counts, they are called all the same without `pinned`"
+        to_stderr(f"{path.name} has {', '.join(locked)}: {why}")
 
 
 @click.command()

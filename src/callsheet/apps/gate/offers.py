@@ -132,11 +132,15 @@ def refusal_of(name: str, registry: Registry) -> Diagnostic | None:
 def doubts_about(name: str, registry: Registry, found: Iterable[Diagnostic]) -> str:
     """Where a tool that is not there may be, as the rest of a sentence.
 
-    `found` are the diagnostics about opening the servers: those that could not be opened are named.
+    `found` are the diagnostics about opening the servers: those that could not be opened are named, and why
+    such a tool was left out.
     """
+    found = tuple(found)
+    own = f"the tool {name!a} of "
+    left_out = [one.message for one in found if one.code == "TOL018" and one.message.startswith(own)]
     servers = [tool.spec.origin.removeprefix("mcp:") for tool in registry if tool.spec.executor == name]
     several = f"; there is {' and '.join(f'{server}__{name}' for server in servers)}" if servers[1:] else ""
-    return several + "".join(f"; {why}" for why in not_opened(found))
+    return several + "".join(f"; {why}" for why in (*left_out, *not_opened(found)))
 
 
 def not_opened(found: Iterable[Diagnostic]) -> list[str]:

@@ -448,6 +448,8 @@ class UnderWay:
 
         Of one that cannot be read, nothing.
         """
+        from callsheet.store.pauses import PAUSE  # noqa: PLC0415 - not to show a run
+
         with self._mutex, suppress(CallsheetError):
             run_id, key = info.run_id, (info.run_id, info.created)
             followed = self._followed.pop(key, None) or Followed(self._journal.plan_of(info.plan_hash))

@@ -18,7 +18,7 @@ from callsheet.apps.operations.runs import (
     OutcomeWord,
     PausedBy,
     StatusWord,
-    ask_json,
+    asks_json,
     doubt_json,
     pause_json,
 )
@@ -105,7 +105,7 @@ def outcome_json(
         "usage": outcome.usage.to_json(),
         "replanned": outcome.usage.replans > 0,
         "in_doubt": [doubt_json(call) for call in outcome.in_doubt],
-        "waiting": [ask_json(ask) for ask in outcome.waiting],
+        "waiting": asks_json(outcome.waiting),
         "unanswered": [doubt_json(call) for call in outcome.unanswered],
         "pause": pause_json(outcome.pause),
         "journal": None if journal is None else str(journal),

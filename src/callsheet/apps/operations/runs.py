@@ -19,13 +19,11 @@ if TYPE_CHECKING:
     from callsheet.apps.operations.live_calls import UnderWay
     from callsheet.runtime.answers import PendingAsk
     from callsheet.runtime.doubt import DoubtfulCall
-    from callsheet.runtime.program_question import FurtherCall, ProgramQuestion
     from callsheet.store.chain import BadEvent
     from callsheet.store.journal import Journal
     from callsheet.store.pauses import RunPause
     from callsheet.store.runs import RunInfo, RunOutline
     from callsheet.trace.visits import Account, LateAnswer, Visit
-    from callsheet.views.call_site import CallSite
 
 Status = Literal[
     "queued",
@@ -237,67 +235,13 @@ def run_doubt_json(run_id: str, call: DoubtfulCall) -> RunDoubtRow:
     return {"run_id": run_id, "kind": "doubt", **doubt_json(call)}
 
 
-def ask_json(ask: PendingAsk, program: ProgramQuestion | None = None) -> AskRow:
-    """A pending question or approval, as data; `program` is what the plan will ask besides."""
-    data: dict[str, Any] = {
-        "run_id": ask.run_id,
-        "key": ask.key,
-        "step": ask.step,
-        "kind": ask.kind,
-        "since": iso(ask.since),
-        "until": None if ask.until is None else iso(ask.until),
-        "answered": ask.is_answered,
-        "digest": ask.digest,
-    }
-    if ask.kind == "approval":
-        data |= {
-            "tool": ask.tool,
-            "args": dict(ask.args or {}),
-            "inputs": list(ask.inputs),
-            "plan_hash": ask.plan_hash,
-            "why": list(ask.why),
-            "labels": dict(ask.labels or {}),
-            **({"answer": ask.answer[0]} if ask.answer else {}),
-        }
-    else:
-        schema = None if ask.schema is None else dict(ask.schema)
-        data |= {"prompt": ask.prompt, "options": list(ask.options), "schema": schema}
-    if ask.role:
-        data["role"] = ask.role
-    if ask.site is not None:
-        data["site"] = _site_json(ask.site)
-    if program is not None:
-        data["program"] = {
-            "hash": program.digest,
-            "calls": [_further_json(call) for call in program.calls],
-            "more": program.more,
-        }
-    return cast("AskRow", data)
+def asks_json(asks: Sequence[PendingAsk]) -> list[AskRow]:
+    """What a run asks people, as data."""
+    if not asks:
+        return []
+    from callsheet.apps.operations.asks import ask_json  # noqa: PLC0415 - only where a run asks
 
-
-def _site_json(site: CallSite) -> SiteRow:
-    return {"tool": site.tool, "lines": [{"line": number, "text": text} for number, text in site.lines]}
-
-
-def _further_json(call: FurtherCall) -> dict[str, Any]:
-    """A further call as data; what is not known completely is a text with ‹ ›, under `unknown`."""
-    from callsheet.apps.rendering.runs import misleading_in, partial_json  # noqa: PLC0415 - only where a plan asks
-    from callsheet.runtime.program_question import is_whole  # noqa: PLC0415 - as above
-
-    return {
-        "key": call.key,
-        "step": call.step,
-        "tool": call.tool,
-        "args": {name: value for name, value in call.arguments if is_whole(value)},
-        "unknown": {
-            name: partial_json(value, call.words) for name, value in call.arguments if not is_whole(value)
-        },
-        "why": list(call.why),
-        "letters": list(misleading_in(call)),
-        "sure": call.is_sure,
-        "alone": call.alone,
-        **({} if call.site is None else {"site": _site_json(call.site)}),
-    }
+    return [ask_json(ask) for ask in asks]
 
 
 # ---------------------------------------------------------------- lists
@@ -492,7 +436,7 @@ def run_details_json(details: RunDetails) -> RunDetailsResult:
         "late": [_late_json(answer) for answer in details.account.late],
         "in_doubt": [doubt_json(call) for call in details.in_doubt],
         "unanswered": [doubt_json(call) for call in details.unanswered],
-        "waiting": [ask_json(ask) for ask in details.asks],
+        "waiting": asks_json(details.asks),
         "pause": pause_json(details.pause),
         "variables": folded.variables_to_show(),
         "response": folded.response_to_show,

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, JsonValue
 
+from callsheet.apps.operations.asks import ask_json
 from callsheet.apps.operations.outcomes import (
     CallsInDoubt,
     OutcomeResult,
@@ -14,7 +15,7 @@ from callsheet.apps.operations.outcomes import (
     doubts_json,
     outcome_json,
 )
-from callsheet.apps.operations.runs import AskRow, Inbox, ask_json, pause_json, run_doubt_json
+from callsheet.apps.operations.runs import AskRow, Inbox, pause_json, run_doubt_json
 from callsheet.apps.rendering.runs import question_lines
 from callsheet.apps.rendering.values import without_controls
 from callsheet.apps.table.arguments import AnyJson, Line, RunArguments, VerdictArguments

@@ -185,20 +185,10 @@ _KNOWN = (
     "command", "args", "env", "cwd", "type", "transport", "url", "serverUrl", "httpUrl", "headers",
     "timeout", "disabled", "enabled", "callsheet",
 )  # fmt: skip
-_OTHERS = frozenset(
-    {
-        "autoApprove",
-        "alwaysAllow",
-        "description",
-        "name",
-        "icon",
-        "gallery",
-        "version",
-        "trust",
-        "tools",
-        "dev",
-    }
-)
+_OTHERS = frozenset((
+    "autoApprove", "alwaysAllow", "description", "name", "icon", "gallery", "version", "trust", "tools",
+    "dev",
+))  # fmt: skip
 """Keys of other clients that are accepted and ignored."""
 _RULE = (
     "effect", "does", "to", "key_argument", "probe", "on_in_doubt", "max_concurrent", "undo", "commutes",

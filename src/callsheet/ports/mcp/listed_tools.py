@@ -30,7 +30,8 @@ def usable_tools(message: Any, version: str) -> tuple[Any, dict[str, str]]:
             kept.append(tool)
         else:
             name: Any = cast("dict[str, Any]", tool).get("name") if isinstance(tool, dict) else None
-            left_out[str(name)[:_MOST_NAMED] if name else f"number {number}"] = fault.removeprefix("tools.0.")
+            shown = str(name)[:_MOST_NAMED] if name else f"number {number}"
+            left_out[shown] = fault.removeprefix("tools.0").lstrip(".: ")
     return message.model_copy(update={"result": {**given, "tools": kept}}), left_out
 
 

@@ -54,7 +54,7 @@ def _pause(suggested: object) -> float:
     """The seconds until the next question; `suggested` are the server's milliseconds, if they are any."""
     if isinstance(suggested, bool) or not isinstance(suggested, int | float):
         return _PAUSE
-    return min(_MOST, max(_LEAST, suggested / 1000))
+    return min(_MOST * 1000, max(_LEAST * 1000, suggested)) / 1000
 
 
 class TaskLost(Exception):

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.store.shared.blobs import Blobs, FolderBlobs, SharedBlobs
 
 if TYPE_CHECKING:
+    from callsheet.store.shared.blobs import Blobs
     from callsheet.store.shared.postgres import PostgresDatabase
 
 
@@ -37,6 +37,8 @@ def open_blobs(place: str) -> Blobs:
 
     Raises CallsheetError: CFG230 for an address of another kind, CFG231 if its driver is not installed.
     """
+    from callsheet.store.shared.blobs import FolderBlobs, SharedBlobs  # noqa: PLC0415 - only where there is one
+
     scheme, is_address, _ = place.partition("://")
     if not is_address:
         return FolderBlobs(Path(place))
