@@ -93,7 +93,7 @@ async def test_task_that_needs_an_answer_asks_for_it(desk: Desk) -> None:
             result = await result_of_task(client.session, begun.task_id, 20, None)
             assert "sent to bob" in text_of(result)
     assert len(clients.asked) == 1
-    assert "may @SEND_MAIL be called" in clients.asked[0]
+    assert "may send_mail be called" in clients.asked[0]
 
 
 async def test_cancelled_task_ends_its_run(desk: Desk) -> None:
