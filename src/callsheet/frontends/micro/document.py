@@ -35,12 +35,8 @@ _MEANT_OUTPUT = lazy.pattern(rf">[ \t]*\$?({NAME})")
 _VARIABLE = lazy.pattern(rf"\$?{NAME}")
 _FIRST_WORD = lazy.pattern(r"[?@]?[\w-]*")
 _TICKS = lazy.pattern(r"`+")
-_HEAD_OF_BODY = lazy.pattern(
-    r"[ \t]*\??(?P<word>if|elif|for|foreach|while)\b[ \t]*(?P<rest>[^\n]*?)[ \t]*"
-    r"(?::|(?P<brace>\{))[ \t]*\r?(?=\n|$)",
-    re.IGNORECASE,
-)
-"""A condition or a loop whose commands are on other lines: it ends in `:` or `{`."""
+_HEAD_OF_BODY = lazy.pattern(r"[ \t]*\??(?P<word>if|elif|for|foreach|while)\b", re.IGNORECASE)
+"""How a condition or a loop begins, whose commands are on other lines if its line ends in `:` or `{`."""
 
 
 @dataclass(slots=True)
@@ -262,9 +258,10 @@ class Document:
     def _explain_body(self, start: int) -> None:
         """Where the line begins a body below it, say that instead of the last error."""
         head = _HEAD_OF_BODY.match(self.text, start)
-        if head is None:
+        line = "" if head is None else self.text[start : self.reader.line_end(start)].rstrip()
+        if head is None or not line.endswith((":", "{")):
             return
-        word, rest = head["word"].lower(), head["rest"]
+        word, rest = head["word"].lower(), line[head.end() - start : -1].strip()
         if word == "while":
             before, opening = "repeat the command in the text", f"repeat (max=30) while ({rest}) {{"
         elif word.startswith("for"):
@@ -277,10 +274,10 @@ class Document:
             "MIC021",
             Severity.ERROR,
             "the commands below are not the body of this line",
-            Span(start, head.start() + len(head[0].rstrip())),
+            Span(start, start + len(line)),
             f"{before}; or begin the text with # ltp: 2, and write {shown(opening)} and }} around them",
         )
-        self._bodies += head["brace"] is not None
+        self._bodies += line.endswith("{")
 
     def _no_command(self, start: int) -> Stop:
         word = _FIRST_WORD.match(self.text, start)
