@@ -93,7 +93,7 @@ class History:
         if not self.events or self.events[0].body is None:
             return set()
         facts = self.events[0].body["facts"]
-        return {tool for tool, (effect, _) in facts.items() if Effect(effect) in _MAY_RERUN}
+        return {tool for tool, (effect, *_) in facts.items() if Effect(effect) in _MAY_RERUN}
 
     def is_write(self, key: str) -> bool:
         """Whether a call that has been made must not be repeated without a decision."""

@@ -419,7 +419,7 @@ def _() -> Any:
     return [(Pending, "append", append)]
 
 
-@_plant("a snapshot says that all calls under way have not left", 271)
+@_plant("a snapshot says that all calls under way have not left", 504)
 def _() -> Any:
     def body_of(machine: Any, side_record: Any, seconds: float) -> Any:
         launched = dict(side_record.launched)

@@ -61,6 +61,7 @@ def test_json_is_one_complete_object(machine):
         "in_doubt": [],
         "waiting": [],
         "unanswered": [],
+        "pause": None,
         "journal": str(machine.journal),
         "diagnostics": [],
     }

@@ -83,12 +83,21 @@ class _State:
         self.held: defaultdict[tuple[int, str], set[_Held]] = defaultdict(set)
         """What a variable may be, by the number of its scope; 0 for those of the file and fields, `.name`."""
         self.items: defaultdict[tuple[int, str], set[_Held]] = defaultdict(set)
+        self.given = {one: defaultdict[tuple[str, int | str], set[_Held]](set) for one in ("held", "items")}
+        """What calls give to functions of a name, and the items of that, by place or by word."""
         self.known = dict[int, set[_Held]]()
         self.results = list[tuple[str, ast.expr]]()
         """What functions return, by their names."""
         self.functions: defaultdict[str, list[tuple[_Function, bool]]] = defaultdict(list)
         """By name, and whether it is a method that is given its object."""
         methods = {id(one): name for name, each in classes.items() for one in each.body}
+        self.made = {
+            id(one): name
+            for name, each in classes.items()
+            for one in among(each.body, ast.FunctionDef)
+            if one.name == "__init__"
+        }
+        """The classes that the functions make which calls of these run."""
         for one in nodes.of(ast.FunctionDef, ast.AsyncFunctionDef):
             marks = {decorator_name(mark) for mark in one.decorator_list}
             returns = among(own_nodes(*one.body), ast.Return)
@@ -127,6 +136,7 @@ class _State:
                         self._give(one)
                     case _:
                         pass
+            self._take()
 
     def _scope(self, node: ast.AST) -> int:
         return self.scopes.get(id(node), 0)
@@ -154,15 +164,27 @@ class _State:
                 self.held[self._scope(one), one.id] |= found
 
     def _give(self, call: ast.Call) -> None:
-        """What a call gives the parameters of a function of the file."""
+        """What a call gives the parameters of the functions of a name; those of `__init__` by their class."""
         name = name_called(call).rpartition(".")[2]
-        inits = self.classes[name].body if name in self.classes else ()
-        functions = [each for each in self.functions["__init__"] if each[0] in inits]
-        for function, is_bound in functions or self.functions.get(name, ()):
-            names = [one.arg for one in (*function.args.posonlyargs, *function.args.args)][is_bound:]
-            words = {one.arg: one.value for one in call.keywords if one.arg is not None}
-            for name, value in (*zip(names, call.args, strict=False), *words.items()):
-                self._set((self._scope(function), name), value)
+        words = ((one.arg, one.value) for one in call.keywords if one.arg is not None)
+        for place, value in (*enumerate(call.args), *words):
+            self.given["held"][name, place] |= self._of(value)
+            self.given["items"][name, place] |= self._items(value)
+
+    def _take(self) -> None:
+        """Let the parameters of each function hold what is given to its name."""
+        for name, functions in self.functions.items():
+            for function, is_bound in functions:
+                called = {name, self.made.get(id(function), name)}
+                names = [one.arg for one in (*function.args.posonlyargs, *function.args.args)][is_bound:]
+                words = [*names, *(one.arg for one in function.args.kwonlyargs)]
+                for place, parameter in (*enumerate(names), *zip(words, words, strict=True)):
+                    for by in called:
+                        self._hold((self._scope(function), parameter), (by, place))
+
+    def _hold(self, key: tuple[int, str], given: tuple[str, int | str]) -> None:
+        self.held[key] |= self.given["held"].get(given, set())
+        self.items[key] |= self.given["items"].get(given, set())
 
     def _of(self, node: ast.expr) -> set[_Held]:
         """What an expression may be; found once in each go, as parts of it are asked for more than once."""
