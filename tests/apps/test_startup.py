@@ -137,7 +137,9 @@ def test_plan_without_policy_model_or_servers_loads_none_of_them(machine):
     assert not [name for name in modules if name.startswith(unneeded)]
 
 
-def test_a_short_command_looks_for_no_cycles_among_what_it_loads():
+@pytest.mark.parametrize("line", [("check", "--help"), ("check", "p.ltp", "--tools", "tools.py")])
+def test_a_short_command_looks_for_no_cycles_among_what_it_loads(machine, line):
+    machine.plan("S1: @ADD (a=1) > $sum", name="p.ltp")
     program = """
 import atexit, gc
 from callsheet.__main__ import main
@@ -146,8 +148,8 @@ begun = gc.get_stats()
 atexit.register(lambda: print("FROZEN", gc.get_freeze_count(), gc.get_stats() == begun))
 main()
 """
-    line = [sys.executable, "-c", program, "check", "--help"]
-    done = subprocess.run(line, capture_output=True, text=True, check=True)
+    start = [sys.executable, "-c", program, *line]
+    done = subprocess.run(start, cwd=machine.folder, capture_output=True, text=True, check=True)
     frozen, is_quiet = done.stdout.rpartition("FROZEN")[2].split()
     assert int(frozen) > 10_000
     assert is_quiet == "True"
