@@ -276,22 +276,6 @@ async def cancel(
     return await cancel_run(journal, run_id, reason, patience)
 
 
-__all__ = [
-    "BegunRun",
-    "Conduct",
-    "Opened",
-    "ResumeTerms",
-    "adopt",
-    "cancel",
-    "check_plan_file",
-    "decide",
-    "first_event",
-    "record",
-    "resume",
-    "run_prepared",
-]
-
-
 async def pause(
     journal: Journal,
     run_id: str,
@@ -305,3 +289,20 @@ async def pause(
     Raises JournalError as `pause_run` does.
     """
     return await pausing.pause_run(journal, run_id, by, reason, patience, on_asked)
+
+
+__all__ = [
+    "BegunRun",
+    "Conduct",
+    "Opened",
+    "ResumeTerms",
+    "adopt",
+    "cancel",
+    "check_plan_file",
+    "decide",
+    "first_event",
+    "pause",
+    "record",
+    "resume",
+    "run_prepared",
+]
