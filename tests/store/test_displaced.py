@@ -118,7 +118,11 @@ def test_flush_reports_displaced_journal(tmp_path: Path) -> None:
     assert values(saved) == [1]
 
 
-@pytest.mark.parametrize("commit", [RunWriter.commit, lambda writer: asyncio.run(writer.flush())])
+def flush(writer: RunWriter) -> None:
+    asyncio.run(writer.flush())
+
+
+@pytest.mark.parametrize("commit", [RunWriter.commit, flush])
 def test_last_commit_of_a_run_looks_however_soon_it_comes(
     tmp_path: Path, commit: Callable[[RunWriter], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
