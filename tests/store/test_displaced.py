@@ -25,7 +25,7 @@ LARGE = "x" * 300_000
 
 
 def started(journal: Journal, run_id: str = "r") -> RunWriter:
-    start = {"inputs": {}, "facts": {}, "limits": {}, "pins": {}, "launch": {}}
+    start: dict[str, dict[str, object]] = {"inputs": {}, "facts": {}, "limits": {}, "pins": {}, "launch": {}}
     writer = journal.create_run(run_id, PLAN, "S1: @A ()", start)
     writer.commit()
     return writer
