@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.runtime.tools import Tools, plan_of, ports_for, route_to
 
+from callsheet import Runtime, tool
 from callsheet.ir import JSON, Effect, OnInDoubt
 from callsheet.machine import Decision, Limits, Result, Status, TookPlace, ToolFacts
 from callsheet.ports.calls import CallContext, ToolFailed
@@ -203,3 +207,37 @@ async def test_run_is_cancelled_while_call_is_in_doubt(journal: Journal) -> None
     kinds = [event.type for event in journal.events("pay")]
     assert EventType.INTENT not in kinds[kinds.index(EventType.CANCEL) :]
     assert "has ended (cancelled)" in str(refusal(journal, "S1"))
+
+
+LIMITED = """# ltp: 2
+TRY WITHIN (3600) {
+  S1: @PUT (item=1) > $a
+  S2: @PUT (item=2) > $b
+} ON_FAIL TIMEOUT {
+  @RESPOND ("late")
+}
+"""
+
+
+@pytest.mark.parametrize(("decision", "sent"), [("skip", [1]), ("retry", [1, 1])])
+async def test_after_its_time_a_call_leaves_only_if_a_person_repeats_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, decision: Any, sent: list[int]
+) -> None:
+    begun, is_there = list[int](), asyncio.Event()
+
+    @tool(effect="unsafe")
+    async def put(item: int) -> int:
+        begun.append(item)
+        is_there.set()
+        await asyncio.sleep(0 if len(begun) > 1 else 60)
+        return item
+
+    task = asyncio.create_task(Runtime([put], journal=tmp_path / "j.db").run(LIMITED, run_id="r"))
+    await is_there.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    later = SimpleNamespace(time=lambda: time.time() + 7200)
+    monkeypatch.setattr("callsheet.runtime.driving.time", later)
+    done = await Runtime([put], journal=tmp_path / "j.db").resume("r", in_doubt=decision)
+    assert (done.response, begun) == ("late", sent)

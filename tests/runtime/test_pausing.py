@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -192,6 +194,57 @@ async def test_wait_ends_its_turn_at_once_and_goes_on_later(tmp_path: Path) -> N
             assert await pause_run(journal, "r", "ada") is not None
             assert (await task).status is RunStatus.PAUSED
         assert not journal.has_any("r", EventType.FIRED)
+
+
+LIMITED = """# ltp: 2
+TRY WITHIN (3600) {
+  TRY {
+    S1: @PUT (item=1) > $a
+    S2: @PUT (item=2) > $b
+  } FINALLY {
+    S3: @PUT (item=3) > $c
+    S4: @PUT (item=4) > $d
+  }
+} ON_FAIL TIMEOUT {
+  @RESPOND ("late")
+}
+@RESPOND ("in time")
+"""
+
+
+@pytest.mark.parametrize(("under_way", "sent"), [(1, [1, 3, 4]), (3, [1, 2, 3, 4])])
+async def test_call_is_not_sent_after_its_time_but_for_those_of_finally(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, under_way: int, sent: list[int]
+) -> None:
+    path, begun, is_there, may_end = tmp_path / "j.db", list[int](), asyncio.Event(), asyncio.Event()
+
+    @tool(effect="unsafe")
+    async def put(item: int) -> int:
+        begun.append(item)
+        if item == under_way:
+            is_there.set()
+            await may_end.wait()
+        return item
+
+    runtime = Runtime([put], journal=path)
+    async with asyncio.timeout(60):
+        task = asyncio.create_task(runtime.run(LIMITED, run_id="r"))
+        await is_there.wait()
+        asking = asyncio.create_task(Runtime([put], journal=path).pause("r", by="ada", patience=30))
+        await asyncio.sleep(0.8)  # the owner looks every half second
+        may_end.set()
+        assert await asking is not None
+        assert (await task).status is RunStatus.PAUSED
+        later = SimpleNamespace(time=lambda: time.time() + 7200)
+        monkeypatch.setattr("callsheet.runtime.driving.time", later)
+        done = await Runtime([put], journal=path).resume("r", by="bob")
+    assert done.response == "late"
+    assert begun == sent
+    with Journal.open(path) as journal:
+        failed = [event.body for event in journal.events("r") if event.type is EventType.ERR]
+        assert all(body and body["error"].startswith("it was not sent: ") for body in failed)
+        assert len(failed) == 4 - len(sent)
+        assert journal.verify("r") is None
 
 
 ASKING = """# ltp: 2

@@ -14,7 +14,7 @@ import pytest
 from tests import forked
 from tests.machine.driving import plan_of
 
-from callsheet.store import Durability, EventType, Journal, RunWriter
+from callsheet.store import Durability, EventType, Journal, RunStatus, RunWriter
 from callsheet.store.connections import WriteConnection
 from callsheet.store.errors import JournalDisplaced
 from callsheet.store.journal_paths import place_of
@@ -25,7 +25,7 @@ LARGE = "x" * 300_000
 
 
 def started(journal: Journal, run_id: str = "r") -> RunWriter:
-    start = {"inputs": {}, "facts": {}, "limits": {}, "pins": {}, "launch": {}}
+    start: dict[str, dict[str, object]] = {"inputs": {}, "facts": {}, "limits": {}, "pins": {}, "launch": {}}
     writer = journal.create_run(run_id, PLAN, "S1: @A ()", start)
     writer.commit()
     return writer
@@ -116,6 +116,28 @@ def test_flush_reports_displaced_journal(tmp_path: Path) -> None:
             asyncio.run(writer.flush())
     (saved,) = tmp_path.glob("journal.db.saved-*[0-9]")
     assert values(saved) == [1]
+
+
+def flush(writer: RunWriter) -> None:
+    asyncio.run(writer.flush())
+
+
+@pytest.mark.parametrize("commit", [RunWriter.commit, flush])
+def test_last_commit_of_a_run_looks_however_soon_it_comes(
+    tmp_path: Path, commit: Callable[[RunWriter], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("callsheet.store.connections._BETWEEN_LOOKS", 60.0)
+    path = tmp_path / "journal.db"
+    with Journal.open(path) as journal, started(journal) as writer:
+        note(writer, 1)
+        path.unlink()
+        writer.append(EventType.END, body={"outcome": "done"})
+        writer.set_status(RunStatus.DONE)
+        with pytest.raises(JournalDisplaced):
+            commit(writer)
+    (saved,) = tmp_path.glob("journal.db.saved-*[0-9]")
+    with Journal.open(saved) as journal:
+        assert journal.find_run("r").status is RunStatus.DONE
 
 
 def test_removed_folder_is_created_again(tmp_path: Path) -> None:

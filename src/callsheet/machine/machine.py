@@ -331,6 +331,11 @@ class Machine(Run):
         """Whether an outcome with this key would be accepted; otherwise it changes nothing."""
         return self.result is None and self.is_open(key)
 
+    def why_ended(self, key: str) -> str:
+        """Why the task of an open call ends with it, so that it need not be sent; "" if the task goes on."""
+        attempt = self.call(key) or self.compiling.get(key)
+        return "" if attempt is None or self.tree is None else self.tree.why_ended(attempt)
+
     def open_keys(self) -> tuple[str, ...]:
         """The keys of all open calls, questions, waits and compilations."""
         plans = () if self.planning is None else (self.planning.key,)

@@ -14,8 +14,21 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Plan, plan_hash
+from callsheet.ir.failing import Failing
 from callsheet.lazy import deferred
-from callsheet.machine import AgentTurn, Command, Fact, RunAgent, Sleep, Status, to_text
+from callsheet.machine import (
+    AgentTurn,
+    Ask,
+    Command,
+    Fact,
+    Failed,
+    Probe,
+    RunAgent,
+    Sleep,
+    Status,
+    TimerFired,
+    to_text,
+)
 from callsheet.machine.keys import visit_of
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.answers import PendingAsk, readable
@@ -252,6 +265,25 @@ async def record_waiting(options: JournalOptions, folded: Folded, journaled: Jou
     writer.commit()
     journaled.release()
     return unfinished(writer.run_id, folded, doubtful, waiting, unanswered)
+
+
+def end_overdue(folded: Folded, recorder: JournalRecorder) -> None:
+    """Let timers fire that are due before anything is sent again; their commands are in `waiting` then.
+
+    A call that nobody has sent, and whose task ends, fails without being sent; one that was in doubt, and is
+    to be repeated, is sent.
+    """
+    now = time.time()
+    for key, due in sorted(folded.due.items(), key=lambda timer: timer[1]):
+        if due <= now and isinstance(folded.waiting.get(key), Sleep):
+            folded.feed(recorder.event(TimerFired(key)))
+    sent = folded.launched.keys() | folded.decided.keys()
+    for key, command in tuple(folded.waiting.items()):
+        if key in sent or isinstance(command, Ask | Probe | Sleep):
+            continue
+        why = folded.machine.why_ended(key)
+        if why:
+            folded.feed(recorder.event(Failed(key, f"it was not sent: {why}", kind=Failing.CANCELLED.value)))
 
 
 def remaining_command(folded: Folded, key: str) -> Command:

@@ -42,6 +42,7 @@ from callsheet.runtime.doubt import (
 from callsheet.runtime.driving import (
     JournalOptions,
     drive,
+    end_overdue,
     ended,
     gateway_of,
     keep_notes,
@@ -358,6 +359,7 @@ async def resume_run(
                 recorder.moved(amendments.places)
             if is_stuck:
                 return await record_waiting(options, folded, journaled)
+            end_overdue(folded, recorder)
             return await _go_on(options, folded, ports, journaled, watch, kept)
 
 

@@ -253,13 +253,13 @@ class WriteConnection:
         if not self.is_ours:
             raise WrongProcess(self._pid)
 
-    def is_displaced(self) -> bool:
+    def is_displaced(self, *, at_once: bool = False) -> bool:
         """Whether the path no longer leads to the file that was there at first: it was removed or replaced.
 
-        Checked at most once in a millisecond.
+        Checked at most once in a millisecond, unless `at_once`.
         """
         now = time.monotonic()
-        if now > self._looks_at and self._file is not None and not self._is_displaced:
+        if (at_once or now > self._looks_at) and self._file is not None and not self._is_displaced:
             self._looks_at = now + _BETWEEN_LOOKS
             self._is_displaced = file_at(self._place.database) != self._file
         return self._is_displaced

@@ -108,8 +108,9 @@ class Ledger:
         Returns for each run None, or why it was not written; its events then stay pending.
         """
         with self._mutex:
+            has_status = any(pending.status is not None for pending, _ in dues)
             errors = self._write([_Due(pending, pending.take(upto)) for pending, upto in dues])
-            if self._connection.is_displaced():
+            if self._connection.is_displaced(at_once=has_status):
                 for at, (pending, _) in enumerate(dues):
                     errors[at] = errors[at] or self._displaced(pending.run_id)
             for (pending, _), error in zip(dues, errors, strict=True):
@@ -124,7 +125,8 @@ class Ledger:
         whether the run is still ours.
         """
         with self._mutex:
-            if self._connection.is_displaced():
+            # a new status may come with the run's last commit
+            if self._connection.is_displaced(at_once=pending.status is not None):
                 raise self._written_off_place(pending)
             is_quick = self._pace is None or self._pace.step()
             waits = is_quick and self._has_tail and self._put_into_tail(pending)

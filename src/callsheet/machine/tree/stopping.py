@@ -45,6 +45,13 @@ class Stopping(Blocks):
         frame = attempt.frame
         return bool(self.stopping) and isinstance(frame, TreeFrame) and frame.act.task.stopping is not None
 
+    def why_ended(self, attempt: Attempt) -> str:
+        """Why the task of a call ends with it, and does not use its result; "" if the task goes on."""
+        frame = attempt.frame
+        if not isinstance(frame, TreeFrame) or not self._is_told(frame.act):
+            return ""
+        return cast("Failure", frame.act.task.stopping).message
+
     def _stop(self, run: Run, group: Loop | Members, cause: Cause | None, out: list[Command]) -> None:
         """Tell the tasks of a group that are under way that one has failed or is done, once."""
         if cause is None or group.has_stopped:
