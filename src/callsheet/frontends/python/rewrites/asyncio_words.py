@@ -12,7 +12,14 @@ import ast
 from collections.abc import Sequence
 from typing import Final, cast
 
-from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, name_called, placed
+from callsheet.frontends.python.rewrites.inlining import (
+    Fresh,
+    blocks_in,
+    blocks_of,
+    name_called,
+    placed,
+    rewrite_blocks,
+)
 from callsheet.frontends.python.rewrites.timeouts import is_event_loop
 from callsheet.frontends.python.source import Nodes, among, dotted, names_read, walk
 from callsheet.frontends.python.syntax import parsed_lines
@@ -45,8 +52,7 @@ def asyncio_words_as_plain(module: ast.Module, nodes: Nodes) -> bool:
         if threads.found:
             _drop_loops(module)
     if {"acquire", "release"} <= words:
-        held = [_held(one) for one in nodes if isinstance(one, ast.stmt)]
-        found = any(held) or found
+        found = _held(nodes) or found
     if "expired" in words:
         found = _limits(nodes) or found
     return found
@@ -123,21 +129,23 @@ class _Threads(ast.NodeTransformer):
 def _drop_loops(module: ast.Module) -> None:
     """Leave out the variables for the event loop that nothing reads any more."""
     read = {one.id for one in among(walk(module), ast.Name) if isinstance(one.ctx, ast.Load)}
-    for one in [each for each in walk(module) if isinstance(each, ast.stmt)]:
-        for block in blocks_in(one):
-            for number, each in enumerate(block):
-                match each:
-                    case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                        if name not in read and is_event_loop(value):
-                            block[number] = placed(ast.Pass(), each)
-                    case _:
-                        pass
+
+    def dropped(one: ast.stmt) -> list[ast.stmt] | None:
+        match one:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name not in read and is_event_loop(
+                value
+            ):
+                return [placed(ast.Pass(), one)]
+            case _:
+                return None
+
+    rewrite_blocks(blocks_of(walk(module)), dropped)
 
 
-def _held(one: ast.stmt) -> bool:
+def _held(nodes: Nodes) -> bool:
     """Write `await x.acquire()` before `try: … finally: x.release()` as a block; whether there was any."""
     found = False
-    for block in blocks_in(one):
+    for block in blocks_of(nodes):
         for number in reversed(range(len(block) - 1)):
             match block[number : number + 2]:
                 case [
@@ -170,13 +178,8 @@ def _limits(nodes: Nodes) -> bool:
     """Let a variable say whether a time limit ran out, if nothing else is asked; whether there was any."""
     fresh, found = Fresh(nodes), False
     for function in nodes.of(ast.AsyncFunctionDef):
-        for one in [each for each in walk(function) if isinstance(each, ast.stmt)]:
-            for block in blocks_in(one):
-                for number in reversed(range(len(block))):
-                    made = _limit(block[number], function, fresh)
-                    if made is not None:
-                        block[number : number + 1] = made
-                        found = True
+        inner_first = reversed(blocks_of(walk(function)))
+        found |= rewrite_blocks(inner_first, lambda one, around=function: _limit(one, around, fresh))
     return found
 
 

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import NoReturn, cast
 
-from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, placed
+from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, blocks_of, placed
 from callsheet.frontends.python.rewrites.queue_loops import loop_in, method_of, over_list, takes_from
 from callsheet.frontends.python.rewrites.queue_users import (
     Pool,
@@ -115,10 +115,7 @@ class _Queue(WorkerItems):
         }
         for name, made in self.bodies.items():
             (local.get(name) or self.users[name][0]).body = made
-        owners = [
-            self.module.body,
-            *(each for one in walk(self.function) if isinstance(one, ast.stmt) for each in blocks_in(one)),
-        ]
+        owners = [self.module.body, *blocks_of(walk(self.function))]
         for worker, made in self.made:
             for block in owners:
                 for number, one in enumerate(block):
