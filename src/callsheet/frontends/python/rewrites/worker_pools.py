@@ -23,7 +23,6 @@ from callsheet.frontends.python.rewrites.queue_users import (
     UnknownQueue,
     is_queue,
     queue_made,
-    split_assignments,
 )
 from callsheet.frontends.python.rewrites.worker_items import WorkerItems
 from callsheet.frontends.python.source import Nodes, Refused, dotted, names_read, own_nodes, waits, walk
@@ -60,10 +59,7 @@ def queues_as_lists(module: ast.Module, nodes: Nodes, warned: list[Refused]) -> 
     fresh, found, left_alone = Fresh(nodes), False, set[str]()
     if not any(is_queue(one.func) for one in nodes.of(ast.Call)):
         return False
-    for one in nodes.of(ast.AsyncFunctionDef):
-        split_assignments(one)
     functions = deque(nodes.of(ast.AsyncFunctionDef))
-    nodes = Nodes(module)
     while functions:
         function = functions[0]
         made = (queue_made(one) for one in own_nodes(function))
