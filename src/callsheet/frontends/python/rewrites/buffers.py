@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Final
 
 from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_of, full_names, placed, rewrite_blocks
@@ -58,7 +58,7 @@ def buffers_as_texts(module: ast.Module, nodes: Nodes) -> bool:
         return False
     fresh, called = Fresh(nodes), full_names(module)
     if not any(one.name == "write" for one in nodes.of(ast.FunctionDef)):  # of a class, called piece by piece
-        _Printing().visit(module)
+        _Printing(_perhaps_none(nodes)).visit(module)
     for one in nodes.of(ast.AsyncFunctionDef):
         _without_contexts(one, called)
         if _without_writers(one, called):
@@ -71,7 +71,10 @@ def buffers_as_texts(module: ast.Module, nodes: Nodes) -> bool:
 
 
 class _Printing(ast.NodeTransformer):
-    """Writes what is printed into a buffer."""
+    """Writes what is printed into a buffer; where that may be None at run time, it is printed."""
+
+    def __init__(self, perhaps_none: Container[str]) -> None:
+        self.perhaps_none = perhaps_none
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """A call, after what is inside it."""
@@ -87,7 +90,24 @@ class _Printing(ast.NodeTransformer):
         if not words.keys() <= {"sep", "end"} or not isinstance(file, (ast.Name, ast.Attribute)):
             return node
         write = ast.Attribute(file, "write", ast.Load())
-        return placed(ast.Call(write, [_printed(node.args, words)], []), node)
+        written = ast.Call(write, [_printed(node.args, words)], [])
+        if (file.id if isinstance(file, ast.Name) else file.attr) not in self.perhaps_none:
+            return placed(written, node)
+        node.keywords = [one for one in node.keywords if one.arg not in {"file", "flush"}]
+        is_none = ast.Compare(file, [ast.Is()], [ast.Constant(None)])
+        return placed(copy.deepcopy(ast.IfExp(is_none, node, written)), node)
+
+
+def _perhaps_none(nodes: Nodes) -> set[str]:
+    """The parameters of a file, and what is set in it to anything but what is called for."""
+    found = {one.arg for one in nodes.of(ast.arg)}
+    for one in nodes.of(ast.Assign, ast.AnnAssign):
+        if not isinstance(one.value, ast.Call):
+            targets = one.targets if isinstance(one, ast.Assign) else [one.target]
+            inside = [each for target in targets for each in walk(target)]
+            found |= {each.id for each in among(inside, ast.Name)}
+            found |= {each.attr for each in among(inside, ast.Attribute)}
+    return found
 
 
 def _printed(given: Sequence[ast.expr], words: Mapping[str | None, ast.expr]) -> ast.expr:
