@@ -26,7 +26,7 @@ async def main(xs):
     for one in workers:
         one.cancel()
     return found
-""".replace("queue, found = asyncio.Queue(), []", "queue = asyncio.Queue()\n    found = []")
+"""
 GUARDED = (
     "found.append(await score(n))\n        except ToolError as error:\n            found.append(str(error))"
 )

@@ -178,7 +178,10 @@ def _rewrites(
         (suppress_as_try, ("suppress",)),
         (hoist_imports, (ast.Import, ast.ImportFrom)),
         (setters_as_methods, ("setter",)),
-        (asyncio_words_as_plain, ("to_thread", "run_in_executor", "acquire", "expired", *SEMAPHORES)),
+        (
+            asyncio_words_as_plain,
+            ("to_thread", "run_in_executor", "acquire", "expired", *SEMAPHORES, *QUEUES),
+        ),
         (loop_times_as_moments, ("time", "monotonic", "perf_counter")),
         (_of_nodes(nested_groups_as_functions), ("gather",)),
         (_of_nodes(lookups_as_lambdas), ("__getitem__", "__contains__")),

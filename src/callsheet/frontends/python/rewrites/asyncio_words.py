@@ -1,23 +1,27 @@
 """Words of asyncio for what a plan has under other names: threads, held semaphores, limits that ran out.
 
 In: the tree of a file, which is changed in place. A function that runs in a thread is called where it is
-awaited, as nothing in it can be seen before its end; a semaphore has an assignment of its own; `acquire`
-with a `release` in `finally` is `async with`; whether a time limit ran out is a variable, which is false as
-soon as the block has ended in another way.
+awaited, as nothing in it can be seen before its end; a semaphore or a queue has an assignment of its own;
+`acquire` with a `release` in `finally` is `async with`; whether a time limit ran out is a variable, which is
+true if the block ended with a TimeoutError that did not come from inside it.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
-from typing import Final, cast
+from typing import cast
 
-from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, name_called, placed
+from callsheet.frontends.python.rewrites.inlining import (
+    Fresh,
+    blocks_of,
+    placed,
+    rewrite_blocks,
+)
+from callsheet.frontends.python.rewrites.parameters import SEMAPHORES, makes_semaphore
+from callsheet.frontends.python.rewrites.queue_users import QUEUES, is_queue
 from callsheet.frontends.python.rewrites.timeouts import is_event_loop
 from callsheet.frontends.python.source import Nodes, among, dotted, names_read, walk
 from callsheet.frontends.python.syntax import parsed_lines
-
-_LIMITS: Final = frozenset({"Lock", "Semaphore", "BoundedSemaphore"})
 
 
 def asyncio_words_as_plain(module: ast.Module, nodes: Nodes) -> bool:
@@ -37,7 +41,7 @@ def asyncio_words_as_plain(module: ast.Module, nodes: Nodes) -> bool:
             return total(rows)
     """
     words = {one.attr for one in nodes.of(ast.Attribute)}
-    found = bool(words & _LIMITS) and _taken_apart(nodes)
+    found = nodes.has(*SEMAPHORES, *QUEUES) and rewrite_blocks(blocks_of(nodes), _taken_apart)
     if words & {"to_thread", "run_in_executor"}:
         threads = _Threads()
         threads.visit(module)
@@ -45,32 +49,29 @@ def asyncio_words_as_plain(module: ast.Module, nodes: Nodes) -> bool:
         if threads.found:
             _drop_loops(module)
     if {"acquire", "release"} <= words:
-        held = [_held(one) for one in nodes if isinstance(one, ast.stmt)]
-        found = any(held) or found
+        found = _held(nodes) or found
     if "expired" in words:
         found = _limits(nodes) or found
     return found
 
 
-def _taken_apart(nodes: Sequence[ast.AST]) -> bool:
-    """Write `limit, rows = asyncio.Semaphore(5), []` as two assignments; whether there was any."""
-    found = False
-    for block in (each for one in nodes if isinstance(one, ast.stmt) for each in blocks_in(one)):
-        for number in reversed(range(len(block))):
-            match block[number]:
-                case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)) as both if (
-                    len(names) == len(values)
-                    and all(isinstance(each, (ast.Name, ast.Attribute)) for each in names)
-                    and any(name_called(each).rpartition(".")[2] in _LIMITS for each in values)
-                    and not {each.id for each in walk(both.targets[0]) if isinstance(each, ast.Name)}
-                    & names_read(*values)
-                ):
-                    pairs = zip(names, values, strict=True)
-                    block[number : number + 1] = [placed(ast.Assign([a], b), both) for a, b in pairs]
-                    found = True
-                case _:
-                    pass
-    return found
+def _taken_apart(one: ast.stmt) -> list[ast.stmt] | None:
+    """`limit, rows = asyncio.Semaphore(5), []` as two assignments."""
+    match one:
+        case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)) if (
+            len(names) == len(values)
+            and all(isinstance(each, (ast.Name, ast.Attribute)) for each in names)
+            and any(map(_is_made_alone, values))
+            and not {each.id for name in names for each in among(walk(name), ast.Name)} & names_read(*values)
+        ):
+            return [placed(ast.Assign([a], b), one) for a, b in zip(names, values, strict=True)]
+        case _:
+            return None
+
+
+def _is_made_alone(value: ast.expr) -> bool:
+    """Whether a value is one that has to have an assignment of its own."""
+    return makes_semaphore(value) or (isinstance(value, ast.Call) and is_queue(value.func))
 
 
 def _in_thread(node: ast.expr) -> ast.Call | None:
@@ -123,21 +124,23 @@ class _Threads(ast.NodeTransformer):
 def _drop_loops(module: ast.Module) -> None:
     """Leave out the variables for the event loop that nothing reads any more."""
     read = {one.id for one in among(walk(module), ast.Name) if isinstance(one.ctx, ast.Load)}
-    for one in [each for each in walk(module) if isinstance(each, ast.stmt)]:
-        for block in blocks_in(one):
-            for number, each in enumerate(block):
-                match each:
-                    case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                        if name not in read and is_event_loop(value):
-                            block[number] = placed(ast.Pass(), each)
-                    case _:
-                        pass
+
+    def dropped(one: ast.stmt) -> list[ast.stmt] | None:
+        match one:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name not in read and is_event_loop(
+                value
+            ):
+                return [placed(ast.Pass(), one)]
+            case _:
+                return None
+
+    rewrite_blocks(blocks_of(walk(module)), dropped)
 
 
-def _held(one: ast.stmt) -> bool:
+def _held(nodes: Nodes) -> bool:
     """Write `await x.acquire()` before `try: … finally: x.release()` as a block; whether there was any."""
     found = False
-    for block in blocks_in(one):
+    for block in reversed(blocks_of(nodes)):  # the inner first
         for number in reversed(range(len(block) - 1)):
             match block[number : number + 2]:
                 case [
@@ -170,13 +173,8 @@ def _limits(nodes: Nodes) -> bool:
     """Let a variable say whether a time limit ran out, if nothing else is asked; whether there was any."""
     fresh, found = Fresh(nodes), False
     for function in nodes.of(ast.AsyncFunctionDef):
-        for one in [each for each in walk(function) if isinstance(each, ast.stmt)]:
-            for block in blocks_in(one):
-                for number in reversed(range(len(block))):
-                    made = _limit(block[number], function, fresh)
-                    if made is not None:
-                        block[number : number + 1] = made
-                        found = True
+        inner_first = reversed(blocks_of(walk(function)))
+        found |= rewrite_blocks(inner_first, lambda one, around=function: _limit(one, around, fresh))
     return found
 
 
@@ -203,35 +201,25 @@ def _limit(one: ast.stmt, function: ast.AsyncFunctionDef, fresh: Fresh) -> list[
     for each in asked:
         _become(each, ast.Constant(False) if id(each) in inside else ast.Name(flag, ast.Load()))
     item.optional_vars = None
-    begin, attempt = parsed_lines(
+    begin, attempt, late = parsed_lines(
         [
-            f"{flag} = True",
+            f"{flag} = False",
             "try:",
-            f"    {flag} = False",
-            "except Exception:",
-            f"    {flag} = False",
+            "    pass",
+            "except TimeoutError:",
+            f"    {flag} = None",
+            "    raise",
+            "try:",
+            "    pass",
+            "except TimeoutError:",
+            f"    {flag} = {flag} is not None",
             "    raise",
         ],
         one,
     )
-    with_ = one
-    _set_before_jumps(with_.body, begin, flag)
-    cast("ast.Try", attempt).body = [*with_.body, *cast("ast.Try", attempt).body]
-    with_.body = [attempt]
-    return [begin, with_]
-
-
-def _set_before_jumps(block: list[ast.stmt], place: ast.AST, flag: str) -> None:
-    """Note, where a block is left for a loop around it, that its time has not run out."""
-    for number in reversed(range(len(block))):
-        one = block[number]
-        if isinstance(one, (ast.Break, ast.Continue)):
-            block[number:number] = parsed_lines([f"{flag} = False"], place)
-        elif isinstance(one, (ast.For, ast.AsyncFor, ast.While)):
-            _set_before_jumps(one.orelse, place, flag)
-        elif not isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            for each in blocks_in(one):
-                _set_before_jumps(each, place, flag)
+    cast("ast.Try", attempt).body, one.body = one.body, [attempt]
+    cast("ast.Try", late).body = [one]
+    return [begin, late]
 
 
 def _become(call: ast.Call, answer: ast.expr) -> None:

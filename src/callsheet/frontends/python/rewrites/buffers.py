@@ -10,10 +10,10 @@ from __future__ import annotations
 import ast
 import copy
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Final
 
-from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, full_names, placed
+from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_of, full_names, placed, rewrite_blocks
 from callsheet.frontends.python.source import (
     Nodes,
     among,
@@ -58,12 +58,11 @@ def buffers_as_texts(module: ast.Module, nodes: Nodes) -> bool:
         return False
     fresh, called = Fresh(nodes), full_names(module)
     if not any(one.name == "write" for one in nodes.of(ast.FunctionDef)):  # of a class, called piece by piece
-        _Printing().visit(module)
-    for one in nodes:
-        if isinstance(one, ast.AsyncFunctionDef):
-            _without_contexts(one, called)
-            if _without_writers(one, called):
-                _rows_first(one, fresh)
+        _Printing(_perhaps_none(nodes)).visit(module)
+    for one in nodes.of(ast.AsyncFunctionDef):
+        _without_contexts(one, called)
+        if _without_writers(one, called):
+            _rows_first(one, fresh)
     if is_printed and not any(isinstance(one, ast.Name) and one.id == "sys" for one in walk(module)):
         for one in (each for each in module.body if isinstance(each, ast.Import)):
             one.names = [each for each in one.names if (each.name, each.asname) != ("sys", None)]
@@ -72,7 +71,10 @@ def buffers_as_texts(module: ast.Module, nodes: Nodes) -> bool:
 
 
 class _Printing(ast.NodeTransformer):
-    """Writes what is printed into a buffer."""
+    """Writes what is printed into a buffer; where that may be None at run time, it is printed."""
+
+    def __init__(self, perhaps_none: Container[str]) -> None:
+        self.perhaps_none = perhaps_none
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """A call, after what is inside it."""
@@ -88,7 +90,24 @@ class _Printing(ast.NodeTransformer):
         if not words.keys() <= {"sep", "end"} or not isinstance(file, (ast.Name, ast.Attribute)):
             return node
         write = ast.Attribute(file, "write", ast.Load())
-        return placed(ast.Call(write, [_printed(node.args, words)], []), node)
+        written = ast.Call(write, [_printed(node.args, words)], [])
+        if (file.id if isinstance(file, ast.Name) else file.attr) not in self.perhaps_none:
+            return placed(written, node)
+        node.keywords = [one for one in node.keywords if one.arg not in {"file", "flush"}]
+        is_none = ast.Compare(file, [ast.Is()], [ast.Constant(None)])
+        return placed(copy.deepcopy(ast.IfExp(is_none, node, written)), node)
+
+
+def _perhaps_none(nodes: Nodes) -> set[str]:
+    """The parameters of a file, and what is set in it to anything but what is called for."""
+    found = {one.arg for one in nodes.of(ast.arg)}
+    for one in nodes.of(ast.Assign, ast.AnnAssign):
+        if not isinstance(one.value, ast.Call):
+            targets = one.targets if isinstance(one, ast.Assign) else [one.target]
+            inside = [each for target in targets for each in walk(target)]
+            found |= {each.id for each in among(inside, ast.Name)}
+            found |= {each.attr for each in among(inside, ast.Attribute)}
+    return found
 
 
 def _printed(given: Sequence[ast.expr], words: Mapping[str | None, ast.expr]) -> ast.expr:
@@ -119,20 +138,18 @@ def _without_contexts(function: ast.AsyncFunctionDef, called: Callable[[ast.expr
         bound = names_bound(one)
         inside |= {id(each) for each in among(walk(one), ast.Name) if each.id in bound}
     late = {one.id for one in among(walk(function), ast.Name) if id(one) not in inside}
-    for block in _blocks(function):
-        for number in reversed(range(len(block))):
-            match block[number]:
-                case (
-                    ast.With(
-                        items=[
-                            ast.withitem(context_expr=ast.Call() as made, optional_vars=ast.Name() as name)
-                        ],
-                        body=body,
-                    ) as one
-                ) if called(made).rpartition(".")[2] == "StringIO" and name.id not in late:
-                    block[number : number + 1] = [placed(ast.Assign([name], made), one), *body]
-                case _:
-                    pass
+
+    def assigned(one: ast.stmt) -> list[ast.stmt] | None:
+        match one:
+            case ast.With(
+                items=[ast.withitem(context_expr=ast.Call() as made, optional_vars=ast.Name() as name)],
+                body=body,
+            ) if called(made).rpartition(".")[2] == "StringIO" and name.id not in late:
+                return [placed(ast.Assign([name], made), one), *body]
+            case _:
+                return None
+
+    rewrite_blocks(blocks_of(own_nodes(function)), assigned)
 
 
 def _without_writers(function: ast.AsyncFunctionDef, called: Callable[[ast.expr], str]) -> bool:
@@ -169,19 +186,16 @@ def _without_writers(function: ast.AsyncFunctionDef, called: Callable[[ast.expr]
 
 def _rows_first(function: ast.AsyncFunctionDef, fresh: Fresh) -> None:
     """Put what a written row waits for before the statement that makes the writer and writes it."""
-    for block in _blocks(function):
-        for number in reversed(range(len(block))):
-            match block[number]:
-                case ast.Expr(value=ast.Call(func=ast.Attribute(attr=method), args=[row]) as call) as one if (
-                    method in _WRITES and waits(row)
-                ):
-                    name = fresh("row")
-                    call.args = [placed(ast.Name(name, ast.Load()), row)]
-                    block[number:number] = [placed(ast.Assign([ast.Name(name, ast.Store())], row), one)]
-                case _:
-                    pass
 
+    def waited(one: ast.stmt) -> list[ast.stmt] | None:
+        match one:
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr=method), args=[row]) as call) if (
+                method in _WRITES and waits(row)
+            ):
+                name = fresh("row")
+                call.args = [placed(ast.Name(name, ast.Load()), row)]
+                return [placed(ast.Assign([ast.Name(name, ast.Store())], row), one), one]
+            case _:
+                return None
 
-def _blocks(function: ast.AsyncFunctionDef) -> list[list[ast.stmt]]:
-    statements = [one for one in own_nodes(function) if isinstance(one, ast.stmt)]
-    return [block for one in statements for block in blocks_in(one)]
+    rewrite_blocks(blocks_of(own_nodes(function)), waited)

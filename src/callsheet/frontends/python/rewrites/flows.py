@@ -21,6 +21,7 @@ from callsheet.frontends.python.rewrites.inlining import (
     Generator,
     Replacing,
     blocks_in,
+    blocks_of,
     full_names,
     is_generator,
     loops_around,
@@ -192,7 +193,7 @@ class _Flows:
 
     def _substitute(self, node: ast.AsyncFunctionDef) -> None:
         """Put the call of a generator that is kept in a variable where the variable is gone through."""
-        for block in [node.body, *(each for one in own_nodes(*node.body) for each in _blocks(one))]:
+        for block in [node.body, *blocks_of(own_nodes(*node.body))]:
             for number, one in enumerate(block[:-1]):
                 match one, block[number + 1]:
                     case (
@@ -462,10 +463,6 @@ class _Flows:
 
 def _set(name: str, value: bool, place: ast.AST) -> ast.stmt:
     return placed(ast.Assign([ast.Name(name, ast.Store())], ast.Constant(value)), place)
-
-
-def _blocks(one: ast.AST) -> list[list[ast.stmt]]:
-    return list(blocks_in(one)) if isinstance(one, ast.stmt) else []
 
 
 def _is_conditional(root: ast.AST, wanted: ast.AST) -> bool:

@@ -12,7 +12,7 @@ import copy
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, placed
+from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, blocks_of, placed, rewrite_blocks
 from callsheet.frontends.python.source import Nodes, dotted, names_bound, names_read, own_nodes, waits, walk
 from callsheet.frontends.python.syntax import PuttingNames, PuttingNodes
 
@@ -38,7 +38,7 @@ def function_lists_as_names(module: ast.Module, nodes: Nodes) -> bool:
             x = await steps_at_1[step](x)
         return await asyncio.gather(fetch(x), store(x))
     """
-    uses = Counter(one.id for one in nodes if isinstance(one, ast.Name))
+    uses = Counter(one.id for one in nodes.of(ast.Name))
     constants = {
         one.targets[0].id: one.value
         for one in module.body
@@ -48,9 +48,8 @@ def function_lists_as_names(module: ast.Module, nodes: Nodes) -> bool:
         and uses[one.targets[0].id] == 2  # where it is set, and where it is gone through
     }
     listing = _Listing(constants, Fresh(nodes))
-    for one in nodes:
-        if isinstance(one, ast.AsyncFunctionDef):
-            listing.function(one)
+    for one in nodes.of(ast.AsyncFunctionDef):
+        listing.function(one)
     return listing.is_changed
 
 
@@ -65,15 +64,10 @@ class _Listing:
     def function(self, node: ast.AsyncFunctionDef) -> None:
         """The loops of one function."""
         self.late = _read_late(node)
-        for one in [each for each in own_nodes(node) if isinstance(each, ast.stmt)]:
-            for block in blocks_in(one):
-                for number in reversed(range(len(block))):
-                    before = self._statement(block[number])
-                    block[number:number] = before
-                    self.is_changed = self.is_changed or bool(before)
+        self.is_changed |= rewrite_blocks(blocks_of(own_nodes(node)), self._statement)
 
-    def _statement(self, one: ast.stmt) -> list[ast.stmt]:
-        """The tables that have to stand before a statement."""
+    def _statement(self, one: ast.stmt) -> list[ast.stmt] | None:
+        """A statement behind the tables that it needs; None if it needs none."""
         before: list[ast.stmt] = []
         if isinstance(one, ast.For):
             inside = [each for part in one.body for each in own_nodes(part)]
@@ -86,7 +80,7 @@ class _Listing:
                 before += self._named(first.iter, first.target, inside, one)
             elif isinstance(each, ast.Call) and (dotted(each.func) or "").rpartition(".")[2] == "gather":
                 each.args = [part for given in each.args for part in self._written_out(given)]
-        return before
+        return [*before, one] if before else None
 
     def _named(
         self, source: ast.expr, target: ast.expr, inside: Sequence[ast.AST], place: ast.stmt

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar, cast
 
 from callsheet.frontends.python.source import (
@@ -328,6 +328,28 @@ def blocks_in(one: ast.stmt) -> Iterator[list[ast.stmt]]:
         yield handler.body
     for case in getattr(one, "cases", ()):
         yield case.body
+
+
+def blocks_of(nodes: Iterable[ast.AST]) -> list[list[ast.stmt]]:
+    """The blocks of the statements among some nodes."""
+    return [block for one in among(nodes, ast.stmt) for block in blocks_in(one)]
+
+
+def rewrite_blocks(
+    blocks: Iterable[list[ast.stmt]], made_of: Callable[[ast.stmt], Sequence[ast.stmt] | None]
+) -> bool:
+    """Put what is made of each statement in its place, the last of a block first; whether any was made.
+
+    None leaves a statement as it is.
+    """
+    found = False
+    for block in blocks:
+        for number in reversed(range(len(block))):
+            made = made_of(block[number])
+            if made is not None:
+                block[number : number + 1] = made
+                found = True
+    return found
 
 
 def name_called(node: ast.expr) -> str:

@@ -13,9 +13,8 @@ from functools import cached_property
 
 from callsheet.frontends.python.analysis.container_words import given_by_default
 from callsheet.frontends.python.rewrites.inlining import placed
-from callsheet.frontends.python.source import Nodes, dotted, own_nodes, parameters_of
-
-_LIMITS = frozenset({"asyncio.Semaphore", "asyncio.BoundedSemaphore"})
+from callsheet.frontends.python.rewrites.parameters import makes_semaphore
+from callsheet.frontends.python.source import Nodes, own_nodes, parameters_of
 
 
 class KnownNumbers:
@@ -142,7 +141,7 @@ def limits_as_numbers(module: ast.Module, nodes: Nodes) -> bool:
     known, found = KnownNumbers(module, nodes), False
     for function in nodes.of(ast.AsyncFunctionDef):
         for one in own_nodes(function):
-            if isinstance(one, ast.Call) and dotted(one.func) in _LIMITS:
+            if isinstance(one, ast.Call) and makes_semaphore(one):
                 given = [*one.args, *(word.value for word in one.keywords)]
                 if len(given) == 1 and not isinstance(given[0], ast.Constant):
                     number = known.count(given[0], function)

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Sequence
 from typing import Final, NamedTuple, cast
 
-from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, name_called, placed
+from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, blocks_of, name_called, placed
 from callsheet.frontends.python.source import Refused, names_bound, own_nodes, waits, walk
 from callsheet.frontends.python.syntax import PuttingNames, PuttingNodes, parsed_lines
 
@@ -264,7 +264,7 @@ def put_where_used(node: ast.AsyncFunctionDef, lazy: Laziness, fresh: Fresh) -> 
         one.id for one in inner if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Load)
     )
     places: dict[int, ast.AST] = {}
-    blocks = [node.body, *(each for one in inner if isinstance(one, ast.stmt) for each in blocks_in(one))]
+    blocks = [node.body, *blocks_of(inner)]
     for block in blocks:
         for number, one in enumerate(block):
             match one:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, cast
 
 from callsheet.frontends.python.rewrites.inherited import classes_above, depths
-from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, placed
+from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_of, placed, rewrite_blocks
 from callsheet.frontends.python.source import (
     Nodes,
     decorator_name,
@@ -87,27 +87,25 @@ def _name_returned_objects(nodes: Nodes, methods: Sequence[_Method]) -> None:
         )
     }
     owners, fresh = {one.owner for one in methods}, Fresh(nodes)
-    for one in nodes if fluent else ():
-        for block in blocks_in(one) if isinstance(one, ast.stmt) else ():
-            for number in reversed(range(len(block))):
-                match block[number]:
-                    case (
-                        ast.Assign(
-                            value=ast.Await(
-                                value=ast.Call(
-                                    func=ast.Attribute(
-                                        value=ast.Call(func=ast.Name(id=owner)) as made, attr=name
-                                    ) as method
-                                )
-                            )
-                        ) as each
-                    ) if name in fluent and owner in owners:
-                        held = fresh(owner.lower())
-                        method.value = placed(ast.Name(held, ast.Load()), made)
-                        start = ast.Assign([ast.Name(held, ast.Store())], made)
-                        block.insert(number, placed(start, each))
-                    case _:
-                        pass
+
+    def named(one: ast.stmt) -> list[ast.stmt] | None:
+        match one:
+            case ast.Assign(
+                value=ast.Await(
+                    value=ast.Call(
+                        func=ast.Attribute(
+                            value=ast.Call(func=ast.Name(id=owner)) as made, attr=name
+                        ) as method
+                    )
+                )
+            ) if name in fluent and owner in owners:
+                held = fresh(owner.lower())
+                method.value = placed(ast.Name(held, ast.Load()), made)
+                return [placed(ast.Assign([ast.Name(held, ast.Store())], made), one), one]
+            case _:
+                return None
+
+    rewrite_blocks(blocks_of(nodes) if fluent else (), named)
 
 
 def declare_fields(nodes: Nodes) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from typing import cast
 
-from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, placed
+from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_of, placed, rewrite_blocks
 from callsheet.frontends.python.source import Nodes, dotted, names_bound, own_nodes, waits
 
 _Comprehension = ast.ListComp | ast.GeneratorExp | ast.SetComp
@@ -30,17 +30,12 @@ def nested_groups_as_functions(nodes: Nodes) -> bool:
             return await asyncio.gather(price(one), stock(one))
         return await asyncio.gather(first(), *[group_at_1(one) for one in rows])
     """
-    gathers = [one for one in nodes if _is_gather(one)]
-    if len(gathers) < 2:
+    if sum(map(_is_gather, nodes.of(ast.Call))) < 2:
         return False
     fresh, found = Fresh(nodes), False
-    for function in [one for one in nodes if isinstance(one, ast.AsyncFunctionDef)]:
-        for one in [each for each in own_nodes(function) if isinstance(each, ast.stmt)]:
-            for block in blocks_in(one):
-                for number in reversed(range(len(block))):
-                    made = _Grouping(fresh).statement(block[number])
-                    block[number:number] = made
-                    found = found or bool(made)
+    for function in nodes.of(ast.AsyncFunctionDef):
+        blocks = blocks_of(own_nodes(function))
+        found |= rewrite_blocks(blocks, lambda one: _Grouping(fresh).statement(one))
     return found
 
 
@@ -55,13 +50,13 @@ class _Grouping(ast.NodeTransformer):
         self.fresh, self.made = fresh, list[ast.stmt]()
         self.depth, self.items = 0, list[str]()
 
-    def statement(self, node: ast.stmt) -> list[ast.stmt]:
-        """The functions that a statement needs before it."""
+    def statement(self, node: ast.stmt) -> list[ast.stmt] | None:
+        """A statement behind the functions that it needs; None if it needs none."""
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             for each in ast.iter_child_nodes(node):
                 if isinstance(each, ast.expr):
                     self.visit(each)
-        return self.made
+        return [*self.made, node] if self.made else None
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """A call; a gather inside of another becomes that of a function."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Final, cast
 
 from callsheet.frontends.python.analysis.container_words import given_by_default
-from callsheet.frontends.python.rewrites.inlining import Fresh, placed
+from callsheet.frontends.python.rewrites.inlining import Fresh, name_called, placed
 from callsheet.frontends.python.source import Nodes, dotted, own_nodes, parameters_of, walk
 from callsheet.frontends.python.syntax import SHARED_LOCK
 
@@ -32,7 +32,7 @@ def settle_parameters(module: ast.Module, nodes: Nodes) -> bool:
     """
     functions = nodes.of(ast.AsyncFunctionDef)
     has_star = any(one.args.vararg is not None or one.args.kwarg is not None for one in functions)
-    has_limits = any(map(_makes_semaphore, nodes.of(ast.Call)))
+    has_limits = any(map(makes_semaphore, nodes.of(ast.Call)))
     if not has_star and not has_limits:
         return False
     names = [one.name for one in functions]
@@ -81,7 +81,7 @@ def semaphores_of_objects(module: ast.Module, nodes: Nodes) -> bool:
                         | ast.AnnAssign(
                             target=ast.Attribute(value=ast.Name(), attr=field), value=ast.expr() as value
                         )
-                    ) if _makes_semaphore(value):
+                    ) if makes_semaphore(value):
                         semaphore = _settled(value, cast("ast.FunctionDef", init), one, nodes)
                         if semaphore is None or not _only_limits(field, nodes):
                             continue
@@ -154,8 +154,9 @@ def _lets_one_through(made: ast.Call) -> bool:
     return (dotted(made.func) or "").endswith("Lock") or len(ones) == len(values)
 
 
-def _makes_semaphore(node: ast.AST | None) -> bool:
-    return isinstance(node, ast.Call) and (dotted(node.func) or "").split(".")[-1] in SEMAPHORES
+def makes_semaphore(node: ast.AST | None) -> bool:
+    """Whether an expression makes a semaphore or a lock."""
+    return isinstance(node, ast.Call) and name_called(node).rpartition(".")[2] in SEMAPHORES
 
 
 def _calls_of(nodes: Nodes, functions: dict[str, ast.AsyncFunctionDef]) -> dict[str, list[ast.Call] | None]:
@@ -257,7 +258,7 @@ class _Semaphores:
                 case (
                     ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as value)
                     | ast.AnnAssign(target=ast.Name(id=name), value=ast.Call() as value)
-                ) if _makes_semaphore(value):
+                ) if makes_semaphore(value):
                     self.made[name] = None if name in self.made else value
                 case _:
                     pass
@@ -327,7 +328,7 @@ class _Semaphores:
         limits: dict[str, ast.Call] = {}
         for call in calls:
             given = self._given(call, name, parameter)
-            limit = given if isinstance(given, ast.Call) and _makes_semaphore(given) else None
+            limit = given if isinstance(given, ast.Call) and makes_semaphore(given) else None
             if isinstance(given, ast.Name):
                 owner = next(
                     (
@@ -384,7 +385,7 @@ class _Semaphores:
                 case (
                     ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as value)
                     | ast.AnnAssign(target=ast.Name(id=name), value=ast.Call() as value)
-                ) if _makes_semaphore(value) and self.made.get(name) is value:
+                ) if makes_semaphore(value) and self.made.get(name) is value:
                     self.module.body.remove(one)
                     for function in entered.get(name, ()):
                         self._make_inside(function, name, value)

@@ -43,23 +43,6 @@ def _compares_apart(node: ast.AST) -> bool:
             return False
 
 
-def split_assignments(function: ast.AsyncFunctionDef) -> None:
-    """Write `a, b = Queue(), Queue()` as two assignments."""
-    made: list[ast.stmt] = []
-    for one in function.body:
-        match one:
-            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)) if len(
-                names
-            ) == len(values):
-                pairs = [
-                    placed(ast.Assign([name], value), one) for name, value in zip(names, values, strict=True)
-                ]
-                made += pairs if all(queue_made(each)[0] for each in pairs) else [one]
-            case _:
-                made.append(one)
-    function.body = made
-
-
 def queue_made(node: ast.AST) -> tuple[str, str]:
     """The variable that is set to a queue, and of which kind it is."""
     match node:

@@ -64,8 +64,6 @@ def recursive_flows_as_visits(module: ast.Module, nodes: Nodes) -> bool:
                     await each_at_1(one_at_1.path)
         await files_at_1('/')
     """
-    if not any(isinstance(one, ast.AsyncFor) for one in nodes):
-        return False
     found = {
         one.name: one
         for one in module.body
@@ -74,8 +72,8 @@ def recursive_flows_as_visits(module: ast.Module, nodes: Nodes) -> bool:
     if not found:
         return False
     visiting = _Visiting(found, Fresh(nodes))
-    for one in nodes:
-        if isinstance(one, ast.AsyncFunctionDef) and not is_generator(one):
+    for one in nodes.of(ast.AsyncFunctionDef):
+        if not is_generator(one):
             visiting.function(one)
     others = [one for one in module.body if one not in found.values()]
     uses = {one.id for part in others for one in walk(part) if isinstance(one, ast.Name)}

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Sequence
 from typing import cast
 
-from callsheet.frontends.python.rewrites.inlining import Fresh, Replacing, blocks_in, placed
+from callsheet.frontends.python.rewrites.inlining import Fresh, Replacing, blocks_of, placed
 from callsheet.frontends.python.source import Nodes, dotted, own_nodes, waits
 
 _STATES = frozenset({"cancelled", "exception", "done", "cancel", "add_done_callback"})
@@ -40,7 +40,7 @@ def collect_tasks(nodes: Nodes) -> bool:
     if not groups or any(one.attr in _STATES for one in nodes.of(ast.Attribute)):
         return False
     fresh = Fresh(nodes)
-    parents = [block for one in nodes if isinstance(one, ast.stmt) for block in blocks_in(one)]
+    parents = blocks_of(nodes)
     changed = False
     for one in groups:
         after = _collected(one, fresh)

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import NoReturn, cast
 
-from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, placed
+from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, blocks_of, placed
 from callsheet.frontends.python.rewrites.queue_loops import loop_in, method_of, over_list, takes_from
 from callsheet.frontends.python.rewrites.queue_users import (
     Pool,
@@ -23,7 +23,6 @@ from callsheet.frontends.python.rewrites.queue_users import (
     UnknownQueue,
     is_queue,
     queue_made,
-    split_assignments,
 )
 from callsheet.frontends.python.rewrites.worker_items import WorkerItems
 from callsheet.frontends.python.source import Nodes, Refused, dotted, names_read, own_nodes, waits, walk
@@ -60,10 +59,7 @@ def queues_as_lists(module: ast.Module, nodes: Nodes, warned: list[Refused]) -> 
     fresh, found, left_alone = Fresh(nodes), False, set[str]()
     if not any(is_queue(one.func) for one in nodes.of(ast.Call)):
         return False
-    for one in nodes.of(ast.AsyncFunctionDef):
-        split_assignments(one)
     functions = deque(nodes.of(ast.AsyncFunctionDef))
-    nodes = Nodes(module)
     while functions:
         function = functions[0]
         made = (queue_made(one) for one in own_nodes(function))
@@ -115,10 +111,7 @@ class _Queue(WorkerItems):
         }
         for name, made in self.bodies.items():
             (local.get(name) or self.users[name][0]).body = made
-        owners = [
-            self.module.body,
-            *(each for one in walk(self.function) if isinstance(one, ast.stmt) for each in blocks_in(one)),
-        ]
+        owners = [self.module.body, *blocks_of(walk(self.function))]
         for worker, made in self.made:
             for block in owners:
                 for number, one in enumerate(block):
