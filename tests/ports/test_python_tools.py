@@ -707,6 +707,11 @@ def test_a_result_that_does_not_fit_its_annotation_is_a_failure_with_its_place(a
     assert caught.value.final  # it took place, and is not repeated
 
 
+@pytest.mark.parametrize("annotation", [list[int], list[int] | dict[str, int], list[str] | list[float]])
+def test_true_is_an_int_wherever_it_is_in_a_result(annotation):
+    assert call(tool(effect="read")(returning(annotation, [True]))) == [True]
+
+
 class Amount(BaseModel):
     model_config = ConfigDict(populate_by_name=True)
     value: int = Field(alias="Value")

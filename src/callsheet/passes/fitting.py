@@ -2,7 +2,7 @@
 
 In: data and a schema. Out: the first place that does not fit. A schema becomes a test of plain Python, which
 takes a fraction of the time of reading the data as a value; only what the test is not sure of is judged by
-`passes.schema`. The work of a test grows with the data alone, whatever the schema is.
+`passes.schema`. The work of a test grows with the data alone, whatever a foreign schema is.
 """
 
 from __future__ import annotations
@@ -79,8 +79,10 @@ def first_misfit(data: JSON, schema: Mapping[str, Any]) -> Misfit | None:
     return next(misfits(literal_value(data), schema, schema), None)
 
 
-def sure_fit(schema: Mapping[str, Any], kinds: Kinds = KINDS) -> Fit:
+def sure_fit(schema: Mapping[str, Any], kinds: Kinds = KINDS, *, is_own: bool = False) -> Fit:
     """The test of a schema, with the data that is of each type: what it takes fits, other data may fit.
+
+    Of a schema that `is_own`, which the program has made, a part may be looked at for several alternatives.
 
     >>> fits = sure_fit({"type": "array", "items": {"type": "integer"}})
     >>> fits([1, 2]), fits([1, "2"]), fits([True]), fits(None)
@@ -88,15 +90,17 @@ def sure_fit(schema: Mapping[str, Any], kinds: Kinds = KINDS) -> Fit:
     >>> sure_fit({"type": "string", "minLength": 2})("two")
     False
     """
-    return _Tests(schema, kinds).of({name: part for name, part in schema.items() if name != "$schema"}, 0)
+    whole = {name: part for name, part in schema.items() if name != "$schema"}
+    return _Tests(schema, kinds, is_own=is_own).of(whole, 0)
 
 
 class _Tests:
     """The tests of the parts of one document; one part may be within itself."""
 
-    def __init__(self, root: Mapping[str, Any], kinds: Kinds) -> None:
+    def __init__(self, root: Mapping[str, Any], kinds: Kinds, *, is_own: bool) -> None:
         self._root = root
         self._kinds = kinds
+        self._is_own = is_own
         self._of_reference: dict[str, Fit] = {}
 
     def of(self, schema: object, depth: int) -> Fit:
@@ -134,9 +138,9 @@ class _Tests:
         return self._of_reference[name]
 
     def _any_of(self, given: object, depth: int) -> Fit:
-        """One alternative at most may have parts, so that none of these is looked at twice."""
+        """One alternative at most of a foreign schema may have parts, so that none is looked at twice."""
         options = cast("list[Any]", given) if isinstance(given, list) else []
-        if sum(not _is_flat(_table(each)) for each in options) > 1:
+        if not self._is_own and sum(not _is_flat(_table(each)) for each in options) > 1:
             return unsure
         tests = [self.of(each, depth + 1) for each in options]
         return lambda value: any(fits(value) for fits in tests)

@@ -116,7 +116,7 @@ class Returned(NamedTuple):
 
 def annotated_result(tool: str, schema: Mapping[str, Any], *, has_effect: bool) -> Returned | None:
     """The test of results by the schema of an annotation; None where any value fits."""
-    fits = sure_fit(schema, _KINDS)
+    fits = sure_fit(schema, _KINDS, is_own=True)
     return None if fits is anything_fits else Returned(tool, schema, fits, has_effect)
 
 
