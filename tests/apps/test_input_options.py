@@ -52,6 +52,14 @@ def test_mistakes_are_told_before_anything_runs(machine, plan, options, said):
     assert said in done.stderr
 
 
+def test_secret_behind_var_is_warned_about(machine, plan):
+    typed = machine("run", plan, "--repo", "a", "--var", "token=hunter2")
+    assert typed.exit_code == 0
+    assert "warning: $token is a secret, and others can read --var: use --secret token=env:…" in typed.stderr
+    assert "hunter2" not in typed.stderr
+    assert "warning: $token" not in machine("run", plan, "--repo", "a").stderr
+
+
 def test_errors_of_the_plan_are_told_before_options_that_nobody_knows(machine):
     machine.write("bad.ltp", "# ltp: 2\nINPUT $repo: str\n@RESPOND (repo)\n")
     assert "bad.ltp:3:11: error LTP201" in machine("run", "bad.ltp", "--repo", "a").stderr

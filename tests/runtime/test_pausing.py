@@ -324,6 +324,8 @@ async def test_paused_twice_is_as_paused_once(tmp_path: Path) -> None:
     await runtime.run(ASKING, run_id="r")
     first = await runtime.pause("r", by="ada")
     assert await runtime.pause("r", by="bob") == first
+    (listed,) = await runtime.runs(status="paused")
+    assert listed.pause == first
     assert types_of(tmp_path / "j.db").count(EventType.PAUSE) == 1
 
 

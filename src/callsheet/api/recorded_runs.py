@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from callsheet.machine import keys
     from callsheet.runtime import reporting
     from callsheet.runtime.telemetry import live, sending, target
-    from callsheet.store import journal_paths, listing, run_index
+    from callsheet.store import journal_paths, listing, pauses, run_index
     from callsheet.store import runs as run_filter
+    from callsheet.store.pauses import RunPause
     from callsheet.store.runs import RunFilter
     from callsheet.trace import search as searching
     from callsheet.trace.lctl.model import DebugDocument, Handoff
@@ -41,6 +42,7 @@ else:
     journal_paths = deferred("callsheet.store.journal_paths")
     keys = deferred("callsheet.machine.keys")
     listing = deferred("callsheet.store.listing")
+    pauses = deferred("callsheet.store.pauses")
     run_filter = deferred("callsheet.store.runs")
     run_index = deferred("callsheet.store.run_index")
     live = deferred("callsheet.runtime.telemetry.live")
@@ -121,6 +123,8 @@ class RecordedRun:
     cost: float | None = None
     tokens: int | None = None
     tags: Mapping[str, str] = field(default_factory=dict[str, str])
+    pause: RunPause | None = None
+    """Who has paused it, since when and why, if it is paused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -435,6 +439,7 @@ def _listed(journal: Journal, query: listing.RunQuery) -> list[RecordedRun]:
             info.cost,
             info.tokens,
             run_index.tags_in(info.tags),
+            pauses.pause_of(journal, info),
         )
         for info, shown in listing.listed_runs(journal, query)
     ]

@@ -1,4 +1,4 @@
-"""A dry run of a plan as JSON data: the same as its text, for programs; expressions are in LTP."""
+"""A dry run of a plan as JSON data: the same as its text, for programs, in the words of its plan."""
 
 from __future__ import annotations
 

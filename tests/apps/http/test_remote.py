@@ -256,7 +256,11 @@ class Elsewhere(BaseHTTPRequestHandler):
     """A server of another kind, which answers everything."""
 
     def do_GET(self) -> None:
-        body, kind = (b"{}", "application/json") if "inbox" in self.path else (b"<p>hi", "text/html")
+        body, kind = b"<p>hi", "text/html"
+        if "inbox" in self.path:
+            body, kind = b"{}", "application/json"
+        if "half" in self.path or "sort=cost" in self.path:
+            body, kind = b'{"status": "x", "runs": [{"run_id": "a", "status": "x"}]}', "application/json"
         self.send_response(404 if "lost" in self.path else 200)
         self.send_header("content-type", kind)
         self.send_header("content-length", str(len(body)))
@@ -279,7 +283,13 @@ def test_server_that_is_none_is_named(both):
     with HTTPServer(("127.0.0.1", 0), Elsewhere) as server:
         threading.Thread(target=server.serve_forever).start()
         there = Runtime.at(f"http://127.0.0.1:{server.server_port}")
-        for call in (there.runs_sync, there.inbox_sync, lambda: there.result_sync("lost")):
+        for call in (
+            there.runs_sync,
+            there.inbox_sync,
+            lambda: there.result_sync("lost"),
+            lambda: there.result_sync("half"),
+            lambda: there.runs_sync(sort="cost"),
+        ):
             with pytest.raises(CallsheetError, match="API061"):
                 call()
         server.shutdown()
@@ -297,6 +307,16 @@ def test_bad_arguments_reach_no_server(both):
         remote.run_sync(BLOCKS, {"n": 1}, secrets={"key": 5})
     with pytest.raises(CallsheetError, match="SEC005"):
         remote.run_sync(BLOCKS, {"n": 1}, secrets={"n": "1"})
+
+
+def test_lists_tell_who_has_paused_a_run(both):
+    _, remote, _ = both
+    run = remote.run_sync(plan_of('S1: @ASK_HUMAN ("Which?") > $a', "S2: @RESPOND ($a)"), run_id="resting")
+    assert run.status is RunStatus.WAITING
+    made = remote.pause_sync("resting", by="ada", reason="prices")
+    (listed,) = remote.runs_sync(status="paused")
+    assert made is not None
+    assert (listed.run_id, listed.pause) == ("resting", made)
 
 
 def test_times_of_runs_are_conditions(both):

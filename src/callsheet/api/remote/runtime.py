@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, cast
 
 from callsheet.api.arguments import (
     InDoubt,
@@ -50,6 +50,7 @@ RemoteConsent: TypeAlias = "bool | Callable[[Sequence[Mapping[str, Any]]], bool]
 """Whether a new run may change something: True, or a function whose True allows the calls it is shown."""
 _Notes: TypeAlias = tuple[Diagnostic, ...]
 _MOST_AT_ONCE = 500
+_Told = TypeVar("_Told")
 
 
 class RemoteRun(AsyncIterator[JournalEvent]):
@@ -302,7 +303,7 @@ class RemoteRuntime(Loops):
         """
         body = {"by": wanted("by", by, str, "a text"), "reason": wanted("reason", reason, str, "a text")}
         answer = await self._data("POST", of_run(run_id, "/pause"), {**body, "patience": patience})
-        return wire.pause_of(answer["pause"])
+        return self._read(lambda told: wire.pause_of(told["pause"]), answer)
 
     pause_sync = blocking(pause)
 
@@ -329,13 +330,15 @@ class RemoteRuntime(Loops):
                 body |= {"answer": given.value}
             case Verdict.EXPIRE:
                 raise ValueError("only time lets a question expire")
-        return wire.ask_of(await self._data("POST", of_run(run_id, "/approve"), body, has="digest"))
+        asked = await self._data("POST", of_run(run_id, "/approve"), body, has="digest")
+        return self._read(wire.ask_of, asked)
 
     answer_sync = blocking(answer)
 
     async def inbox(self) -> list[PendingAsk]:
         """The unanswered questions of all runs, oldest first."""
-        return [wire.ask_of(row) for row in (await self._data("GET", "/v1/inbox", has="asks"))["asks"]]
+        rows = (await self._data("GET", "/v1/inbox", has="asks"))["asks"]
+        return [self._read(wire.ask_of, row) for row in rows]
 
     inbox_sync = blocking(inbox)
 
@@ -343,7 +346,7 @@ class RemoteRuntime(Loops):
         """The calls in doubt of all runs that no process executes, by the ids of the runs, oldest first."""
         found: dict[str, tuple[DoubtfulCall, ...]] = {}
         for row in (await self._data("GET", "/v1/inbox", has="asks"))["in_doubt"]:
-            found[row["run_id"]] = (*found.get(row["run_id"], ()), wire.call_of(row))
+            found[row["run_id"]] = (*found.get(row["run_id"], ()), self._read(wire.call_of, row))
         return found
 
     calls_in_doubt_sync = blocking(calls_in_doubt)
@@ -463,7 +466,7 @@ class RemoteRuntime(Loops):
             most = _MOST_AT_ONCE if limit is None else min(limit - len(found), _MOST_AT_ONCE)
             page = {**query, "limit": most, **({} if after is None else {"before": after})}
             data = await self._data("GET", "/v1/runs", query=page, has="runs")
-            found += map(wire.run_of, data["runs"])
+            found += [self._read(wire.run_of, row) for row in data["runs"]]
             if not data["more"]:
                 break
             after = found[-1].run_id
@@ -491,7 +494,7 @@ class RemoteRuntime(Loops):
             return
         while page := await self._data("GET", of_run(run_id, "/journal"), query={"after": after}):
             for row in page:
-                yield wire.event_of(run_id, row)
+                yield self._read(lambda told: wire.event_of(run_id, told), row)
             after = page[-1]["seq"]
 
     async def _followed(self, run_id: str, after: int) -> AsyncGenerator[JournalEvent]:
@@ -507,7 +510,7 @@ class RemoteRuntime(Loops):
                 match told.name:
                     case "":
                         after = told.data["seq"]
-                        yield wire.event_of(run_id, told.data)
+                        yield self._read(lambda told: wire.event_of(run_id, told), told.data)
                     case "standing":
                         most = None if told.data["status"] in wire.UNDERWAY else told.data["events"]
                     case "problem":
@@ -549,7 +552,8 @@ class RemoteRuntime(Loops):
         return await self._result(run_id, diagnostics)
 
     async def _result(self, run_id: str, diagnostics: _Notes = ()) -> RunResult:
-        return wire.result_of(await self._data("GET", of_run(run_id), has="status"), diagnostics)
+        row = await self._data("GET", of_run(run_id), has="status")
+        return self._read(lambda told: wire.result_of(told, diagnostics), row)
 
     async def _data(
         self,
@@ -570,6 +574,13 @@ class RemoteRuntime(Loops):
         if has and not (isinstance(answer, dict) and has in answer):
             raise self._server.another()
         return cast("Any", answer)
+
+    def _read(self, read: Callable[[wire.Row], _Told], row: Any) -> _Told:
+        """What a row tells; API061 for one that lacks something, or has it in another form."""
+        try:
+            return read(row)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise self._server.another() from None
 
     def _connected(self) -> AbstractAsyncContextManager[httpx2.AsyncClient]:
         """The client of `with`, or one for this call alone."""

@@ -175,7 +175,7 @@ def _site_of(row: Row) -> CallSite:
 
 def run_of(row: Row) -> RecordedRun:
     """A run in a list."""
-    return _told(RecordedRun, row)
+    return _told(RecordedRun, row, pause=pause_of(row.get("pause")))
 
 
 def event_of(run_id: str, row: Row) -> JournalEvent:

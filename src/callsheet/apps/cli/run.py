@@ -430,11 +430,11 @@ def _make_job(
     from callsheet.machine.questions import approval_rules  # noqa: PLC0415 - as above
 
     start, settings = arguments.start, setup.settings
-    inputs = parse_variables(arguments.variables)
+    typed = parse_variables(arguments.variables)
     references = _named(arguments.secrets) if temporal is not None else {}
-    secret_values = read_secrets(() if references else arguments.secrets, inputs)
+    secret_values = read_secrets(() if references else arguments.secrets, typed)
     secret_values |= {name: secret.text for name, secret in references.items()}
-    inputs |= secret_values
+    inputs = typed | secret_values
     shapes = None if arguments.no_secret_patterns else settings.secrets.shapes
     text = arguments.plan.read(inputs)
     done = None
@@ -444,6 +444,7 @@ def _make_job(
     inputs = bound(text, inputs, arguments.variables)
     inputs = as_declared(text.plan, inputs, arguments.variables)
     plan = require_plan(text, setup, inputs)
+    _warn_of_typed_secrets(plan, typed)
     options.check_approved(plan, start.approved)
     masker = _make_masker(
         shapes, {**secret_values, **_declared(plan, inputs)}, shows_all=arguments.shows_secrets
@@ -496,6 +497,12 @@ def _declared(plan: Plan, inputs: Mapping[str, JSON]) -> Mapping[str, JSON]:
     from callsheet.ir.inputs import secret_inputs  # noqa: PLC0415 - only for version 2
 
     return secret_inputs(plan.tree, inputs)
+
+
+def _warn_of_typed_secrets(plan: Plan, typed: Mapping[str, JSON]) -> None:
+    """Say which secret inputs are in the command line, where others can read them."""
+    for name in typed.keys() & _declared(plan, typed):
+        to_stderr(f"warning: ${name} is a secret, and others can read --var: use --secret {name}=env:…")
 
 
 def _make_masker(shapes: Shapes | None, secret_values: Mapping[str, JSON], *, shows_all: bool) -> Masker:

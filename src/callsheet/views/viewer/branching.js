@@ -1,6 +1,6 @@
 // Rerun from a step or fork at an event; without a server, as commands to copy.
 import { useEffect, useState } from "preact/hooks";
-import { CopyButton, html } from "./ui.js";
+import { CopyButton, html, shellWord } from "./ui.js";
 import { ErrorMessage, into, typed, useAction, useSeen } from "./actions.js";
 import { actions, model } from "./state.js";
 
@@ -19,7 +19,7 @@ function Commands({ at, label }) {
   const { id } = model.value.run;
   const commands = [
     ...(canHaveFailedItems() ? [["Run its failed items again", `callsheet rerun ${id} --failed-items`]] : []),
-    ["Rerun from this step", `callsheet rerun ${id} --from ${label}`],
+    ["Rerun from this step", `callsheet rerun ${id} --from ${shellWord(label)}`],
     ["Fork at this event, with an edit", `callsheet fork ${id} --at ${at} --set VAR=JSON`],
   ];
   return commands.map(

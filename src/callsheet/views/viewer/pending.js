@@ -1,6 +1,6 @@
 // What the run waits for: answers of people, and decisions about calls in doubt.
 import { useEffect, useState } from "preact/hooks";
-import { CopyButton, Moment, counted, html } from "./ui.js";
+import { CopyButton, Moment, counted, html, shellWord } from "./ui.js";
 import { ValueBox } from "./value.js";
 import { ErrorMessage, into, typed, useAction } from "./actions.js";
 import { actions, model } from "./state.js";
@@ -130,7 +130,7 @@ function Question({ ask, program }) {
     ${!ask.answered && mayAnswer ? html`<${Answer} ask=${ask} isApproval=${isApproval} isShown=${isShown} />` : ""}
     ${program && mayAnswer && isShown && !ask.answered ? html`<${Program} ask=${ask} program=${program} />` : ""}
     ${isShown || !actions.value ? "" : html`<p>It is too long to be shown here as a whole.</p>`}
-    ${(actions.value && isShown) || ask.role ? "" : html`<${Command} text=${`callsheet approve ${data.run.id} ${ask.key}`} />`}
+    ${(actions.value && isShown) || ask.role ? "" : html`<${Command} text=${`callsheet approve ${data.run.id} ${shellWord(ask.key)}`} />`}
   </section>`;
 }
 
@@ -169,7 +169,7 @@ const VERDICTS = [
 
 function Doubt({ call }) {
   const data = model.value;
-  const command = `callsheet decide ${data.run.id} ${call.key}`;
+  const command = `callsheet decide ${data.run.id} ${shellWord(call.key)}`;
   return html`<section>
     <h3>${data.run.sigil ? call.written : data.tool(call.tool)} may have taken place <code>${call.key}</code></h3>
     <p class="quiet">sent ${timeText(data, call.since)}; ${data.textOf(call.text)}</p>

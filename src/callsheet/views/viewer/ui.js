@@ -67,6 +67,9 @@ export function bytes(count) {
 // The name of an argument; positional ones are numbered from 1.
 export const argument = (name) => (/^\d+$/.test(name) ? `#${Number(name) + 1}` : name);
 
+// A word of a command to copy, as a shell takes it: keys have brackets.
+export const shellWord = (text) => (/^[\w@%+:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'"'"'`)}'`);
+
 export const counted = (n, one, many = one + "s") => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
 
 // A time in seconds since 1970 as text in UTC, as everywhere in callsheet; its title is the local time.
