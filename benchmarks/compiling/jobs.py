@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -272,6 +272,16 @@ def tasks_of(goals: Path, places: Mapping[str, type[Place]]) -> Iterator[Task]:
         name = row.get("place") or next(iter(places))
         cases = tuple(_case(places[name], one) for one in row["states"])
         yield Task(row["id"], row["goal"], cases, (name,))
+
+
+def odd_numbered(tasks: Iterable[Task]) -> Iterator[Task]:
+    """The tasks whose id ends in an odd number, of a set whose other half is only counted."""
+    return (task for task in tasks if int(task.id[-2:]) % 2)
+
+
+def even_numbered(tasks: Iterable[Task]) -> Iterator[Task]:
+    """The tasks whose id ends in an even number: the half that is only counted."""
+    return (task for task in tasks if not int(task.id[-2:]) % 2)
 
 
 def _case(kind: type[Place], said: Mapping[str, Any]) -> Case:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.compiling.jobs import tasks_of
+from benchmarks.compiling.jobs import even_numbered, odd_numbered, tasks_of
 from benchmarks.compiling.toolsandbox import Phone
 from benchmarks.compiling.workbench import Desk
 from benchmarks.compiling.worlds import Task
@@ -21,12 +21,12 @@ GOALS = Path(__file__).parent / "published.jsonl"
 
 def published_tasks() -> Iterator[Task]:
     """The goals with an odd number, with which prompts and checks are mended."""
-    yield from (task for task in _tasks() if int(task.id[-2:]) % 2)
+    yield from odd_numbered(_tasks())
 
 
 def published_unseen_tasks() -> Iterator[Task]:
     """The goals with an even number, whose answers nobody reads before the last measurement."""
-    yield from (task for task in _tasks() if not int(task.id[-2:]) % 2)
+    yield from even_numbered(_tasks())
 
 
 def _tasks() -> Iterator[Task]:

@@ -33,6 +33,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from benchmarks.compiling.clubs import club_tasks, club_unseen_tasks
 from benchmarks.compiling.jobs import job_tasks
 from benchmarks.compiling.places import place_tasks
 from benchmarks.compiling.published import published_tasks, published_unseen_tasks
@@ -276,6 +277,8 @@ _GOALS: Mapping[str, Callable[[], Iterable[Task]]] = {
     "servers": server_tasks,
     "published": published_tasks,
     "published-unseen": published_unseen_tasks,
+    "clubs": club_tasks,
+    "clubs-unseen": club_unseen_tasks,
     "suites": suite_tasks,
     "unseen": unseen_tasks,
     "rest": rest_tasks,
