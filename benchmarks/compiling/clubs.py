@@ -359,9 +359,9 @@ class Library(Place):
             "payments": [],
             "ordered": [],
             "events": [
-                {"id": "EV-1", "title": "Poetry evening", "date": "2026-04-17", "seats": 30, "taken": 30},
-                {"id": "EV-2", "title": "Story hour", "date": "2026-04-18", "seats": 15, "taken": 9},
-                {"id": "EV-3", "title": "Chess night", "date": "2026-04-24", "seats": 20, "taken": 2},
+                {"id": "EV-1", "title": "Poetry Evening", "date": "2026-04-17", "seats": 30, "taken": 30},
+                {"id": "EV-2", "title": "Story Hour", "date": "2026-04-18", "seats": 15, "taken": 9},
+                {"id": "EV-3", "title": "Chess Night", "date": "2026-04-24", "seats": 20, "taken": 2},
                 {"id": "EV-4", "title": "Mona Hauge reads", "date": "2026-05-08", "seats": 60, "taken": 43},
             ],
             "guests": [],
