@@ -36,6 +36,14 @@ class Handler(BaseHTTPRequestHandler):
         provider.asked.append(self.asked)
         provider.behaviour()(self)
 
+    def do_GET(self) -> None:
+        provider = self.server.provider
+        provider.listings += 1
+        if provider.listed is None:
+            self.send(404, '{"error": {"message": "no such page"}}')
+        else:
+            self.send(200, json.dumps(provider.listed))
+
     def send(self, status: int, body: str, **headers: str) -> None:
         """Answer with a status and any body, JSON or not."""
         content = body.encode()
@@ -73,12 +81,15 @@ Behaviour = Callable[[Handler], None]
 
 @dataclass
 class Provider:
-    """The behaviour of a provider: those in `next` in order, then `always`."""
+    """The behaviour of a provider: those in `next` in order, then `always`; and its list of models."""
 
     url: str = ""
     next: list[Behaviour] = field(default_factory=list)
     always: Behaviour = field(default_factory=lambda: answer("fine"))
     asked: list[Asked] = field(default_factory=list)
+    listed: object = None
+    """What it says of its models; None if it has no such page, and `listings` how often it was asked."""
+    listings: int = 0
 
     def behaviour(self) -> Behaviour:
         return self.next.pop(0) if self.next else self.always

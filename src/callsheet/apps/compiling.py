@@ -23,7 +23,7 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.frontends.spelling import Syntax, is_json, is_python
 from callsheet.ir import Plan
 from callsheet.policy.model import Policy
-from callsheet.ports.models.model import LanguageModel, Strength, strength_of
+from callsheet.ports.models.model import LanguageModel, Strength, identify, strength_of
 from callsheet.ports.tools import Registry
 from callsheet.runtime.remaining import left_before
 from callsheet.store.library import PlanLibrary, StoredPlan
@@ -257,6 +257,8 @@ async def prompt_of(
     """The prompt for the model of a setup, or for a strong model if there is none."""
     given = model_of(with_local_model(setup, lambda _: None))
     model = None if given is None else language_model(given)
+    if model is not None:
+        await identify(model)
     strength = Strength.STRONG if model is None else strength_of(model)
     async with open_toolbox(setup, calls=False) as toolbox:
         return prompt_with_toolbox(toolbox, goal, context, strength, form)

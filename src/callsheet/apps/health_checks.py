@@ -179,7 +179,7 @@ def _settings() -> CheckResult:
 async def _model(setup: Setup) -> list[CheckResult]:
     """The configured model: sends it a short request, and one with each constraint that it declares."""
     from callsheet.apps.equipment import is_function, model_of  # noqa: PLC0415 - brings the runtime
-    from callsheet.ports.models.model import LanguageModel, ModelFailed, diagnose  # noqa: PLC0415 - as above
+    from callsheet.ports.models.model import LanguageModel, ModelFailed, diagnose, identify, strength_of  # noqa: PLC0415 - as above
     from callsheet.ports.models.opening import try_model  # noqa: PLC0415 - as above
 
     try:
@@ -200,6 +200,7 @@ async def _model(setup: Setup) -> list[CheckResult]:
         assert is_function(setup.model)
         return [CheckResult("model", "ok", f"{setup.model} (a function, not asked)")]
     try:
+        await identify(model)
         trial = await try_model(model)
     except ModelFailed as error:
         return [_result_of(diagnose(error), "model")]
@@ -208,7 +209,8 @@ async def _model(setup: Setup) -> list[CheckResult]:
     tokens = f"{used.input_tokens:,} + {used.output_tokens:,} tokens"
     cost = "" if used.cost is None else f", cost {used.cost:.6g}"
     results = [
-        CheckResult("model", "ok", f"{model.name} answered{which} in {used.seconds:.3g} s, {tokens}{cost}")
+        CheckResult("model", "ok", f"{model.name} answered{which} in {used.seconds:.3g} s, {tokens}{cost}"),
+        CheckResult("strength", "ok", f"it is taken for a {strength_of(model)} model"),
     ]
     constraints = (
         f"accepts {', '.join(trial.kept)}" if trial.kept else "accepts none: answers are checked afterwards"

@@ -19,7 +19,9 @@ from callsheet.ports.models.model import (
     Stop,
     Strength,
     Syntax,
+    context_of,
     diagnose,
+    identify,
     strength_of,
 )
 from callsheet.ports.models.opening import PatientModel, open_model
@@ -368,6 +370,65 @@ def test_model_is_strong_unless_known_to_be_small(tmp_path: Path) -> None:
     assert strength_of(open_model("", told)) is Strength.STRONG
     os.truncate(weights, 4 << 30)
     assert strength_of(open_model(f"local:{weights}")) is Strength.STRONG
+
+
+@pytest.mark.parametrize(
+    ("named", "strength"),
+    [
+        ("ollama:qwen2.5-coder:1.5b", Strength.SMALL),
+        ("http://10.0.0.1/v1#Qwen/Qwen3-4B", Strength.SMALL),
+        ("openrouter:meta-llama/llama-3.2-3b-instruct", Strength.SMALL),
+        ("vllm:Qwen3-30B-A3B", Strength.STRONG),
+        ("ollama:gpt-oss:20b", Strength.STRONG),
+    ],
+)
+def test_model_is_as_strong_as_the_size_in_its_name(named: str, strength: Strength) -> None:
+    assert strength_of(open_model(named)) is strength
+    for stated in ("small", "strong"):
+        told = ModelSettings(model=named, strength=stated)
+        assert strength_of(open_model(named, told)) is Strength(stated)
+
+
+LLAMA_CPP = {"id": "/m/a.gguf", "owned_by": "llamacpp", "meta": {"n_params": 1_777_088_000, "n_ctx": 4096}}
+
+
+async def test_server_on_this_machine_is_asked_once_what_it_serves() -> None:
+    grammar = Constraint(Syntax.GBNF, 'root ::= "a"')
+    with serving() as provider:
+        provider.listed = {"data": [LLAMA_CPP]}
+        model = open_model(f"{provider.url}/v1")
+        assert (strength_of(model), model.accepts) == (Strength.STRONG, (Syntax.JSON_SCHEMA,))
+        await identify(model)
+        assert (strength_of(model), context_of(model)) == (Strength.SMALL, 4096)
+        await model.complete(ASK, grammar)
+        await model.complete(ASK)
+        assert [one.body.get("grammar") for one in provider.asked] == [grammar.text, None]
+        assert [one.body.get("temperature") for one in provider.asked] == [0.0, 0.0]
+        assert provider.listings == 1
+
+
+async def test_what_settings_say_of_a_model_counts_more_than_what_its_server_says() -> None:
+    with serving() as provider:
+        provider.listed = {"data": [LLAMA_CPP, {"id": "big", "owned_by": "vllm", "max_model_len": 9000}]}
+        model = model_at(provider, kind="vllm", strength="strong", temperature=0.7)
+        await model.complete(ASK)
+        assert (strength_of(model), provider.asked[0].body["temperature"]) == (Strength.STRONG, 0.7)
+        assert Syntax.LARK in model.accepts
+        other = open_model(f"{provider.url}/v1#big")
+        await identify(other)
+        assert (strength_of(other), context_of(other)) == (Strength.STRONG, 9000)
+        assert Syntax.LARK in other.accepts
+
+
+@pytest.mark.parametrize("listed", [None, [], "none", {"data": 1}, {"data": [7, {"meta": {"n_params": -1}}]}])
+async def test_server_that_does_not_tell_what_it_serves_is_taken_as_the_settings_say(listed: object) -> None:
+    with serving() as provider:
+        provider.listed = listed
+        model = open_model(f"{provider.url}/v1")
+        assert (await model.complete(ASK)).text == "fine"
+        await identify(model)
+        assert (strength_of(model), context_of(model), provider.listings) == (Strength.STRONG, None, 1)
+        assert "temperature" not in provider.asked[0].body
 
 
 @pytest.mark.parametrize("spec", ["", "gpt-5", "opnai:gpt-5", "olama:x"])

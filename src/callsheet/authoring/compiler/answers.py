@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from keyword import iskeyword
@@ -55,6 +56,36 @@ def program_in(answer: str) -> str:
     return "\n".join(lines[starts[0] : next(ends, len(lines))]).rstrip() + "\n"
 
 
+def with_main(program: str) -> str:
+    """A program whose statements stand in `main`, where a model wrote them at the top level.
+
+    Imports, functions and classes that begin at the margin stay where they are.
+
+    >>> print(with_main("import math\\nx = await f(n=1)\\nreturn math.floor(x)\\n"), end="")
+    import math
+    async def main():
+        x = await f(n=1)
+        return math.floor(x)
+    """
+    indented = f"async def main():\n{textwrap.indent(program, '    ')}"
+    main = next(nodes_of(indented), None)
+    match main:
+        case ast.Module(body=[ast.AsyncFunctionDef(body=body) as function]):
+            above = [one for one in body if isinstance(one, _STAYS)]
+            inside = [one for one in body if not isinstance(one, _STAYS)]
+        case _:
+            return program
+    is_there = any(isinstance(one, ast.AsyncFunctionDef) for one in above)
+    if is_there or not any(isinstance(n, ast.Await) for one in inside for n in ast.walk(one)):
+        return program
+    if not above and not _LONG_TEXT.search(program):
+        return indented
+    function.body = inside
+    return "".join(f"{ast.unparse(one)}\n" for one in (*above, function))
+
+
+_STAYS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_LONG_TEXT = lazy.pattern("\"{3}|'{3}")
 _BEGINS = ("async def ", "import ", "from ", "@plan", '"""', "def ", "class ")
 _PROSE = lazy.pattern(r"[A-Za-z][\w ,]*(?:[:.!?]\s*)?$|```|[A-Z*-][\w']* [\w']+ [\w']+")
 """A line at the margin that no program has behind its functions."""

@@ -52,7 +52,15 @@ from callsheet.frontends.export import (
 from callsheet.frontends.export.rules import Grammar
 from callsheet.frontends.ltp import format_plan, parse
 from callsheet.ir import CallKind, Plan
-from callsheet.ports.models.model import Constraint, LanguageModel, Strength, Syntax, strength_of
+from callsheet.ports.models.model import (
+    Constraint,
+    LanguageModel,
+    Strength,
+    Syntax,
+    context_of,
+    identify,
+    strength_of,
+)
 from callsheet.views.stubs import function_name
 
 MAX_GOAL = 20_000
@@ -83,6 +91,7 @@ async def compile_goal(
     refused = goal_fault(request.goal)
     if refused is not None:
         return Draft("", None, (refused,), Source(NAME, ""), Accounting(model=model.name))
+    await identify(model)
     if chosen.form == PlanForm.PYTHON:
         request = replace(request, answers={**request.answers, **chosen.answers})
         return _headed(await _program(request, model, check, chosen))
@@ -92,7 +101,7 @@ async def compile_goal(
 async def _program(request: Request, model: LanguageModel, check: Check, chosen: Options) -> Draft:
     """The draft of a Python program; a program without errors is taken as it is."""
     strength = strength_of(model)
-    stubs = stubs_for(request.goal, request.tools, strength, chosen.max_tools)
+    stubs = stubs_for(request.goal, request.tools, strength, chosen.max_tools, context_of(model))
     asked = program_question(request, stubs, strength)
 
     def read(text: str, _: Constraint | None) -> Reading:

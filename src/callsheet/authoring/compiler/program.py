@@ -20,6 +20,7 @@ from callsheet.authoring.compiler.answers import (
     with_fields,
     with_imports,
     with_lookups,
+    with_main,
     with_own_names,
     with_results_awaited,
 )
@@ -62,7 +63,8 @@ def read_program_answer(answer: str, request: Request, check: Check, *, mends: b
     it `mends` what small models often write: see `_mended`.
     """
     tools = [function_name(spec.name) for spec in request.tools]
-    program = with_results_awaited(with_own_names(program_in(answer), tools), tools)
+    program = with_own_names(with_main(program_in(answer)), tools)
+    program = with_results_awaited(program, tools)
     program = with_imports(program, _names_of(request))
     hidden = tuple(_hidden_tools(program, request))
     if hidden:

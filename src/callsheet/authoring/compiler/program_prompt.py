@@ -153,19 +153,29 @@ class Stubs:
     remarks: tuple[Remark, ...] = ()
 
 
-def stubs_for(goal: str, tools: Iterable[ToolSpec], strength: Strength, most: int | None = None) -> Stubs:
+_BESIDE = 2_000
+"""Tokens of a context for the rules, examples, goal, answer, and a repair of it."""
+
+
+def stubs_for(
+    goal: str,
+    tools: Iterable[ToolSpec],
+    strength: Strength,
+    most: int | None = None,
+    context: int | None = None,
+) -> Stubs:
     """The stubs of all tools, or of those that rank first for a goal where not all fit.
 
-    `most` limits their number. They are in the order of their names, so that the text of all tools is the
-    same for every goal. Operations of callsheet are none of them: of these the rules tell strong models, and
-    `_OPERATIONS` small ones.
+    `most` limits their number, `context` is that of the model in tokens, if it is known. They are in the
+    order of their names, so that the text of all tools is the same for every goal. Operations of callsheet
+    are none of them: of these the rules tell strong models, and `_OPERATIONS` small ones.
 
     >>> specs = [ToolSpec("SEND", "send", "Mail a text."), ToolSpec("READ_FILE", "read_file", "Read a file.")]
     >>> stubs_for("Read the file", specs, Strength.STRONG, most=1).text.splitlines()[0]
     'async def read_file() -> Any:'
     """
     offered = sorted((s for s in tools if call_kind(s.name) is CallKind.TOOL), key=lambda spec: spec.name)
-    room = ROOM[strength]
+    room = ROOM[strength] if context is None else min(ROOM[strength], max(context - _BESIDE, 0))
     if most is None or len(offered) <= most:
         for detail in _DETAILS:
             text = _text(offered, detail)

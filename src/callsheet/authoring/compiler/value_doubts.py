@@ -30,8 +30,8 @@ _DIGITS = lazy.pattern(r"\d{1,9}", re.ASCII)
 _QUOTED = lazy.pattern(r'"([^"\n{}]+)"')
 _WORD = lazy.pattern(r"[^\W\d]+(?:-[^\W\d]+)*")
 """A text of one word, perhaps with underscores or hyphens."""
-_SMALL = 10
-"""Whole numbers below it count things, choose and switch; goals say them in words."""
+_SMALL = 13
+"""Whole numbers up to a dozen count things, choose and switch; goals say them in words."""
 
 
 def unstated(

@@ -35,6 +35,7 @@ from callsheet.ports.models.model import (
     words,
 )
 from callsheet.ports.models.prompts import Messages
+from callsheet.ports.models.served_model import parameters_named, strength_by
 from callsheet.ports.models.settings import ModelSettings
 
 if TYPE_CHECKING:
@@ -161,8 +162,9 @@ class DirectModel:
 
     @property
     def strength(self) -> Strength:
-        """That of the settings, otherwise strong."""
-        return self._settings.stated_strength or Strength.STRONG
+        """That of the settings, else by the size in the model's name, else strong."""
+        told = strength_by(parameters_named(self._model))
+        return self._settings.stated_strength or told or Strength.STRONG
 
     async def complete(
         self, messages: Messages, constraint: Constraint | None = None, *, max_tokens: int | None = None

@@ -12,7 +12,7 @@ import os
 import time
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -32,6 +32,13 @@ from callsheet.ports.models.model import (
     words,
 )
 from callsheet.ports.models.prompts import Messages
+from callsheet.ports.models.served_model import (
+    ServedModel,
+    is_own_server,
+    parameters_named,
+    served_model,
+    strength_by,
+)
 from callsheet.ports.models.settings import Kind, ModelSettings
 from callsheet.ports.urls import server_host
 
@@ -44,6 +51,8 @@ _BYTES_BESIDE = 65_536
 """The most bytes of a response: so many per requested token, and a fixed amount for the rest."""
 _CONNECTING = 10.0
 """Seconds to wait for a connection."""
+_BYTES_OF_LIST, _TELLING = 1 << 20, 5.0
+"""The most bytes of a list of models, and the most seconds to wait for one."""
 
 
 class TooLarge(Exception):
@@ -308,7 +317,8 @@ class EndpointModel:
             raise ValueError(f"{settings.url!r} is not the address of a server: {error}") from None
         self._settings = settings
         self._spec = spec or settings.spec
-        self._address = f"{settings.url.partition('#')[0].rstrip('/')}/chat/completions"
+        self._address = settings.url.partition("#")[0].rstrip("/")
+        self._served: ServedModel | None = None
 
     @property
     def name(self) -> str:
@@ -318,21 +328,55 @@ class EndpointModel:
     @property
     def accepts(self) -> Sequence[Syntax]:
         """The constraint syntaxes that this kind of server supports."""
-        return supported_syntaxes(self._settings.kind, llguidance=self._settings.llguidance)
+        return supported_syntaxes(self._kind, llguidance=self._settings.llguidance)
 
     @property
     def strength(self) -> Strength:
-        """That of the settings, otherwise strong: what serves a model does not tell its size."""
-        return self._settings.stated_strength or Strength.STRONG
+        """That of the settings, else by the size that the server or the model's name tells, else strong."""
+        served = self._served or ServedModel()
+        told = strength_by(served.parameters or parameters_named(self._settings.name))
+        return self._settings.stated_strength or told or Strength.STRONG
+
+    @property
+    def context(self) -> int | None:
+        """The tokens of a conversation with its answer, as far as the server told them."""
+        return self._served.context or None if self._served is not None else None
+
+    @property
+    def _kind(self) -> Kind:
+        """The kind of server: what the settings say, or what a server says of which they say nothing."""
+        told = None if self._served is None else self._served.kind
+        return self._settings.kind if self._settings.kind != "openai" else told or "openai"
+
+    async def identify(self) -> None:
+        """Ask a server of the user's own what it serves, once: see `served_model`.
+
+        It costs one request to this machine or network. A server that does not tell is taken as the settings
+        say; one that is not up yet is asked again.
+        """
+        if self._served is not None:
+            return
+        if not is_own_server(self._host):
+            self._served = ServedModel()
+            return
+        with suppress(ModelFailed):
+            status, text, _ = await self._send("GET", "/models", None, _BYTES_OF_LIST, _TELLING)
+            if status >= 500:
+                return
+            self._served = ServedModel()
+            with suppress(ValueError, RecursionError):
+                self._served = served_model(json.loads(text), self._settings.name)
 
     async def complete(
         self, messages: Messages, constraint: Constraint | None = None, *, max_tokens: int | None = None
     ) -> Completion:
         """Ask once; raises ModelFailed."""
+        await self.identify()
         most = min(max_tokens or self._settings.max_tokens, self._settings.max_tokens)
         body = self._body(messages, constraint, most)
         began = time.monotonic()
-        status, text, waits = await self._post(body, most)
+        timeout = self._settings.timeout
+        status, text, waits = await self._send("POST", "/chat/completions", body, bytes_for(most), timeout)
         if status >= 400:
             raise refusal(
                 status,
@@ -371,34 +415,37 @@ class EndpointModel:
             body["model"] = settings.name
         if settings.temperature is not None:
             body["temperature"] = settings.temperature
+        elif is_own_server(self._host) and self.strength is Strength.SMALL:
+            body["temperature"] = 0.0
         if settings.seed is not None:
             body["seed"] = settings.seed
         if constraint is not None:
             if constraint.syntax not in self.accepts:
                 raise ValueError(f"{self.name} does not support {constraint.syntax}")
-            body |= fields_for(constraint, settings.kind)
+            body |= fields_for(constraint, self._kind)
         return body
 
-    async def _post(self, body: dict[str, Any], most: int) -> tuple[int, str, str | None]:
-        """The status, text and Retry-After header of the response."""
+    async def _send(
+        self, method: str, path: str, body: dict[str, Any] | None, most: int, seconds: float
+    ) -> tuple[int, str, str | None]:
+        """The status, text and Retry-After header of the response, which has at most so many bytes."""
         import httpx2  # noqa: PLC0415 - only where a model is asked
 
         key = self._key()
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        timeout = self._settings.timeout
         try:
             async with (
-                asyncio.timeout(timeout),
-                bounded_client(bytes_for(most), timeout, trust_env=False) as client,
+                asyncio.timeout(seconds),
+                bounded_client(most, seconds, trust_env=False) as client,
             ):
-                answer = await client.post(self._address, json=body, headers=headers)
+                answer = await client.request(method, f"{self._address}{path}", json=body, headers=headers)
                 return answer.status_code, answer.text, answer.headers.get("retry-after")
         except TooLarge as error:
             raise ModelFailed(Failure.MALFORMED, str(error)) from error
         except httpx2.ConnectTimeout as error:
             raise ModelFailed(Failure.UNREACHABLE, "the connection is not accepted") from error
         except (TimeoutError, httpx2.TimeoutException) as error:
-            raise ModelFailed(Failure.TIMEOUT, f"no answer within {timeout:g} s") from error
+            raise ModelFailed(Failure.TIMEOUT, f"no answer within {seconds:g} s") from error
         except httpx2.ConnectError as error:
             message = words(str(error)) or "nothing listens there"
             raise ModelFailed(Failure.UNREACHABLE, f"it cannot be reached: {message}") from error

@@ -62,6 +62,21 @@ def strength_of(model: LanguageModel) -> Strength:
     return stated if isinstance(stated, Strength) else Strength.STRONG
 
 
+async def identify(model: LanguageModel) -> None:
+    """Have a model find out what it is, where it can: `strength_of` and `context_of` tell more afterwards.
+
+    A model of a server is asked about by its method `identify`, once; others are as they state.
+    """
+    if isinstance(model, Identifiable):
+        await model.identify()
+
+
+def context_of(model: LanguageModel) -> int | None:
+    """The tokens of a conversation with its answer, if the attribute `context` of a model states them."""
+    stated: object = getattr(model, "context", None)
+    return count_in(stated) or None
+
+
 def count_in(value: object) -> int:
     """A count in a server's JSON; 0 if it is not a non-negative integer."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
@@ -110,7 +125,8 @@ class Completion:
 class LanguageModel(Protocol):
     """A model that continues conversations.
 
-    It may have an attribute `strength` as well (`strength_of`).
+    It may have attributes `strength` and `context` as well (`strength_of`, `context_of`), and a method
+    `identify` that finds them out.
     """
 
     @property
@@ -131,6 +147,15 @@ class LanguageModel(Protocol):
         Raises ValueError for a constraint in a syntax that the model does not accept. `max_tokens` limits the
         answer; None leaves that to the model's settings.
         """
+        ...
+
+
+@runtime_checkable
+class Identifiable(Protocol):
+    """A model that can find out what it is."""
+
+    async def identify(self) -> None:
+        """Ask what serves the model, once; nothing is raised where that does not tell."""
         ...
 
 

@@ -26,6 +26,8 @@ from callsheet.ports.models.model import (
     ModelFailed,
     Strength,
     Syntax,
+    context_of,
+    identify,
     strength_of,
 )
 from callsheet.ports.models.prompts import Messages
@@ -82,6 +84,15 @@ class PatientModel:
     def strength(self) -> Strength:
         """The model's own strength."""
         return strength_of(self._model)
+
+    @property
+    def context(self) -> int | None:
+        """The model's own context."""
+        return context_of(self._model)
+
+    async def identify(self) -> None:
+        """Have the model find out what it is."""
+        await identify(self._model)
 
     async def complete(
         self, messages: Messages, constraint: Constraint | None = None, *, max_tokens: int | None = None

@@ -22,6 +22,8 @@ from callsheet.ports.models.model import (
     Strength,
     Syntax,
     Usage,
+    context_of,
+    identify,
     strength_of,
 )
 from callsheet.ports.models.prompts import Messages
@@ -112,6 +114,16 @@ _VERSION = 1
 _HINT = 'record it again: RecordedModel(path, model, mode="record")'
 
 
+def _about(model: LanguageModel) -> dict[str, Any]:
+    """What a recording says of its model."""
+    return {
+        "name": model.name,
+        "accepts": [str(syntax) for syntax in model.accepts],
+        "strength": str(strength_of(model)),
+        **({} if (context := context_of(model)) is None else {"context": context}),
+    }
+
+
 class RecordedModel:
     """A model that answers from the file at `path`.
 
@@ -131,12 +143,8 @@ class RecordedModel:
         self._path = wanted_path("path", path)
         self._model = model if mode == "record" else None
         if self._model is not None:
-            about = {
-                "name": self._model.name,
-                "accepts": [str(syntax) for syntax in self._model.accepts],
-                "strength": str(strength_of(self._model)),
-            }
             answers: dict[str, Any] = _read(self._path)["answers"] if self._path.exists() else {}
+            about = _about(self._model)
             self._tape: dict[str, Any] = {"recorded_answers": _VERSION, **about, "answers": answers}
         else:
             self._tape = _read(self._path)
@@ -155,6 +163,17 @@ class RecordedModel:
     def strength(self) -> Strength:
         """The strength of the recorded model; strong in a file that does not say it."""
         return Strength(self._tape.get("strength", Strength.STRONG))
+
+    @property
+    def context(self) -> int | None:
+        """The context of the recorded model, if it was told."""
+        return self._tape.get("context")
+
+    async def identify(self) -> None:
+        """Have the model that is recorded find out what it is."""
+        if self._model is not None:
+            await identify(self._model)
+            self._tape |= _about(self._model)
 
     async def complete(
         self, messages: Messages, constraint: Constraint | None = None, *, max_tokens: int | None = None

@@ -27,7 +27,11 @@ from callsheet.ports.models.model import (
     LanguageModel,
     ModelFailed,
     Stop,
+    Strength,
     Syntax,
+    context_of,
+    identify,
+    strength_of,
 )
 from callsheet.ports.models.opening import open_model
 from callsheet.ports.models.settings import ModelSettings
@@ -65,6 +69,18 @@ async def test_local_model_answers_with_its_token_counts(model: LocalModel) -> N
     assert answer.usage.seconds > 0
     assert answer.usage.cost == 0.0
     assert not answer.constrained
+
+
+async def test_server_of_llama_cpp_tells_what_it_serves(
+    model: LocalModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running = await asyncio.to_thread(model.server.ensure)
+    monkeypatch.setenv("OWN_KEY", running.key)
+    served = open_model("", ModelSettings(url=f"{running.address}/v1", key_env="OWN_KEY"))
+    await identify(served)
+    assert (strength_of(served), context_of(served)) == (Strength.SMALL, 512)
+    answer = await served.complete(ASK, HELD[0])
+    assert re.fullmatch(r"teal-\d\d", answer.text)
 
 
 async def test_answer_is_independent_of_earlier_requests(model: LocalModel) -> None:
