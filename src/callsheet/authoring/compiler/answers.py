@@ -243,12 +243,37 @@ class _Awaited(ast.NodeTransformer):
 
 
 class Lookup(NamedTuple):
-    """How what a call needs is found by a name: a tool, its argument, and the field of its result."""
+    """How what a call needs is found by a name: a tool, its argument, the field of the id, and the name.
+
+    Where the tool lists things, `key` is the field that each has its name in.
+    """
 
     tool: str
     argument: str
-    name: str
     field: str
+    key: str
+    name: str
+
+    @property
+    def noun(self) -> str:
+        """The name of a variable for what is found."""
+        noun = self.tool.partition("_")[2] or "found"
+        noun = noun.removesuffix("s") if self.key else noun
+        return noun if noun.isidentifier() and not iskeyword(noun) else "found"
+
+    @property
+    def value(self) -> ast.expr:
+        """What finds the thing: one whose name has other capitals is the same."""
+        name = ast.Constant(self.name)
+        by = [ast.keyword(self.argument, name)] if self.argument else []
+        call = ast.Await(ast.Call(ast.Name(self.tool), [], by))
+        if not self.key:
+            return call
+        one = ast.parse(f"[x for x in y if x[{self.key!r}].lower() == {self.name.lower()!r}][0]", mode="eval")
+        assert isinstance(one.body, ast.Subscript)
+        assert isinstance(one.body.value, ast.ListComp)
+        one.body.value.generators[0].iter = call
+        return one.body
 
 
 def with_lookups(program: str, sought: Mapping[tuple[str, str, str], Lookup]) -> str:
@@ -257,7 +282,7 @@ def with_lookups(program: str, sought: Mapping[tuple[str, str, str], Lookup]) ->
     `sought` has the tool, the argument and the name, a text or a variable that is one.
 
     >>> text = "async def main(): await mail(to='Tom')"
-    >>> found = Lookup("find_contact", "name", "Tom", "email")
+    >>> found = Lookup("find_contact", "name", "email", "", "Tom")
     >>> print(with_lookups(text, {("mail", "to", "Tom"): found}), end="")
     async def main():
         contact = await find_contact(name='Tom')
@@ -268,12 +293,52 @@ def with_lookups(program: str, sought: Mapping[tuple[str, str, str], Lookup]) ->
         return program
     names = {one.id for one in ast.walk(tree) if isinstance(one, ast.Name)}
     constants = _constants(tree)
-    for owner in [*ast.walk(tree)]:
-        for part in ("body", "orelse", "finalbody"):
-            block = getattr(owner, part, None)
-            if isinstance(block, list):
-                setattr(owner, part, [*_looked_up(cast("list[ast.stmt]", block), sought, constants, names)])
+    for owner, part, block in _blocks(tree):
+        setattr(owner, part, [*_looked_up(block, sought, constants, names)])
     return f"{ast.unparse(ast.fix_missing_locations(tree))}\n"
+
+
+def without_calls(program: str, meant: Collection[tuple[str, str, str]]) -> str:
+    """A program without calls that it does not use; each of them has the tool, an argument and its text.
+
+    >>> text = "async def main():\\n    ann = await person(name='Ann')\\n    await mail(to='a@b.example')"
+    >>> print(without_calls(text, {("person", "name", "Ann")}), end="")
+    async def main():
+        await mail(to='a@b.example')
+    """
+    tree = next(nodes_of(program), None)
+    if not isinstance(tree, ast.Module) or not meant:
+        return program
+    read = {one.id for one in ast.walk(tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+
+    def stays(statement: ast.stmt) -> bool:
+        match statement:
+            case ast.Expr(value=ast.Await(value=ast.Call(func=ast.Name(id=tool)) as call)):
+                pass
+            case ast.Assign(
+                targets=[ast.Name(id=name)], value=ast.Await(value=ast.Call(func=ast.Name(id=tool)) as call)
+            ) if name not in read:
+                pass
+            case _:
+                return True
+        return not any(
+            isinstance(one.value, ast.Constant) and (tool, one.arg, one.value.value) in meant
+            for one in call.keywords
+        )
+
+    for owner, part, block in _blocks(tree):
+        setattr(owner, part, [one for one in block if stays(one)] or [ast.Pass()])
+    return f"{ast.unparse(ast.fix_missing_locations(tree))}\n"
+
+
+def _blocks(tree: ast.Module) -> list[tuple[ast.AST, str, list[ast.stmt]]]:
+    """The blocks of statements in a program that have any, each with what it belongs to."""
+    return [
+        (owner, part, cast("list[ast.stmt]", block))
+        for owner in ast.walk(tree)
+        for part in ("body", "orelse", "finalbody")
+        if isinstance(block := getattr(owner, part, None), list) and block
+    ]
 
 
 def with_fields(program: str, taken: Mapping[tuple[str, str, str], str]) -> str:
@@ -357,15 +422,12 @@ def _looked_up(
                     continue
                 found = (lookup.tool, lookup.argument, lookup.name)
                 if found not in known:
-                    noun = lookup.tool.partition("_")[2] or "found"
-                    variable = noun if noun.isidentifier() and not iskeyword(noun) else "found"
+                    variable = lookup.noun
                     while variable in names:
                         variable = f"{variable}_found"
                     names.add(variable)
                     known[found] = variable
-                    by = ast.keyword(lookup.argument, ast.Constant(lookup.name))
-                    value = ast.Await(ast.Call(ast.Name(lookup.tool), [], [by]))
-                    yield ast.Assign([ast.Name(variable, ast.Store())], value)
+                    yield ast.Assign([ast.Name(variable, ast.Store())], lookup.value)
                 given.value = ast.Subscript(ast.Name(known[found]), ast.Constant(lookup.field))
         yield statement
 

@@ -34,6 +34,7 @@ from callsheet.authoring.compiler.program_prompt import Stubs, program_question,
 from callsheet.authoring.compiler.prompt import Question, as_json, question
 from callsheet.authoring.compiler.request import Accounting, Check, Draft, Options, PlanForm, Request
 from callsheet.authoring.compiler.review import with_telling_names, with_whole_answer
+from callsheet.authoring.likely_effects import likely_effect
 from callsheet.authoring.prompt import read_answer_plan
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source
 from callsheet.frontends.export import (
@@ -100,6 +101,8 @@ async def compile_goal(
 
 async def _program(request: Request, model: LanguageModel, check: Check, chosen: Options) -> Draft:
     """The draft of a Python program; a program without errors is taken as it is."""
+    tools = (replace(one, effect=likely_effect(one.name, one.effect)) for one in request.tools)
+    request = replace(request, tools=tuple(tools))
     strength = strength_of(model)
     stubs = stubs_for(request.goal, request.tools, strength, chosen.max_tools, context_of(model))
     asked = program_question(request, stubs, strength)

@@ -24,8 +24,8 @@ _NUMBER = lazy.pattern(r"(?:^|_)(?:sku|uuid)$|_no$")
 """Arguments that take what identifies a thing beside its id."""
 _FIRST = lazy.pattern(r"\{\W{0,3}(\w+)\W")
 """The first field of what a description shows."""
-_SHOWN = lazy.pattern(r"\{([\w, ]+)\}")
-"""The fields that a description shows in braces."""
+_SHOWN = lazy.pattern(r"(\[\s*)?\{([\w, \"']+)\}")
+"""The fields that a description shows in braces, of one record or of each in a list."""
 _IN_RECORD = lazy.pattern(r"""(?: as "|\[")([^"]+)"\]?""")
 _MOST = 2
 
@@ -97,6 +97,23 @@ _BEHIND = lazy.pattern(r"_(?:by|for|from|in|of|on|to|with)_.*")
 """What stands in the name of a tool behind the things that it finds."""
 
 
+class Finder(NamedTuple):
+    """How one thing is found by its name: the tool, its argument for the name, and the field of the id.
+
+    Where the tool lists things, `key` is the field of each that has its name; the argument is then empty if
+    the tool takes none for it.
+    """
+
+    tool: str
+    argument: str
+    field: str
+    key: str = ""
+
+
+_NAMING = ("name", "full_name", "title", "subject", "label")
+"""The fields by which people name things, the usual first."""
+
+
 class Origins:
     """The tools that tell the ids which other tools take.
 
@@ -119,6 +136,7 @@ class Origins:
             for spec in self._reading
             if (name := _only_text(spec)) and not self.identifies(name)
         }
+        self._listing = {function_name(spec.name): spec for spec in self._reading}
         self._takers: dict[str, list[set[str]]] = {}
         for spec in tools:
             for name in spec.parameter_names:
@@ -192,18 +210,36 @@ class Origins:
                 found.append((-near, origin.takes_nothing, origin))
         return [origin for _, _, origin in nsmallest(_MOST, found)]
 
-    def by_name(self, called: ToolSpec, argument: str) -> tuple[Origin, str] | None:
-        """The only tool that finds one thing for this argument by one text, and the name of that text.
+    def by_name(self, called: ToolSpec, argument: str) -> Finder | None:
+        """The only tool that finds one thing for this argument by its name, alone or in a list.
 
         None if there are several, if the place in the result is not known, and if only the fields of results
         say that the argument identifies: a city may be that of a trip, and is none.
         """
+        told = self.of(called, argument) if self.takes_id(called, argument) else ()
         found = [
-            (origin, name)
-            for origin in (self.of(called, argument) if self.takes_id(called, argument) else ())
+            Finder(origin.tool, name, origin.field)
+            for origin in told
             if origin.field and (name := self._texts.get(origin.tool)) is not None
         ]
+        noun = set(words_of(_ID.sub("", argument)))
+        own = [one for one in told if not noun or noun & set(words_of(one.tool))]
+        found = found or [one for origin in own if (one := self._in_list(origin)) is not None]
         return found[0] if len(found) == 1 else None
+
+    def _in_list(self, origin: Origin) -> Finder | None:
+        """How a thing is found among those that a tool lists without being told which; None if it is not."""
+        spec, place = self._listing[origin.tool], _IN_RECORD.fullmatch(origin.place.removeprefix("[0]"))
+        fields, taken = _fields(spec), table(spec.parameters.get("properties"))
+        key = next((name for name in _NAMING if name in fields), None)
+        if key is None or place is None or not origin.place.startswith("[0]"):
+            return None
+        argument = key if _takes_text(table(taken.get(key))) else ""
+        return (
+            Finder(origin.tool, argument, place[1], key)
+            if {*required_of(spec.parameters)} <= {argument}
+            else None
+        )
 
     def _addresses(self, noun: str) -> Iterator[Origin]:
         for spec in self._reading:
@@ -267,7 +303,7 @@ def _place(spec: ToolSpec, argument: str) -> _Place:
     is_declared = bool(fields)
     shown = _SHOWN.search(spec.description)
     if not fields and shown is not None:
-        fields = re.findall(r"\w+", shown[1])
+        fields = re.findall(r"\w+", shown[2])
     if not fields:
         return _Place(None if _is_scalar(inner or result) else "")
     ids = [name for name in fields if _ID.match(name)]
@@ -278,6 +314,23 @@ def _place(spec: ToolSpec, argument: str) -> _Place:
         return _Place(None)
     place = f'{"[0]" if inner else ""}["{own[0]}"]' if is_declared else f' as "{own[0]}"'
     return _Place(place, bool(named))
+
+
+def described_result(spec: ToolSpec) -> Mapping[str, Any]:
+    """What the description of a tool shows of its result, as a schema; empty if it shows nothing, or several.
+
+    >>> described_result(ToolSpec("T", "t", "Find a reader. Returns {card, name}."))["properties"]
+    {'card': {}, 'name': {}}
+    >>> [described_result(ToolSpec("T", "t", d)).get("type") for d in ("All: [{id, name}].", "")]
+    ['array', None]
+    """
+    match _SHOWN.findall(spec.description):
+        case [(opening, names)] if "," in names:
+            fields = {name: dict[str, object]() for name in re.findall(r"\w+", names)}
+            record = {"type": "object", "properties": fields}
+            return {"type": "array", "items": record} if opening else record
+        case _:
+            return {}
 
 
 def _fields(spec: ToolSpec) -> Mapping[str, Any]:
@@ -308,6 +361,12 @@ def _only_text(spec: ToolSpec) -> str:
             return name if schema.get("type", "string") == "string" and "enum" not in schema else ""
         case _:
             return ""
+
+
+def _takes_text(schema: Mapping[str, Any]) -> bool:
+    """Whether a text is among what a schema says that an argument takes."""
+    every: list[object] = [schema, *schema.get("anyOf", ())]
+    return any(table(one).get("type") == "string" for one in every)
 
 
 def _is_scalar(schema: Mapping[str, Any]) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import cast
 
@@ -23,10 +23,11 @@ from callsheet.authoring.compiler.answers import (
     with_main,
     with_own_names,
     with_results_awaited,
+    without_calls,
 )
 from callsheet.authoring.compiler.asking import NAME, Reading
 from callsheet.authoring.compiler.catalogue import by_fit
-from callsheet.authoring.compiler.origins import Origins
+from callsheet.authoring.compiler.origins import Origins, described_result
 from callsheet.authoring.compiler.program_prompt import EXAMPLES, SHORT_EXAMPLES
 from callsheet.authoring.compiler.prompt import finding_line
 from callsheet.authoring.compiler.quantities import is_date
@@ -37,6 +38,8 @@ from callsheet.frontends.python import Signature, read_python
 from callsheet.ir import CallKind, Plan, call_kind
 from callsheet.ir.expression import Variable
 from callsheet.ir.tree import Act, Tree, acts, all_statements, variables_set
+from callsheet.passes import check as check_plan
+from callsheet.passes.finding import ToolSignature
 from callsheet.ports.models.prompts import one_line
 from callsheet.ports.tools import ToolSpec
 from callsheet.views.python_types import docstring, table
@@ -90,7 +93,8 @@ def _mended(program: str, request: Request) -> tuple[str, tuple[Diagnostic, ...]
     """A program with each word spelled as in the goal, and with ids that are looked up.
 
     A hint says so for each. Small models write `living_room` for the living room, `to="Tom"` where one tool
-    finds the address of Tom, and `pet_id=pet` for the id of the pet that was found.
+    finds the address of Tom, and `pet_id=pet` for the id of the pet that was found; and they look things up
+    of which nobody spoke, and do not use them.
     """
     result = read_python(program, NAME)
     if result.plan is None or result.plan.tree is None:
@@ -98,6 +102,7 @@ def _mended(program: str, request: Request) -> tuple[str, tuple[Diagnostic, ...]
     origins, specs = Origins(request.tools), {spec.name: spec for spec in request.tools}
     sought: dict[tuple[str, str, str], Lookup] = {}
     hints: dict[str, Diagnostic] = {}
+    unmeant: set[tuple[str, str, str]] = set()
     for one in doubtful(result.plan.tree, _told(request), request.tools, SHORT_EXAMPLES):
         found = origins.by_name(specs[one.act.tool], one.argument) if one.named else None
         if one.spellings is not None:
@@ -106,10 +111,11 @@ def _mended(program: str, request: Request) -> tuple[str, tuple[Diagnostic, ...]
                 program = program.replace(f"{quote}{word}{quote}", f"{quote}{told}{quote}")
             message = f"{word!r} is written as in the goal, {told!r}"
         elif found is not None:
-            origin, argument = found
-            lookup = Lookup(origin.tool, argument, one.named, origin.field)
-            sought[function_name(one.act.tool), one.argument, one.phrase] = lookup
-            message = f"{one.argument}={one_line(one.phrase)[:60]!r} is looked up by {origin.tool}"
+            sought[function_name(one.act.tool), one.argument, one.phrase] = Lookup(*found, one.named)
+            message = f"{one.argument}={one_line(one.phrase)[:60]!r} is looked up by {found.tool}"
+        elif one.made_up and one.act.tool in specs and specs[one.act.tool].effect.only_reads:
+            unmeant.add((function_name(one.act.tool), one.argument, one.made_up))
+            continue
         else:
             continue
         hints[message] = Diagnostic("CMP010", Severity.HINT, message, help=None)
@@ -117,7 +123,11 @@ def _mended(program: str, request: Request) -> tuple[str, tuple[Diagnostic, ...]
     for (_, argument, _), field in taken.items():
         message = f"{argument} takes the field {field} of what is found, and not the whole"
         hints[message] = Diagnostic("CMP010", Severity.HINT, message, help=None)
-    return with_fields(with_lookups(program, sought), taken), tuple(hints.values())
+    fewer = without_calls(program, unmeant)
+    if fewer != program:
+        message = "a lookup of what the goal does not speak of, which nothing reads, is left out"
+        hints[message] = Diagnostic("CMP010", Severity.HINT, message, help=None)
+    return with_fields(with_lookups(fewer, sought), taken), tuple(hints.values())
 
 
 def _whole(
@@ -247,7 +257,7 @@ def _checked(program: str, request: Request, check: Check, example: str) -> Read
         told = read_python(program, NAME, tools=_signatures(request))
         return Reading(None, (told if told.plan is None else result).diagnostics, result.source)
     found = (*result.diagnostics, *_unset_inputs(result.plan, request), *check(result.plan))
-    found = (*found, *_unnoticed_failures(program))
+    found = (*found, *_undescribed(result.plan, request, found), *_unnoticed_failures(program))
     if result.plan.tree is not None:
         found = (
             *found,
@@ -261,7 +271,9 @@ def _checked(program: str, request: Request, check: Check, example: str) -> Read
     return Reading(None if wrong else result.plan, found, result.source)
 
 
-_DOUBTS = (*("CHK121", "CHK130", "CHK131", "CHK132", "CHK133", "CHK134", "CMP010", "CMP011", "CMP013"),)
+_DOUBTS = (
+    *("CHK120", "CHK121", "CHK130", "CHK131", "CHK132", "CHK133", "CHK134", "CMP010", "CMP011", "CMP013"),
+)
 """What is found in a valid plan and makes it doubtful that it does what was meant."""
 
 
@@ -384,6 +396,22 @@ def _signatures(request: Request) -> Mapping[str, Signature]:
         function_name(spec.name): Signature(tuple(spec.parameter_names), is_open=True)
         for spec in request.tools
     }
+
+
+def _undescribed(plan: Plan, request: Request, known: Collection[Diagnostic]) -> Iterator[Diagnostic]:
+    """CHK120 as a warning for each field that the descriptions of the tools do not show, where they show any.
+
+    Nothing declares these results, so that it may be there.
+    """
+    described = {
+        spec.name: ToolSignature.from_schema(spec.parameters, spec.effect, result=shown)
+        for spec in request.tools
+        if not _has_shape(spec.result) and (shown := described_result(spec))
+    }
+    told = {(one.code, one.span) for one in known}
+    for one in check_plan(plan, tools=described) if described else ():
+        if one.code == "CHK120" and one.severity is Severity.ERROR and (one.code, one.span) not in told:
+            yield replace(one, severity=Severity.WARNING, message=f"{one.message}, as it is described")
 
 
 def _unset_inputs(plan: Plan, request: Request) -> Iterator[Diagnostic]:

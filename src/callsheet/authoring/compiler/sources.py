@@ -69,6 +69,19 @@ def sources(tree: Tree) -> dict[str, str]:
     return found
 
 
+def ids(tree: Tree, known: Mapping[str, str]) -> dict[str, str]:
+    """The variables that are set once, to the `id` of a tool's record, each with the tool.
+
+    >>> from callsheet.frontends.python import read_python
+    >>> tree = read_python("async def main():\\n    n = (await find())['id']").plan.tree
+    >>> ids(tree, sources(tree))
+    {'n': 'FIND'}
+    """
+    times = _times_set(tree)
+    lets = (one for one in all_statements(tree) if isinstance(one, Let) and times[one.name] == 1)
+    return {one.name: tool for one in lets if (tool := id_source(one.value, known)) is not None}
+
+
 def id_source(value: Expression, known: Mapping[str, str]) -> str | None:
     """The tool whose record a value is the `id` of; None if it is none."""
     match value:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from callsheet import lazy
 from callsheet.authoring.compiler.origins import Origin, Origins, address_kind
 from callsheet.authoring.compiler.quantities import DATE, NUMBER, is_date, is_of
-from callsheet.authoring.compiler.sources import constants, id_source, source_of, sources
+from callsheet.authoring.compiler.sources import constants, id_source, ids, source_of, sources
 from callsheet.diagnostics import Diagnostic, Severity
 from callsheet.ir import CallKind, Literal
 from callsheet.ir.expression import Display, Expression, Mapping, Text, Variable
@@ -79,6 +79,8 @@ class Doubtful(NamedTuple):
     phrase: str = ""
     """The text that stands where an id or an address belongs, and `named` how the goal spells it."""
     named: str = ""
+    made_up: str = ""
+    """A name that nobody said."""
 
 
 def doubtful(
@@ -96,6 +98,7 @@ def doubtful(
     numbers = frozenset(float(one) for n in (_DIGITS, NUMBER) for one in n.findall(own))
     known = _Known(own, texts, plain(texts), Origins(tools), taken[0] & taken[1], tuple(tools), numbers)
     set_once, known_sources = constants(tree), sources(tree)
+    known_ids = ids(tree, known_sources)
     for act in acts(tree):
         spec, said = declared.get(act.tool, (None, ""))
         for name, given in (*(("", value) for value in act.positional), *act.named):
@@ -106,7 +109,7 @@ def doubtful(
             found = () if spec is None else known.origins_of(spec, name)
             if text in borrowed:
                 message = f"{name}={text!r} is of the example, and not of the goal"
-                yield Doubtful(act, name, message, "use what the goal says", found)
+                yield Doubtful(act, name, message, "use what the goal says", found, made_up=text or "")
                 continue
             unknown = [*_unknown(act, name, value, spec, known)]
             yield from unknown
@@ -120,7 +123,8 @@ def doubtful(
             if source is not None and known.origins.told_otherwise(spec, name, source):
                 message = f"{name} is given what {function_name(source)} finds, which is another thing"
                 yield Doubtful(act, name, message, f"find it: {_finders(found)}", found)
-            record = id_source(given, known_sources)
+            named = known_ids.get(given.name) if isinstance(given, Variable) else None
+            record = named or id_source(given, known_sources)
             takers = () if record is None else known.origins.takers_of(name, record)
             if record is not None and takers:
                 message = f"{name} is given the id of what {function_name(record)} finds"
@@ -164,7 +168,7 @@ def _unknown(
         if _NAME.fullmatch(part) and plain(part) not in known.letters:
             first = _finders(known.origins.of(spec, name) if spec is not None else ())
             message = f"{name}={one_line(part)[:60]!r}: nothing that the model was told has that name"
-            yield Doubtful(act, name, message, f"find it: {first}")
+            yield Doubtful(act, name, message, f"find it: {first}", made_up=part)
     numbers = known.numbers
     for part in _parts(value):
         if plain(part) and plain(part) not in known.letters and not is_of(part, numbers):

@@ -20,6 +20,7 @@ from callsheet.authoring.distillation.calculations import column_sums
 from callsheet.authoring.distillation.leaves import number_of
 from callsheet.authoring.distillation.lists import tables_in
 from callsheet.authoring.distillation.wording import SMALL_WORDS, counts
+from callsheet.authoring.likely_effects import likely_effect
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Effect, canonical_tool_name
 from callsheet.machine.agents.actions import MAX_AT_ONCE, Finish, Unreadable, read_action
@@ -31,9 +32,6 @@ from callsheet.store.events import Event, EventType
 _TURN = re.compile(r".*/t(\d+)(?:c(\d+))?\Z")
 _WORD = re.compile(r"\S{4,}")
 """A word of a listing that is taken for a name."""
-_READING = frozenset(
-    ("LIST", "GET", "READ", "FIND", "SEARCH", "FETCH", "QUERY", "SHOW", "DESCRIBE", "LOOKUP", "VIEW", "CHECK")
-)
 _LEAST = 4
 """The characters that a text has at least to be recognised in another one."""
 
@@ -186,9 +184,7 @@ def _is_named(call: RecordedCall, said: str) -> bool:
 
 def only_reads(tool: str, effects: Mapping[str, Effect]) -> bool:
     """Whether a tool changes nothing; of one of an unknown effect, its name tells."""
-    effect = effects.get(tool, Effect.UNSAFE)
-    verb = tool.rpartition("__")[2].partition("_")[0].upper()
-    return effect.only_reads or (effect is Effect.UNSAFE and verb in _READING)
+    return likely_effect(tool, effects.get(tool, Effect.UNSAFE)).only_reads
 
 
 def _gives(texts: Iterable[str], wanted: Iterable[str]) -> bool:

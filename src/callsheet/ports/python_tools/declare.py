@@ -332,7 +332,8 @@ def _first_paragraph(function: Callable[..., Any]) -> str:
 def _documentation(function: Callable[..., Any], paragraph: str) -> tuple[str, dict[str, str]]:
     """What the docstring says of the function, and of its arguments by name."""
     text = inspect.getdoc(function) or ""
-    if not any(line.endswith((":", "---")) or line.startswith(":") for line in text.split("\n")):
+    marks = (":", "Returns ")
+    if not any(line.endswith((":", "---")) or line.startswith(marks) for line in text.split("\n")):
         return paragraph, {}
     from callsheet.ports.python_tools.docstrings import read_docstring  # noqa: PLC0415 - few have sections
 

@@ -1,7 +1,8 @@
 """What a function's docstring says to those who call it: its summary, each argument, the result.
 
-Pure. Read are the sections of Google (`Args:`), NumPy (a title over dashes) and Sphinx (`:param name:`); what
-else stands behind the first paragraph is for the readers of the source.
+Pure. Read are the sections of Google (`Args:`), NumPy (a title over dashes) and Sphinx (`:param name:`), and a
+paragraph that begins with *Returns*; what else stands behind the first paragraph is for the readers of the
+source.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ def read_docstring(text: str) -> Documentation:
     'Tell to: - a person - a group'
     >>> read_docstring("Tell it.\\n:param to: Whom.\\n:return: An id.").description
     'Tell it. Returns: An id.'
+    >>> read_docstring("Tell it.\\n\\nReturns {id}, which\\nis new.\\n\\nMore.").description
+    'Tell it. Returns: {id}, which is new.'
     """
     lines = text.split("\n")
     first = next(
@@ -70,7 +73,10 @@ def read_docstring(text: str) -> Documentation:
             section, name, depth = _kind(title), "", None
             continue
         elif not said or _NUMPY.match(said):
+            section = "" if section == "sentence" else section
             continue
+        elif not indent and said.startswith("Returns ") and section in ("", "others"):
+            section, said = "sentence", said.partition(" ")[2]
         else:
             depth = indent if depth is None else depth
             entry = _ENTRY.match(said) if 0 < indent <= depth else None
@@ -83,7 +89,7 @@ def read_docstring(text: str) -> Documentation:
                 name, said = "" if plain is None else plain[1], ""
         if section == "arguments" and name:
             arguments[name] = f"{arguments.get(name, '')} {said}".strip()
-        elif section == "results":
+        elif section in ("results", "sentence"):
             results.append(said)
     return Documentation(
         " ".join(" ".join(lines[:first]).split()),
