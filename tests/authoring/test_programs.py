@@ -11,7 +11,7 @@ import pytest
 
 from callsheet import Runtime, tool
 from callsheet.api.compiling import Compiled
-from callsheet.authoring.compiler.answers import bound_names, program_in, with_imports
+from callsheet.authoring.compiler.answers import bound_names, program_in, with_imports, with_main
 from callsheet.authoring.compiler.compile import compile_goal, prompt_for
 from callsheet.authoring.compiler.program import fields_of, told_ids
 from callsheet.authoring.compiler.program_prompt import ROOM, program_question, stubs_for
@@ -23,6 +23,7 @@ from callsheet.frontends.export import ToolShape, is_sentence, program_grammar
 from callsheet.frontends.export.rules import ANY_NUMBER, Chars, Choice, Grammar, Many, Node, Seq, Text, Use
 from callsheet.frontends.python import read_python
 from callsheet.ir import Effect, Plan
+from callsheet.ir.tree import Tree, acts
 from callsheet.machine import Cut
 from callsheet.passes import ToolSignature, check
 from callsheet.ports.models.model import Completion, Stop, Strength, Syntax
@@ -66,7 +67,7 @@ DOUBTED = CONDITIONAL.replace('"e-5"', '"e-77"')
         ("", False),
     ],
 )
-def test_small_model_is_asked_afresh_with_findings_beside_the_goal(
+def test_small_model_is_asked_afresh_in_another_form_with_findings_beside_the_goal(
     second: str, *, calls_of_second: bool
 ) -> None:
     model = Scripted([DOUBTED, second, second], strength=Strength.SMALL)
@@ -76,8 +77,9 @@ def test_small_model_is_asked_afresh_with_findings_beside_the_goal(
     assert len(model.asked) == 2
     asked, again = (messages[-1]["content"] for messages in model.asked)
     assert model.asked[1][:-1] == model.asked[0][:-1]
-    assert again.startswith(asked)
-    assert "- event_id=e-77: nothing that the model was told" in again.removeprefix(asked)
+    assert not again.startswith(asked)
+    assert f'async def main():\n    """{GOALS[0]}"""' in again
+    assert "- event_id=e-77: nothing that the model was told" in again
     is_told = any(one.code == "CMP010" for one in draft.diagnostics)
     assert is_told is not calls_of_second
 
@@ -147,6 +149,27 @@ def test_wrong_program_is_repaired_once_with_its_lines(wrong: str, said: str) ->
 )
 def test_program_is_found_in_surrounding_text(around: str) -> None:
     assert program_in(around.replace("{}", CONDITIONAL)).strip() == CONDITIONAL.strip()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "forecast = await forecast(city='Bergen')\nreturn str(forecast)",
+        "import json\nforecast = await forecast(city='Bergen')\nreturn json.dumps(forecast)",
+        "```python\ntext = '''a\n  b'''\nawait forecast(city='Bergen')\n```",
+    ],
+)
+def test_statements_without_a_function_are_those_of_main(answer: str) -> None:
+    draft = drafted(Scripted([answer]))
+    assert draft.plan is not None
+    assert draft.accounting.calls == 1
+    assert [act.tool for act in acts(draft.plan.tree or Tree(()))] == [FORECAST.name]
+
+
+def test_text_over_lines_is_the_same_in_main() -> None:
+    program = with_main("text = '''a\n  b'''\nawait send(text=text)\n")
+    assert "text = 'a\\n  b'" in program
+    assert with_main("async def main():\n    return await f()\n\nawait main()\n").startswith("async def main")
 
 
 def test_plan_in_another_syntax_is_accepted() -> None:
@@ -701,6 +724,65 @@ def test_small_model_writes_names_and_ids_are_looked_up_without_asking_again() -
     assert draft.accounting.calls == 1
     as_it_is = asyncio.run(compile_goal(request, Scripted([program]), lambda _: ()))
     assert as_it_is.source.text.endswith(program)
+
+
+def listing(tool: str, *fields: str, result: bool = True, **arguments: object) -> ToolSpec:
+    """A tool of an undeclared effect that lists records with these fields."""
+    items = {"type": "object", "properties": dict.fromkeys(fields, TEXT)}
+    shown = "" if result else f" Returns [{{{', '.join(fields)}}}]."
+    schema = {"type": "object", "properties": arguments}
+    declared = {"type": "array", "items": items} if result else {}
+    return ToolSpec(tool.upper(), tool, f"List them.{shown}", schema, result=declared)
+
+
+OPTIONAL_TEXT = {"anyOf": [TEXT, {"type": "null"}]}
+
+
+@pytest.mark.parametrize("arguments", [{}, {"title": OPTIONAL_TEXT}], ids=["of all", "by a title"])
+def test_thing_is_found_by_its_name_in_a_list(arguments: dict[str, object]) -> None:
+    search = listing("search_books", "id", "title", **arguments)
+    loans = listing("list_loans", "id", "book_id", "title")
+    request = Request("Reserve Winter Bees.", (search, loans, spec("reserve_book", "Reserve.", book_id=TEXT)))
+    small = Scripted(['async def main(): await reserve_book(book_id="Winter Bees")'], strength=Strength.SMALL)
+    draft = asyncio.run(compile_goal(request, small, lambda _: ()))
+    by = "title='Winter Bees'" if arguments else ""
+    assert draft.source.text.splitlines()[3:] == [
+        f"    book = [x for x in await search_books({by}) if x['title'].lower() == 'winter bees'][0]",
+        "    await reserve_book(book_id=book['id'])",
+    ]
+    assert [one.message for one in draft.diagnostics] == [
+        "book_id='Winter Bees' is looked up by search_books"
+    ]
+    assert draft.accounting.calls == 1
+
+
+def test_lookup_of_what_nobody_spoke_of_is_left_out_where_nothing_reads_it() -> None:
+    find = listing("find_reader", "id", "name", name=TEXT)
+    request = Request("Block card 4401.", (find, spec("block_card", "Block.", card=TEXT)))
+    unread = (
+        'async def main():\n    ann = await find_reader(name="Ann Moss")\n    await block_card(card="4401")\n'
+    )
+    small = Scripted([unread], strength=Strength.SMALL)
+    draft = asyncio.run(compile_goal(request, small, lambda _: ()))
+    assert "find_reader" not in draft.source.text
+    assert [(one.code, one.severity) for one in draft.diagnostics] == [("CMP010", Severity.HINT)]
+    read = unread.replace('"4401"', 'ann[0]["id"]')
+    asked = Scripted([read, read], strength=Strength.SMALL)
+    assert "find_reader" in asyncio.run(compile_goal(request, asked, lambda _: ())).source.text
+
+
+def test_field_that_a_description_does_not_show_is_a_doubt() -> None:
+    find = listing("list_readers", "card", "name", result=False)
+    request = Request("Block all cards.", (find, spec("block_card", "Block.", card=TEXT)))
+    program = (
+        "async def main():\n    for one in await list_readers():\n        await block_card(card=one['id'])\n"
+    )
+    asked = Scripted([program, program.replace("'id'", "'card'")], strength=Strength.SMALL)
+    draft = asyncio.run(compile_goal(request, asked, lambda _: ()))
+    assert (draft.accounting.calls, draft.diagnostics) == (2, ())
+    told = asyncio.run(compile_goal(request, Scripted([program]), lambda _: ()))
+    assert [(one.code, one.severity) for one in told.diagnostics] == [("CHK120", Severity.WARNING)]
+    assert told.plan is not None
 
 
 @pytest.mark.parametrize(

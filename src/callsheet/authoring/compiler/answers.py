@@ -67,21 +67,21 @@ def with_main(program: str) -> str:
         x = await f(n=1)
         return math.floor(x)
     """
-    indented = f"async def main():\n{textwrap.indent(program, '    ')}"
-    main = next(nodes_of(indented), None)
-    match main:
-        case ast.Module(body=[ast.AsyncFunctionDef(body=body) as function]):
-            above = [one for one in body if isinstance(one, _STAYS)]
-            inside = [one for one in body if not isinstance(one, _STAYS)]
-        case _:
-            return program
+    tree = next(nodes_of(program), None)
+    if not isinstance(tree, ast.Module):
+        return program
+    above = [one for one in tree.body if isinstance(one, _STAYS)]
+    inside = [one for one in tree.body if not isinstance(one, _STAYS)]
     is_there = any(isinstance(one, ast.AsyncFunctionDef) for one in above)
     if is_there or not any(isinstance(n, ast.Await) for one in inside for n in ast.walk(one)):
         return program
+    head = "async def main():\n"
     if not above and not _LONG_TEXT.search(program):
-        return indented
-    function.body = inside
-    return "".join(f"{ast.unparse(one)}\n" for one in (*above, function))
+        return f"{head}{textwrap.indent(program, '    ')}"
+    main = ast.parse(f"{head}    pass").body[0]
+    assert isinstance(main, ast.AsyncFunctionDef)
+    main.body = inside
+    return "".join(f"{ast.unparse(one)}\n" for one in (*above, main))
 
 
 _STAYS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

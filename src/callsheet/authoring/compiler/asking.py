@@ -74,8 +74,8 @@ class Ask:
     repairs: bool = True
     placed: Callable[[Iterable[Diagnostic], Source], Iterable[Diagnostic]] | None = None
     """How errors are told to the model, which sees no places; None tells them as they are."""
-    afresh: bool = False
-    """Whether the model is asked again without its answer, and with what is wrong beside the goal."""
+    afresh: Messages | None = None
+    """The conversation that asks again without the answer, with what is wrong beside the goal."""
     is_better: Callable[[Draft, Draft], bool] = lambda first, second: len(second.doubts) < len(first.doubts)
     """Whether a second plan takes the place of a doubted first one."""
 
@@ -117,8 +117,8 @@ async def _second_look(ask: Ask, model: LanguageModel, first: Draft) -> Draft:
 
 
 def _again(ask: Ask, first: Draft, wrong: Iterable[str], *, doubted: bool = False) -> Messages:
-    if ask.afresh and first.answer.strip():
-        return beside(ask.messages, wrong)
+    if ask.afresh is not None and first.answer.strip():
+        return beside(ask.afresh, wrong)
     return repair(ask.messages, first.answer, wrong, doubted=doubted)
 
 

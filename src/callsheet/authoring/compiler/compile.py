@@ -30,7 +30,7 @@ from callsheet.authoring.compiler.program import (
     unplaced,
     with_doubts,
 )
-from callsheet.authoring.compiler.program_prompt import Stubs, program_question, stubs_for
+from callsheet.authoring.compiler.program_prompt import Stubs, other_question, program_question, stubs_for
 from callsheet.authoring.compiler.prompt import Question, as_json, question
 from callsheet.authoring.compiler.request import Accounting, Check, Draft, Options, PlanForm, Request
 from callsheet.authoring.compiler.review import with_telling_names, with_whole_answer
@@ -131,7 +131,7 @@ async def _program(request: Request, model: LanguageModel, check: Check, chosen:
         most_tokens=chosen.max_tokens or (MOST_OF_SMALL if is_small else None),
         repairs=chosen.repairs,
         placed=(lambda found, _: unplaced(found)) if is_small else placed,
-        afresh=is_small,
+        afresh=other_question(request, asked) if is_small else None,
         is_better=lambda first, second: _is_better(first, second, request),
     )
     return await ask_model(ask, model)

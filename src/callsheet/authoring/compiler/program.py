@@ -28,7 +28,7 @@ from callsheet.authoring.compiler.answers import (
 from callsheet.authoring.compiler.asking import NAME, Reading
 from callsheet.authoring.compiler.catalogue import by_fit
 from callsheet.authoring.compiler.origins import Origins, described_result
-from callsheet.authoring.compiler.program_prompt import EXAMPLES, SHORT_EXAMPLES
+from callsheet.authoring.compiler.program_prompt import EXAMPLES, OTHER_EXAMPLES, SHORT_EXAMPLES
 from callsheet.authoring.compiler.prompt import finding_line
 from callsheet.authoring.compiler.quantities import is_date
 from callsheet.authoring.compiler.request import Check, Request
@@ -45,6 +45,8 @@ from callsheet.ports.tools import ToolSpec
 from callsheet.views.python_types import docstring, table
 from callsheet.views.stubs import function_name
 
+_OF_SMALL = f"{SHORT_EXAMPLES}\n{OTHER_EXAMPLES}"
+"""The examples of both requests."""
 MOST_OF_SMALL = 600
 """The most tokens of a small model's answer: one that goes on for longer repeats itself."""
 
@@ -72,7 +74,7 @@ def read_program_answer(answer: str, request: Request, check: Check, *, mends: b
     hidden = tuple(_hidden_tools(program, request))
     if hidden:
         return Reading(None, hidden, Source(NAME, program))
-    example = SHORT_EXAMPLES if mends else EXAMPLES
+    example = _OF_SMALL if mends else EXAMPLES
     if mends:
         mended, hints = _mended(program, request)
         reading = _with_goal(mended, request, check, example) if hints else None
@@ -103,7 +105,7 @@ def _mended(program: str, request: Request) -> tuple[str, tuple[Diagnostic, ...]
     sought: dict[tuple[str, str, str], Lookup] = {}
     hints: dict[str, Diagnostic] = {}
     unmeant: set[tuple[str, str, str]] = set()
-    for one in doubtful(result.plan.tree, _told(request), request.tools, SHORT_EXAMPLES):
+    for one in doubtful(result.plan.tree, _told(request), request.tools, _OF_SMALL):
         found = origins.by_name(specs[one.act.tool], one.argument) if one.named else None
         if one.spellings is not None:
             word, told = one.spellings
@@ -297,7 +299,7 @@ def lookups(plan: Plan, request: Request) -> dict[tuple[str, str], dict[str, str
     """
     if plan.tree is None:
         return {}
-    found = doubtful(plan.tree, _told(request), request.tools, SHORT_EXAMPLES)
+    found = doubtful(plan.tree, _told(request), request.tools, _OF_SMALL)
     return {
         (function_name(one.act.tool), one.argument): {origin.tool: origin.place for origin in one.origins}
         for one in found

@@ -8,10 +8,11 @@ them where they fit, else those that rank first for the whole goal.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from callsheet.authoring.compiler.catalogue import by_fit
+from callsheet.authoring.compiler.origins import described_result
 from callsheet.authoring.compiler.prompt import Question, asked_for
 from callsheet.authoring.compiler.request import Request
 from callsheet.authoring.compiler.tool_lines import estimate_tokens
@@ -19,12 +20,12 @@ from callsheet.ir import CallKind, call_kind
 from callsheet.machine import Cut, Remark
 from callsheet.passes.structured.shapes import FORMATS
 from callsheet.ports.models.model import Strength
-from callsheet.ports.models.prompts import one_line
+from callsheet.ports.models.prompts import Messages, one_line
 from callsheet.ports.tools import ToolSpec
 from callsheet.views.python_types import Record, Types, docstring
 from callsheet.views.stubs import OMITTED, stub_of
 
-PROGRAM_VERSION = 10
+PROGRAM_VERSION = 11
 """Incremented whenever a text of the prompt changes, so that a journal tells which prompt gave a plan."""
 
 RULES = """\
@@ -79,6 +80,36 @@ async def main():
     return f"The last one is the boat of {last['owner']}."'''
 """For small models, which copy the words of examples too: there are no comments (one that begins with *Find*
 calls the tool that is called so), and their functions do not begin with the verbs of tools."""
+
+OTHER_EXAMPLES = '''\
+async def main():
+    """Lamp L-3 is too bright, so please dim it to 20 percent."""
+    await set_brightness(lamp_id="L-3", percent=20)
+    return "Lamp L-3 is dimmed to 20 percent."
+
+async def main():
+    """Unless the Miller flat is clean, tell Ann by mail that it is not."""
+    flat = await flat_of(owner="Miller")
+    if not flat["clean"]:
+        ann = await person(name="Ann")
+        await mail(to=ann["email"], text="The Miller flat is not clean.")
+        return "Ann was told that the flat is not clean."
+    return "The flat is clean."
+
+async def main():
+    """Water every rose that is drier than 30 percent."""
+    plants = await plants_in_garden()
+    dry = [x for x in plants if x["kind"] == "rose" and x["moisture"] < 30]
+    for plant in dry:
+        await water(plant_id=plant["id"])
+    return f"{len(dry)} roses were watered."
+
+async def main():
+    """How much do the boats weigh that are not in the port?"""
+    boats = await boats_of_club()
+    away = [x for x in boats if not x["in_port"]]
+    return f"They weigh {sum(x['weight'] for x in away)} kg."'''
+"""For the second request to a small model: to the same one it mostly gives the same answer."""
 
 _OPERATIONS = '''\
 async def llm(prompt: str, data: Any = None) -> str:
@@ -198,8 +229,13 @@ def stubs_for(
 def _text(tools: Iterable[ToolSpec], detail: Detail) -> str:
     """The stubs of tools as a module: the records that their types need, then the functions."""
     types = Types(shares=True)
-    functions = [_stub(spec, types, detail) for spec in tools]
+    functions = [_stub(_described(spec), types, detail) for spec in tools]
     return "\n\n".join((*(_record(one) for one in types.records.values()), *functions))
+
+
+def _described(spec: ToolSpec) -> ToolSpec:
+    """The tool with what its description shows of its result, where nothing declares that."""
+    return spec if spec.result else replace(spec, result=described_result(spec))
 
 
 def _record(record: Record) -> str:
@@ -226,6 +262,25 @@ def _stub(spec: ToolSpec, types: Types, detail: Detail) -> str:
 
 def _short(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
+def other_question(request: Request, asked: Question) -> Messages:
+    """The second request to a small model, in another form: a function to complete, after such functions.
+
+    It begins as the first one, so that the tools are read from the cache. With data, inputs or answers beside
+    the goal it is the first one.
+    """
+    if request.given or request.context or request.answers:
+        return asked.messages
+    text = docstring(request.goal)
+    return [
+        asked.messages[0],
+        {
+            "role": "user",
+            "content": f"Functions over other modules:\n\n```python\n{OTHER_EXAMPLES}\n```\n\n"
+            f"Complete this one over the module above:\n\n```python\nasync def main():\n    {text}\n```",
+        },
+    ]
 
 
 def program_question(request: Request, stubs: Stubs, strength: Strength = Strength.SMALL) -> Question:

@@ -67,8 +67,8 @@ class ModelSettings:
     - `max_tokens` bounds every answer. `temperature` and `seed` are sent where they are given.
     - `llguidance` says that a llama.cpp server was built with llguidance and takes its grammars: one that
       was not ends when it is sent one.
-    - `strength` is `"small"` for a model of about three billion parameters or fewer: it is told about fewer
-      tools. None takes every model for strong but those of this machine with small files.
+    - `strength` is `"small"` for a model of less than about five billion parameters: it is told about fewer
+      tools. None judges by the size of a file, by what the server tells, and by the size in the model's name.
     - `prices` are used in place of known ones.
 
     Raises ValueError for an address with a key or a password in it.

@@ -1,8 +1,7 @@
 """What a function's docstring says to those who call it: its summary, each argument, the result.
 
-Pure. Read are the sections of Google (`Args:`), NumPy (a title over dashes) and Sphinx (`:param name:`), and a
-paragraph that begins with *Returns*; what else stands behind the first paragraph is for the readers of the
-source.
+Pure. Read are the sections of Google (`Args:`), NumPy (a title over dashes) and Sphinx (`:param name:`), and
+a paragraph that begins with *Returns*; what else stands behind the first one is for readers of the source.
 """
 
 from __future__ import annotations
