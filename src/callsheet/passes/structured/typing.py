@@ -150,9 +150,12 @@ class Typer:
         severity: Severity = Severity.ERROR,
         fix: Fix | None = None,
     ) -> None:
-        """Note a finding at a node; what fails where the plan handles a failure is a warning."""
+        """Note a finding at a node; what fails where the plan handles a failure is a warning.
+
+        But for a failure that is used as data: the plan knows that it may be one, and can ask.
+        """
         if not self.is_quiet:
-            if self.is_caught and severity is Severity.ERROR:
+            if self.is_caught and severity is Severity.ERROR and code != "CHK103":
                 severity = Severity.WARNING
             span = node.span
             self.report.add(code, message, self.statement, span=span, help=help_, severity=severity, fix=fix)
