@@ -157,6 +157,7 @@ class Run:
         "schedule",
         "scope",
         "slots",
+        "told",
         "tree",
         "trees",
         "unfilled",
@@ -195,8 +196,10 @@ class Run:
         """Whether work is left to do before the next event."""
         self.unfilled: Frame | None = None
         self.held: list[Command] = []
-        self.withdrawn: tuple[str, ...] = ()
+        self.withdrawn: list[str] = []
         """The keys of timers and questions that the last event has ended without an outcome."""
+        self.told: list[str] = []
+        """The keys of calls under way whose tasks end with them since the last event."""
         self.edits: Mapping[str, JSON] | None = None
         self.monitor: Monitor | None = None
         if enforcement is not None:
