@@ -193,7 +193,7 @@ class Gateway:
         self.kept: KeptCalls | None = None
         """The calls of an earlier run whose outcomes take the place of the same calls here."""
         self.why_ended: Callable[[str], str] | None = None
-        """Says why the task of the call with a key ends with it, so that it need not leave; "" if it goes on."""
+        """Gives the reason for which the call with a key need not leave any more; "" if it may."""
         self._withholds = False
         self._queued: dict[str, asyncio.Future[None]] = {}
         """The calls that wait for others of their tool, and what waits for their turn."""

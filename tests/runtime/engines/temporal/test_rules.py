@@ -20,11 +20,11 @@ from callsheet.runtime.answers import Answer
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.engines.temporal import client
 from callsheet.runtime.engines.temporal.call_rules import NamedSecrets, NotGiven
-from callsheet.runtime.engines.temporal.run_order import SECRETS
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.launch import Offer
 from callsheet.sealing.credentials import configured
 from callsheet.store.labels import LabelStore
+from callsheet.store.start import SECRETS
 
 LIMITS = Limits(retry_delay=0.0)
 KEY = "c0nfigured-key-77"
