@@ -80,7 +80,7 @@ async def test_call_that_is_cancelled_at_its_turn_passes_it_on() -> None:
 
     handler = slots.sharing(wait)
     first, second, third = (
-        asyncio.create_task(handler({"x": n}, CallContext("r", str(n)))) for n in range(3)
+        asyncio.ensure_future(handler({"x": n}, CallContext("r", str(n)))) for n in range(3)
     )
     await asyncio.sleep(0)
     may_end.set()

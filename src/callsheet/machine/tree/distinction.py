@@ -14,7 +14,7 @@ from callsheet.ir.expression import Expression
 from callsheet.ir.types import Record, Type
 from callsheet.machine.expressions import Compiled, ExpressionFailed, FailureKind
 from callsheet.machine.tree.item_order import ItemOrder, Naming
-from callsheet.machine.tree.program import Distinction, Operand, value_of
+from callsheet.machine.tree.program import Const, Distinction, Operand, value_of
 from callsheet.machine.tree.slots import BodyScope
 from callsheet.machine.tree.values import conformed
 
@@ -39,7 +39,10 @@ def _operands(
     if not naming.through:
         return tuple(compile_(each, scope) for each in naming.arguments)
     (inputs, *deeper), inner = naming.through, BodyScope()
-    given = tuple((inner.own(one.name), compile_(value, scope), one.type) for one, value in inputs)
+    given = tuple(
+        (inner.own(one.name), Const(one.default) if value is None else compile_(value, scope), one.type)
+        for one, value in inputs
+    )
     operands = _operands(Naming(naming.arguments, tuple(deeper)), inner, compile_, types)
     passed = partial(_passed, given, inner, types)
     return tuple(Compiled(partial(passed, operand), 1) for operand in operands)

@@ -18,7 +18,7 @@ from itertools import product
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
-from callsheet.ir import CallKind, Effect, Literal
+from callsheet.ir import CallKind, Effect
 from callsheet.ir.expression import Expression, asks_time, nodes, variables_in
 from callsheet.ir.operations import Independence
 from callsheet.ir.plan import named_arguments
@@ -69,17 +69,18 @@ class Naming(NamedTuple):
     """What names the thing that a call touches, by what is known when its item begins.
 
     `through` has for each sub-plan that the call is in, the outermost first, the inputs that it follows from,
-    and what they are given.
+    and what they are given; None for their default.
     """
 
     arguments: tuple[Expression, ...]
-    through: tuple[tuple[tuple[Input, Expression], ...], ...] = ()
+    through: tuple[tuple[tuple[Input, Expression | None], ...], ...] = ()
 
     @property
     def reads(self) -> tuple[str, ...]:
         """The variables of the item, and of outside, that it follows from."""
-        first = (value for _, value in self.through[0]) if self.through else self.arguments
-        return tuple(dict.fromkeys(name for each in first for name in variables_in(each)))
+        first = [value for _, value in self.through[0]] if self.through else self.arguments
+        given = (each for each in first if each is not None)
+        return tuple(dict.fromkeys(name for each in given for name in variables_in(each)))
 
 
 class _Level(NamedTuple):
@@ -198,7 +199,7 @@ def _declared_order(calls: Iterable[tuple[Act, ToolFacts, _Place]], writes: Act)
 
 def _naming(arguments: tuple[Expression, ...], place: _Place) -> Naming | None:
     """What arguments of a call at a place follow from; None for what is known only while an item runs."""
-    through: list[tuple[tuple[Input, Expression], ...]] = []
+    through: list[tuple[tuple[Input, Expression | None], ...]] = []
     wanted = arguments
     for made, plan, given in reversed(place):
         names = {name for each in wanted for name in variables_in(each)}
@@ -207,8 +208,8 @@ def _naming(arguments: tuple[Expression, ...], place: _Place) -> Naming | None:
         if plan is None:
             continue
         inputs = [each for each in plan.inputs if each.name in names]
-        through.insert(0, tuple((each, given.get(each.name, Literal(each.default))) for each in inputs))
-        wanted = tuple(value for _, value in through[0])
+        through.insert(0, tuple((each, given.get(each.name)) for each in inputs))
+        wanted = tuple(value for _, value in through[0] if value is not None)
     return Naming(arguments, tuple(through))
 
 

@@ -213,6 +213,11 @@ class Typer:
                 if found is not None:
                     return found
                 return self.variables.read(name, None if self.is_quiet else span)
+            case Text(parts=parts):
+                for part in parts:
+                    if isinstance(part, Hole):
+                        self.hole(part)
+                return STR
             case Bound(name=name):
                 return self.facts.get((name,)) or self.bound.get(name, ANY)
             case Unary(op=op, operand=operand):
@@ -232,11 +237,6 @@ class Typer:
                 return join(with_, without)
             case Coalesce(left=left, right=right):
                 return self.coalesce(left, right)
-            case Text(parts=parts):
-                for part in parts:
-                    if isinstance(part, Hole):
-                        self.hole(part)
-                return STR
             case Display(kind=kind, items=items):
                 each = tuple(self.data(item) for item in items)
                 if kind is Kind.TUPLE:
@@ -293,7 +293,7 @@ class Typer:
             return
         shape = self.data(part.expression)
         shape = self.no_null(part.expression, shape, "stand in a text")
-        if shape.kinds and families(shape) == {of.SET}:
+        if shape.kinds and shape is not ANY and families(shape) == {of.SET}:
             message = f"{spelled(part.expression)} is a set, which has no text"
             self.add("CHK123", message, part.expression, "write sorted(…) or list(…)")
 
