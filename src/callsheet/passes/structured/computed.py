@@ -187,7 +187,7 @@ _INDEX = lazy.pattern(r"\[(?:(?:\w+|\"[^\"]*\"|'[^']*')\]|\Z)")
 def names_left_alone(one: Statement, report: Report, is_known: Callable[[str], bool]) -> None:
     """CHK034 for names in the texts of a statement that look like references and are none."""
     for node in _read_by_people(one):
-        if isinstance(node, Literal) and not (isinstance(node.value, str) and "{" in node.value):
+        if _is_plain(node):
             continue
         for part, text, hole in _texts(node):
             found = _BRACES.search(text) if "{" in text else None
@@ -215,6 +215,21 @@ def _read_by_people(one: Statement) -> Sequence[Expression]:
     named = [(name.lower(), value) for name, value in one.named if not isinstance(value, Variable)]
     read = [value for name, value in named if name not in _NOT_READ and name != code]
     return [*(one.positional if code is None else one.positional[1:]), *read]
+
+
+def _is_plain(node: Expression) -> bool:
+    """Whether it is certain that no text in an expression looks like a reference, as is usual."""
+    if isinstance(node, Literal):
+        return not (isinstance(node.value, str) and "{" in node.value)
+    if not isinstance(node, Text):
+        return isinstance(node, Variable)
+    for part in node.parts:
+        if isinstance(part, str):
+            if "{" in part or part.startswith("["):
+                return False
+        elif not isinstance(part.expression, Variable):
+            return False
+    return True
 
 
 def _texts(node: Expression) -> Iterator[tuple[Literal | Text, str, Hole | None]]:
