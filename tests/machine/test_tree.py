@@ -476,7 +476,8 @@ def test_a_loop_that_is_a_member_of_the_group_that_it_stops_ends_once(beside: st
     one = bench(text)
     for key in sorted(one.keys, key="parallel1.foreach1[1]/S1.1".__eq__):  # the others wait by then
         one.ok(key)
-    assert [each["error"] for each in one.result.answer] == ["it does not hold that $i != 2"]
+    failed: Any = one.result.answer
+    assert [each["error"] for each in failed] == ["it does not hold that $i != 2"]
 
 
 WITHIN = """

@@ -124,7 +124,7 @@ async def test_tool_changed_since_start_is_not_called(world: World) -> None:
         run = await world.run(text, pins=pins)
     assert heard == ["S1.0.1", "S2.0.1"]
     assert run.result is not None
-    assert "@OTHER is not declared as it was when the run began" in run.result.variables["x"]
+    assert "@OTHER is not declared as it was when the run began" in str(run.result.variables["x"])
 
 
 MOVES = "S1: @LOOK () > $x\nS2: @RESPOND ($x)"
