@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -40,7 +41,8 @@ from callsheet.machine.snapshots import state_from_json, state_to_json
 from callsheet.machine.tree.compiling import OWN_FACTS
 from callsheet.machine.tree.item_order import all_differ, order_of_items
 from callsheet.policy.model import Implicit, Policy, ToolRule
-from callsheet.store.start import facts_from_json, facts_to_json
+from callsheet.store.replay import begin
+from callsheet.store.start import SECRETS, Start, facts_from_json, facts_to_json
 
 COMMUTES = Independence(commutes=True)
 OF_ID = Independence(resource=("id",))
@@ -62,17 +64,58 @@ def plan(text: str) -> Plan:
     return read_structured(f"# ltp: 2\n{text}").require()
 
 
+SUB_PLANS = """
+PLAN look ($id: json) -> json {
+  P1: @LOOK ($id) > $x
+  RETURN ($x)
+}
+PLAN put ($id: int, $text: str = "seen") -> json {
+  P2: @GET ("item-${id}") > $old ON_FAIL CONTINUE
+  P3: @PUT ("item-${id}", $text) > $x
+  RETURN ($x)
+}
+PLAN both ($row: json, $text: str) -> json {
+  P4: CALL put (id=$row.id, text=$text) > $x
+  RETURN ($x)
+}
+PLAN found ($id: int) -> json {
+  P5: @SEEK ($id) > $x
+  P6: CALL put (id=$x) > $y
+  RETURN ($y)
+}
+PLAN changed ($id: int) -> json {
+  SET $id = $id % 2
+  P7: @PUT ($id, 1) > $x
+  RETURN ($x)
+}
+PLAN always () -> json {
+  P8: @PUT (1, 1) > $x
+  RETURN ($x)
+}
+PLAN again ($id: int) -> json {
+  P9: CALL again (id=$id) > $x
+  RETURN ($x)
+}
+PLAN waits ($id: int) -> json {
+  P10: @ASK_HUMAN ("?") > $x
+  P11: CALL put (id=$id) > $y
+  RETURN ($y)
+}
+"""
+
+
 def said_of(body: str, head: str = "$i IN [1, 2]") -> str:
     """What is said of the order of a loop with this body."""
-    tree = plan(f"S1: ?FOREACH ({head}) {{\n{body}\n}}").tree
+    tree = plan(f"{SUB_PLANS}S1: ?FOREACH ({head}) {{\n{body}\n}}").tree
     assert tree is not None
     loop = next(one for one in statements(tree.body) if isinstance(one, Foreach))
-    order = order_of_items(loop, FACTS)
+    order = order_of_items(loop, FACTS, tree)
     return f"{'side by side' if order.side_by_side else 'in order'}: {order.why}"
 
 
 DIFFERING, ELSE = "side by side: while its items differ in", "else one after another"
 LATE = "@PUT is known only while an item runs"
+GET_LATE = "in order: id of P2 @GET is known only while an item runs"
 
 
 @pytest.mark.parametrize(
@@ -100,6 +143,23 @@ LATE = "@PUT is known only while an item runs"
             "in order: A and B may touch the same: A names it by id, B by board and row",
         ),
         ("A: @SEND ($i) ON_FAIL {\nB: @WRITE (1)\n}", "in order: B @WRITE may write"),
+        ("A: CALL look (id=$i)", "side by side: all its calls only read"),
+        ("A: @SEND ($i)\nB: CALL look (id=$i)", "in order: P1 @LOOK may see what A @SEND changes"),
+        ("A: CALL put (id=$i)", f"{DIFFERING} id, {ELSE}"),
+        ("A: @SEND ($i) > $x\nB: CALL put (id=$i, text=$x)", f"{DIFFERING} id, {ELSE}"),
+        ("A: @SEND ($i) > $x\nB: CALL both (row=$i, text=$x)", f"{DIFFERING} id, {ELSE}"),
+        ("A: @SEND ($i) > $x\nB: CALL both (row=$x, text=$x)", GET_LATE),
+        ("A: CALL put (id=int(str(now())))", GET_LATE),
+        ("A: CALL found (id=$i)", GET_LATE),
+        ("A: CALL changed (id=$i)", "in order: id of P7 @PUT is known only while an item runs"),
+        ("A: CALL always ()", f"{DIFFERING} id, {ELSE}"),
+        ("A: CALL waits (id=$i)", "in order: P10 @ASK_HUMAN may see what P3 @PUT changes"),
+        ("A: @WRITE ($i) ON_FAIL {\nB: CALL put (id=$i)\n}", "in order: A @WRITE may write"),
+        ("A: CALL again (id=$i)", "in order: it is not known what the sub-plan again calls (P9)"),
+        (
+            "A: @MOVE (1, $i)\nB: CALL put (id=$i)",
+            "in order: A and P2 may touch the same: A names it by board and row, P2 by id",
+        ),
         ("A: @SEND ($i)\n?IF ($i == 2) {\nBREAK\n}", "in order: an item may end it early"),
         ("A: @SEND ($i) ON_FAIL TERMINATE", "in order: an item may end it early"),
         ('A: @AGENT_SOLVE ("a")', "in order: A @AGENT_SOLVE may write"),
@@ -141,6 +201,28 @@ def test_items_that_may_touch_the_same_run_one_after_another_and_say_so(source: 
     assert said == ["its items run one after another, as they are not known to differ in id"]
     run.fail("S1[0]/S2.1")
     assert list(run.waiting) == ["S1[1]/S2.1"]
+
+
+@pytest.mark.parametrize(
+    ("source", "called", "count"),
+    [
+        ("[1, 2]", "put (id=$i)", 2),
+        ("[1, 2, 1]", "put (id=$i)", 1),
+        ("[1, 1.0]", "put (id=$i)", 1),  # an int each, with one text
+        ('[1, "2"]', "put (id=$i)", 1),  # a text is no int: that item fails, and names nothing
+        ('[{"id": 1}, {"id": 2}]', 'both (row=$i, text="a")', 2),
+        ('[{"id": 1}, {"id": 1.0}]', 'both (row=$i, text="a")', 1),
+        ('[{"id": 1}, {"no": 2}]', 'both (row=$i, text="a")', 1),
+        ("[1, 2]", "always ()", 1),
+        ("[1, 2]", "put (id=1, text=str($i))", 1),
+        ("[1, 2]", "put (id=$i // 2)", 2),
+        ("[2, 3]", "put (id=$i // 2)", 1),
+    ],
+)
+def test_items_differ_in_what_their_sub_plans_touch(source: str, called: str, count: int) -> None:
+    text = f"{SUB_PLANS}S1: ?FOREACH ($i IN {source}) {{\nS2: CALL {called}\n}}"
+    facts = {**FACTS, "GET": ToolFacts(Effect.READ, ("id",), independence=COMMUTES)}
+    assert len(Bench(plan(text.replace("P9: CALL again", "P9: CALL look")), facts=facts).waiting) == count
 
 
 def test_calls_of_one_item_may_touch_the_same_and_those_of_others_may_not() -> None:
@@ -254,6 +336,38 @@ def bodies(draw: st.DrawFn, known: list[str]) -> str:
     return "\n".join([*lines, f"YIELD ([{', '.join(f'$v{n}' for n in range(len(lines)))}])"])
 
 
+_ID = re.compile(r"\$[a-z]\w*(?:\.\w+)?")
+_TYPES = st.sampled_from(["json", "json", "int", "str", "float", "int?"])
+
+
+@st.composite
+def in_sub_plans(draw: st.DrawFn, body: str, name: str) -> tuple[str, str]:
+    """Some calls of a body in sub-plans, whose inputs are what they read: those plans, and the body."""
+    lines, made = body.splitlines(), list[str]()
+    for number, line in enumerate(lines):
+        call = re.fullmatch(r"(@\w+ \(.*\)) > (\$\w+)(| ON_FAIL @RETRY\(1\)| ON_FAIL USE \(0\))", line)
+        if call is None or draw(st.booleans()):
+            continue
+        read = dict.fromkeys(_ID.findall(call[1]))
+        inputs = {value: f"n{at}" for at, value in enumerate(read)}
+        inner = call[1]
+        for value, each in sorted(inputs.items(), key=lambda pair: -len(pair[0])):
+            inner = inner.replace(value, f"${each}")
+        if draw(st.booleans()):  # by way of another one
+            made.append(_sub_plan(f"{name}{number}a", f"{inner} > $x", inputs.values(), draw(_TYPES)))
+            passed = ", ".join(f"{each}=${each}" for each in inputs.values())
+            inner = f"CALL {name}{number}a ({passed})"
+        made.append(_sub_plan(f"{name}{number}", f"{inner} > $x", inputs.values(), draw(_TYPES)))
+        given = ", ".join(f"{each}={value}" for value, each in inputs.items())
+        lines[number] = f"CALL {name}{number} ({given}) > {call[2]}{call[3]}"
+    return "".join(made), "\n".join(lines)
+
+
+def _sub_plan(name: str, call: str, inputs: Iterable[str], kind: str) -> str:
+    typed = ", ".join(f"${each}: {kind if at == 0 else 'json'}" for at, each in enumerate(inputs))
+    return f"PLAN {name} ({typed}) -> json {{\n{call}\nRETURN ($x)\n}}\n"
+
+
 @st.composite
 def plans(draw: st.DrawFn) -> Plan:
     """Two loops over records, one of them perhaps around another, of calls of all kinds of declaration."""
@@ -266,8 +380,9 @@ def plans(draw: st.DrawFn) -> Plan:
     if draw(st.integers(0, 3)) == 0:
         nested = draw(bodies(["$j", "$i.id"]))
         second = f"?FOREACH ($j IN [1, 2]) {{\n{nested}\n}} > $w\n{second}"
+    (plans_a, first), (plans_b, second) = draw(in_sub_plans(first, "a")), draw(in_sub_plans(second, "b"))
     return plan(
-        'INPUT $items: json\nLET $base = "c"\nTRY {\n'
+        f'INPUT $items: json\n{plans_a}{plans_b}LET $base = "c"\nTRY {{\n'
         f"?FOREACH ($i IN $items) {{\n{first}\n}} > $all{tail}\n"
         "} ON_FAIL {\nLET $all = $error.message\n}\n"
         f"?FOREACH ($i IN $items) {{\n{second}\n}} > $more ON_FAIL SKIP\n@RESPOND ([$all, $more])"
@@ -353,6 +468,16 @@ def test_over_placeholders_items_run_in_the_recorded_order() -> None:
     sealed = other.feed(Started({"a": ["[sealed]", "[sealed]"]}))
     assert [one.key for one in sealed if not isinstance(one, Finish)] == ["S1[0]/S2.1", "S1[1]/S2.1"]
     assert len(sent) == 2
+
+
+@pytest.mark.parametrize(("secrets", "count"), [({}, 2), ({"[secret a]": "A", "[secret b]": "B"}, 1)])
+def test_texts_that_stand_for_secrets_may_name_the_same(secrets: dict[str, JSON], count: int) -> None:
+    """As on Temporal, where the machine does not know that $b is $a and a 1 behind it, for one."""
+    body = 'S2: @PUT ("${a}${i}", 1)\nS3: @PUT ("${b}${i}", 1)'
+    text = f'INPUT $a: str\nINPUT $b: str\nS1: ?FOREACH ($i IN ["1", "11"]) {{\n{body}\n}}'
+    inputs: dict[str, JSON] = {"a": "[secret a]", "b": "[secret b]"}
+    start = Start(inputs, FACTS, Limits(), {}, {SECRETS: secrets})
+    assert len(begin(plan(text), start).machine.feed(Started(inputs))) == count
 
 
 # ---------------------------------------------------------------- what is recorded of it

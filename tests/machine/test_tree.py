@@ -447,7 +447,7 @@ def test_a_failure_in_a_group_that_stops_ends_the_others_before_their_next_call(
     reads, (wait,) = one.keys[3:], [c.key for c in one.waiting.values() if isinstance(c, Sleep)]
     assert (one.keys[:3], len(reads)) == (["S1.1", "S2.1", wait], 2)
     one.fail("S1.1", "no")
-    assert one.machine.withdrawn == (wait,)
+    assert one.machine.withdrawn == [wait]
     one.fail("S2.1", "not now")  # awaited, and not tried again
     one.ok("S5.1")
     one.fail(reads[0], "neither")
@@ -476,7 +476,8 @@ def test_a_loop_that_is_a_member_of_the_group_that_it_stops_ends_once(beside: st
     one = bench(text)
     for key in sorted(one.keys, key="parallel1.foreach1[1]/S1.1".__eq__):  # the others wait by then
         one.ok(key)
-    assert [each["error"] for each in one.result.answer] == ["it does not hold that $i != 2"]
+    failed: Any = one.result.answer
+    assert [each["error"] for each in failed] == ["it does not hold that $i != 2"]
 
 
 WITHIN = """
@@ -501,7 +502,7 @@ def test_a_time_limit_stops_what_is_inside_and_awaits_the_call_under_way() -> No
     one = bench(WITHIN)
     limit, wait = sorted((c for c in one.waiting.values() if isinstance(c, Sleep)), key=lambda c: c.seconds)
     one.fire(limit.key)
-    assert one.machine.withdrawn == (wait.key,)
+    assert one.machine.withdrawn == [wait.key]
     one.ok("S2.1")
     assert one.machine.open_keys() == ("S1.1",)  # it is awaited, and no S3 follows
     one.ok("S1.1", 1)
@@ -514,7 +515,7 @@ def test_what_ends_within_its_time_limit_withdraws_the_timer() -> None:
     (limit,) = (c.key for c in one.waiting.values() if isinstance(c, Sleep))
     for key in ("S1.1", "S4.1", "S2.1", "S3.1"):
         one.ok(key, key)
-    assert (one.machine.withdrawn, one.result.usage.waits) == ((limit,), 0)
+    assert (one.machine.withdrawn, one.result.usage.waits) == ([limit], 0)
     assert one.result.answer == "S1.1"
 
 
@@ -637,10 +638,10 @@ def test_the_first_item_that_is_done_stops_the_others(skips: bool) -> None:
         one.fail("foreach1[1]/S2.1", "not this one")
         one.ok("foreach1[0]/S1.1")
         one.ok("foreach1[0]/S2.1", "first")
-        assert one.machine.withdrawn == (wait,)
+        assert one.machine.withdrawn == [wait]
     else:
         one.ok("foreach1[1]/S2.1", "first")
-        assert one.machine.withdrawn == (wait,)
+        assert one.machine.withdrawn == [wait]
         one.ok("foreach1[0]/S1.1")  # awaited, and no S2 follows
     assert one.result.answer == ["first"]
 

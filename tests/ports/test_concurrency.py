@@ -17,6 +17,7 @@ from callsheet.ports.calls import CallContext
 from callsheet.ports.mcp.config import parse_config
 from callsheet.ports.python_tools.declare import tool_of
 from callsheet.ports.timeouts import Slots
+from callsheet.store import EventType, Journal
 from callsheet.views.stubs import tool_details
 
 
@@ -68,6 +69,27 @@ async def test_cancelled_call_frees_its_slot() -> None:
 
 LOOP = "S1: ?FOREACH ($i IN [1, 2, 3, 4, 5, 6]) THEN @LOOK ($i) > $all"
 EARLY = "\n".join(f"S{n}: @LOOK ({n})" for n in range(1, 7))
+
+
+async def test_call_that_is_cancelled_at_its_turn_passes_it_on() -> None:
+    slots, may_end = Slots(1), asyncio.Event()
+
+    async def wait(args: dict[str, Any], context: CallContext) -> JSON:
+        await may_end.wait()
+        return args["x"]
+
+    handler = slots.sharing(wait)
+    first, second, third = (
+        asyncio.ensure_future(handler({"x": n}, CallContext("r", str(n)))) for n in range(3)
+    )
+    await asyncio.sleep(0)
+    may_end.set()
+    await asyncio.sleep(0)
+    assert first.done()
+    second.cancel()  # which would leave in the next turn
+    async with asyncio.timeout(10):
+        assert await third == 2
+    assert second.cancelled()
 
 
 def graph(*calls: tuple[str, int]) -> Plan:
@@ -188,3 +210,75 @@ def test_configuration_sets_limits_of_server_and_tools() -> None:
 def test_invalid_limit_has_position(wrong: str) -> None:
     with pytest.raises(CallsheetError, match='"max_concurrent" must be a whole number of at least 1'):
         config(f'{{"max_concurrent": {wrong}}}')
+
+
+# ---------------------------------------------------------------- calls that are not wanted any more
+
+GROUPS = {
+    "TRY WITHIN": """TRY WITHIN (0.3) {
+  S1: ?FOREACH ($x IN range(6)) TOGETHER {
+    S2: @CALL (x=$x) > $z
+  }
+} ON_FAIL TIMEOUT {
+  NOTE ("late")
+}""",
+    "TOGETHER STOP": """S1: ?FOREACH ($x IN range(6)) TOGETHER STOP {
+  S2: @CALL (x=$x) > $z
+} ON_FAIL {
+  NOTE ("one has failed")
+}""",
+    "TOGETHER FIRST": """S1: ?FOREACH ($x IN range(6)) TOGETHER FIRST {
+  S2: @CALL (x=$x) > $z
+}""",
+}
+
+
+@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("is_declared", [True, False])
+async def test_calls_that_wait_when_their_group_ends_never_leave(
+    tmp_path: Path, group: str, is_declared: bool
+) -> None:
+    made, first = list[int](), 0.6 if group == "TRY WITHIN" else 0.05
+
+    @tool(effect="unsafe", max_concurrent=2 if is_declared else None)
+    async def call(x: int) -> int:
+        made.append(x)
+        await asyncio.sleep(0.6 if x else first)
+        if not x and group == "TOGETHER STOP":
+            raise ValueError("no")
+        return x
+
+    limits = None if is_declared else Limits(max_concurrency_by_tool={"CALL": 2})
+    runtime = Runtime([call], journal=tmp_path / "j.db", limits=limits)
+    text = f"# ltp: 2\n{GROUPS[group]}\nS3: @CALL (x=9) > $y\n@RESPOND ($y)"
+    result = await runtime.run(text, run_id="r")
+    sent = [0, 1] if group == "TRY WITHIN" else [0, 1, 2]  # the slot of 0 is passed on before it has failed
+    assert (result.response, made) == ("9", [*sent, 9])
+    with Journal.open(tmp_path / "j.db") as journal:
+        failed = [event.body for event in journal.events("r") if event.type is EventType.ERR]
+        assert journal.verify("r") is None
+    unsent = [body["error"] for body in failed if body and body.get("kind") == "CANCELLED"]
+    assert len(unsent) == 6 - len(sent)
+    assert all(one.startswith("it was not sent: ") for one in unsent)
+
+
+async def test_calls_that_wait_for_those_of_another_run_end_with_their_time(tmp_path: Path) -> None:
+    made, may_end, is_busy = list[int](), asyncio.Event(), asyncio.Event()
+
+    @tool(effect="unsafe", max_concurrent=1)
+    async def call(x: int) -> int:
+        made.append(x)
+        is_busy.set()
+        await may_end.wait()
+        return x
+
+    runtime = Runtime([call], journal=tmp_path / "j.db")
+    other = asyncio.create_task(runtime.run("# ltp: 2\n@CALL (x=1) > $x\n@RESPOND ($x)"))
+    await is_busy.wait()
+    async with asyncio.timeout(30):
+        text = '# ltp: 2\nTRY WITHIN (0.1) {\n@CALL (x=2) > $x\n} ON_FAIL TIMEOUT {\n@RESPOND ("late")\n}'
+        late = await runtime.run(text)
+    assert late.response == "late"
+    may_end.set()
+    assert (await other).response == "1"
+    assert made == [1]

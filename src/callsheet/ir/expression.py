@@ -447,8 +447,13 @@ def variables_in(node: Expression) -> tuple[str, ...]:
     >>> variables_in(Binary(BinaryOp.ADD, Variable("b"), Field(Variable("a"), "x")))
     ('b', 'a')
     """
+    while isinstance(node, Field):
+        node = node.target
     if isinstance(node, Variable):
         return (node.name,)
     if isinstance(node, _LEAVES):
         return ()
+    if isinstance(node, Text):
+        holes = [part.expression for part in node.parts if isinstance(part, Hole)]
+        return tuple(dict.fromkeys([name for each in holes for name in variables_in(each)]))
     return tuple(dict.fromkeys(one.name for one in nodes(node) if isinstance(one, Variable)))

@@ -172,6 +172,8 @@ class _Maker:
                 self.resolve(recovery.final, place)
 
     def _resolve_own(self, statement: Statement, place: _Place) -> None:
+        if place.outer is None:
+            return  # a plan sees no variable of outside
         for name in variables_read(statement):
             for inner in _crossed(name, place):
                 inner.reads[name] = None

@@ -239,7 +239,9 @@ class Machine(Run):
         out: list[Command] = []
         since = 0
         if self.withdrawn:
-            self.withdrawn = ()
+            self.withdrawn = []
+        if self.told:
+            self.told = []
         if self.is_paused:
             out = self.go_on()
             since = len(out)

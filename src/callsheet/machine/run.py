@@ -150,6 +150,7 @@ class Run:
         "monitor",
         "observer",
         "pc",
+        "placeholders",
         "planning",
         "plans_asked",
         "program",
@@ -157,6 +158,7 @@ class Run:
         "schedule",
         "scope",
         "slots",
+        "told",
         "tree",
         "trees",
         "unfilled",
@@ -195,8 +197,12 @@ class Run:
         """Whether work is left to do before the next event."""
         self.unfilled: Frame | None = None
         self.held: list[Command] = []
-        self.withdrawn: tuple[str, ...] = ()
+        self.withdrawn: list[str] = []
         """The keys of timers and questions that the last event has ended without an outcome."""
+        self.told: list[str] = []
+        """The keys of calls under way whose tasks end with them since the last event."""
+        self.placeholders: tuple[str, ...] = ()
+        """Texts that stand for secrets, which only those know who make the calls."""
         self.edits: Mapping[str, JSON] | None = None
         self.monitor: Monitor | None = None
         if enforcement is not None:

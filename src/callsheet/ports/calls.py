@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from hashlib import sha256
-from typing import Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 
 from callsheet.diagnostics.wrong_type import wanted, wanted_number
 from callsheet.ir import JSON
@@ -15,6 +15,9 @@ from callsheet.lazy import NamedTuple
 from callsheet.machine import CallTool, Remark, Spent
 from callsheet.machine.events import QUEUED, Fact
 from callsheet.machine.keys import traceparent
+
+if TYPE_CHECKING:
+    import asyncio
 
 Objection: TypeAlias = "Callable[[str, str], str | None]"
 """Returns why a redirect from the first address to the second is not allowed, or None if it is."""
@@ -36,7 +39,7 @@ TIMEOUT, SCHEMA = "TIMEOUT", "SCHEMA"
 
 
 class Withheld(Exception):
-    """The call has not left: its run was paused while it waited for others."""
+    """The call has not left, and has no outcome: its run was paused while it waited for others."""
 
 
 class ToolFailed(Exception):
@@ -145,9 +148,14 @@ class Caller(Protocol):
         """Called when a call has become a task of its server."""
         ...
 
-    @property
-    def withholds(self) -> bool:
-        """Whether no further call of the run leaves."""
+    def queued(self, key: str, turn: asyncio.Future[None]) -> None:
+        """Called with a call that waits for others before it leaves; what waits for its turn may be told that
+        it does not come.
+        """
+        ...
+
+    def leaving(self, key: str) -> None:
+        """Called with a call whose turn it is; raises what it is told if it may not leave any more."""
         ...
 
     @property
@@ -269,10 +277,10 @@ class CallContext:
     def leave(self) -> None:
         """Say that the call leaves only now, after it has waited for others; its time counts from here.
 
-        Raises Withheld if the run was paused meanwhile.
+        Raises Withheld if the run was paused meanwhile, and ToolFailed if the call is not wanted any more.
         """
-        if self._caller is not None and self._caller.withholds:
-            raise Withheld("the run was paused before the call left")
+        if self._caller is not None:
+            self._caller.leaving(self.key)
         if self._rare_fields is not None and self._rare_fields.queued_at:
             waited = time.monotonic() - self._rare_fields.queued_at
             self._rare_fields.queued_at = 0.0
@@ -280,10 +288,16 @@ class CallContext:
         if self._caller is not None and self._caller.listener is not None:
             self._caller.listener.began(self.key)
 
-    def queue(self) -> None:
-        """Say that the call waits for others; `leave` says when it leaves, and how long it waited."""
+    def queue(self, turn: asyncio.Future[None]) -> None:
+        """Say that the call waits for others until its `turn` comes, which is told what `leave` would raise.
+
+        `leave` says when it leaves, and how long it waited.
+        """
         self._rare().queued_at = time.monotonic()
-        if self._caller is not None and self._caller.listener is not None:
+        if self._caller is None:
+            return
+        self._caller.queued(self.key, turn)
+        if self._caller.listener is not None:
             self._caller.listener.queued(self.key)
 
     def wait_for(self, what: str) -> None:

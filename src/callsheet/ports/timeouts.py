@@ -7,6 +7,7 @@ An abandoned call is cancelled. If it ignores the cancellation and answers later
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
@@ -69,6 +70,40 @@ def _report_late(on_late: OnLate, task: asyncio.Future[Any]) -> None:
         on_late(ToolFailed(f"{type(error).__name__}: {error}"))
 
 
+class _Queue:
+    """The free slots of one event loop, and whom they are given to, in the order in which they came."""
+
+    __slots__ = ("_free", "_waiting")
+
+    def __init__(self, most: int) -> None:
+        self._free = most
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def take(self, context: CallContext) -> None:
+        """Take a slot, when there is one; raises what the call is told while it waits."""
+        if self._free:
+            self._free -= 1
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        context.queue(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
+                self.give()  # it was this call's turn just when it was cancelled
+            raise
+
+    def give(self) -> None:
+        """Give a slot back, to the first that still waits for one."""
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1
+
+
 class Slots:
     """A limit of `most` concurrent calls per event loop; raises ValueError for less than 1.
 
@@ -82,26 +117,27 @@ class Slots:
         if most < 1:
             raise ValueError(f"at least 1 call at once must be allowed, not {most}")
         self.most = most
-        self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+        self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, _Queue] = WeakKeyDictionary()
 
-    def semaphore(self) -> asyncio.Semaphore:
-        """The semaphore of the running event loop, for `async with`."""
+    def _queue(self) -> _Queue:
+        """That of the running event loop."""
         loop = asyncio.get_running_loop()
-        free = self._by_loop.get(loop)
-        if free is None:
-            free = self._by_loop[loop] = asyncio.Semaphore(self.most)
-        return free
+        queue = self._by_loop.get(loop)
+        if queue is None:
+            queue = self._by_loop[loop] = _Queue(self.most)
+        return queue
 
     def sharing(self, handler: Handler) -> Handler:
         """The handler, wrapped so that each call takes one of these slots."""
 
         async def in_turn(args: dict[str, Any], context: CallContext) -> JSON:
-            slots = self.semaphore()
-            if slots.locked():
-                context.queue()
-            async with slots:
+            queue = self._queue()
+            await queue.take(context)
+            try:
                 stop_sharing()
                 context.leave()
                 return await handler(args, context)
+            finally:
+                queue.give()
 
         return in_turn

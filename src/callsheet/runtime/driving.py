@@ -44,7 +44,7 @@ from callsheet.runtime.doubt import (
     verified_state,
 )
 from callsheet.runtime.event_loop import Offload, at_once, to_its_end
-from callsheet.runtime.gateway import NOTES, Gateway, Ports
+from callsheet.runtime.gateway import NOT_SENT, NOTES, Gateway, Ports
 from callsheet.runtime.inbox import Opening
 from callsheet.runtime.launch import Watch
 from callsheet.runtime.local import LocalDriver
@@ -283,7 +283,7 @@ def end_overdue(folded: Folded, recorder: JournalRecorder) -> None:
             continue
         why = folded.machine.why_ended(key)
         if why:
-            folded.feed(recorder.event(Failed(key, f"it was not sent: {why}", kind=Failing.CANCELLED.value)))
+            folded.feed(recorder.event(Failed(key, NOT_SENT.format(why=why), kind=Failing.CANCELLED.value)))
 
 
 def remaining_command(folded: Folded, key: str) -> Command:

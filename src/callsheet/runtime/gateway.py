@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from callsheet.diagnostics import CallsheetError, Diagnostic, Source
 from callsheet.ir import JSON, Plan
+from callsheet.ir.failing import Failing
 from callsheet.ir.labels import Label
 from callsheet.ir.operations import CLOCK, COMPUTE
 from callsheet.lazy import dataclass
@@ -74,6 +75,8 @@ CompilePort: TypeAlias = "Callable[[Compile, CallContext], Awaitable[tuple[Plan,
 """Makes a new, checked plan for a RE-PLAN, with the facts about its tools."""
 Late: TypeAlias = "Succeeded | Failed"
 Outcome: TypeAlias = "Succeeded | Failed | PlanCompiled | Doubted | Decided | TimerFired"
+NOT_SENT = "it was not sent: {why}"
+"""The failure of a call that was left when its task ended."""
 BLOCK_RULES = ("flag", "block", "review")
 """The possible reactions to doubts in an agent's LCTL block."""
 _Asking = TypeVar("_Asking", CallModel, RunAgent, AgentTurn)
@@ -189,8 +192,11 @@ class Gateway:
         """Gives the secrets of the run's inputs, which its log must not contain; None if they are unknown."""
         self.kept: KeptCalls | None = None
         """The calls of an earlier run whose outcomes take the place of the same calls here."""
-        self.withholds = False
-        """Whether calls that wait for others of their tool do not leave any more."""
+        self.why_ended: Callable[[str], str] | None = None
+        """Gives the reason for which the call with a key need not leave any more; "" if it may."""
+        self._withholds = False
+        self._queued: dict[str, asyncio.Future[None]] = {}
+        """The calls that wait for others of their tool, and what waits for their turn."""
         self.withheld: list[str] = []
         """The keys of those that did not."""
         self._timers: dict[str, asyncio.Task[None]] = {}
@@ -233,6 +239,37 @@ class Gateway:
         """End all timers under way."""
         for key in self._timers:
             self.end_timer(key)
+
+    def queued(self, key: str, turn: asyncio.Future[None]) -> None:
+        """A call waits for others of its tool."""
+        self._queued[key] = turn
+
+    def leaving(self, key: str) -> None:
+        """It is the turn of a call, which raises what it is told if it may not leave any more."""
+        unwanted = self._unwanted(key) if self._queued.pop(key, None) is not None or self._withholds else None
+        if unwanted is not None:
+            raise unwanted
+
+    def withhold(self) -> None:
+        """Let no call leave any more that waits for others of its tool."""
+        self._withholds = True
+        self.recall(tuple(self._queued))
+
+    def recall(self, keys: Iterable[str]) -> None:
+        """End the waits of calls for others of their tool, if they are not wanted any more."""
+        for key in keys:
+            turn = self._queued.get(key)
+            unwanted = None if turn is None or turn.done() else self._unwanted(key)
+            if turn is not None and unwanted is not None:
+                turn.set_exception(unwanted)
+                del self._queued[key]
+
+    def _unwanted(self, key: str) -> Withheld | ToolFailed | None:
+        """What a call that has waited for others is told if it may not leave; None if it may."""
+        if self._withholds:
+            return Withheld("the run was paused before the call left")
+        why = "" if self.why_ended is None else self.why_ended(key)
+        return ToolFailed(NOT_SENT.format(why=why), kind=Failing.CANCELLED) if why else None
 
     @property
     def leaves(self) -> bool:

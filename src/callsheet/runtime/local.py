@@ -186,7 +186,8 @@ class LocalDriver:
 
     def pause(self) -> None:
         """Send no further call: `run` awaits those under way, records them, and returns None."""
-        self._is_pausing = self._gateway.withholds = True
+        self._is_pausing = True
+        self._gateway.withhold()
         if self._driving is not None:
             self._driving.get_loop().call_soon(self._stop_waiting)
 
@@ -304,6 +305,7 @@ class LocalDriver:
         self._driving = asyncio.current_task()
         self._gateway.on_late, self._gateway.on_server = self._note_late, self._answer_server
         self._gateway.on_task, self._gateway.is_left = self._became_task, self._is_left
+        self._gateway.why_ended = self._machine.why_ended
         self._watch_time()
         try:
             if self._ending is not None:
@@ -323,7 +325,7 @@ class LocalDriver:
             return await self._end_with(self._ending)
         finally:
             self._driving = self._gateway.on_late = self._gateway.on_server = self._gateway.on_task = None
-            self._gateway.is_left = None
+            self._gateway.is_left = self._gateway.why_ended = None
             self._stop_time()
             if self._questions is not None and not self._questions.is_idle:
                 await self._questions.close()
@@ -442,12 +444,14 @@ class LocalDriver:
                 following = feed(event if recorder is None else recorder.event(event), self._slice)
                 if following:
                     commands += following
+                if machine.is_paused or self._pace is not None:
+                    commands += await self._caught_up()
                 for key in machine.withdrawn:
                     self._gateway.end_timer(key)
                     if self._questions is not None:
                         self._questions.open.pop(key, None)
-                if machine.is_paused or self._pace is not None:
-                    commands += await self._caught_up()
+                if machine.told:
+                    self._gateway.recall(machine.told)
         finally:
             if taken < len(batch):
                 self._concurrent.arrived[:0] = batch[taken:]

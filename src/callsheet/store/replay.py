@@ -155,8 +155,7 @@ def begin(
     if program is None or start.ranks:
         program = compile_plan(plan, start.facts, start.ranks)
     rules = start.approve, start.approval_timeout, start.enforcement()
-    machine = Machine(program, start.limits, observer, *rules)
-    machine.asking.pepper = start.pepper
+    machine = start.set_up(Machine(program, start.limits, observer, *rules))
     return Folded(start, machine, SideRecord(dict(start.facts), Values(start.inputs)))
 
 
@@ -185,8 +184,7 @@ def restored(
         state = state_from_json(program, body["state"], given.decode, start.enforcement())
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, CallsheetError) as error:
         raise UnusableSnapshot(f"it cannot be read: {error!r}") from error
-    machine = Machine.at(state, observer, start.approve, start.approval_timeout)
-    machine.asking.pepper = start.pepper
+    machine = start.set_up(Machine.at(state, observer, start.approve, start.approval_timeout))
     return Folded(start, machine, side_record, machine.open_commands(), clock=Clock(float(body["seconds"])))
 
 

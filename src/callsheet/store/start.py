@@ -19,8 +19,10 @@ from callsheet.policy.model import Policy
 from callsheet.sealing.sealer import SEALED
 
 if TYPE_CHECKING:
-    from callsheet.machine import Enforcement
+    from callsheet.machine import Enforcement, Machine
 
+SECRETS = "secrets"
+"""The key in a run's start note for the secrets that its workers substitute, by their placeholders."""
 HOST = "host"
 """The key in a run's start note for the servers that continue it."""
 
@@ -68,6 +70,13 @@ class Start(NamedTuple):
             for name, row in rows.items()
             if isinstance(row, list) and row and isinstance(row[0], str)
         }
+
+    def set_up(self, machine: Machine) -> Machine:
+        """The machine of the run, told what is no part of its program."""
+        machine.asking.pepper = self.pepper
+        placeholders = self.launch.get(SECRETS)
+        machine.placeholders = tuple(placeholders) if isinstance(placeholders, dict) else ()
+        return machine
 
     def server_of(self, tool: str) -> str | None:
         """The MCP server that offered a tool; "" for one of another origin, None if not recorded."""

@@ -256,6 +256,12 @@ def test_each_rule_finds_its_fault_and_no_other(name: str) -> None:
     assert set(codes(tree(*body))) == {code}
 
 
+def test_a_failure_is_no_data_where_a_handler_would_catch_that_either() -> None:
+    uses = call("T", fails=handle(call("U", "$error")))
+    for body in ((uses,), (attempt(uses, fails=handle(NOTE)),), (each("m", "[1]", uses, fails=SKIP),)):
+        assert [(one.code, one.is_error) for one in found(tree(*body))] == [("CHK103", True)]
+
+
 def test_a_loop_inside_a_member_or_item_may_end_early() -> None:
     assert not found(tree(group(until("1 < 2", say(Word.BREAK)), call("T")), respond("1")))
     assert not found(tree(each("m", "[1]", until("1 < 2", say(Word.CONTINUE)), together=True)))

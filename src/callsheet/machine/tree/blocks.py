@@ -279,7 +279,7 @@ class Blocks(Statements):
             raise self._refused(refusal, visit)
         loop = Loop(act, op, items, visit)
         if op.distinction is not None and len(items) > 1:
-            loop.in_turn = not op.distinction.decide(self._differ(loop, op.distinction))
+            loop.in_turn = not op.distinction.decide(self._differ(run, loop, op.distinction))
         self._begin(run, loop)
         return self._filled(run, loop, out)
 
@@ -291,7 +291,7 @@ class Blocks(Statements):
             said = f"{IN_TURN}, as they are not known to differ in {listed(names)}"
             run.notify(NoteKind.FACT, loop.path, said)
 
-    def _differ(self, loop: Loop, distinction: Distinction) -> bool:
+    def _differ(self, run: Run, loop: Loop, distinction: Distinction) -> bool:
         """Whether the items of a loop are known to differ in what they touch."""
         if not self.may_tell_apart(loop.act, loop.op, distinction):
             return False
@@ -304,7 +304,7 @@ class Blocks(Statements):
                 yield [self.value(item, one) for one in operands]
 
         try:
-            return all_differ(map(named, loop.items))
+            return all_differ(map(named, loop.items), run.placeholders)
         except ExpressionFailed:
             return False
 

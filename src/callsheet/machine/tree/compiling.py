@@ -15,7 +15,7 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.expressions import format_expression
 from callsheet.ir import step as flat
 from callsheet.ir.expr import Literal
-from callsheet.ir.expression import Expression, Variable, asks_time, nodes, variables_in
+from callsheet.ir.expression import Expression, Variable, asks_time, nodes
 from callsheet.ir.operations import CLOCK, COMPUTE, CallKind, Effect
 from callsheet.ir.plan import Plan, named_arguments
 from callsheet.ir.sagas import UNDOABLE, inverses_of, sagas
@@ -54,7 +54,8 @@ from callsheet.machine.compiling import Names, compile_call, fact_of
 from callsheet.machine.expressions import compile_expression
 from callsheet.machine.keys import segment
 from callsheet.machine.program import NOWHERE, Kind, Program, StepCode, ToolFacts
-from callsheet.machine.tree.item_order import ItemOrder, order_of_items
+from callsheet.machine.tree.distinction import distinction_of
+from callsheet.machine.tree.item_order import order_of_items
 from callsheet.machine.tree.program import (
     NONE,
     Body,
@@ -65,7 +66,6 @@ from callsheet.machine.tree.program import (
     ClockOp,
     ComputeOp,
     Const,
-    Distinction,
     EndFinalOp,
     EnterOp,
     GuardOp,
@@ -449,7 +449,7 @@ class _Compiler:
         self.block(one.body, inner)
         self.repeats.pop()
         one_by_one = runs_one_by_one(one) or bool(inner.body.returns)
-        order = order_of_items(one, self.facts)
+        order = order_of_items(one, self.facts, self.tree)
         skips = skips_failures(one)
         scope.operations.append(
             LoopOp(
@@ -467,15 +467,11 @@ class _Compiler:
                 _ends(one, one_by_one=one_by_one, skips=skips),
                 one.as_done,
                 order.is_declared,
-                self.distinction(one, order, inner) if order.differing and not one_by_one else None,
+                distinction_of(order, one.var, inner, self.expression, self.tree.named_types)
+                if order.differing and not one_by_one
+                else None,
             )
         )
-
-    def distinction(self, one: Foreach, order: ItemOrder, inner: BodyScope) -> Distinction:
-        read = (name for named in order.differing for each in named for name in variables_in(each))
-        outer = dict.fromkeys(name for name in read if name != one.var)
-        named = tuple(tuple(self.expression(one, inner) for one in each) for each in order.differing)
-        return Distinction(order.arguments, named, tuple(outer))
 
     def repeat(self, one: Repeat, scope: BodyScope) -> None:
         operations = scope.operations

@@ -32,6 +32,7 @@ from callsheet.machine.tree.program import (
     TreeProgram,
     UntilOp,
     YieldOp,
+    value_of,
 )
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ class _Leader:
 
         def test(slots: list[Any], env: Environment) -> bool:
             try:
-                own: _Outcome = None, bool(_evaluated(operand, slots, env))
+                own: _Outcome = None, bool(value_of(operand, slots, env))
             except ExpressionFailed as failed:
                 own = failed.kind, None
             return self._decided(DecisionKind.HOLDS, place, own)
@@ -166,7 +167,7 @@ class _Leader:
         def items(slots: list[Any], env: Environment) -> Any:
             made: Any = _UNKNOWN
             try:
-                made = _evaluated(operand, slots, env)
+                made = value_of(operand, slots, env)
                 own: _Outcome = None, _length(made)
             except ExpressionFailed as failed:
                 own = failed.kind, None
@@ -181,9 +182,3 @@ class _Leader:
 
 def _length(value: Any) -> int | None:
     return len(value) if isinstance(value, _SIZED) else None
-
-
-def _evaluated(operand: Operand, slots: list[Any], env: Environment) -> Any:
-    if isinstance(operand, int):
-        return slots[operand]
-    return operand.value if isinstance(operand, Const) else operand(slots, env)

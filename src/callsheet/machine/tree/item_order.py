@@ -12,7 +12,7 @@ Items that stop a loop at the first failure run in order whatever is declared: t
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import product
 from math import prod
@@ -23,12 +23,26 @@ from callsheet.ir.expression import Expression, asks_time, nodes, variables_in
 from callsheet.ir.operations import Independence
 from callsheet.ir.plan import named_arguments
 from callsheet.ir.scopes import assigned_outside, ends_early
-from callsheet.ir.tree import Act, Foreach, Invoke, Statement, recovery_of, statements, variables_set
+from callsheet.ir.tree import (
+    Act,
+    Block,
+    Foreach,
+    Input,
+    Invoke,
+    Statement,
+    SubPlan,
+    Tree,
+    recovery_of,
+    statements,
+    variables_set,
+)
 from callsheet.machine.program import ToolFacts
 
 _Name: TypeAlias = "str | int | Decimal"
 _MOST_NAMES = 1_000_000
 """How many names of things are compared when a loop begins: seconds of work, and what memory holds."""
+_MOST_CALLS = 10_000
+"""How many calls of a loop's item are looked at; a plan that may run has no more."""
 _UNKNOWN = ToolFacts()
 _ASKS = ToolFacts(Effect.READ)
 _MODEL = ToolFacts(Effect.LLM)
@@ -47,15 +61,44 @@ class ItemOrder(NamedTuple):
     side_by_side: bool
     why: str
     arguments: tuple[str, ...] = ()
-    differing: tuple[tuple[Expression, ...], ...] = ()
+    differing: tuple[Naming, ...] = ()
     is_declared: bool = False
 
 
-def order_of_items(loop: Foreach, facts: Mapping[str, ToolFacts]) -> ItemOrder:
-    """How the items of a loop run, by facts about the tools that it calls."""
+class Naming(NamedTuple):
+    """What names the thing that a call touches, by what is known when its item begins.
+
+    `through` has for each sub-plan that the call is in, the outermost first, the inputs that it follows from,
+    and what they are given; None for their default.
+    """
+
+    arguments: tuple[Expression, ...]
+    through: tuple[tuple[tuple[Input, Expression | None], ...], ...] = ()
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The variables of the item, and of outside, that it follows from."""
+        first = [value for _, value in self.through[0]] if self.through else self.arguments
+        given = (each for each in first if each is not None)
+        return tuple(dict.fromkeys(name for each in given for name in variables_in(each)))
+
+
+class _Level(NamedTuple):
+    """A body that a call is in: the variables made there, and if it is a sub-plan's, that and its inputs."""
+
+    made: frozenset[str]
+    plan: SubPlan | None = None
+    given: Mapping[str, Expression] = {}
+
+
+_Place: TypeAlias = "tuple[_Level, ...]"
+"""The body of a loop, and those of the sub-plans in which a statement is, the outermost first."""
+
+
+def order_of_items(loop: Foreach, facts: Mapping[str, ToolFacts], tree: Tree) -> ItemOrder:
+    """How the items of a loop of a plan run, by facts about the tools that it calls, also in sub-plans."""
     if loop.in_order:
         return ItemOrder(False, "it says IN ORDER")
-    inner = [*statements(loop.body)]
     assigned = sorted(assigned_outside(loop))
     if assigned:
         names = ", ".join(f"${name}" for name in assigned)
@@ -65,14 +108,38 @@ def order_of_items(loop: Foreach, facts: Mapping[str, ToolFacts]) -> ItemOrder:
     if loop.together:
         most = "" if loop.most is None else f", at most {loop.most} at a time"
         return ItemOrder(True, f"it says {loop.order.partition(' MAX')[0]}{most}")
-    invoked = next((one for one in inner if isinstance(one, Invoke)), None)
-    if invoked is not None:
-        return ItemOrder(False, f"it calls the sub-plan {invoked.plan} ({invoked.id})")
-    calls = [(one, fact_of_act(one, facts)) for one in inner if isinstance(one, Act)]
-    writes = [one for one, fact in calls if not _only_reads(fact)]
+    calls: list[tuple[Act, ToolFacts, _Place]] = []
+    for one, place in _calls(loop.body, tree, ()):
+        if isinstance(one, Act):
+            calls.append((one, fact_of_act(one, facts), place))
+        elif not place or len(calls) > _MOST_CALLS:
+            return ItemOrder(False, f"it is not known what the sub-plan {one.plan} calls ({one.id})")
+    writes = [one for one, fact, _ in calls if not _only_reads(fact)]
     if not writes:
         return ItemOrder(True, "all its calls only read")
-    return _declared_order(loop, inner, calls, writes[0])
+    return _declared_order(calls, writes[0])
+
+
+def _calls(
+    body: Block, tree: Tree, around: _Place, plan: SubPlan | None = None, given: Mapping[str, Expression] = {}
+) -> Iterator[tuple[Act | Invoke, _Place]]:
+    """The calls of a body and, behind each call of a sub-plan, those of that.
+
+    That of a sub-plan which is not known, or which is around it, has no place.
+    """
+    inner = [*statements(body)]
+    place = (*around, _Level(_made_in(inner), plan, given))
+    for one in inner:
+        if isinstance(one, Act):
+            yield one, place
+        elif isinstance(one, Invoke):
+            called = tree.plan(one.plan)
+            is_read = called is not None and (called.body or called.origin is None)
+            if called is None or not is_read or any(each.plan is called for each in place):
+                yield one, ()
+            else:
+                yield one, place
+                yield from _calls(called.body, tree, place, called, dict(one.named))
 
 
 def fact_of_act(act: Act, facts: Mapping[str, ToolFacts]) -> ToolFacts:
@@ -92,14 +159,12 @@ def _only_reads(fact: ToolFacts) -> bool:
     return fact.effect.only_reads or fact.independence.as_reads
 
 
-def _declared_order(
-    loop: Foreach, inner: Sequence[Statement], calls: Iterable[tuple[Act, ToolFacts]], writes: Act
-) -> ItemOrder:
+def _declared_order(calls: Iterable[tuple[Act, ToolFacts, _Place]], writes: Act) -> ItemOrder:
     """How the items of a loop run of which a call may write."""
-    made = _made_in(inner)
     named: tuple[Act, Independence] | None = None
-    differing: list[tuple[Expression, ...]] = []
-    for one, fact in calls:
+    differing: list[Naming] = []
+    known = set[tuple[Expression, ...]]()
+    for one, fact, place in calls:
         declared = fact.independence
         if fact.effect in _ALONE or declared.commutes:
             continue
@@ -119,15 +184,33 @@ def _declared_order(
         for name in declared.resource:
             if name not in given:
                 return ItemOrder(False, f"{one.id} @{one.tool} may touch anything without {name}")
-            late = [each for each in variables_in(given[name]) if each in made]
-            if late or any(map(asks_time, nodes(given[name]))):
+            if _naming((given[name],), place) is None:
                 return ItemOrder(False, f"{name} of {one.id} @{one.tool} is known only while an item runs")
-        differing.append(tuple(given[name] for name in declared.resource))
+        naming = _naming(tuple(given[name] for name in declared.resource), place)
+        if naming is not None and (naming.through or naming.arguments not in known):
+            differing.append(naming)
+            known.update(() if naming.through else (naming.arguments,))
     if named is None:
         return ItemOrder(True, "its calls commute", is_declared=True)
     names = named[1].resource
     why = f"while its items differ in {listed(names)}, else one after another"
-    return ItemOrder(True, why, names, tuple(dict.fromkeys(differing)), is_declared=True)
+    return ItemOrder(True, why, names, tuple(differing), is_declared=True)
+
+
+def _naming(arguments: tuple[Expression, ...], place: _Place) -> Naming | None:
+    """What arguments of a call at a place follow from; None for what is known only while an item runs."""
+    through: list[tuple[tuple[Input, Expression | None], ...]] = []
+    wanted = arguments
+    for made, plan, given in reversed(place):
+        names = {name for each in wanted for name in variables_in(each)}
+        if not names.isdisjoint(made) or any(asks_time(node) for each in wanted for node in nodes(each)):
+            return None
+        if plan is None:
+            continue
+        inputs = [each for each in plan.inputs if each.name in names]
+        through.insert(0, tuple((each, given.get(each.name)) for each in inputs))
+        wanted = tuple(value for _, value in through[0] if value is not None)
+    return Naming(arguments, tuple(through))
 
 
 def listed(names: Iterable[str]) -> str:
@@ -148,8 +231,10 @@ def _made_in(inner: Iterable[Statement]) -> frozenset[str]:
     return frozenset(made)
 
 
-def all_differ(items: Iterable[Iterable[Sequence[Any]]]) -> bool:
+def all_differ(items: Iterable[Iterable[Sequence[Any]]], unknown: Collection[str] = ()) -> bool:
     """Whether no two items touch the same thing; each has for each of its calls the values that name it.
+
+    A text may name anything if one that is `unknown` is in it, which only stands for another.
 
     Letter case, space around and how a number is written count for nothing, and a list names several things.
     What is no text, number or list of these may name anything, and so may more names than are compared.
@@ -164,7 +249,7 @@ def all_differ(items: Iterable[Iterable[Sequence[Any]]]) -> bool:
     for calls in items:
         own: set[tuple[_Name, ...]] = set()
         for values in calls:
-            parts = [*map(_names, values)]
+            parts = [_names(one, unknown) for one in values]
             count = prod(map(len, parts))
             room -= count
             if not count or room < 0:
@@ -176,10 +261,12 @@ def all_differ(items: Iterable[Iterable[Sequence[Any]]]) -> bool:
     return True
 
 
-def _names(value: Any) -> list[_Name]:
+def _names(value: Any, unknown: Collection[str]) -> list[_Name]:
     """The names in a value; none for what may name anything."""
     parts: list[Any] = [*value] if isinstance(value, list | tuple) else [value]
     if any(isinstance(one, bool) or not isinstance(one, str | int | float) for one in parts):
+        return []
+    if any(each in one for each in unknown for one in parts if isinstance(one, str)):
         return []
     return [*map(_name, parts)]
 

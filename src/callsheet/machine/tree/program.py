@@ -18,6 +18,7 @@ from callsheet.machine.expressions import Compiled
 
 if TYPE_CHECKING:
     from callsheet.ir.inverse import Inverse
+    from callsheet.machine.expressions.values import Environment
     from callsheet.machine.program import StepCode
 
 NONE = -1
@@ -32,6 +33,13 @@ class Const(NamedTuple):
 
 Operand: TypeAlias = "int | Const | Compiled"
 """What a statement evaluates: a slot by its number, a literal, or any other expression."""
+
+
+def value_of(operand: Operand, slots: list[Any], env: Environment) -> Any:
+    """The value of an operand over the slots of a body; raises ExpressionFailed."""
+    if isinstance(operand, int):
+        return slots[operand]
+    return operand.value if isinstance(operand, Const) else operand(slots, env)
 
 
 @dataclass(slots=True)

@@ -20,6 +20,7 @@ from callsheet.ir.tree import (
     Parallel,
     Repeat,
     Statement,
+    Tree,
     Try,
     inner_blocks,
 )
@@ -74,13 +75,16 @@ def tree_schedule(plan: Plan, facts: Mapping[str, ToolFacts]) -> list[BlockSched
     program = compile_plan(plan, facts)
     assert program.tree is not None
     side_by_side = frozenset(op.id for op in loop_operations(program.tree) if op.side_by_side)
-    maker = _Maker(side_by_side, facts, in_python=plan.in_python)
+    maker = _Maker(plan.tree, side_by_side, facts, in_python=plan.in_python)
     blocks = [*(one.body for one in plan.tree.plans), plan.tree.body]
     return [row for block in blocks for row in maker.block(block, 0)]
 
 
 class _Maker:
-    def __init__(self, side_by_side: Set[str], facts: Mapping[str, ToolFacts], *, in_python: bool) -> None:
+    def __init__(
+        self, tree: Tree, side_by_side: Set[str], facts: Mapping[str, ToolFacts], *, in_python: bool
+    ) -> None:
+        self._tree = tree
         self._side_by_side, self._facts, self._in_python = side_by_side, facts, in_python
 
     def block(self, block: Block, depth: int, starts: str = "in turn") -> Iterator[BlockSchedule]:
@@ -99,7 +103,8 @@ class _Maker:
                 return BlockSchedule(one.id, starts, "", depth)
             case Foreach():
                 starts = "side by side" if one.id in self._side_by_side else "one by one"
-                return BlockSchedule(one.id, starts, self._why(one, order_of_items(one, self._facts)), depth)
+                order = order_of_items(one, self._facts, self._tree)
+                return BlockSchedule(one.id, starts, self._why(one, order), depth)
             case Repeat():
                 return BlockSchedule(one.id, "rounds", "each sees what the one before has set", depth)
             case Parallel(members=members):

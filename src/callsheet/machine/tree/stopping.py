@@ -86,6 +86,7 @@ class Stopping(Blocks):
             else:
                 told = f"it is under way as {said}: it is awaited, and nothing follows it"
                 run.notify(NoteKind.FACT, attempt.frame.name, told)
+                run.told.append(attempt.key)
 
     def _under_way(self, run: Run) -> list[tuple[Activation, Attempt]]:
         """The activations that wait, each with what for; no pause is inside a group that stops."""
@@ -132,7 +133,7 @@ class Stopping(Blocks):
                 give_back(run, attempt)
         else:
             return False
-        run.withdrawn = (*run.withdrawn, key)
+        run.withdrawn.append(key)
         return True
 
     def _withdraw(self, run: Run, attempt: Attempt) -> None:
@@ -144,7 +145,7 @@ class Stopping(Blocks):
         if not isinstance(attempt, Wait):
             give_back(run, attempt)
             run.budget.retries -= 1
-        run.withdrawn = (*run.withdrawn, attempt.key)
+        run.withdrawn.append(attempt.key)
 
     def _break_off(
         self, run: Run, act: Activation, ends: Collection[Loop | Members], out: list[Command]

@@ -187,6 +187,8 @@ _INDEX = lazy.pattern(r"\[(?:(?:\w+|\"[^\"]*\"|'[^']*')\]|\Z)")
 def names_left_alone(one: Statement, report: Report, is_known: Callable[[str], bool]) -> None:
     """CHK034 for names in the texts of a statement that look like references and are none."""
     for node in _read_by_people(one):
+        if _is_plain(node):
+            continue
         for part, text, hole in _texts(node):
             found = _BRACES.search(text) if "{" in text else None
             if found is not None and is_known(found[2]):
@@ -207,12 +209,27 @@ def names_left_alone(one: Statement, report: Report, is_known: Callable[[str], b
 
 def _read_by_people(one: Statement) -> Sequence[Expression]:
     """The expressions of a statement that may have texts, without code and queries."""
-    found = [value for value in operands(one) if not isinstance(value, Variable)]
-    if not found or not isinstance(one, Act):
-        return found
+    if not isinstance(one, Act):
+        return [value for value in operands(one) if not isinstance(value, Variable)]
     code = CODE_ARGUMENTS.get(one.tool)
-    named = [value for name, value in one.named if name.lower() not in _NOT_READ and name.lower() != code]
-    return [*(one.positional if code is None else one.positional[1:]), *named]
+    named = [(name.lower(), value) for name, value in one.named if not isinstance(value, Variable)]
+    read = [value for name, value in named if name not in _NOT_READ and name != code]
+    return [*(one.positional if code is None else one.positional[1:]), *read]
+
+
+def _is_plain(node: Expression) -> bool:
+    """Whether it is certain that no text in an expression looks like a reference, as is usual."""
+    if isinstance(node, Literal):
+        return not (isinstance(node.value, str) and "{" in node.value)
+    if not isinstance(node, Text):
+        return isinstance(node, Variable)
+    for part in node.parts:
+        if isinstance(part, str):
+            if "{" in part or part.startswith("["):
+                return False
+        elif not isinstance(part.expression, Variable):
+            return False
+    return True
 
 
 def _texts(node: Expression) -> Iterator[tuple[Literal | Text, str, Hole | None]]:

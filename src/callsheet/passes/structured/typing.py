@@ -150,9 +150,12 @@ class Typer:
         severity: Severity = Severity.ERROR,
         fix: Fix | None = None,
     ) -> None:
-        """Note a finding at a node; what fails where the plan handles a failure is a warning."""
+        """Note a finding at a node; what fails where the plan handles a failure is a warning.
+
+        But for a failure that is used as data: the plan knows that it may be one, and can ask.
+        """
         if not self.is_quiet:
-            if self.is_caught and severity is Severity.ERROR:
+            if self.is_caught and severity is Severity.ERROR and code != "CHK103":
                 severity = Severity.WARNING
             span = node.span
             self.report.add(code, message, self.statement, span=span, help=help_, severity=severity, fix=fix)
@@ -210,6 +213,11 @@ class Typer:
                 if found is not None:
                     return found
                 return self.variables.read(name, None if self.is_quiet else span)
+            case Text(parts=parts):
+                for part in parts:
+                    if isinstance(part, Hole):
+                        self.hole(part)
+                return STR
             case Bound(name=name):
                 return self.facts.get((name,)) or self.bound.get(name, ANY)
             case Unary(op=op, operand=operand):
@@ -229,11 +237,6 @@ class Typer:
                 return join(with_, without)
             case Coalesce(left=left, right=right):
                 return self.coalesce(left, right)
-            case Text(parts=parts):
-                for part in parts:
-                    if isinstance(part, Hole):
-                        self.hole(part)
-                return STR
             case Display(kind=kind, items=items):
                 each = tuple(self.data(item) for item in items)
                 if kind is Kind.TUPLE:
@@ -290,7 +293,7 @@ class Typer:
             return
         shape = self.data(part.expression)
         shape = self.no_null(part.expression, shape, "stand in a text")
-        if shape.kinds and families(shape) == {of.SET}:
+        if shape.kinds and shape is not ANY and families(shape) == {of.SET}:
             message = f"{spelled(part.expression)} is a set, which has no text"
             self.add("CHK123", message, part.expression, "write sorted(…) or list(…)")
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Iterator, Mapping
-from itertools import chain
 from typing import Final
 
 from callsheet.diagnostics import Span
@@ -251,12 +250,12 @@ def hints_in_blocks(document: PlanDocument, known: Knowledge, within: Span) -> I
         for name, spec in known.tools.items()
     }
     plans = document.plans or ((document.plan,) if document.plan is not None else ())
-    trees = (plan.tree for plan in plans if plan.tree is not None)
-    for one in chain.from_iterable(map(tree.all_statements, trees)):
+    trees = [plan.tree for plan in plans if plan.tree is not None]
+    for whole, one in [(each, one) for each in trees for one in tree.all_statements(each)]:
         match one:
             case tree.Foreach(most=most):
-                order = order_of_items(one, facts)
-                calls = any(isinstance(each, tree.Act) for each in tree.statements(one.body))
+                order = order_of_items(one, facts, whole)
+                calls = any(isinstance(each, tree.Act | tree.Invoke) for each in tree.statements(one.body))
                 if not (order.side_by_side and (calls or one.together)):
                     continue
                 text = "∥ all items" if most is None else f"∥ {most} items at a time"

@@ -20,11 +20,11 @@ from callsheet.runtime.answers import Answer
 from callsheet.runtime.asking import Respondents
 from callsheet.runtime.engines.temporal import client
 from callsheet.runtime.engines.temporal.call_rules import NamedSecrets, NotGiven
-from callsheet.runtime.engines.temporal.run_order import SECRETS
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.launch import Offer
 from callsheet.sealing.credentials import configured
 from callsheet.store.labels import LabelStore
+from callsheet.store.start import SECRETS
 
 LIMITS = Limits(retry_delay=0.0)
 KEY = "c0nfigured-key-77"
@@ -124,7 +124,7 @@ async def test_tool_changed_since_start_is_not_called(world: World) -> None:
         run = await world.run(text, pins=pins)
     assert heard == ["S1.0.1", "S2.0.1"]
     assert run.result is not None
-    assert "@OTHER is not declared as it was when the run began" in run.result.variables["x"]
+    assert "@OTHER is not declared as it was when the run began" in str(run.result.variables["x"])
 
 
 MOVES = "S1: @LOOK () > $x\nS2: @RESPOND ($x)"

@@ -84,7 +84,7 @@ async def run_on_temporal(
     from callsheet.api.run_service import first_event  # noqa: PLC0415 - imports the runtime
     from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - imports Temporal
     from callsheet.runtime.engines.temporal.connection import reach  # noqa: PLC0415 - as above
-    from callsheet.runtime.engines.temporal.run_order import SECRETS  # noqa: PLC0415 - as above
+    from callsheet.store.start import SECRETS  # noqa: PLC0415 - as above
 
     start = first_event(prepared, journal)
     secret_variables: dict[str, Any] = {SECRETS: dict(secrets)} if secrets else {}

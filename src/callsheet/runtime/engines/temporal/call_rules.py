@@ -23,7 +23,7 @@ from callsheet.policy.canon import policy_from_json
 from callsheet.policy.model import Policy
 from callsheet.runtime.capabilities import NO_TASKS, Task, Tasks, tasks_of
 from callsheet.runtime.engines.temporal.payloads import ClaimCheck
-from callsheet.runtime.engines.temporal.run_order import SECRETS, RunOrder
+from callsheet.runtime.engines.temporal.run_order import RunOrder
 from callsheet.runtime.engines.temporal.wire import Remote, allowance_from_json, allowance_to_json
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.guard import Guard, GuardedGateway
@@ -31,7 +31,7 @@ from callsheet.sealing.keys import MASK
 from callsheet.sealing.known import SHORTEST, forms_of
 from callsheet.store.blobs import BlobMissing
 from callsheet.store.labels import LabelStore
-from callsheet.store.start import Start
+from callsheet.store.start import SECRETS, Start
 
 
 class CallRules(NamedTuple):

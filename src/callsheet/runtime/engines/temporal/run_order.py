@@ -31,7 +31,7 @@ from callsheet.store.events import EventType
 from callsheet.store.mailbox import Message
 from callsheet.store.replay import begin
 from callsheet.store.snapshots import AskTimes
-from callsheet.store.start import Start, facts_from_json, facts_to_json
+from callsheet.store.start import SECRETS, Start, facts_from_json, facts_to_json
 
 WORKFLOW = "PlanRun"
 """The type of the workflow that drives a plan."""
@@ -55,8 +55,6 @@ RUNNING, RESTING = "running", "resting"
 PLANS = "callsheet"
 TOOLS = "-tools"
 MODELS = "-models"
-SECRETS = "secrets"
-"""The key in a run's start note for the secrets that its workers substitute."""
 _FORMAT = 1
 
 
@@ -166,9 +164,7 @@ class Carried(NamedTuple):
             steps, facts = self.plan
             program = compile_plan(plan_from_json(steps), facts_from_json(facts))
         state = state_from_json(program, self.state, enforcement=start.enforcement())
-        machine = Machine.at(state, None, start.approve, start.approval_timeout)
-        machine.asking.pepper = start.pepper
-        return machine
+        return start.set_up(Machine.at(state, None, start.approve, start.approval_timeout))
 
     def to_json(self) -> dict[str, Any]:
         """The state as JSON data."""
