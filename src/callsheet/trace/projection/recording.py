@@ -15,6 +15,7 @@ from operator import itemgetter
 from callsheet import lazy
 from callsheet.ir import Plan
 from callsheet.ir.flow import Place, uses_of
+from callsheet.ir.gc_pause import gc_paused
 from callsheet.ir.tree import Act, Assign, Compute, Foreach, Invoke, Let, Say, Statement, Word
 from callsheet.machine import ToolFacts
 from callsheet.machine.notes import Note, NoteKind, StepOutcome
@@ -63,19 +64,20 @@ def record_of(plan: Plan, events: Iterable[Event], plan_of: PlanOf, *, with_item
     first = next(rows, None)
     if first is None:
         raise JournalError("JRN020", "the run has no events", hint="it was never started")
-    listener = _Listener(plan, plan_of)
-    listener.visits.sees(first)
-    recorder = attending(plan, entry_of(first), listener.note)
-    listener.lineage = recorder.lineage
-    recorder.begin(entry_of(first))
-    facts = {**OWN_FACTS, **recorder.rules.facts}
-    for row in rows:
-        listener.visits.sees(row)
-        recorder.add(entry_of(row), plan_of)
-        if row.type is EventType.PLAN:
-            facts |= facts_from_json((row.body or {})["facts"])
-    recorder.done(None)
-    return _Maker(listener, with_items).record(facts)
+    with gc_paused(True):
+        listener = _Listener(plan, plan_of)
+        listener.visits.sees(first)
+        recorder = attending(plan, entry_of(first), listener.note)
+        listener.lineage = recorder.lineage
+        recorder.begin(entry_of(first))
+        facts = {**OWN_FACTS, **recorder.rules.facts}
+        for row in rows:
+            listener.visits.sees(row)
+            recorder.add(entry_of(row), plan_of)
+            if row.type is EventType.PLAN:
+                facts |= facts_from_json((row.body or {})["facts"])
+        recorder.done(None)
+        return _Maker(listener, with_items).record(facts)
 
 
 class _Listener:
