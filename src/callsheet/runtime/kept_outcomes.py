@@ -24,8 +24,7 @@ from callsheet.machine.forecasting.tree_interpreter import foresee_tree
 from callsheet.machine.keys import step_of
 from callsheet.ports.transforms import work_out
 from callsheet.runtime.edits import ParentHistory
-from callsheet.runtime.effects import AheadCall, EarlierCall, EffectAhead
-from callsheet.runtime.effects_ahead import inner_tools
+from callsheet.runtime.effects import AheadCall, EarlierCall, EffectAhead, inner_tools
 from callsheet.runtime.flat_reruns import failures_of
 from callsheet.runtime.forking import ORIGINS, Forking, Revision, parent_of
 from callsheet.runtime.gateway import NOTES, Carried, Gateway, Outcome

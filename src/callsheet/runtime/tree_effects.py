@@ -46,8 +46,16 @@ from callsheet.machine.tree.activations import Activation, Loop, Members
 from callsheet.machine.tree.program import CatchOp, ClockOp, UntilOp, statement_of
 from callsheet.machine.tree.values import plain
 from callsheet.machine.tree.variables import activations_under_way, names_in, place_of
-from callsheet.runtime.effects import REPLAN, AheadCall, EffectAhead, same_arguments
-from callsheet.runtime.effects_ahead import OpenCall, ParentCalls, calls_that_are_open, inner_tools
+from callsheet.runtime.effects import (
+    REPLAN,
+    AheadCall,
+    EffectAhead,
+    OpenCall,
+    ParentCalls,
+    calls_that_are_open,
+    inner_tools,
+    same_arguments,
+)
 from callsheet.store.folded import Folded
 from callsheet.views.describe import wording_of
 

@@ -21,7 +21,7 @@ from callsheet.ir.tree_edits import plan_of_tree
 from callsheet.views.columns import cut, escaped
 from callsheet.views.describe import LTP, Wording, wording_of
 from callsheet.views.plan_diff import Page, kinds_of, label_of, lines_of, shortened, spelled_side
-from callsheet.views.tree import describe_recovery
+from callsheet.views.statements import describe_recovery
 
 _TYPES = types.Basic | types.ListOf | types.DictOf | types.OneOf | types.Maybe | types.Named | types.Record
 _MOST_ID = 40
