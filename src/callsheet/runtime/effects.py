@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from callsheet.ir import JSON, Effect, Step
+from callsheet.ir import JSON, CallKind, Effect, Step, call_kind
 from callsheet.machine import Ask, CallTool, Probe, RunAgent, Sleep, ToolFacts
 from callsheet.machine.agents.actions import names_its_tools, tools_named
 from callsheet.machine.forecasting import Foreseen, Unknown, is_known
@@ -353,11 +353,28 @@ def _of_attempt(key: str, attempt: Attempt) -> OpenCall:
     return OpenCall(key, attempt.frame.code.id, attempt.code.tool, args, is_next=False)
 
 
-def inner_tools(step: Step, facts: Mapping[str, ToolFacts]) -> tuple[str, ...]:
-    """The tools with side effects that an agent may call."""
-    call = step.call
-    known = None if call is None else facts.get(call.tool)
-    if call is None or known is None or known.loop is None:
+def effect_of(tool: str, step: Step | None, facts: Mapping[str, ToolFacts]) -> Effect | None:
+    """The effect of a call ahead of this tool, or of a RE-PLAN; None for one without side effects.
+
+    `step` is that of the call, which says what an agent is given.
+    """
+    if tool == REPLAN:
+        return Effect.UNSAFE
+    known = facts.get(tool, ToolFacts())
+    match call_kind(tool):
+        case CallKind.MODEL | CallKind.HUMAN | CallKind.TRANSFORM:
+            return None
+        case CallKind.AGENT:
+            is_harmless = known.loop is not None and not inner_tools(tool, step, facts)
+            return None if is_harmless else Effect.UNSAFE
+        case CallKind.TOOL:
+            return None if known.effect.only_reads else known.effect
+
+
+def inner_tools(tool: str, step: Step | None, facts: Mapping[str, ToolFacts]) -> tuple[str, ...]:
+    """The tools with side effects that the agent of a step may call; none for a call that the agent makes."""
+    call, known = None if step is None else step.call, facts.get(tool)
+    if call is None or call.tool != tool or known is None or known.loop is None:
         return ()
     named = tools_named(call) if names_its_tools(call) else known.loop.tools
     return tuple(t for t in named or () if not facts.get(t, ToolFacts()).effect.only_reads)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from callsheet.ir import Call, CallKind, Effect, Goto, Order, Plan, Replan, Respond, Step, Terminate
+from callsheet.ir import Call, CallKind, Effect, Ending, Goto, Order, Plan, Replan, Respond, Step, Terminate
 from callsheet.ir.flow import flow_of
 from callsheet.ir.plan import named_arguments
 from callsheet.machine import Machine, ToolFacts
@@ -40,6 +40,7 @@ from callsheet.runtime.effects import (
     OpenCall,
     ParentCalls,
     calls_that_are_open,
+    effect_of,
     inner_tools,
 )
 from callsheet.store.branch import generation_of
@@ -119,7 +120,7 @@ class _Preview:
             effect=effect,
             parent=self._parent.run_id,
             calls=tuple(calls),
-            may_call=inner_tools(step, self._facts),
+            may_call=inner_tools(tool, step, self._facts),
             more=more,
             repeats=seen.repeats,
             on_failure=seen.when is When.ON_FAILURE and not has_begun,
@@ -267,23 +268,8 @@ def _is_out(machine: Machine, number: int) -> bool:
 
 def _effect_of(step: Step, facts: Mapping[str, ToolFacts]) -> Effect | None:
     """The effect of a step; None if it has no side effects."""
-    match step.action:
-        case Call(kind=CallKind.HUMAN):
-            return None
-        case Call(kind=CallKind.AGENT, tool=tool):
-            known = facts.get(tool)
-            inner = inner_tools(step, facts)
-            is_harmless = known is not None and known.loop is not None and not inner
-            return None if is_harmless else Effect.UNSAFE
-        case Call(kind=CallKind.MODEL):
-            return None
-        case Call(tool=tool):
-            effect = facts.get(tool, ToolFacts()).effect
-            return None if effect.only_reads else effect
-        case Replan():
-            return Effect.UNSAFE
-        case Respond() | Terminate() | Goto():
-            return None
+    acts = step.call is not None or step.course.ends is Ending.NEW_PLAN
+    return effect_of(_tool_of(step), step, facts) if acts else None
 
 
 def _tool_of(step: Step) -> str:
