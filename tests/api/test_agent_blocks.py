@@ -73,15 +73,18 @@ def test_block_contains_only_goal_and_inputs_with_their_confidence(
     assert remarks(path) == []
 
 
+@pytest.mark.parametrize("plan", [PLAN, f"# ltp: 2\n{PLAN}"], ids=["version 1", "version 2"])
 @pytest.mark.parametrize(("stated", "worth"), [(0.99, 0.85), (0.7, 0.7), (0.3, 0.3)])
-def test_confidence_stated_by_agent_is_capped_at_085(tmp_path: Path, stated: float, worth: float) -> None:
+def test_confidence_stated_by_agent_is_capped_at_085(
+    tmp_path: Path, plan: str, stated: float, worth: float
+) -> None:
     path = tmp_path / "j.db"
 
     def agent(task: AgentTask) -> AgentAnswer:
         return AgentAnswer("a door", block(task, stated))
 
     with Runtime([look, fetch_news], agent=agent, journal=path, agent_blocks="flag") as runtime:
-        assert runtime.run_sync(PLAN, run_id="r").response == "a door"
+        assert runtime.run_sync(plan, run_id="r").response == "a door"
         document = runtime.lctl_sync("r")
     assert document.facts["F3"].confidence == worth
     assert any(said.startswith("lctl: 2 facts") for said in remarks(path))

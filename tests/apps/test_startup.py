@@ -101,6 +101,13 @@ def test_small_plan_loads_few_own_modules_and_compiles_few_patterns(
     assert made <= dataclasses
 
 
+@pytest.mark.parametrize("command", ["graph", "check"])
+def test_plan_with_blocks_that_uses_no_other_loads_neither_the_library_nor_differences(machine, command):
+    (machine.folder / "p.ltp").write_text("# ltp: 2\nLET $x = 1\n@RESPOND ($x)\n", "utf-8")
+    unneeded = ("callsheet.store", "callsheet.ir.diff", "callsheet.api.plan")
+    assert not [name for name in loaded(machine, command, "p.ltp") if name.startswith(unneeded)]
+
+
 def test_runtime_is_imported_without_what_only_some_of_its_methods_need():
     program = f"{COUNTED}from callsheet import Runtime\n"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -244,6 +244,9 @@ def test_variables_of_items_sub_plans_and_outer_ones_are_edited_where_they_are(
     assert rows(listed) == ["mine"]  # the event itself has ended the loop
     assert "set by hand in the fork" in str(calls.why_sync(listed.run_id, "rows"))
     assert "$left = 50  ·  set by hand in the fork" in str(calls.why_sync(outer.run_id, "rows"))
+    trace = calls.lctl_sync(outer.run_id).trace or ()
+    agents = [entry.agent for entry in trace]
+    assert agents[agents.index("edit1:operator") - 1] == "S2[0]/S3/A1:@PUT"  # where it happened
 
 
 def test_steps_inside_blocks_are_edited_unless_they_have_begun(tmp_path: Path) -> None:

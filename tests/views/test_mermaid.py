@@ -13,7 +13,8 @@ from tests.strategies import plans
 from callsheet.compat.static import mermaid_block
 from callsheet.frontends.ltp import parse
 from callsheet.ir import Call, IsEmpty, Literal, Order, Plan, Ref, Respond, Step
-from callsheet.views.mermaid import escape_label, mermaid
+from callsheet.views.columns import escape_label
+from callsheet.views.mermaid import mermaid
 
 LINE = re.compile(
     r"graph TD|    end|    start\(\(\"start\"\)\)"

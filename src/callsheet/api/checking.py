@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from callsheet import lazy
@@ -31,6 +32,7 @@ _OF_ONE_STEP = frozenset(
 )
 _LABEL = lazy.pattern(r"^[ \t]*([A-Za-z_][A-Za-z0-9_-]*)[ \t]*:", re.MULTILINE)
 _INDEX = lazy.pattern(r"""["']?index["']?[ \t]*:[ \t]*["']?([^"',}\n]+)""")
+_OPTION = lazy.pattern(r"--var (\w+)=…")
 _UNKNOWN_TOOL = "CHK040"
 _CANNOT_WORK = "CHK045"
 _NO_COMPILER = "RE-PLAN needs a language model"
@@ -75,7 +77,7 @@ def _found(
     providers: Providers,
 ) -> tuple[Diagnostic, ...]:
     if plan.tree is not None:
-        from callsheet.api.plan_sources import unread  # noqa: PLC0415 - only for version 2
+        from callsheet.api.used_plans import unread  # noqa: PLC0415 - only for version 2
 
         if missing := unread(plan):
             return missing
@@ -335,3 +337,29 @@ def _lacking(step: Step, providers: Providers) -> str | None:
     if call is not None and call.kind is CallKind.AGENT and not providers.agent:
         return f"@{call.tool} needs an agent"
     return None
+
+
+def advised(plan: Plan, diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """The findings about a plan, with help that names arguments of the Python API."""
+    return tuple(_advised(plan, d) for d in diagnostics)
+
+
+def _advised(plan: Plan, diagnostic: Diagnostic) -> Diagnostic:
+    help_ = diagnostic.help or ""
+    if diagnostic.code == _UNKNOWN_TOOL:
+        step = plan.step(diagnostic.step or "")
+        if step is not None and step.call is not None and step.call.tool in _builtin_names():
+            help_ = "it is a built-in tool: Runtime(builtins=True)"
+        elif help_.startswith("`callsheet tools`"):
+            help_ = "give it to the runtime: Runtime(tools=[…]), or mcp=… for servers"
+    help_ = _OPTION.sub(r"inputs={'\1': …}", help_)
+    return replace(diagnostic, help=help_ or None)
+
+
+def _builtin_names() -> frozenset[str]:
+    from callsheet.ports.builtin import BuiltinSettings, builtin_tools  # noqa: PLC0415 - only for an unknown tool
+
+    folder = Path()
+    return frozenset(
+        t.spec.name for t in builtin_tools(BuiltinSettings(workspace=folder, data=folder, host=True))
+    )

@@ -198,9 +198,8 @@ class Plan:
         >>> [d.message for d in plan.check(tools=[greet]).errors]
         ['@GREET has no argument nam', '@GREET lacks its argument name']
         """
-        from callsheet.api.checking import ALL_PROVIDERS, check_plan  # noqa: PLC0415 - as above
+        from callsheet.api.checking import ALL_PROVIDERS, advised, check_plan  # noqa: PLC0415 - as above
         from callsheet.api.requirements import local_registry  # noqa: PLC0415 - as above
-        from callsheet.api.session_tools import advised  # noqa: PLC0415 - not for reading alone
 
         registry = None if tools is None else local_registry(read_tools(tools), None)
         wanted_list("inputs", inputs, "names of variables")
@@ -309,7 +308,7 @@ def _with_used(plan: Plan, place: Path) -> Steps:
     """The steps with the plans that they use. Raises PlanError with all that cannot be read."""
     if plan.ir.tree is None:
         return plan.ir
-    from callsheet.api.plan_sources import with_used_plans  # noqa: PLC0415 - only for version 2
+    from callsheet.api.used_plans import with_used_plans  # noqa: PLC0415 - only for version 2
 
     try:
         return with_used_plans(plan.ir, place)

@@ -9,16 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import re
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from callsheet.api import admission
 from callsheet.api.admission import Equipment, checked, examine
-from callsheet.api.checking import check_plan
+from callsheet.api.checking import advised, check_plan
 from callsheet.api.configuration import Configuration
 from callsheet.api.findings import Findings
 from callsheet.api.handle import Observers
@@ -33,7 +31,6 @@ from callsheet.lazy import deferred
 from callsheet.machine import Compile, ToolFacts
 from callsheet.machine.replanning import check_inputs
 from callsheet.policy.model import Policy
-from callsheet.ports.builtin import BuiltinSettings, builtin_tools
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.models.model import ModelFailed, as_error
 from callsheet.ports.tools import Registry
@@ -133,15 +130,8 @@ def _warn(doubt: Diagnostic) -> None:
     _log.warning("%s: %s", doubt.code, doubt.message)
 
 
-_OPTION = re.compile(r"--var (\w+)=…")
-_UNKNOWN_TOOL = "CHK040"
 _CHANGED_TOOLS = "JRN021"
 _CHANGED_POLICY = "JRN023"
-
-
-def advised(plan: Steps, diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """The findings about a plan, with help that names arguments of the Python API."""
-    return tuple(_advised(plan, d) for d in diagnostics)
 
 
 @contextmanager
@@ -165,25 +155,6 @@ def _argument_for_option(diagnostic: Diagnostic) -> Diagnostic:
     if diagnostic.code != _CHANGED_TOOLS:
         return diagnostic
     return replace(diagnostic, help="review the changes, then resume(…, accept_changed_tools=True)")
-
-
-def _advised(plan: Steps, diagnostic: Diagnostic) -> Diagnostic:
-    help_ = diagnostic.help or ""
-    if diagnostic.code == _UNKNOWN_TOOL:
-        step = plan.step(diagnostic.step or "")
-        if step is not None and step.call is not None and step.call.tool in _builtin_names():
-            help_ = "it is a built-in tool: Runtime(builtins=True)"
-        elif help_.startswith("`callsheet tools`"):
-            help_ = "give it to the runtime: Runtime(tools=[…]), or mcp=… for servers"
-    help_ = _OPTION.sub(r"inputs={'\1': …}", help_)
-    return replace(diagnostic, help=help_ or None)
-
-
-def _builtin_names() -> frozenset[str]:
-    folder = Path()
-    return frozenset(
-        t.spec.name for t in builtin_tools(BuiltinSettings(workspace=folder, data=folder, host=True))
-    )
 
 
 class PlanChecks:

@@ -7,13 +7,21 @@ Every face that asks for consent shows these texts: each call with the arguments
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from callsheet.ir import JSON, Effect
-from callsheet.machine.forecasting import Foreseen, is_known
+from callsheet.ir import JSON, CallKind, Effect, Step, call_kind
+from callsheet.machine import Ask, CallTool, Probe, RunAgent, Sleep, ToolFacts
+from callsheet.machine.agents.actions import names_its_tools, tools_named
+from callsheet.machine.forecasting import Foreseen, Unknown, is_known
 from callsheet.machine.forecasting.partial_values import is_same
+from callsheet.machine.frames import Attempt
+from callsheet.machine.keys import item_of
+from callsheet.machine.program import Kind
+from callsheet.machine.questions import Approval
+from callsheet.store.branch import KnownCall
+from callsheet.store.folded import Folded
 from callsheet.views.columns import CUT, escaped
 from callsheet.views.describe import LTP, Wording
 from callsheet.views.dry_run import shown
@@ -252,3 +260,121 @@ def _earlier_json(call: EarlierCall) -> dict[str, Any]:
 def digest_text(run_id: str, event: int, effects: Sequence[EffectAhead]) -> str:
     """All that is shown for consent, as one text: equal texts mean equal calls."""
     return json.dumps([run_id, event, [each.to_json() for each in effects]], sort_keys=True, default=str)
+
+
+# ---------------------------------------------------------------- where the calls come from
+
+_NOT_SHOWN = Unknown("not shown")
+
+
+@dataclass(frozen=True, slots=True)
+class ParentCalls:
+    """The calls of the parent that the new run does not inherit.
+
+    `calls` have their true arguments, for comparison; `shown` are those that may be shown, by key, None if
+    all may. `hidden` are variables of the new run whose values may not be shown, None if none may be.
+    """
+
+    run_id: str
+    calls: Sequence[KnownCall]
+    shown: Mapping[str, Mapping[str, JSON]] | None = None
+    hidden: Collection[str] | None = field(default_factory=frozenset[str])
+
+    def args_of(self, call: KnownCall) -> Mapping[str, JSON]:
+        """The arguments of a call as they may be shown."""
+        if self.shown is None:
+            return call.args
+        return self.shown.get(call.key) or dict.fromkeys(call.args, "…")
+
+    def earlier(self, call: KnownCall) -> EarlierCall:
+        """A call of the parent as it may be shown."""
+        return EarlierCall(call.seq, call.tool, self.args_of(call))
+
+    def compared(
+        self, call: AheadCall, tool: str, before: KnownCall | None, true_args: Mapping[str, Foreseen]
+    ) -> AheadCall:
+        """The call with that of the parent under the same key, if there is one."""
+        if before is None:
+            return call
+        is_equal = before.tool == tool and same_arguments(true_args, before.args)
+        shown = self.args_of(before) if is_equal else call.args
+        return replace(call, args=shown, earlier=self.earlier(before), is_same=is_equal)
+
+    def with_open(
+        self, call: OpenCall, before: KnownCall | None, planned: Callable[[], Mapping[str, Foreseen]]
+    ) -> AheadCall:
+        """An open call, compared; if not all may be shown, its arguments are those `planned` that it has."""
+        args: dict[str, Foreseen] = dict(call.args)
+        if self.shown is not None:
+            expected = planned()
+            for name, value in call.args.items():
+                shown = expected.get(name, _NOT_SHOWN)
+                args[name] = _NOT_SHOWN if is_known(shown) and not is_same(shown, value) else shown
+        ahead = AheadCall(call.key, args, call.is_next, is_sure=call.is_next, in_doubt=call.in_doubt)
+        return self.compared(ahead, call.tool, before, call.args)
+
+
+class OpenCall(NamedTuple):
+    """A call that the new run makes as soon as it goes on, or once it is approved."""
+
+    key: str
+    step: str
+    tool: str
+    args: Mapping[str, JSON]
+    is_next: bool = True
+    in_doubt: bool = False
+
+
+def calls_that_are_open(folded: Folded) -> Iterator[OpenCall]:
+    """The calls that are made when the run goes on, and those that wait for an approval or a retry."""
+    machine, doubtful = folded.machine, folded.in_doubt()
+    asked = {attempt.key: attempt for attempt, _ in machine.asking.open()}
+    for key, command in folded.waiting.items():
+        match command:
+            case CallTool(step=step, tool=tool, args=args):
+                yield OpenCall(key, step, tool, args, in_doubt=key in doubtful)
+            case RunAgent(step=step, tool=tool, inputs=inputs, args=args):
+                yield OpenCall(key, step, tool, {"inputs": inputs, **args}, in_doubt=key in doubtful)
+            case Probe(call=call):
+                yield OpenCall(key, call.step, call.tool, call.args, in_doubt=True)
+            case Ask(asked=Approval(answer=())) if key in asked:
+                yield _of_attempt(key, asked[key])
+            case Sleep() if key in machine.asleep:
+                attempt = machine.asleep[key]
+                yield _of_attempt(f"{item_of(key)}.{attempt.number + 1}", attempt)
+            case _:
+                pass
+
+
+def _of_attempt(key: str, attempt: Attempt) -> OpenCall:
+    args: Mapping[str, JSON] = attempt.args
+    if attempt.code.kind is Kind.AGENT:
+        args = {"inputs": attempt.inputs, **args}
+    return OpenCall(key, attempt.frame.code.id, attempt.code.tool, args, is_next=False)
+
+
+def effect_of(tool: str, step: Step | None, facts: Mapping[str, ToolFacts]) -> Effect | None:
+    """The effect of a call ahead of this tool, or of a RE-PLAN; None for one without side effects.
+
+    `step` is that of the call, which says what an agent is given.
+    """
+    if tool == REPLAN:
+        return Effect.UNSAFE
+    known = facts.get(tool, ToolFacts())
+    match call_kind(tool):
+        case CallKind.MODEL | CallKind.HUMAN | CallKind.TRANSFORM:
+            return None
+        case CallKind.AGENT:
+            is_harmless = known.loop is not None and not inner_tools(tool, step, facts)
+            return None if is_harmless else Effect.UNSAFE
+        case CallKind.TOOL:
+            return None if known.effect.only_reads else known.effect
+
+
+def inner_tools(tool: str, step: Step | None, facts: Mapping[str, ToolFacts]) -> tuple[str, ...]:
+    """The tools with side effects that the agent of a step may call; none for a call that the agent makes."""
+    call, known = None if step is None else step.call, facts.get(tool)
+    if call is None or call.tool != tool or known is None or known.loop is None:
+        return ()
+    named = tools_named(call) if names_its_tools(call) else known.loop.tools
+    return tuple(t for t in named or () if not facts.get(t, ToolFacts()).effect.only_reads)

@@ -8,15 +8,13 @@ placeholder. The parent's calls are only compared with them. Nothing is called.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 
-from callsheet.ir import JSON, Call, CallKind, Effect, Goto, Order, Plan, Replan, Respond, Step, Terminate
+from callsheet.ir import Call, CallKind, Effect, Ending, Goto, Order, Plan, Replan, Respond, Step, Terminate
 from callsheet.ir.flow import flow_of
 from callsheet.ir.plan import named_arguments
-from callsheet.machine import Ask, CallTool, Machine, Probe, RunAgent, Sleep, ToolFacts
-from callsheet.machine.agents.actions import names_its_tools, tools_named
+from callsheet.machine import Machine, ToolFacts
 from callsheet.machine.compiling import fact_of
 from callsheet.machine.forecasting import (
     Begun,
@@ -28,79 +26,27 @@ from callsheet.machine.forecasting import (
     Visit,
     When,
     foresee_rest,
-    is_known,
 )
-from callsheet.machine.forecasting.partial_values import is_same, list_of
+from callsheet.machine.forecasting.partial_values import list_of
 from callsheet.machine.forecasting.step_interpreter import evaluate
-from callsheet.machine.frames import Attempt
-from callsheet.machine.keys import item_of, parse_key
-from callsheet.machine.program import Kind, StepCode
-from callsheet.machine.questions import Approval
+from callsheet.machine.keys import parse_key
+from callsheet.machine.program import StepCode
 from callsheet.ports.transforms import work_out
-from callsheet.runtime.effects import REPLAN, AheadCall, EarlierCall, EffectAhead, same_arguments
-from callsheet.store.branch import KnownCall, generation_of
+from callsheet.runtime.effects import (
+    REPLAN,
+    AheadCall,
+    EarlierCall,
+    EffectAhead,
+    OpenCall,
+    ParentCalls,
+    calls_that_are_open,
+    effect_of,
+    inner_tools,
+)
+from callsheet.store.branch import generation_of
 from callsheet.store.folded import Folded
 
 _MOST_VISITS = 1_000
-_NOT_SHOWN = Unknown("not shown")
-
-
-@dataclass(frozen=True, slots=True)
-class ParentCalls:
-    """The calls of the parent that the new run does not inherit.
-
-    `calls` have their true arguments, for comparison; `shown` are those that may be shown, by key, None if
-    all may. `hidden` are variables of the new run whose values may not be shown, None if none may be.
-    """
-
-    run_id: str
-    calls: Sequence[KnownCall]
-    shown: Mapping[str, Mapping[str, JSON]] | None = None
-    hidden: Collection[str] | None = field(default_factory=frozenset[str])
-
-    def args_of(self, call: KnownCall) -> Mapping[str, JSON]:
-        """The arguments of a call as they may be shown."""
-        if self.shown is None:
-            return call.args
-        return self.shown.get(call.key) or dict.fromkeys(call.args, "…")
-
-    def earlier(self, call: KnownCall) -> EarlierCall:
-        """A call of the parent as it may be shown."""
-        return EarlierCall(call.seq, call.tool, self.args_of(call))
-
-    def compared(
-        self, call: AheadCall, tool: str, before: KnownCall | None, true_args: Mapping[str, Foreseen]
-    ) -> AheadCall:
-        """The call with that of the parent under the same key, if there is one."""
-        if before is None:
-            return call
-        is_equal = before.tool == tool and same_arguments(true_args, before.args)
-        shown = self.args_of(before) if is_equal else call.args
-        return replace(call, args=shown, earlier=self.earlier(before), is_same=is_equal)
-
-    def with_open(
-        self, call: OpenCall, before: KnownCall | None, planned: Callable[[], Mapping[str, Foreseen]]
-    ) -> AheadCall:
-        """An open call, compared; if not all may be shown, its arguments are those `planned` that it has."""
-        args: dict[str, Foreseen] = dict(call.args)
-        if self.shown is not None:
-            expected = planned()
-            for name, value in call.args.items():
-                shown = expected.get(name, _NOT_SHOWN)
-                args[name] = _NOT_SHOWN if is_known(shown) and not is_same(shown, value) else shown
-        ahead = AheadCall(call.key, args, call.is_next, is_sure=call.is_next, in_doubt=call.in_doubt)
-        return self.compared(ahead, call.tool, before, call.args)
-
-
-class OpenCall(NamedTuple):
-    """A call that the new run makes as soon as it goes on, or once it is approved."""
-
-    key: str
-    step: str
-    tool: str
-    args: Mapping[str, JSON]
-    is_next: bool = True
-    in_doubt: bool = False
 
 
 def effects_ahead(folded: Folded, parent: ParentCalls) -> tuple[EffectAhead, ...]:
@@ -174,7 +120,7 @@ class _Preview:
             effect=effect,
             parent=self._parent.run_id,
             calls=tuple(calls),
-            may_call=inner_tools(step, self._facts),
+            may_call=inner_tools(tool, step, self._facts),
             more=more,
             repeats=seen.repeats,
             on_failure=seen.when is When.ON_FAILURE and not has_begun,
@@ -281,34 +227,6 @@ def _begun_steps(machine: Machine, *, hides: bool) -> dict[str, Begun]:
     return begun
 
 
-def calls_that_are_open(folded: Folded) -> Iterator[OpenCall]:
-    """The calls that are made when the run goes on, and those that wait for an approval or a retry."""
-    machine, doubtful = folded.machine, folded.in_doubt()
-    asked = {attempt.key: attempt for attempt, _ in machine.asking.open()}
-    for key, command in folded.waiting.items():
-        match command:
-            case CallTool(step=step, tool=tool, args=args):
-                yield OpenCall(key, step, tool, args, in_doubt=key in doubtful)
-            case RunAgent(step=step, tool=tool, inputs=inputs, args=args):
-                yield OpenCall(key, step, tool, {"inputs": inputs, **args}, in_doubt=key in doubtful)
-            case Probe(call=call):
-                yield OpenCall(key, call.step, call.tool, call.args, in_doubt=True)
-            case Ask(asked=Approval(answer=())) if key in asked:
-                yield _of_attempt(key, asked[key])
-            case Sleep() if key in machine.asleep:
-                attempt = machine.asleep[key]
-                yield _of_attempt(f"{item_of(key)}.{attempt.number + 1}", attempt)
-            case _:
-                pass
-
-
-def _of_attempt(key: str, attempt: Attempt) -> OpenCall:
-    args: Mapping[str, JSON] = attempt.args
-    if attempt.code.kind is Kind.AGENT:
-        args = {"inputs": attempt.inputs, **args}
-    return OpenCall(key, attempt.frame.code.id, attempt.code.tool, args, is_next=False)
-
-
 def _steps_ahead(machine: Machine) -> Iterator[int]:
     """The numbers of the steps that may still be executed, in plan order."""
     plan = machine.program.plan
@@ -350,34 +268,9 @@ def _is_out(machine: Machine, number: int) -> bool:
 
 def _effect_of(step: Step, facts: Mapping[str, ToolFacts]) -> Effect | None:
     """The effect of a step; None if it has no side effects."""
-    match step.action:
-        case Call(kind=CallKind.HUMAN):
-            return None
-        case Call(kind=CallKind.AGENT, tool=tool):
-            known = facts.get(tool)
-            inner = inner_tools(step, facts)
-            is_harmless = known is not None and known.loop is not None and not inner
-            return None if is_harmless else Effect.UNSAFE
-        case Call(kind=CallKind.MODEL):
-            return None
-        case Call(tool=tool):
-            effect = facts.get(tool, ToolFacts()).effect
-            return None if effect.only_reads else effect
-        case Replan():
-            return Effect.UNSAFE
-        case Respond() | Terminate() | Goto():
-            return None
+    acts = step.call is not None or step.course.ends is Ending.NEW_PLAN
+    return effect_of(_tool_of(step), step, facts) if acts else None
 
 
 def _tool_of(step: Step) -> str:
     return step.call.tool if step.call is not None else REPLAN
-
-
-def inner_tools(step: Step, facts: Mapping[str, ToolFacts]) -> tuple[str, ...]:
-    """The tools with side effects that an agent may call."""
-    call = step.call
-    known = None if call is None else facts.get(call.tool)
-    if call is None or known is None or known.loop is None:
-        return ()
-    named = tools_named(call) if names_its_tools(call) else known.loop.tools
-    return tuple(t for t in named or () if not facts.get(t, ToolFacts()).effect.only_reads)

@@ -38,8 +38,8 @@ from callsheet.runtime.edits import (
     with_arguments,
     with_steps,
 )
-from callsheet.runtime.effects import EffectAhead, digest_text, summary
-from callsheet.runtime.effects_ahead import ParentCalls, effects_ahead
+from callsheet.runtime.effects import EffectAhead, ParentCalls, digest_text, summary
+from callsheet.runtime.effects_ahead import effects_ahead
 from callsheet.sealing.known import Known
 from callsheet.sealing.sealer import DECLARED, LABEL, Path, inputs_at
 from callsheet.store import Journal, JournalError

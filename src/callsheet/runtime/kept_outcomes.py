@@ -16,7 +16,7 @@ from callsheet.frontends.spelling import text_of
 from callsheet.ir import Effect, Plan
 from callsheet.ir.operations import CLOCK, COMPUTE, CallKind, call_kind
 from callsheet.ir.tree import Act, all_statements
-from callsheet.machine import AgentTurn, CallTool, Doubted, ToolFacts
+from callsheet.machine import AgentTurn, CallTool, Doubted
 from callsheet.machine.agents.actions import OWN_ARGUMENTS, Finish, read_action, read_allowance
 from callsheet.machine.forecasting import Foreseen, Knowledge
 from callsheet.machine.forecasting.tree_calls import ForeseenCall, Recalled
@@ -24,8 +24,7 @@ from callsheet.machine.forecasting.tree_interpreter import foresee_tree
 from callsheet.machine.keys import step_of
 from callsheet.ports.transforms import work_out
 from callsheet.runtime.edits import ParentHistory
-from callsheet.runtime.effects import AheadCall, EarlierCall, EffectAhead
-from callsheet.runtime.effects_ahead import inner_tools
+from callsheet.runtime.effects import AheadCall, EarlierCall, EffectAhead, effect_of, inner_tools
 from callsheet.runtime.flat_reruns import failures_of
 from callsheet.runtime.forking import ORIGINS, Forking, Revision, parent_of
 from callsheet.runtime.gateway import NOTES, Carried, Gateway, Outcome
@@ -204,29 +203,14 @@ class _Preview:
 
     def effects(self) -> tuple[EffectAhead, ...]:
         """The calls ahead that may change something, by statement, with those of the run before."""
-        by_step: dict[str, list[ForeseenCall]] = {}
+        by_step: dict[tuple[str, Effect], list[ForeseenCall]] = {}
         for call in (*self._doubtful, *self._asked):
-            if isinstance(call.statement, Act) and not self._effect(call).only_reads:
-                by_step.setdefault(call.statement.id, []).append(call)
-        return tuple(self._ahead(step, calls) for step, calls in by_step.items())
+            effect = effect_of(call.tool, self._listed.get(call.statement.id), self._facts)
+            if isinstance(call.statement, Act) and effect is not None:
+                by_step.setdefault((call.statement.id, effect), []).append(call)
+        return tuple(self._ahead(step, effect, calls) for (step, effect), calls in by_step.items())
 
-    def _effect(self, call: ForeseenCall) -> Effect:
-        known = self._facts.get(call.tool, ToolFacts())
-        match call_kind(call.tool):
-            case CallKind.MODEL | CallKind.TRANSFORM | CallKind.HUMAN:
-                return Effect.PURE
-            case CallKind.AGENT:
-                is_harmless = known.loop is not None and not self._inner(call)
-                return Effect.PURE if is_harmless else Effect.UNSAFE
-            case CallKind.TOOL:
-                return known.effect
-
-    def _inner(self, call: ForeseenCall) -> tuple[str, ...]:
-        """The tools with side effects that the agent of a call may call."""
-        listed = self._listed.get(call.statement.id)
-        return () if listed is None else inner_tools(listed, self._facts)
-
-    def _ahead(self, step: str, calls: list[ForeseenCall]) -> EffectAhead:
+    def _ahead(self, step: str, effect: Effect, calls: list[ForeseenCall]) -> EffectAhead:
         before = [call for call in self._kept.left() if self._kept.is_of(call, step)]
         ahead = [
             AheadCall(
@@ -239,10 +223,10 @@ class _Preview:
         return EffectAhead(
             step,
             calls[0].tool,
-            self._effect(calls[0]),
+            effect,
             self._run_id,
             tuple(ahead[:_MOST_CALLS]),
-            self._inner(calls[0]),
+            inner_tools(calls[0].tool, self._listed.get(step), self._facts),
             more=max(0, len(ahead) - _MOST_CALLS),
             earlier=tuple(_earlier(call) for call in before),
             words=self._words,

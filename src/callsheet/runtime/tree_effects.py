@@ -35,7 +35,6 @@ from callsheet.ir.tree import (
     statements,
     variables_set,
 )
-from callsheet.machine import ToolFacts
 from callsheet.machine.expressions import ExpressionFailed
 from callsheet.machine.forecasting import Foreseen, Unknown
 from callsheet.machine.forecasting.partial_expressions import Evaluator
@@ -46,8 +45,17 @@ from callsheet.machine.tree.activations import Activation, Loop, Members
 from callsheet.machine.tree.program import CatchOp, ClockOp, UntilOp, statement_of
 from callsheet.machine.tree.values import plain
 from callsheet.machine.tree.variables import activations_under_way, names_in, place_of
-from callsheet.runtime.effects import REPLAN, AheadCall, EffectAhead, same_arguments
-from callsheet.runtime.effects_ahead import OpenCall, ParentCalls, calls_that_are_open, inner_tools
+from callsheet.runtime.effects import (
+    REPLAN,
+    AheadCall,
+    EffectAhead,
+    OpenCall,
+    ParentCalls,
+    calls_that_are_open,
+    effect_of,
+    inner_tools,
+    same_arguments,
+)
 from callsheet.store.folded import Folded
 from callsheet.views.describe import wording_of
 
@@ -119,7 +127,8 @@ class _Preview:
             mine = (c for c in self._parent.calls if (c.step, c.tool) == (step, tool) and c.seq not in named)
             yield EffectAhead(
                 step, tool, effect, self._parent.run_id, tuple(row.calls),
-                may_call=self._inner(step, tool), repeats=row.repeats, on_failure=row.on_failure,
+                may_call=inner_tools(tool, self._listed.get(step), self._facts),
+                repeats=row.repeats, on_failure=row.on_failure,
                 earlier=tuple(map(self._parent.earlier, mine)) if is_open else (), words=self._words,
             )  # fmt: skip
 
@@ -312,30 +321,8 @@ class _Preview:
                 planned = arguments_of(statement, self._facts, lambda node, h=here: self._value(h, node))[1]
         return planned
 
-    # ------------------------------------------------------------ effects
-
     def _effect(self, step: str, tool: str) -> Effect | None:
-        """The effect of a tool that a statement calls, None for one without side effects."""
-        if tool == REPLAN:
-            return Effect.UNSAFE
-        from callsheet.ir import call_kind  # noqa: PLC0415 - beside its kinds
-
-        known = self._facts.get(tool, ToolFacts())
-        match call_kind(tool):
-            case CallKind.MODEL | CallKind.HUMAN | CallKind.TRANSFORM:
-                return None
-            case CallKind.AGENT:
-                is_harmless = known.loop is not None and not self._inner(step, tool)
-                return None if is_harmless else Effect.UNSAFE
-            case CallKind.TOOL:
-                return None if known.effect.only_reads else known.effect
-
-    def _inner(self, step: str, tool: str) -> tuple[str, ...]:
-        """The tools with side effects that the agent of a statement may call; none for a call of its own."""
-        listed = self._listed.get(step)
-        if listed is None or listed.call is None or listed.call.tool != tool:
-            return ()
-        return inner_tools(listed, self._facts)
+        return effect_of(tool, self._listed.get(step), self._facts)
 
 
 def _around(one: Statement, act: Activation) -> str:

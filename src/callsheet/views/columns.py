@@ -6,9 +6,12 @@ import json
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from callsheet import lazy
+
+if TYPE_CHECKING:
+    import re
 
 CUT = "…"
 _AMBIGUOUS_WIDTH = lazy.pattern(
@@ -203,3 +206,34 @@ def _with_gaps(count: int, chosen: Iterable[int]) -> Iterator[int | Gap]:
         following = row + 1
     if following < count:
         yield Gap(count - following)
+
+
+# ---------------------------------------------------------------- labels of Mermaid charts
+
+MOST_LABEL = 120
+"""The most columns of a label."""
+_OF_LABELS = (("#", "#35;"), ('"', "'"), ("`", "#96;"), ("&", "#amp;"), ("\\", "#92;"))
+"""Characters that are not allowed in a label, and their replacements; `#` first, since others contain it."""
+_TAG_OR_COMMENT = lazy.pattern(r"<(?![ =])|%(?=%)")
+
+
+def escape_label(text: str) -> str:
+    """Returns the text escaped for a quoted label, cut to 120 columns.
+
+    A double quote becomes a single one.
+
+    >>> escape_label('say "a" & <b>')
+    "say 'a' #amp; #lt;b>"
+    """
+    return escape_labels(fitted(text[: MOST_LABEL * 4], MOST_LABEL))
+
+
+def escape_labels(labels: str) -> str:
+    """Returns printable text, of one label or of several on lines of their own, escaped for quoted labels."""
+    for special, escape in _OF_LABELS:
+        labels = labels.replace(special, escape)
+    return _TAG_OR_COMMENT.sub(_escaped_in_label, labels) if "<" in labels or "%" in labels else labels
+
+
+def _escaped_in_label(match: re.Match[str]) -> str:
+    return "#lt;" if match.group() == "<" else "#37;"

@@ -287,7 +287,7 @@ class Wording:
 
     def statement(self, one: Statement) -> str:
         """A statement of a plan with blocks, without the blocks inside it."""
-        from callsheet.views.tree import describe_statement  # noqa: PLC0415 - only for version 2
+        from callsheet.views.statements import describe_statement  # noqa: PLC0415 - only for version 2
 
         return describe_statement(one)
 
@@ -331,7 +331,7 @@ class Wording:
 
     def branch(self, number: int, condition: Expression) -> str:
         """The beginning of a branch of an ?IF."""
-        from callsheet.views.tree import describe_expression  # noqa: PLC0415 - only for version 2
+        from callsheet.views.statements import describe_expression  # noqa: PLC0415 - only for version 2
 
         return f"{'ELSE IF' if number else '?IF'} ({describe_expression(condition)})"
 
@@ -367,7 +367,7 @@ class Wording:
     def recovery(self, one: Statement) -> str:
         """What a statement says about its failure in a word; "" if it says nothing."""
         from callsheet.ir.tree import recovery_of  # noqa: PLC0415 - only for version 2
-        from callsheet.views.tree import describe_recovery  # noqa: PLC0415 - as above
+        from callsheet.views.statements import describe_recovery  # noqa: PLC0415 - as above
 
         return describe_recovery(recovery_of(one))
 

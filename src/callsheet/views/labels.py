@@ -12,7 +12,7 @@ from textwrap import wrap
 from callsheet.ir import Plan, Step
 from callsheet.ir.labels import LITERAL, Label, join
 from callsheet.passes.verify import StepLabels
-from callsheet.views.columns import cut, printable
+from callsheet.views.columns import cut, escape_label, printable
 from callsheet.views.describe import (
     LTP,
     ActionTexts,
@@ -22,7 +22,7 @@ from callsheet.views.describe import (
     describe_output,
     wording_of,
 )
-from callsheet.views.mermaid import escape_label, mermaid, node_names
+from callsheet.views.mermaid import mermaid, node_names
 
 _WIDEST = 100
 _NODE_WIDTH = 110

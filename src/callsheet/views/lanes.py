@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from heapq import heappop, heappush
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from callsheet.ir import Order, Plan, Step, word_of
 from callsheet.ir.flow import feeders, flow_of
@@ -20,6 +20,9 @@ from callsheet.views.describe import (
     describe_output,
     describe_value,
 )
+
+if TYPE_CHECKING:
+    from callsheet.views.tree import Entry
 
 MOST_COLUMNS = 6
 """The maximum number of steps in a row; a larger level takes several rows."""
@@ -202,10 +205,12 @@ def sketch(plan: Plan) -> dict[str, Any]:
     The rows of a plan with blocks are its lines as in an outline, each block inside the row before it.
     """
     if plan.tree is not None:
-        from callsheet.views.tree import sketched_rows  # noqa: PLC0415 - only for version 2
+        from callsheet.views.tree import outline  # noqa: PLC0415 - only for version 2
 
-        rows, depths, apart = sketched_rows(plan)
-        return {"steps": rows, "layout": nested_layout(depths, apart)}
+        entries = [one for one in outline(plan) if not one.is_input]
+        apart = [row for row, one in enumerate(entries) if one.is_apart]
+        rows = [_sketched(one) for one in entries]
+        return {"steps": rows, "layout": nested_layout([one.depth for one in entries], apart)}
     steps = [
         {
             "id": step.id,
@@ -222,6 +227,24 @@ def sketch(plan: Plan) -> dict[str, Any]:
         for step in plan.steps
     ]
     return {"steps": steps, "layout": layout_json(plan)}
+
+
+def _sketched(entry: Entry) -> dict[str, Any]:
+    text, span = printable(entry.text), None if entry.statement is None else entry.statement.span
+    word = printable(entry.word)
+    rest = text.removeprefix(word)
+    return {
+        "id": entry.id,
+        "title": "",
+        "tool": word.removeprefix("@"),
+        "action": text,
+        "guard": "",
+        "output": text if rest[:1].isidentifier() else rest.removeprefix(":").strip(),
+        "on_fail": "",
+        "group": NO_GROUP,
+        "foreach": "",
+        "at": None if span is None else span.start,
+    }
 
 
 def nested_layout(depths: Sequence[int], apart: Sequence[int] = ()) -> dict[str, Any]:

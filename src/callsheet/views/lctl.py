@@ -12,8 +12,7 @@ from callsheet.trace.lctl.diff import Changed, Diff
 from callsheet.trace.lctl.graph import Carried, ChainGraph, Edge, GraphNode, failed_step, graph_of, root_cause
 from callsheet.trace.lctl.model import Ack, Body, DebugDocument, Entry, Fact, Kind, shown_id, shown_ids
 from callsheet.trace.lctl.rules.table import Level
-from callsheet.views.columns import cut, escaped, pad, printable, width
-from callsheet.views.mermaid import escape_label
+from callsheet.views.columns import cut, escape_label, escaped, pad, printable, width
 
 _MOST_VALUE = 60
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 from callsheet.ir import SAYING, Ending, OnFail, Order, Plan, Step
 from callsheet.ir.flow import turns_of
 from callsheet.ir.graphs import Precedence
-from callsheet.views.columns import cut, fitted
+from callsheet.views.columns import MOST_LABEL, cut, escape_label, escape_labels, fitted
 from callsheet.views.describe import (
     describe_action,
     describe_condition,
@@ -23,15 +23,11 @@ from callsheet.views.describe import (
 _SAFE_ID = re.compile(r"[A-Z][A-Za-z]{0,20}[0-9]{1,9}")
 _SAFE_IDS = re.compile(rf"(?:{_SAFE_ID.pattern}\n)*+")
 """Safe ids, one a line; possessive, so that the regex engine keeps no backtracking state."""
-_MOST_LABEL = 120
-_MOST_BEFORE_OUTPUT = _MOST_LABEL - 30
-_MOST_BEFORE_RETRY = _MOST_LABEL - 12
+_MOST_BEFORE_OUTPUT = MOST_LABEL - 30
+_MOST_BEFORE_RETRY = MOST_LABEL - 12
 _MOST_ID = 24
 _BLOCK_SIZE = 128
 """The number of steps whose labels are escaped together."""
-_ESCAPES = (("#", "#35;"), ('"', "'"), ("`", "#96;"), ("&", "#amp;"), ("\\", "#92;"))
-"""Characters that are not allowed in a label, and their replacements; `#` first, since others contain it."""
-_TAG_OR_COMMENT = re.compile(r"<(?![ =])|%(?=%)")
 
 
 def mermaid(plan: Plan) -> str:
@@ -78,28 +74,6 @@ def node_names(plan: Plan) -> list[str]:
 def _by_level(plan: Plan) -> list[int]:
     """Returns the step numbers of a plan with dependencies, in drawing order."""
     return [number for level in Precedence.of(plan).levels() for number in level]
-
-
-def escape_label(text: str) -> str:
-    """Returns the text escaped for a quoted label, cut to 120 columns.
-
-    A double quote becomes a single one.
-
-    >>> escape_label('say "a" & <b>')
-    "say 'a' #amp; #lt;b>"
-    """
-    return _escape(fitted(text[: _MOST_LABEL * 4], _MOST_LABEL))
-
-
-def _escape(labels: str) -> str:
-    """Returns printable text, of one label or of several on lines of their own, escaped for quoted labels."""
-    for special, escape in _ESCAPES:
-        labels = labels.replace(special, escape)
-    return _TAG_OR_COMMENT.sub(_escaped, labels) if "<" in labels or "%" in labels else labels
-
-
-def _escaped(match: re.Match[str]) -> str:
-    return "#lt;" if match.group() == "<" else "#37;"
 
 
 # ---------------------------------------------------------------- nodes
@@ -153,7 +127,7 @@ class _Nodes:
         """Returns the lines of a block of steps: as plain calls, then replaced for steps that need more."""
         self.groups += [step.group for step in steps]
         names = self.names[first : first + len(steps)]
-        labels = _escape("\n".join(_labels(steps))).split("\n")
+        labels = escape_labels("\n".join(_labels(steps))).split("\n")
         lines = [f'    {name}["{label}"]' for name, label in zip(names, labels, strict=True)]
         for at, step in enumerate(steps):
             if step.condition is not None or step.on_fail is not None or step.call is None:
@@ -256,8 +230,8 @@ def _cut_label(step: Step) -> str:
     if step.output is not None:
         text += f" {describe_output(step)}"
     if step.retry is None:
-        return fitted(text[: _MOST_LABEL * 4], _MOST_LABEL)
-    return fitted(f"{cut(text, _MOST_BEFORE_RETRY)[: _MOST_LABEL * 4]} ", _MOST_LABEL)
+        return fitted(text[: MOST_LABEL * 4], MOST_LABEL)
+    return fitted(f"{cut(text, _MOST_BEFORE_RETRY)[: MOST_LABEL * 4]} ", MOST_LABEL)
 
 
 # ---------------------------------------------------------------- edges

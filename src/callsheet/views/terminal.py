@@ -9,7 +9,7 @@ from typing import NamedTuple
 from callsheet.ir import Order, Plan, Step
 from callsheet.ir.flow import feeders
 from callsheet.ir.graphs import UNORDERED, Precedence
-from callsheet.views.columns import CUT, cut, pad, printable, width
+from callsheet.views.columns import CUT, cut, fitted, pad, printable, width
 from callsheet.views.describe import (
     describe_action,
     describe_condition,
@@ -214,9 +214,7 @@ def terminal_graph(
     ● S1  @RESPOND ("hi")
     """
     if plan.tree is not None:
-        from callsheet.views.tree import outline_text  # noqa: PLC0415 - only for version 2
-
-        return outline_text(plan, {} if status is None else status, ansi=ansi, columns=columns)
+        return _outline_text(plan, {} if status is None else status, ansi=ansi, columns=columns)
     if not plan.steps:
         return "(empty plan)"
     if plan.order is Order.DAG:
@@ -235,6 +233,22 @@ def terminal_graph(
         mark = mark_of(known.get(step.id, StepStatus.PENDING), ansi)
         line = f"{mark} {pad(bracket, bracket_width)}{pad(id_, id_width)}  "
         lines.append(line + (f"{pad(text, text_width)}  {source}" if source else text))
+    return "\n".join(lines)
+
+
+_LEAST_OUTLINE = 24
+
+
+def _outline_text(plan: Plan, status: Mapping[str, str], *, ansi: bool, columns: int) -> str:
+    """The outline of a plan with blocks, with rules that show them and marks of progress by id."""
+    from callsheet.views.tree import outline  # noqa: PLC0415 - only for version 2
+
+    lines: list[str] = []
+    for depth, own, text, *_ in outline(plan):
+        head = f"{own}: " if own else ""
+        mark = mark_of(status.get(own, ""), ansi) + " " if own else "  "
+        room = max(columns - 3 * depth - len(mark), _LEAST_OUTLINE)
+        lines.append(mark + "│  " * depth + fitted(head + text, room))
     return "\n".join(lines)
 
 

@@ -20,8 +20,8 @@ from callsheet.ir.diff.tree_differ import Declared
 from callsheet.ir.tree_edits import plan_of_tree
 from callsheet.views.columns import cut, escaped
 from callsheet.views.describe import LTP, Wording, wording_of
-from callsheet.views.plan_diff import Page, kinds_of, label_of, lines_of, shortened, spelled_side
-from callsheet.views.tree import describe_recovery
+from callsheet.views.diff_lines import Page, kinds_of, lines_of
+from callsheet.views.statements import describe_recovery
 
 _TYPES = types.Basic | types.ListOf | types.DictOf | types.OneOf | types.Maybe | types.Named | types.Record
 _MOST_ID = 40
@@ -47,18 +47,13 @@ class TreePage(Page):
     """Renders one difference as lines."""
 
     def __init__(self, diff: TreeDiff, ansi: bool, columns: int) -> None:
-        super().__init__(ansi, columns)
+        super().__init__(diff, ansi, columns)
         self._diff = diff
         self._old, self._new = sides_of(diff)
 
     def head(self) -> Iterator[str]:
         """Yields the changes of the head and the renamings."""
-        for change in self._diff.head:
-            sides = [
-                spelled_side(change, change.old, self._diff.old),
-                spelled_side(change, change.new, self._diff.new),
-            ]
-            yield from self.changed(label_of(change), *sides, indent="")
+        yield from super().head()
         yield from self._renamings()
 
     def _renamings(self) -> Iterator[str]:
@@ -96,11 +91,7 @@ class TreePage(Page):
                 yield from self.changed(label, old, new, indent="    ")
 
     def _whole(self, sign: str, piece: Piece, side: Side) -> Iterator[str]:
-        first, *more = spelled_piece(piece, side.words)
-        within = place_words(piece, side)
-        beside = f"  [in {within}]" if within else ""
-        yield self.coloured(sign, f"{sign} {shortened(first)}{beside}")
-        yield from (self.coloured(sign, f"{sign} {shortened(line)}") for line in more)
+        yield from self.whole(sign, spelled_piece(piece, side.words), place_words(piece, side))
 
     def _within(self, piece: Piece) -> str:
         within = place_words(piece, self._new)

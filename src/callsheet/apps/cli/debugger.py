@@ -251,7 +251,7 @@ class RunView:
         if self._info.events > _MAX_EVENTS:
             return {}
         record = record_of(self._plan, self._journal.events(self.run_id), self._journal.plan_of)
-        facts = facts_of(self._lineage, record, {})
+        facts = facts_of(record, {})
         return {
             fact.write: FactConfidence(fact.id, fact.value, fact.basis)
             for fact in facts

@@ -116,7 +116,7 @@ def _with_used(path: Path | None, text: PlanText) -> PlanText:
     """The text with the plans that it uses; only a text in a file can use others."""
     if path is None or text.plan is None or text.plan.tree is None:
         return text
-    from callsheet.api.plan_sources import with_used_plans  # noqa: PLC0415 - only for version 2
+    from callsheet.api.used_plans import with_used_plans  # noqa: PLC0415 - only for version 2
 
     try:
         return replace(text, plan=with_used_plans(text.plan, path))

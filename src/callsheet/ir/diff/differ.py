@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from callsheet.ir.canon import on_fail_to_json
 from callsheet.ir.diff.matching import (
@@ -129,26 +129,34 @@ class StepDiff(Pair[Step, Change]):
     """A pair of matched steps, or an added or removed one."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlanDiff:
-    """The diff of two plans: changes of the head, and all steps.
+_Pair = TypeVar("_Pair", bound="Pair[Any, Any]")
 
-    `steps` are in the order of the new plan; a removed one comes after the step that it followed.
+
+@dataclass(frozen=True, slots=True)
+class Diff(Generic[_Pair]):
+    """The diff of two plans: changes of the head, and all steps, or declarations and statements.
+
+    `steps` are in the order of the new plan; a removed one comes after what it followed.
     """
 
     old: Plan
     new: Plan
     head: tuple[Change, ...]
-    steps: tuple[StepDiff, ...]
+    steps: tuple[_Pair, ...]
 
     @property
     def is_same(self) -> bool:
         """Whether the plans have no differences."""
         return not self.head and all(step.is_same for step in self.steps)
 
-    def different(self) -> Iterator[StepDiff]:
+    def different(self) -> Iterator[_Pair]:
         """The steps with differences."""
         return (step for step in self.steps if not step.is_same)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanDiff(Diff[StepDiff]):
+    """The diff of two plans of version 1."""
 
 
 SameTarget: TypeAlias = "Callable[[str, str], bool]"
@@ -326,7 +334,7 @@ def _diff(old: Plan, new: Plan) -> PlanDiff:
         was, now = old.steps[i], new.steps[j]
         changes = (*_step_changes(matching, i, j, references), *_group_change(was, now, groups))
         sides[j] = StepDiff(was, now, i, j, changes, i in moved)
-    return PlanDiff(old, new, tuple(head_changes(old, new)), tuple(_in_order(matching, sides)))
+    return PlanDiff(old, new, tuple(head_changes(old, new)), tuple(in_order(matching, sides, StepDiff)))
 
 
 def _step_changes(matching: Matching[Step], i: int, j: int, references: _References) -> Iterator[Change]:
@@ -336,8 +344,15 @@ def _step_changes(matching: Matching[Step], i: int, j: int, references: _Referen
     return changes(old, new, references.are_same)
 
 
-def _in_order(matching: Matching[Step], sides: dict[int, StepDiff]) -> Iterator[StepDiff]:
-    """All steps in the order of the new plan; removed ones come after the step that they followed."""
+def in_order(
+    matching: Matching[_Item],
+    sides: dict[int, _Pair],
+    alone: Callable[[_Item | None, _Item | None, int | None, int | None], _Pair],
+) -> Iterator[_Pair]:
+    """All pairs in the order of the new plan; removed ones come after what they followed.
+
+    `sides` are those of which both plans have a side, by their number in the new one; `alone` makes others.
+    """
     behind: dict[int, list[int]] = {}
     anchor = -1
     for i in range(len(matching.old)):
@@ -346,12 +361,12 @@ def _in_order(matching: Matching[Step], sides: dict[int, StepDiff]) -> Iterator[
         else:
             behind.setdefault(anchor, []).append(i)
 
-    def removed(after: int) -> Iterator[StepDiff]:
-        return (StepDiff(matching.old[i], None, i, None) for i in behind.get(after, ()))
+    def removed(after: int) -> Iterator[_Pair]:
+        return (alone(matching.old[i], None, i, None) for i in behind.get(after, ()))
 
     yield from removed(-1)
-    for j, step in enumerate(matching.new):
-        yield sides.get(j) or StepDiff(None, step, None, j)
+    for j, item in enumerate(matching.new):
+        yield sides.get(j) or alone(None, item, None, j)
         yield from removed(j)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias, assert_never
 
 from callsheet.ir import tree
-from callsheet.ir.diff.differ import Change, Pair, head_changes
+from callsheet.ir.diff.differ import Diff, Pair, head_changes, in_order
 from callsheet.ir.diff.matching import (
     Matching,
     StepKey,
@@ -81,28 +81,11 @@ class PieceDiff(Pair[Piece, PartChange]):
 
 
 @dataclass(frozen=True, slots=True)
-class TreeDiff:
-    """The diff of two plans with blocks: changes of the head, and all declarations and statements.
+class TreeDiff(Diff[PieceDiff]):
+    """The diff of two plans with blocks; `old_pieces` and `new_pieces` are those of each, by number."""
 
-    `steps` are in the order of the new plan; a removed one comes after what it followed. `old_pieces` and
-    `new_pieces` are those of each plan, by their numbers.
-    """
-
-    old: Plan
-    new: Plan
-    head: tuple[Change, ...]
-    steps: tuple[PieceDiff, ...]
     old_pieces: tuple[Piece, ...]
     new_pieces: tuple[Piece, ...]
-
-    @property
-    def is_same(self) -> bool:
-        """Whether the plans have no differences."""
-        return not self.head and all(step.is_same for step in self.steps)
-
-    def different(self) -> Iterator[PieceDiff]:
-        """The declarations and statements with differences."""
-        return (step for step in self.steps if not step.is_same)
 
 
 # ------------------------------------------------------------------ the pieces of a plan
@@ -369,7 +352,7 @@ def diff_trees(old: Plan, new: Plan) -> TreeDiff:
         for i, j in matching.partner.items()
     }
     head = tuple(head_changes(old, new))
-    return TreeDiff(old, new, head, tuple(_in_order(matching, sides)), was, now)
+    return TreeDiff(old, new, head, tuple(in_order(matching, sides, PieceDiff)), was, now)
 
 
 def _changes(old: Piece, new: Piece) -> Iterator[PartChange]:
@@ -407,21 +390,3 @@ def _moved(matching: Matching[Piece]) -> set[int]:
         stay = staying([i for i, _ in pairs])
         moved |= {i for position, (i, _) in enumerate(pairs) if position not in stay}
     return moved
-
-
-def _in_order(matching: Matching[Piece], sides: dict[int, PieceDiff]) -> Iterator[PieceDiff]:
-    behind: defaultdict[int, list[int]] = defaultdict(list)
-    anchor = -1
-    for i in range(len(matching.old)):
-        if i in matching.partner:
-            anchor = matching.partner[i]
-        else:
-            behind[anchor].append(i)
-
-    def removed(after: int) -> Iterator[PieceDiff]:
-        return (PieceDiff(matching.old[i], None, i, None) for i in behind.get(after, ()))
-
-    yield from removed(-1)
-    for j, piece in enumerate(matching.new):
-        yield sides.get(j) or PieceDiff(None, piece, None, j)
-        yield from removed(j)

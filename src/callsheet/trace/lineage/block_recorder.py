@@ -85,7 +85,6 @@ class BlockRecorder(Recorder):
         self._finished_visits: set[int] = set()
         self._beside: dict[int, tuple[Fault, ...]] = {}
         """The failures of the items of a loop, by the visit of each."""
-        self._tick = 0
         self._withholding: Withholding | None = None
 
     def attend(self, machine: Machine, seq: int, start: Start) -> None:
@@ -228,11 +227,6 @@ class BlockRecorder(Recorder):
         if visit != NONE and frame.waiting is None:
             self.blocks.settled[visit] = self._now()
         return signal
-
-    def _now(self) -> int:
-        """Count what happens."""
-        self._tick += 1
-        return self._tick
 
     def _reach(self, frame: Frame, site: Site, operation: Operation) -> int:
         """Begin a visit of a site; its number."""
@@ -490,7 +484,9 @@ class BlockRecorder(Recorder):
         if source is not None:
             frame.scope[slot] = self._frame(source[0]).scope[source[1]]
             return
-        self._set(frame, slot, act.body.names[slot], plain(act.slots[slot]), ValueSource.EDIT)
+        write = self._set(frame, slot, act.body.names[slot], plain(act.slots[slot]), ValueSource.EDIT)
+        self._now()
+        self._note_beside(ValueSource.EDIT, wrote=(write,))
 
     def _loop_fell(self, visit: int) -> None:
         """Record which items have failed beside the one whose failure is that of the loop."""

@@ -149,10 +149,6 @@ class TreeLineage(Lineage):
     """The last write of each variable by its place and name: `("S2[4]/", "x")`."""
     last_at: dict[str, int] = field(default_factory=dict[str, int])
     """The last visit of each path."""
-    began: list[int] = field(default_factory=list[int])
-    """When each visit began, as a number of what has happened so far; comparable with `settled`."""
-    settled: dict[int, int] = field(default_factory=dict[int, int])
-    """When each visit that is over was."""
     did_not_hold: set[int] = field(default_factory=set[int])
     """The visits of conditions that were false."""
     attempts: dict[int, int] = field(default_factory=dict[int, int])

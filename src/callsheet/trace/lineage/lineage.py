@@ -159,6 +159,21 @@ class Failure:
     error: str
 
 
+class Beside(NamedTuple):
+    """What no visit of a step did: an edit by hand, a new plan that took over, or that none was made.
+
+    `made` is EDIT, PLAN or ERROR. `wrote` are the writes that it made, `carried` those that a new plan takes
+    over. `tick` says when, as `Lineage.began` does, and `program` which plan was in force then.
+    """
+
+    tick: int
+    program: int
+    made: ValueSource
+    detail: str = ""
+    wrote: tuple[int, ...] = ()
+    carried: tuple[int, ...] = ()
+
+
 class _Items(NamedTuple):
     """The items of a visit that have calls, and the keys of these calls by item, both in order."""
 
@@ -179,6 +194,13 @@ class Lineage:
     write_of: dict[int, int] = field(default_factory=dict[int, int])
     """The number of the write of each visit that has one."""
     failures: list[Failure] = field(default_factory=list[Failure])
+    began: list[int] = field(default_factory=list[int])
+    """When each visit began, as a number of what has happened so far; comparable with `settled`."""
+    settled: dict[int, int] = field(default_factory=dict[int, int])
+    """When each visit that is over was, in that order; that of a member of a group is with its group."""
+    stopped: dict[int, str] = field(default_factory=dict[int, str])
+    """Why a step of version 1 ended before it was done, by the visit."""
+    beside: list[Beside] = field(default_factory=list[Beside])
     failed: set[int] = field(default_factory=set[int])
     """The visits that failed; not a loop that has finished in spite of items that failed."""
     commands: dict[str, Awaited] = field(default_factory=dict[str, Awaited])
@@ -225,6 +247,10 @@ class Lineage:
             visits=list(self.visits),
             write_of=dict(self.write_of),
             failures=list(self.failures),
+            began=list(self.began),
+            settled=dict(self.settled),
+            stopped=dict(self.stopped),
+            beside=list(self.beside),
             failed=set(self.failed),
             commands=dict(self.commands),
             intents=list(self.intents),
@@ -299,6 +325,10 @@ class Lineage:
         """A visit for display: the step's id, and the number of the visit unless it is the first."""
         own = self.code(visit).id
         return own if visit.visit == 1 else f"{own}@{visit.visit}"
+
+    def full_label(self, visit: Visit) -> str:
+        """The label of a visit with its plan, which no other visit of the run has: `r1/S3@2`."""
+        return f"r{visit.program}/{self.label(visit)}" if visit.program else self.label(visit)
 
     def place(self, visit: Visit) -> str:
         """The step of a visit: its id, or its path in a plan with blocks."""

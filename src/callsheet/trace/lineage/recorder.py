@@ -23,7 +23,17 @@ from callsheet.store.events import Entry, EventType
 from callsheet.store.records import PlanOf, event_of
 from callsheet.store.replay import leads_to
 from callsheet.store.start import Start
-from callsheet.trace.lineage.lineage import ANSWER, NONE, Failure, Lineage, Outcome, ValueSource, Visit, Write
+from callsheet.trace.lineage.lineage import (
+    ANSWER,
+    NONE,
+    Beside,
+    Failure,
+    Lineage,
+    Outcome,
+    ValueSource,
+    Visit,
+    Write,
+)
 from callsheet.trace.lineage.reads import literal
 
 _ONE_NAME = 1
@@ -45,11 +55,12 @@ class Recorder:
         self._hears = hears
         self._open: dict[int, int] = {}
         """The last visit of each step of the program, by number."""
-        self._unstored: list[int] = []
-        """Failed visits of a group; their errors are stored when the group is done."""
+        self._held: list[int] = []
+        """Failed and skipped visits of a group, which are settled, and errors stored, when the group is."""
         self._group: Group | None = None
-        """The group of the visits in `_unstored`."""
+        """The group of the visits in `_held`."""
         self._odd: set[int] = set()
+        self._tick = 0
         self._last = NONE
         """The last write that a step made."""
 
@@ -138,8 +149,8 @@ class Recorder:
             commands = self._feed(event, entry)
             if commands:
                 self._note_commands(commands)
-            if self._unstored and self.machine.group is not self._group:
-                self._store_errors()
+            if self._held and self.machine.group is not self._group:
+                self._settle_held()
         elif kind == EventType.ASK and key is not None:
             self._posed(seq, key, data)
         if intents is not None:
@@ -184,12 +195,8 @@ class Recorder:
         enforcement = None if monitor is None else monitor.enforcement
         other = Recorder()
         copy = state_from_json(machine.program, data, values.__getitem__, enforcement)
-        other.seq, other._open, other._odd, other._last = (
-            self.seq,
-            dict(self._open),
-            set(self._odd),
-            self._last,
-        )
+        other.seq, other._open, other._odd = self.seq, dict(self._open), set(self._odd)
+        other._last, other._tick = self._last, self._tick
         other.rules = rules = self.rules
         stands = Machine.at(copy, None, rules.approve, rules.approval_timeout)
         stands.observer = other.note  # set late, so that past notes are not repeated
@@ -221,10 +228,11 @@ class Recorder:
 
     def note(self, note: Note) -> None:
         """Record a note of the machine on the current event."""
+        self._now()
         kind = note.kind
         if kind is NoteKind.STARTED or kind is NoteKind.SKIPPED:
-            if self._unstored and self.machine.group is not self._group:
-                self._store_errors()
+            if self._held and self.machine.group is not self._group:
+                self._settle_held()
             self._visit(note)
         elif kind is NoteKind.FINISHED:
             self._finished(note)
@@ -233,14 +241,31 @@ class Recorder:
         elif kind is NoteKind.CAST_FAILED:
             self._odd.add(self.machine.program.number_of[note.step])
         elif kind is NoteKind.REPLANNED:
-            self._replanned()
+            self._new_plan(note.detail)
         elif kind is NoteKind.EDITED:
             assert note.var is not None
-            self._write(note.var, note.value, ValueSource.EDIT)
+            write = self._write(note.var, note.value, ValueSource.EDIT)
+            self._note_beside(ValueSource.EDIT, wrote=(write,))
         elif kind is NoteKind.JUMPED or kind is NoteKind.ENDED:
-            self._store_errors()
+            self._settle_held()
         if self._hears is not None:
             self._hears(note)
+
+    def _note_beside(
+        self,
+        made: ValueSource,
+        detail: str = "",
+        wrote: tuple[int, ...] = (),
+        carried: tuple[int, ...] = (),
+    ) -> None:
+        """Record what no visit of a step did."""
+        lineage = self.lineage
+        lineage.beside.append(Beside(self._tick, len(lineage.programs) - 1, made, detail, wrote, carried))
+
+    def _now(self) -> int:
+        """Count what happens."""
+        self._tick += 1
+        return self._tick
 
     def _visit(self, note: Note) -> None:
         machine, lineage = self.machine, self.lineage
@@ -258,7 +283,10 @@ class Recorder:
         lineage.visits.append(
             Visit(visit, at, number, times, self.seq, versions, note.detail if is_skipped else "")
         )
+        lineage.began.append(self._tick)
         self._open[number] = visit
+        if is_skipped:
+            self._end_or_hold(visit, number)
 
     def _opened(self, number: int) -> int:
         """The last visit of a step; an earlier one is added on demand. NONE if there is none."""
@@ -271,63 +299,78 @@ class Recorder:
             lineage.visits.append(
                 Visit(visit, at, number, self.machine.visits[number], lineage.begins, unknown)
             )
+            lineage.began.append(0)
             lineage.earlier.add(visit)
         return visit
 
     def _finished(self, note: Note) -> None:
         number = self.machine.program.number_of[note.step]
-        if self._unstored:
-            self._store_errors(number)
+        if self._held:
+            self._settle_held(number)
+        lineage, visit = self.lineage, self._opened(number)
         if note.var is not None:
-            self._write(note.var, note.value, ValueSource.STEP, self._opened(number), number in self._odd)
+            self._write(note.var, note.value, ValueSource.STEP, visit, number in self._odd)
         self._odd.discard(number)
-        if self.lineage.failed and not note.is_failure:
-            self.lineage.failed.discard(self._open.get(number, NONE))
+        if lineage.failed and not note.is_failure:
+            lineage.failed.discard(visit)
+        if note.detail:
+            lineage.stopped[visit] = note.detail
+        lineage.settled[visit] = self._tick
 
     def _failed(self, note: Note) -> None:
-        program = self.machine.program
+        program, lineage = self.machine.program, self.lineage
         number = program.number_of.get(note.step, NOWHERE)
         visit = NONE if number == NOWHERE else self._opened(number)
+        lineage.failures.append(Failure(visit, self.seq, note.detail))
         if visit == NONE:  # a plan that was asked for when a graph had failed
-            self.lineage.failures.append(Failure(NONE, self.seq, note.detail))
+            self._note_beside(ValueSource.ERROR, note.detail)
             return
-        code = program.steps[number]
-        self.lineage.failures.append(Failure(visit, self.seq, note.detail))
-        self.lineage.failed.add(visit)
-        if code.out_slot == NOWHERE or code.source is not None or program.graph is not None:
-            return
-        if code.group == NOWHERE:
-            self._store_error(visit)
+        lineage.failed.add(visit)
+        if program.steps[number].source is None:  # a loop goes on with its other items
+            self._end_or_hold(visit, number)
+
+    def _end_or_hold(self, visit: int, number: int) -> None:
+        """Settle a visit that failed or was skipped; that of a member of a group with its group."""
+        program = self.machine.program
+        if program.steps[number].group == NOWHERE or program.graph is not None:
+            self._settle_visit(visit)
         else:
             self._group = self.machine.group
-            self._unstored.append(visit)
+            self._held.append(visit)
 
-    def _store_errors(self, before: int | None = None) -> None:
-        """Store the errors of a group's members as their results; with `before` only up to that step."""
-        if not self._unstored:
+    def _settle_held(self, before: int | None = None) -> None:
+        """Settle the members of a group that failed or were skipped; with `before` only up to that step."""
+        if not self._held:
             return
-        waiting = sorted(self._unstored, key=lambda visit: self.lineage.visits[visit].number)
-        self._unstored = []
+        waiting = sorted(self._held, key=lambda visit: self.lineage.visits[visit].number)
+        self._held = []
         for visit in waiting:
             if before is not None and self.lineage.visits[visit].number > before:
-                self._unstored.append(visit)
+                self._held.append(visit)
             else:
-                self._store_error(visit)
+                self._settle_visit(visit)
 
-    def _store_error(self, visit: int) -> None:
+    def _settle_visit(self, visit: int) -> None:
+        """Settle a visit that failed or was skipped; in text order its error is its result."""
         lineage = self.lineage
         taken = lineage.visits[visit]
         program = lineage.programs[taken.program]
-        error = next(f.error for f in reversed(lineage.failures) if f.visit == visit)
-        self._write(program.names[program.steps[taken.number].out_slot], error, ValueSource.ERROR, visit)
+        slot = program.steps[taken.number].out_slot
+        if slot != NOWHERE and visit in lineage.failed and program.graph is None:
+            error = next(f.error for f in reversed(lineage.failures) if f.visit == visit)
+            self._write(program.names[slot], error, ValueSource.ERROR, visit)
+        lineage.settled[visit] = self._tick
 
-    def _replanned(self) -> None:
-        self._store_errors()
+    def _new_plan(self, detail: str) -> None:
+        self._settle_held()
         lineage = self.lineage
         lineage.programs.append(self.machine.program)
         lineage.planned.append(self.seq)
         self._open.clear()
+        carried, first = tuple(lineage.current.values()), len(lineage.writes)
         self._set_initial()
+        wrote = tuple(range(first, len(lineage.writes)))
+        self._note_beside(ValueSource.PLAN, detail, wrote, carried)
 
     def _set_initial(self) -> None:
         for name, value in self.machine.program.plan.variables:
@@ -335,7 +378,7 @@ class Recorder:
 
     def _write(
         self, name: str, value: JSON, source: ValueSource, visit: int = NONE, is_odd: bool = False
-    ) -> None:
+    ) -> int:
         lineage = self.lineage
         number = len(lineage.writes)
         lineage.writes.append(Write(number, name, value, self.seq, source, visit, is_odd))
@@ -343,6 +386,7 @@ class Recorder:
         if visit != NONE:
             lineage.write_of[visit] = number
             self._last = number
+        return number
 
     # ------------------------------------------------------------ the answer
 

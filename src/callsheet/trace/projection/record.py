@@ -120,7 +120,7 @@ class Record:
     result: Result | None
     facts: Mapping[str, ToolFacts]
     numbers: Mapping[int, int] = field(default_factory=dict[int, int])
-    """In a run of a plan with blocks, the number of each write in the lineage of the run."""
+    """The number that each write has in the lineage of the run."""
 
     def current(self, upto: int) -> dict[str, Write]:
         """The last write of each variable after the first `upto` visits."""

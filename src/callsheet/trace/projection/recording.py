@@ -1,21 +1,35 @@
-"""Makes the record of a run from the events of its journal.
+"""Makes the record of a run from the events of its journal: of its lineage, and of what its visits tell.
 
-The journal is folded through the machine, whose notes on each step are recorded.
+In: the plan and the events. Out: a Record. Each visit of a step of version 1 is one of the record. Of a plan
+with blocks these are calls, loops, sub-plans and each statement that sets a variable, fails or ends the plan.
+What has no variable of its own (the member of a loop, a YIELD, an input of a sub-plan) is left out: what it
+was made of takes its place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from operator import itemgetter
 
 from callsheet import lazy
-from callsheet.ir import JSON, Order, Plan, Step
+from callsheet.ir import Plan
 from callsheet.ir.flow import Place, uses_of
-from callsheet.machine.closures import compile_value
-from callsheet.machine.notes import Note, NoteKind
+from callsheet.ir.gc_pause import gc_paused
+from callsheet.ir.tree import Act, Assign, Compute, Foreach, Invoke, Let, Say, Statement, Word
+from callsheet.machine import ToolFacts
+from callsheet.machine.notes import Note, NoteKind, StepOutcome
+from callsheet.machine.tree.compiling import OWN_FACTS
+from callsheet.store.errors import JournalError
 from callsheet.store.events import Event, EventType
 from callsheet.store.records import PlanOf
-from callsheet.store.replay import fold
+from callsheet.store.start import facts_from_json
+from callsheet.trace.lineage.blocks import DATA, NO_REASONS, TreeLineage, word_of_statement
+from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource
+from callsheet.trace.lineage.lineage import Visit as Begun
+from callsheet.trace.lineage.lineage import Write as Made
+from callsheet.trace.lineage.reads import Role
+from callsheet.trace.lineage.record import attending, entry_of
 from callsheet.trace.projection.record import (
     BEFORE_ALL,
     MOST_OF_A_NAME,
@@ -30,6 +44,9 @@ from callsheet.trace.projection.record import (
 from callsheet.trace.visits import Visit as Seen
 from callsheet.trace.visits import Visits
 
+_MADE = (ValueSource.STEP, ValueSource.ERROR, ValueSource.USE)
+"""The sources of values that a visit of the record has written."""
+_SAYING = {Word.RESPOND: "answered", Word.TERMINATE: "ended the plan"}
 _MOST_CUTS = 3
 _EXPIRED = "expire"
 STATED = "stated confidence"
@@ -43,272 +60,286 @@ def record_of(plan: Plan, events: Iterable[Event], plan_of: PlanOf, *, with_item
     With `with_items` the record has the single results of each FOREACH. Raises JournalError (JRN020) if this
     version cannot read the events.
     """
-    if plan.tree is not None:
-        from callsheet.trace.projection.block_recording import record_of_blocks  # noqa: PLC0415 - version 2
-
-        return record_of_blocks(plan, events, plan_of, with_items=with_items)
-    scribe = _Scribe(Visits(plan, plan_of), with_items)
-    folded = fold(plan, scribe.watched(events), plan_of, scribe.note)
-    return Record(
-        tuple(scribe.seen.plans),
-        tuple(scribe.given),
-        frozenset(scribe.own),
-        tuple(scribe.visits),
-        tuple(draft.visit(BEFORE_ALL, draft.so_far, 0, scribe.seen.now) for draft in scribe.open.values()),
-        folded.machine.result,
-        dict(folded.facts),
-    )
-
-
-@dataclass(slots=True)
-class _Draft:
-    """A visit while it is under way: what it has read and when, and the first reason for its outcome."""
-
-    seen: Seen
-    started: int
-    data: tuple[Write, ...] = ()
-    control: tuple[Write, ...] = ()
-    detail: str = ""
-    label: str = ""
-    """Its name, if it is not that of a step."""
-    failures: int = 0
-    is_edit: bool = False
-
-    @property
-    def step(self) -> Step | None:
-        """Its step; None if no step of the plan made it."""
-        return self.seen.definition
-
-    @property
-    def so_far(self) -> Outcome:
-        """Its outcome if its calls are done and it waits for the other members of its group."""
-        return Outcome.OPEN if self.seen.ended is None else Outcome(self.seen.outcome)
-
-    @property
-    def is_loop(self) -> bool:
-        """Whether its step is a FOREACH."""
-        return self.step is not None and self.step.foreach is not None
-
-    def visit(
-        self, place: int, outcome: Outcome, tick: int, now: float, wrote: tuple[Write, ...] = ()
-    ) -> Visit:
-        """The visit as it was settled, with its writes."""
-        seen = self.seen
-        stated = [float(match[1]) for fact in seen.facts if (match := _STATED.search(fact)) is not None]
-        return Visit(
-            self.label or seen.label,
-            self.step,
-            seen.plan,
-            seen.number,
-            outcome,
-            shown_text(self.detail),
-            self.data,
-            self.control,
-            tuple(write._replace(visit=place) for write in wrote),
-            self.started,
-            tick,
-            max(0.0, (now if seen.answered is None else seen.answered) - seen.started),
-            seen.retries + 1,
-            self.failures,
-            seen.cast_failed,
-            seen.answers[-1:] == [_EXPIRED],
-            tuple(map(shown_text, seen.cuts[:_MOST_CUTS])),
-            self.is_edit,
-            min([1.0, *stated]) if stated else None,
-            items=seen.items,
-        )
+    rows = iter(events)
+    first = next(rows, None)
+    if first is None:
+        raise JournalError("JRN020", "the run has no events", hint="it was never started")
+    with gc_paused(True):
+        listener = _Listener(plan, plan_of)
+        listener.visits.sees(first)
+        recorder = attending(plan, entry_of(first), listener.note)
+        listener.lineage = recorder.lineage
+        recorder.begin(entry_of(first))
+        facts = {**OWN_FACTS, **recorder.rules.facts}
+        for row in rows:
+            listener.visits.sees(row)
+            recorder.add(entry_of(row), plan_of)
+            if row.type is EventType.PLAN:
+                facts |= facts_from_json((row.body or {})["facts"])
+        recorder.done(None)
+        return _Maker(listener, with_items).record(facts)
 
 
-@dataclass(slots=True)
-class _Settled:
-    """The outcome of a visit; that of a member of a group is held until the group is committed."""
+class _Listener:
+    """Hears each note after the lineage has recorded it, and keeps what the visits tell beside that."""
 
-    draft: _Draft
-    outcome: Outcome
-    var: str | None
-    value: JSON
-    now: float
+    lineage: Lineage
 
-
-@dataclass(slots=True)
-class _Scribe:
-    """Orders the visits of a run by their commitment, and follows what they read and wrote."""
-
-    seen: Visits
-    with_items: bool = False
-    tick: int = 0
-    count: int = 0
-    given: list[Write] = field(default_factory=list[Write])
-    own: set[int] = field(default_factory=set[int])
-    visits: list[Visit] = field(default_factory=list[Visit])
-    open: dict[str, _Draft] = field(default_factory=dict[str, _Draft])
-    held: list[_Settled] = field(default_factory=list[_Settled])
-    current: dict[str, Write] = field(default_factory=dict[str, Write])
-    edits: int = 0
-
-    @property
-    def plan(self) -> Plan:
-        """The plan in force."""
-        return self.seen.plans[-1]
-
-    # ------------------------------------------------------------ what comes by
-
-    def watched(self, rows: Iterable[Event]) -> Iterator[Event]:
-        """Pass the events on, each recorded before the machine takes it."""
-        for row in self.seen.watched(rows):
-            if row.type is EventType.START:
-                self._begin(dict((row.body or {}).get("inputs", {})))
-            yield row
-
-    def _begin(self, inputs: dict[str, JSON]) -> None:
-        for name, value in _initial(self.plan).items():
-            if name not in inputs:
-                self.own.add(self._write_input(name, value))
-        for name, value in inputs.items():
-            self._write_input(name, value)
-
-    def _write_input(self, name: str, value: JSON) -> int:
-        self.given.append(self._write(name, shown_value(value)))
-        return self.count
+    def __init__(self, plan: Plan, plan_of: PlanOf) -> None:
+        self.visits = Visits(plan, plan_of, lambda one: self._at[one.step].append(one))
+        self.failed: dict[int, Seen] = {}
+        """The vain requests for a new plan, by their place in `Lineage.beside`."""
+        self._of: dict[int, Seen] = {}
+        """By the visit of the lineage, for a plan of version 1."""
+        self._at: defaultdict[str, list[Seen]] = defaultdict(list)
+        """By the path, for a plan with blocks."""
 
     def note(self, note: Note) -> None:
         """Take a note of the machine on the current event."""
-        self.tick += 1
-        seen, step = self.seen.note(note), note.step
-        match note.kind:
-            case NoteKind.STARTED if seen is not None:
-                self._commit_before(seen)
-                self.open[step] = self._draft(seen)
-            case NoteKind.SKIPPED if seen is not None:
-                self._commit_before(seen)
-                draft = self._draft(seen)
-                draft.data, draft.detail = (), note.detail
-                self._settle(draft, Outcome.SKIPPED)
-            case NoteKind.FINISHED if seen is not None:
-                draft = self.open.pop(step, None) or self._draft(seen)
-                self._commit_members(seen.number)
-                draft.detail = draft.detail or note.detail
-                self._keep(_Settled(draft, Outcome(note.outcome), note.var, note.value, self.seen.now))
-            case NoteKind.FAILED if seen is not None:
-                self._fail(self.open.get(step) or self._draft(seen), note)
-            case NoteKind.JUMPED:
-                self._commit_members()
-            case NoteKind.REPLANNED:
-                self._commit_members()
-                self._plan_anew(note)
-            case NoteKind.EDITED if seen is not None and note.var is not None:
-                self._edit(seen, note.var, note.value)
-            case NoteKind.ENDED:
-                self._end()
+        seen, lineage = self.visits.note(note), self.lineage
+        if seen is None or isinstance(lineage, TreeLineage):
+            return
+        if note.kind is NoteKind.STARTED or note.kind is NoteKind.SKIPPED:
+            self._of[len(lineage.visits) - 1] = seen
+        elif note.kind is NoteKind.FAILED and lineage.failures[-1].visit == NONE:
+            self.failed[len(lineage.beside) - 1] = seen
+
+    def told(self, visit: Begun) -> Seen | None:
+        """What is told of a visit of the lineage; None for a statement that only sets or ends something."""
+        if not visit.path:
+            return self._of.get(visit.id)
+        told = self._at.get(visit.path, ())
+        return told[visit.visit - 1] if len(told) >= visit.visit else None
+
+
+class _Maker:
+    """Makes a record from a lineage and what its visits tell."""
+
+    def __init__(self, listener: _Listener, with_items: bool) -> None:
+        self._listener, self._lineage, self._with_items = listener, listener.lineage, with_items
+        self._writes: dict[int, Write] = {}
+        """The writes of the record, by their numbers in the lineage."""
+        self._sources: dict[int, tuple[int, ...]] = {}
+        self._wrote: defaultdict[int, list[Made]] = defaultdict(list)
+        self._edits = 0
+        self._errors: dict[int, str] = {}
+        """The first failure of each visit."""
+        for failure in self._lineage.failures:
+            self._errors.setdefault(failure.visit, failure.error)
+        self._failures = Counter(failure.visit for failure in self._lineage.failures)
+
+    def record(self, facts: Mapping[str, ToolFacts]) -> Record:
+        """The record."""
+        lineage = self._lineage
+        initial = self._initial()
+        given = tuple(map(self._write, initial))
+        own = frozenset(self._writes[one.id].number for one in initial if one.made is ValueSource.PLAN)
+        for write in lineage.writes:
+            if write.made in _MADE and self._is_shown(write):
+                self._wrote[write.visit].append(write)
+        visits = [lineage.visits[number] for number in lineage.settled]
+        happened: list[tuple[int, Begun | int]] = [
+            (lineage.settled[visit.id], visit) for visit in visits if self._counts(visit)
+        ]
+        happened += ((one.tick, place) for place, one in enumerate(lineage.beside))
+        happened.sort(key=itemgetter(0))
+        rows: list[Visit] = []
+        for _, one in happened:
+            place = len(rows)
+            rows.append(self._beside(one, place) if isinstance(one, int) else self._visit(one, place))
+        under_way = tuple(self._visit(visit, BEFORE_ALL) for visit in lineage.visits if self._is_open(visit))
+        result = lineage.machine.result
+        if result is not None:
+            rows += under_way
+            under_way = ()
+        numbers = {write.number: number for number, write in self._writes.items()}
+        plans = tuple(program.plan for program in lineage.programs)
+        return Record(plans, given, own, tuple(rows), under_way, result, facts, numbers)
+
+    def _initial(self) -> list[Made]:
+        """The writes from before the first step; a value of the plan is none where an input replaces it."""
+        later = {number for one in self._lineage.beside for number in one.wrote}
+        first = [write for write in self._lineage.writes if write.visit == NONE and write.id not in later]
+        inputs = {write.name for write in first if write.made is ValueSource.INPUT}
+        return [
+            write
+            for write in first
+            if write.made is ValueSource.INPUT
+            or (write.made is ValueSource.PLAN and write.name not in inputs and not write.place)
+        ]
+
+    def _is_shown(self, write: Made) -> bool:
+        """Whether a write is that of a variable which the visit itself sets, not of a sub-plan's input."""
+        if write.visit == NONE:
+            return False
+        visit = self._lineage.visits[write.visit]
+        statement = self._statement(visit)
+        return not isinstance(statement, Invoke) or write.place == visit.path[: visit.path.rfind("/") + 1]
+
+    def _statement(self, visit: Begun) -> Statement | None:
+        """The statement of a visit; None for a step of version 1."""
+        return self._lineage.site(visit).statement if isinstance(self._lineage, TreeLineage) else None
+
+    def _counts(self, visit: Begun) -> bool:
+        """Whether a visit is one of the record."""
+        if not isinstance(self._lineage, TreeLineage):
+            return True
+        site = self._lineage.site(visit)
+        match site.statement:
+            case Act() | Invoke() | Foreach() | Let() | Assign() | Compute():
+                return site.id == site.statement.id  # not the clock that it reads
+            case Say(word=word):
+                return word in _SAYING or visit.id in self._lineage.failed
             case _:
-                pass
+                return visit.id in self._lineage.failed
+
+    def _is_open(self, visit: Begun) -> bool:
+        """Whether a visit of the record is under way; one that waits for its group only is none."""
+        lineage = self._lineage
+        if visit.id in lineage.settled or not self._counts(visit):
+            return False
+        is_over = visit.skipped or (visit.id in lineage.failed and lineage.step(visit).foreach is None)
+        return isinstance(lineage, TreeLineage) or not is_over
+
+    # ------------------------------------------------------------ writes
+
+    def _write(self, write: Made, visit: int = BEFORE_ALL, items: tuple[Item, ...] = ()) -> Write:
+        made = Write(
+            len(self._writes) + 1, write.name, shown_value(write.value), visit,
+            write.made is ValueSource.ERROR, items,
+        )  # fmt: skip
+        self._writes[write.id] = made
+        return made
+
+    def _read(self, numbers: Iterable[int]) -> tuple[Write, ...]:
+        """The writes of the record that these of the lineage are, or were made of."""
+        found = (source for number in numbers if number != NONE for source in self._behind(number))
+        return tuple(self._writes[number] for number in dict.fromkeys(found) if number in self._writes)
+
+    def _behind(self, number: int) -> tuple[int, ...]:
+        known = self._sources.get(number)
+        if known is not None:
+            return known
+        if number in self._writes or not isinstance(self._lineage, TreeLineage):
+            return (number,)
+        self._sources[number] = ()
+        parts = [part.flow.node.write for part in self._lineage.parts_of(number)]
+        found = tuple(dict.fromkeys(each for one in parts if one != NONE for each in self._behind(one)))
+        self._sources[number] = found
+        return found
 
     # ------------------------------------------------------------ visits
 
-    def _draft(self, seen: Seen) -> _Draft:
-        draft = _Draft(seen, self.tick)
-        if seen.definition is not None:
-            uses = list(uses_of(seen.definition, seen.number))
-            draft.control = self._read(u.ref.name for u in uses if u.place is Place.CONDITION)
-            draft.data = self._read(u.ref.name for u in uses if u.place in (Place.SOURCE, Place.ARGUMENTS))
-        return draft
+    def _visit(self, visit: Begun, place: int) -> Visit:
+        lineage, told = self._lineage, self._listener.told(visit)
+        step, statement = lineage.step(visit), self._statement(visit)
+        data, control = self._reads(visit)
+        is_whole = isinstance(statement, Foreach | Invoke)
+        end = lineage.settled.get(visit.id, lineage.began[-1] + 1)
+        failures = self._failures[visit.id] if step.foreach is not None else 0
+        detail = self._errors.get(visit.id) or visit.skipped or lineage.stopped.get(visit.id, "")
+        if not detail and told is not None and statement is not None:
+            detail = told.detail
+        wrote = tuple(self._write(one, place, self._items(one, told)) for one in self._wrote[visit.id])
+        return Visit(
+            lineage.full_label(visit), step, visit.program, visit.number,
+            self._outcome(visit, told, failures), shown_text(detail), data, control, wrote,
+            end if is_whole else lineage.began[visit.id], end, self._seconds(told),
+            1 if told is None else told.retries + 1, failures,
+            cast_failed=told is not None and told.cast_failed,
+            expired=told is not None and told.answers[-1:] == [_EXPIRED],
+            cuts=() if told is None else tuple(map(shown_text, told.cuts[:_MOST_CUTS])),
+            stated=None if told is None else _stated(told.facts),
+            word="" if statement is None else word_of_statement(statement),
+            deed="" if statement is None else _deed(statement),
+            items=0 if told is None else told.items, is_unused=told is not None and told.is_unused,
+        )  # fmt: skip
 
-    def _read(self, names: Iterable[str]) -> tuple[Write, ...]:
-        return tuple(dict.fromkeys(self.current[name] for name in names if name in self.current))
+    def _seconds(self, told: Seen | None) -> float:
+        if told is None:
+            return 0.0
+        end = told.answered if told.ended is None else told.ended
+        return max(0.0, (self._listener.visits.now if end is None else end) - told.started)
 
-    def _items(self, draft: _Draft, value: JSON) -> tuple[Item, ...]:
+    def _outcome(self, visit: Begun, told: Seen | None, failures: int) -> Outcome:
+        lineage = self._lineage
+        if visit.id not in lineage.settled:
+            if lineage.machine.result is not None:
+                return Outcome.FAILED if failures else Outcome.STOPPED
+            is_over = visit.path == "" and told is not None and told.ended is not None
+            return Outcome(told.outcome) if told is not None and is_over else Outcome.OPEN
+        if told is not None and (told.outcome == StepOutcome.STOPPED or not visit.path):
+            return Outcome(told.outcome)
+        return Outcome.FAILED if visit.id in lineage.failed else Outcome.OK
+
+    def _reads(self, visit: Begun) -> tuple[tuple[Write, ...], tuple[Write, ...]]:
+        """What a visit made its value or its call of, and what led to it."""
+        lineage = self._lineage
+        if not isinstance(lineage, TreeLineage):
+            read = defaultdict[Place, list[int]](list)
+            for use in uses_of(lineage.step(visit), visit.number):
+                read[use.place].append(lineage.version(visit, use.ref.name))
+            data = [] if visit.skipped else [*read[Place.SOURCE], *read[Place.ARGUMENTS]]
+            return self._read(data), self._read(read[Place.CONDITION])
+        own = [*lineage.own_flows(visit)]
+        numbers = [flow.node.write for flow in own if flow.role in DATA]
+        for write in self._wrote[visit.id]:
+            numbers += [part.flow.node.write for part in lineage.parts_of(write.id)]
+        led = [flow.node.write for flow in lineage.because(visit)]
+        led += [flow.node.write for flow in own if flow.role is Role.CONDITION]
+        return self._read(numbers), self._read([*led, *lineage.reasons.get(visit.id, NO_REASONS).failures])
+
+    def _items(self, write: Made, told: Seen | None) -> tuple[Item, ...]:
         """The single results of a FOREACH, if they were asked for."""
-        if not self.with_items or not draft.is_loop:
+        visit = self._lineage.visits[write.visit]
+        is_loop = self._lineage.step(visit).foreach is not None or isinstance(self._statement(visit), Foreach)
+        if not self._with_items or not is_loop or not isinstance(write.value, list):
             return ()
-        results = value if isinstance(value, list) else []
-        return tuple(Item(shown_value(item), n in draft.seen.failed_at) for n, item in enumerate(results))
+        failed = set[int]() if told is None else told.failed_at
+        return tuple(Item(shown_value(item), number in failed) for number, item in enumerate(write.value))
 
-    def _write(self, name: str, text: str, *, is_error: bool = False, items: tuple[Item, ...] = ()) -> Write:
-        self.count += 1
-        self.current[name] = write = Write(self.count, name, text, BEFORE_ALL, is_error, items)
-        return write
-
-    def _fail(self, draft: _Draft, note: Note) -> None:
-        draft.detail = draft.detail or note.detail
-        if draft.is_loop:
-            draft.failures += 1  # it is settled when all of its items are
-            self.open[note.step] = draft
-            return
-        self.open.pop(note.step, None)
-        is_text = self.plan.order is Order.TEXT
-        output = draft.step.output if is_text and draft.step is not None else None
-        is_call = draft.step is not None and draft.step.call is not None
-        var = output.var if output is not None and is_call else None
-        self._settle(draft, Outcome.FAILED, var, note.detail)
-
-    def _settle(self, draft: _Draft, outcome: Outcome, var: str | None = None, value: JSON = None) -> None:
-        """Record an outcome; in text order that of a group's member is held until the group is committed."""
-        settled = _Settled(draft, outcome, var, value, self.seen.now)
-        if draft.step is not None and draft.step.group is not None and self.plan.order is Order.TEXT:
-            self.held.append(settled)
+    def _beside(self, number: int, place: int) -> Visit:
+        """What no step did, as a visit of its own."""
+        one = self._lineage.beside[number]
+        wrote = tuple(self._write(self._lineage.writes[write], place) for write in one.wrote)
+        told, outcome = self._listener.failed.get(number), Outcome.OK
+        is_edit = one.made is ValueSource.EDIT
+        if is_edit:
+            self._edits += 1
+            label, detail = f"edit{self._edits}", f"set ${shown_text(wrote[0].var, MOST_OF_A_NAME)} by hand"
+        elif told is None:
+            label, detail = f"r{one.program}", f"made a new plan, {one.detail}"
         else:
-            self._keep(settled)
-
-    def _commit_before(self, seen: Seen) -> None:
-        """Keep the held members of the previous group: as another step begins, it has been committed."""
-        group = None if seen.definition is None else seen.definition.group
-        if self.held and _group(self.held[0]) != group:
-            self._commit_members()
-
-    def _commit_members(self, before: int | None = None) -> None:
-        """Keep the held members of a group in text order; with `before` only those before that step."""
-        self.held.sort(key=lambda settled: settled.draft.seen.number)
-        due = [s for s in self.held if before is None or s.draft.seen.number < before]
-        del self.held[: len(due)]
-        for settled in due:
-            self._keep(settled)
-
-    def _keep(self, settled: _Settled) -> None:
-        draft, outcome = settled.draft, settled.outcome
-        wrote: tuple[Write, ...] = ()
-        if settled.var is not None:
-            is_error = outcome is Outcome.FAILED and not draft.is_loop
-            items = self._items(draft, settled.value)
-            wrote = (self._write(settled.var, shown_value(settled.value), is_error=is_error, items=items),)
-        self._add(draft.visit(len(self.visits), outcome, self.tick, settled.now, wrote))
-
-    def _add(self, visit: Visit) -> None:
-        self.visits.append(visit)
-        self.current.update((write.var, write) for write in visit.wrote)
-
-    def _plan_anew(self, note: Note) -> None:
-        """Record that a new plan takes over; it keeps all variables and may set some itself."""
-        carried, number = tuple(self.current.values()), len(self.seen.plans) - 1
-        wrote = tuple(self._write(name, shown_value(v)) for name, v in _initial(self.plan).items())
-        label, detail = f"r{number}", f"made a new plan, {note.detail}"
-        seen = Seen(label, self.seen.now, plan=number)
-        self._add_whole(_Draft(seen, self.tick, carried, detail=detail, label=label), wrote)
-
-    def _edit(self, seen: Seen, name: str, value: JSON) -> None:
-        """Record that somebody has set a variable by hand."""
-        self.edits += 1
-        detail = f"set ${shown_text(name, MOST_OF_A_NAME)} by hand"
-        wrote = (self._write(name, shown_value(value)),)
-        self._add_whole(
-            _Draft(seen, self.tick, detail=detail, label=f"edit{self.edits}", is_edit=True), wrote
-        )
-
-    def _add_whole(self, draft: _Draft, wrote: tuple[Write, ...]) -> None:
-        """Add what begins and ends with the current note."""
-        self._add(draft.visit(len(self.visits), Outcome.OK, self.tick, self.seen.now, wrote))
-
-    def _end(self) -> None:
-        self._commit_members()
-        for draft in self.open.values():
-            outcome = Outcome.FAILED if draft.failures else Outcome.STOPPED
-            self._keep(_Settled(draft, outcome, None, None, self.seen.now))
-        self.open.clear()
+            label, detail, outcome = told.label, one.detail, Outcome.FAILED
+        return Visit(
+            label, None, one.program, NONE, outcome, shown_text(detail), self._read(one.carried),
+            wrote=wrote, started=one.tick, settled=one.tick, seconds=self._seconds(told),
+            attempts=1 if told is None else told.retries + 1, is_edit=is_edit,
+        )  # fmt: skip
 
 
-def _group(settled: _Settled) -> int | None:
-    return settled.draft.step.group if settled.draft.step is not None else None
+def _stated(facts: Iterable[str]) -> float | None:
+    """The least confidence that an agent has stated, at most 1; None if it has stated none."""
+    stated = [float(match[1]) for fact in facts if (match := _STATED.search(fact)) is not None]
+    return min([1.0, *stated]) if stated else None
 
 
-def _initial(plan: Plan) -> dict[str, JSON]:
-    """The values of the variables that the plan itself sets."""
-    return {name: compile_value(value, lambda _: 0)([None]) for name, value in plan.variables}
+def _deed(statement: Statement) -> str:
+    """What a statement does, in words; "" for a call, of which its tool tells."""
+    match statement:
+        case Act():
+            return ""
+        case Compute(into=names):
+            return f"computed {', '.join(f'${name}' for name in names) or 'nothing that is kept'}"
+        case Invoke(plan=plan):
+            return f"called the sub-plan {plan}"
+        case Foreach(var=var):
+            return f"went through the items ${var}"
+        case Let(name=name):
+            return f"set ${name}"
+        case Assign(name=name):
+            return f"changed ${name}"
+        case Say(word=word):
+            return _SAYING.get(word, word.value)
+        case _:
+            return f"tested {word_of_statement(statement)}"

@@ -201,7 +201,7 @@ def document_of(run: Recorded, showing: Showing, made_by: str, other: Recorded |
     record = record_of(run.plan_of(run.info.plan_hash), run.events, run.plan_of)
     times = times_of(run.events, run.info)
     lctl = _lctl(run, record, showing)
-    facts = facts_of(lineage, record, showing.by_tool)
+    facts = facts_of(record, showing.by_tool)
     visits, calls = visits_and_calls(lineage, record, run.events, times, values)
     given = {w.name for w in lineage.writes if w.made is ValueSource.INPUT}
     findings = findings_of(lineage, run.events, lctl, run.bad, given, redacts=showing.redacts)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -21,9 +20,9 @@ from callsheet.ports.models.prompts import MAX_CHARACTERS, OPERATIONS, PROMPT_VE
 from callsheet.store.events import Event, EventType
 from callsheet.store.runs import RunInfo
 from callsheet.trace.lineage.blocks import TreeLineage
-from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource
+from callsheet.trace.lineage.lineage import NONE, Lineage
 from callsheet.trace.lineage.lineage import Visit as Begun
-from callsheet.trace.projection.record import BEFORE_ALL, Record, Visit, Write, fact_id, made_of, worth_of
+from callsheet.trace.projection.record import Record, Visit, Write, fact_id, made_of, worth_of
 from callsheet.trace.visits import SteadyTime, arguments_of
 from callsheet.views.report.document import CallRow, FactRow, VisitRow
 from callsheet.views.report.values import NO_VALUE, Values
@@ -118,22 +117,16 @@ def visits_and_calls(
     lineage: Lineage, record: Record, rows: Sequence[Event], times: Times, values: Values
 ) -> tuple[list[VisitRow], list[CallRow]]:
     """Returns the visits in the order of their beginning, and their calls, those of one visit together."""
-    outcomes = recorded_visits(record)
-    by_label = {visit.label: visit for visit in (*record.visits, *record.under_way) if visit.word}
+    recorded = {visit.label: visit for visit in (*record.visits, *record.under_way)}
     sent_at, closed = answers_of(rows)
-    nth: defaultdict[tuple[int, int], int] = defaultdict(int)
     visits: list[VisitRow] = []
     calls: list[CallRow] = []
     for visit in lineage.visits:
-        place = visit.program, visit.number
-        recorded = outcomes.get((*place, nth[place]))
-        if isinstance(lineage, TreeLineage):
-            recorded = by_label.get(lineage.label(visit))
-        nth[place] += 1
         first = len(calls)
         for key in lineage.keys_of(visit):
             calls.append(_call(visit.id, key, lineage.commands[key], sent_at, closed, times, values))
-        visits.append(_visit(lineage, visit, recorded, calls[first:], first, times, values))
+        of_record = recorded.get(lineage.full_label(visit))
+        visits.append(_visit(lineage, visit, of_record, calls[first:], first, times, values))
     if isinstance(lineage, TreeLineage):
         _stretch(lineage, visits)
     return _mark_critical_path(visits), calls
@@ -147,18 +140,6 @@ def _stretch(lineage: TreeLineage, visits: list[VisitRow]) -> None:
             own, outer = visits[visit.id], visits[around.id]
             end = max(outer.end, own.end) if outer.end else 0
             visits[around.id] = outer._replace(until=max(outer.until, own.until), end=end)
-
-
-def recorded_visits(record: Record) -> dict[tuple[int, int, int], Visit]:
-    """Returns the visits of a record by plan, step and number of the visit, all from 0."""
-    nth: defaultdict[tuple[int, int], int] = defaultdict(int)
-    visits: dict[tuple[int, int, int], Visit] = {}
-    for visit in (*record.visits, *record.under_way):
-        place = visit.plan, visit.number
-        if visit.step is not None:
-            visits[*place, nth[place]] = visit
-            nth[place] += 1
-    return visits
 
 
 def _call(
@@ -279,18 +260,17 @@ def _mark_critical_path(visits: list[VisitRow]) -> list[VisitRow]:
     return visits
 
 
-def facts_of(lineage: Lineage, record: Record, by_tool: Mapping[str, float]) -> list[FactRow]:
+def facts_of(record: Record, by_tool: Mapping[str, float]) -> list[FactRow]:
     """Returns a fact for each write of the record, in order; `write` is its number in the lineage, or -1."""
     worth = worth_of(record, by_tool)
-    writes = _writes_by_record(lineage, record)
     rows: list[FactRow] = []
     for write in record.given:
-        rows.append(_fact(write, writes, worth[write.number].basis, worth[write.number].value, ()))
+        rows.append(_fact(write, record.numbers, worth[write.number].basis, worth[write.number].value, ()))
     for visit in record.visits:
         parents = tuple(dict.fromkeys(made_of(visit)))
         for write in visit.wrote:
             fact_worth = worth[write.number]
-            rows.append(_fact(write, writes, fact_worth.basis, fact_worth.value, parents))
+            rows.append(_fact(write, record.numbers, fact_worth.basis, fact_worth.value, parents))
     return rows
 
 
@@ -304,37 +284,3 @@ def _fact(
     own, why = basis
     ids = [fact_id(parent) for parent in parents]
     return FactRow(fact_id(write), writes.get(write.number, NONE), own, value, why, ids)
-
-
-def _writes_by_record(lineage: Lineage, record: Record) -> dict[int, int]:
-    """Returns the number in the lineage of each write of the record, by its number there."""
-    if isinstance(lineage, TreeLineage):
-        return dict(record.numbers)
-    given = {w.name: w.id for w in lineage.writes if w.made is ValueSource.INPUT}
-    own: dict[tuple[str, int], int] = {}
-    for write in lineage.writes:
-        if write.made is ValueSource.PLAN:
-            own.setdefault((write.name, sum(seq <= write.seq for seq in lineage.planned) - 1), write.id)
-    begun: dict[tuple[int, int, int], int] = {}
-    nth: defaultdict[tuple[int, int], int] = defaultdict(int)
-    for visit in lineage.visits:
-        place = visit.program, visit.number
-        begun[*place, nth[place]] = visit.id
-        nth[place] += 1
-    writes = {
-        w.number: given.get(w.var, own.get((w.var, 0), NONE)) for w in record.given if w.visit == BEFORE_ALL
-    }
-    nth.clear()
-    edits = iter([w.id for w in lineage.writes if w.made is ValueSource.EDIT])
-    for visit in record.visits:
-        if visit.is_edit:
-            writes.update((w.number, next(edits, NONE)) for w in visit.wrote)
-            continue
-        if visit.step is None:
-            writes.update((w.number, own.get((w.var, visit.plan), NONE)) for w in visit.wrote)
-            continue
-        place = visit.plan, visit.number
-        written = lineage.write_of.get(begun.get((*place, nth[place]), NONE), NONE)
-        nth[place] += 1
-        writes.update((w.number, written) for w in visit.wrote)
-    return writes
