@@ -65,9 +65,10 @@ def _in_bulk(
                 _print_result(action, chosen, [], [], [], needs=bool(chosen.targets))
             return Exit.OK if not chosen.targets else Exit.UNDECIDED
         done, failed, new = list[Target](), list[Skipped](), list[str]()
-        for target in chosen.targets if first is not None else ():
-            with suppress(CallsheetError):
-                first(opened, target)
+        if first is not None:
+            for target in chosen.targets:
+                with suppress(CallsheetError):
+                    first(opened, target)
         for target in chosen.targets:
             try:
                 made = do(opened, target)
