@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 
-from benchmarks.simulation.case import Report
+from benchmarks.simulation.case import Case, Report
 from benchmarks.simulation.mutations import MUTATIONS, Mutation
 from benchmarks.simulation.simulation import Prepared, prepare, simulate
 
@@ -29,12 +29,13 @@ def main() -> int:
     )
     parser.add_argument("--jobs", type=int, default=1, help="try seeds in this many processes")
     parser.add_argument("--mutations", nargs="?", const="", help="plant each bug whose name has this text")
+    parser.add_argument("--stops", action="store_true", help="with time limits, and groups that stop")
     given = parser.parse_args()
     logging.getLogger("opentelemetry.context").disabled = True  # it reports sessions of dead processes
     gc.freeze()  # of what a seed leaves, little is in cycles
     gc.set_threshold(20_000, 20, 100)
     if given.mutations is None:
-        return _try_seeds(given.seeds or range(1, 1001), given.jobs)
+        return _try_seeds(given.seeds or range(1, 1001), given.jobs, stops=given.stops)
     return _try_mutations(given.seeds, given.mutations)
 
 
@@ -55,10 +56,10 @@ def _seeds(text: str) -> range:
     return found
 
 
-def _try_seeds(seeds: range, jobs: int) -> int:
+def _try_seeds(seeds: range, jobs: int, *, stops: bool) -> int:
     began, tried, failed, calls = time.perf_counter(), 0, 0, 0
     faults: Counter[str] = Counter()
-    for report in _reports(seeds, jobs):
+    for report in _reports(seeds, jobs, stops=stops):
         tried += 1
         if tried % 1000 == 0:
             print(f"{tried} of {len(seeds)} seeds, {failed} failed", file=sys.stderr, flush=True)
@@ -76,16 +77,20 @@ def _try_seeds(seeds: range, jobs: int) -> int:
     return 1 if failed else 0
 
 
-def _reports(seeds: range, jobs: int) -> Iterator[Report]:
+def _reports(seeds: range, jobs: int, *, stops: bool) -> Iterator[Report]:
     if jobs == 1:
-        yield from map(simulate, seeds)
+        yield from map(partial(_report, stops=stops), seeds)
         return
     with ProcessPoolExecutor(jobs) as processes:
-        yield from processes.map(_without_trace, seeds, chunksize=10)
+        yield from processes.map(partial(_without_trace, stops=stops), seeds, chunksize=10)
 
 
-def _without_trace(seed: int) -> Report:
-    return replace(simulate(seed), trace=[])
+def _report(seed: int, *, stops: bool) -> Report:
+    return simulate(prepare(Case.of(seed, stops=stops)))
+
+
+def _without_trace(seed: int, *, stops: bool) -> Report:
+    return replace(_report(seed, stops=stops), trace=[])
 
 
 def _try_mutations(seeds: range | None, text: str) -> int:

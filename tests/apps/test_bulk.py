@@ -1,4 +1,4 @@
-"""`runs cancel`, `rerun`, `delete`: a preview and consent first, then the deed to each run that it showed."""
+"""`runs cancel`, `pause`, `rerun` …: a preview and consent first, then the deed to each run it showed."""
 
 from __future__ import annotations
 
@@ -71,6 +71,26 @@ def test_rerun_prints_one_json_document(failed):
     assert (done["done"], len(done["new_runs"])) == (1, 1)
     shown = failed.json("show", done["new_runs"][0])
     assert shown["response"] == "all done"
+
+
+def test_runs_are_paused_and_go_on_together(failed):
+    for name in ("more", "most"):
+        failed("run", "asks.ltp", "--run-id", name, "--tag", "team=a")
+    pause = ("runs", "pause", "--tag", "team=a", "--by", "ada", "--reason", "prices", "--yes")
+    paused = failed.json(*pause)
+    assert (paused["action"], paused["done"]) == ("pause", 3)
+    assert {each["why"] for each in paused["skipped"]} == {"it has ended"}
+    listed = failed.json("runs", "--status", "paused")
+    assert {(each["run_id"], each["pause"]["by"], each["pause"]["reason"]) for each in listed} == {
+        (name, "ada", "prices") for name in ("asks", "more", "most")
+    }
+    again = failed(*pause)
+    assert (again.exit_code, "3 that fit are left out: it is paused already" in again.stderr) == (0, True)
+    gone_on = failed("runs", "resume", "--status", "paused", "--yes")
+    assert (gone_on.exit_code, "resumed: 3 of 3 runs" in gone_on.stderr) == (0, True), gone_on.stderr
+    assert len(failed.json("runs", "--status", "waiting")) == 3
+    skipped = failed.json("runs", "resume", "--tag", "team=a", "--yes")["skipped"]
+    assert {each["why"] for each in skipped} == {"it is not paused"}
 
 
 def test_runs_are_cancelled_and_deleted(failed):

@@ -124,6 +124,11 @@ def test_copy_of_remote_run_is_not_resumed_locally(machine: Machine, plan: str) 
     for option in ("--tools", "--policy", "--model"):
         said = machine("resume", "there", option, "other.py")
         assert (said.exit_code, "keeps the options it was started with" in said.stderr) == (2, True), option
+    for pause in (("pause", "there"), ("runs", "pause", "--text", "there", "--yes")):
+        said = machine(*pause)
+        assert (said.exit_code != 0, "run there is executed by Temporal" in said.stderr) == (True, True), (
+            pause
+        )
     shown = machine("show", "there")
     assert shown.exit_code == 0
     assert ", 1 event, chain verified" in shown.stdout

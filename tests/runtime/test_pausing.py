@@ -114,6 +114,35 @@ async def test_no_further_call_leaves_and_those_under_way_are_kept(
         assert journal.verify("r") is None
 
 
+async def test_handle_pauses_its_run(tmp_path: Path) -> None:
+    shop = Shop()
+    runtime = Runtime([shop.tool(effect="unsafe")], journal=tmp_path / "j.db")
+    run = runtime.start(PLAN)
+    pausing = asyncio.create_task(run.pause(by="ada", reason="prices", patience=60))  # before it has begun
+    async with asyncio.timeout(60):
+        assert await run.pause(patience=0.1) is None or not shop.begun
+        shop.gate.set()
+        paused = await pausing
+        result = await run.result()
+    assert paused is not None
+    assert (result.status, result.pause) == (RunStatus.PAUSED, paused)
+    assert (paused.by, paused.reason) == ("ada", "prices")
+    assert sum(shop.begun.values()) < ITEMS
+    async with asyncio.timeout(60):
+        done = await runtime.start_resume(run.run_id, by="bob").result()
+    assert done.answer == [2 * n for n in range(ITEMS)]
+    assert set(shop.begun.values()) == {1}
+    with pytest.raises(CallsheetError, match="JRN032"):
+        await run.pause()
+
+
+async def test_run_without_a_journal_cannot_be_paused() -> None:
+    run = Runtime(journal=None).start('S1: @RESPOND ("done")')
+    with pytest.raises(ValueError, match="without a journal"):
+        await run.pause()
+    await run.result()
+
+
 async def test_limit_of_calls_at_once_keeps_unsent_calls_out_of_doubt(tmp_path: Path) -> None:
     shop = Shop()
     put = shop.tool(effect="unsafe")

@@ -1,4 +1,4 @@
-"""`RunHandle`: a run in progress, with its events, its result, and methods to cancel or interrupt it.
+"""`RunHandle`: a run in progress, with its events, its result, and methods to cancel, pause or interrupt it.
 
 In: the coroutine of the run, the machine's notes. Out: events as an async iterator. The run is a task of its
 own and does not depend on anybody reading its events or awaiting its result.
@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from copy import deepcopy
 from types import TracebackType
-from typing import NamedTuple, TypedDict, assert_never
+from typing import NamedTuple, Protocol, TypedDict, assert_never
 
 from callsheet.api import events
 from callsheet.api.findings import RunInterrupted
@@ -24,10 +24,12 @@ from callsheet.machine import Compile, Usage
 from callsheet.machine.keys import parse_key
 from callsheet.machine.notes import Note, NoteKind
 from callsheet.machine.progress import with_own_ids
+from callsheet.runtime.cancelling import PATIENCE
 from callsheet.runtime.launch import Watch
 from callsheet.runtime.local import LocalDriver
 from callsheet.sealing.masking import MaskedFields, masked
 from callsheet.store import EventType, Journal, RunStatus
+from callsheet.store.pauses import RunPause
 
 _VALUES = frozenset({"value", "error", "text", "reason", "detail"})
 
@@ -278,6 +280,16 @@ def plans_of(journal: Journal, run_id: str) -> tuple[Steps, list[tuple[str, Step
     return first, replans
 
 
+class Pause(Protocol):
+    """Pauses a run: by whom, why, for how many seconds calls are awaited, whom to tell that it is asked."""
+
+    def __call__(
+        self, run_id: str, by: str, reason: str, patience: float, on_asked: Callable[[], None]
+    ) -> Awaitable[RunPause | None]:
+        """The pause that is recorded; None if calls are still under way."""
+        ...
+
+
 class RunHandle(AsyncIterator[events.RunEvent]):
     """A run in progress, made by `Runtime.start` or `Runtime.start_resume`.
 
@@ -298,9 +310,9 @@ class RunHandle(AsyncIterator[events.RunEvent]):
         observers: Observers,
         work: Callable[[Watch], Awaitable[RunResult]],
         inputs: Mapping[str, JSON],
-        *,
-        is_recorded: bool,
+        pause: Pause | None,
     ) -> None:
+        """`pause` pauses the run in its journal; None for a run without one."""
         self.run_id = run_id
         """The run's id, also in the journal."""
         assert observers.stream is not None
@@ -308,13 +320,16 @@ class RunHandle(AsyncIterator[events.RunEvent]):
         self._stream = stream = observers.stream
         self._log = observers.log
         self._inputs = inputs
-        self._is_recorded = is_recorded
+        self._pause = pause
+        self._is_going = asyncio.Event()
+        """Set when what the run begins with is in the journal, and at its end."""
         self._driver: LocalDriver | None = None
         self._begun = False
         self._reason: str | None = None
         self._error_is_told = False
         self._task = asyncio.create_task(self._carry_out(work), name=f"callsheet run {run_id}")
         self._task.add_done_callback(lambda _: stream.close())
+        self._task.add_done_callback(lambda _: self._is_going.set())
 
     @property
     def is_done(self) -> bool:
@@ -359,7 +374,7 @@ class RunHandle(AsyncIterator[events.RunEvent]):
             return self._task.result()
         self._error_is_told = True
         if self._task.cancelled():
-            raise RunInterrupted(self.run_id, is_recorded=self._is_recorded)
+            raise RunInterrupted(self.run_id, is_recorded=self._pause is not None)
         return self._task.result()
 
     def cancel(self, reason: str = "cancelled") -> None:
@@ -375,6 +390,23 @@ class RunHandle(AsyncIterator[events.RunEvent]):
         elif self._begun:
             self._task.cancel()
 
+    async def pause(self, *, by: str = "", reason: str = "", patience: float = PATIENCE) -> RunPause | None:
+        """Send no further call until a person resumes the run; calls under way end, and are kept.
+
+        They are waited for up to `patience` seconds; None if some are still under way then. `result` gives
+        the status `paused`. Raises CallsheetError (JRN032) for a run that has ended, ValueError for one
+        without a journal.
+        """
+        if self._pause is None:
+            raise ValueError("a run without a journal cannot be paused: give the runtime a journal")
+        await self._is_going.wait()
+        return await self._pause(self.run_id, by, reason, patience, self._look)
+
+    def _look(self) -> None:
+        """Let the run see at once that it is asked to pause."""
+        if self._driver is not None and self._driver.on_asked is not None:
+            self._driver.on_asked()
+
     async def interrupt(self) -> None:
         """Stop the run without ending it, and wait until it has stopped.
 
@@ -385,7 +417,7 @@ class RunHandle(AsyncIterator[events.RunEvent]):
 
     async def _carry_out(self, work: Callable[[Watch], Awaitable[RunResult]]) -> RunResult:
         self._begun = True
-        watch = Watch(self._stream.note, self._stream.release, self._on_driver)
+        watch = Watch(self._stream.note, self._release, self._on_driver)
         try:
             result = self._stopped() if self._reason is not None else await work(watch)
         except asyncio.CancelledError:
@@ -394,6 +426,10 @@ class RunHandle(AsyncIterator[events.RunEvent]):
             result = self._stopped()
         self._stream.end(result)
         return result
+
+    async def _release(self) -> None:
+        self._is_going.set()
+        await self._stream.release()
 
     def _on_driver(self, driver: LocalDriver) -> None:
         self._driver = driver

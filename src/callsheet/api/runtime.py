@@ -6,7 +6,7 @@ In: the configuration, then plans. Out: results, or handles that stream the even
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 from callsheet.api.arguments import (
@@ -269,7 +269,8 @@ class Runtime(Adopting):
                 outcome = await session.run(read, given, name, limits, observers, watch)
                 return _result(outcome, observers, session)
 
-        return self._handle(RunHandle(name, observers, work, values, is_recorded=self._is_recorded))
+        pause = self._pause if self._is_recorded else None
+        return self._handle(RunHandle(name, observers, work, values, pause))
 
     async def resume(
         self,
@@ -359,14 +360,25 @@ class Runtime(Adopting):
         calls are still under way then. A run that is paused already stays so. No worker, schedule or server
         takes it up by itself: `resume` lets it go on. Raises CallsheetError: JRN002 for an unknown run,
         JRN032 for one that has ended, JRN012 for a damaged journal; ValueError for a runtime without one.
+        `RunHandle.pause` pauses a run that this runtime started.
         """
+        return await self._pause(run_id, by, reason, patience)
+
+    pause_sync = blocking(pause)
+
+    async def _pause(
+        self,
+        run_id: str,
+        by: str,
+        reason: str,
+        patience: float,
+        on_asked: Callable[[], None] | None = None,
+    ) -> RunPause | None:
         self._require_journal()
         wanted("by", by, str, "a text")
         wanted("reason", reason, str, "a text")
         async with self._opened() as session:
-            return await session.pause(session.find(run_id), by, reason, patience)
-
-    pause_sync = blocking(pause)
+            return await session.pause(session.find(run_id), by, reason, patience, on_asked)
 
     def start_resume(
         self,
@@ -403,7 +415,7 @@ class Runtime(Adopting):
                 outcome = await session.resume(run_id, terms, observers, watch)
                 return _result(outcome, observers, session)
 
-        return self._handle(RunHandle(run_id, observers, work, {}, is_recorded=True))
+        return self._handle(RunHandle(run_id, observers, work, {}, self._pause))
 
     @property
     def limits(self) -> Limits:

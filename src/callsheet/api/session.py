@@ -271,10 +271,17 @@ class Session:
         self.learn(run_id)
         return await cancel(self.recorded, run_id, reason, patience)
 
-    async def pause(self, run_id: str, by: str, reason: str, patience: float) -> RunPause | None:
+    async def pause(
+        self,
+        run_id: str,
+        by: str,
+        reason: str,
+        patience: float,
+        on_asked: Callable[[], None] | None = None,
+    ) -> RunPause | None:
         """Pause a run; None if its process has been asked, and calls are still under way."""
         self.learn(run_id)
-        return await pause(self.recorded, run_id, by, reason, patience)
+        return await pause(self.recorded, run_id, by, reason, patience, on_asked)
 
     def ports(self, observers: Observers) -> Ports:
         """The ports through which a run calls tools, models and agents."""

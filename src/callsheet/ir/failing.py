@@ -22,7 +22,7 @@ class Failing(StrEnum):
     SCHEMA = "SCHEMA"
     """A result is not of the tool's output schema."""
     BUDGET = "BUDGET"
-    """An agent has spent what its step allows it. A spent budget of the run is no failure."""
+    """An agent or a sub-plan has spent what its step allows it. A spent budget of the run is no failure."""
     REQUIRE = "REQUIRE"
     ROUNDS = "ROUNDS"
     """A REPEAT ran out of rounds."""

@@ -36,7 +36,7 @@ from callsheet.machine.questions import Approval, Asked, Question, describe_answ
 from callsheet.machine.replanning import not_planned
 from callsheet.machine.result import RefusedByPolicy
 from callsheet.machine.run import Run, failure
-from callsheet.machine.usage import SIZED
+from callsheet.machine.usage import SIZED, Spent
 from callsheet.policy.calls import Rule
 
 if TYPE_CHECKING:
@@ -184,17 +184,19 @@ def failed(run: Run, event: Failed, out: list[Command]) -> None:
             _continue_talk(run, attempt.talk, turns.observed(run, attempt, event.error, outcome, out), out)
             return
         attempt = attempt.talk  # a failed question is retried as the step says, from this turn on
-        if attempt.is_overspent:
-            from callsheet.machine.agents import turns  # noqa: PLC0415 - only plans with agents
+        from callsheet.machine.agents import turns  # noqa: PLC0415 - only plans with agents
 
-            _continue_talk(run, attempt, turns.overspent(run, attempt), out)
+        if why := turns.overspent(run, attempt):
+            _continue_talk(run, attempt, turns.out_of_budget(run, attempt, why), out)
             return
     attempt.delivery = (attempt.delivery or attempt.key) if event.unsettled else ""
     if isinstance(attempt.frame, TreeFrame) and (
         event.final or event.unsettled or attempt.code.kind is Kind.AGENT
     ):
         attempt.frame.fate = Fate.LOST if event.final else Fate.UNKNOWN
-    is_over = event.final or (run.tree is not None and run.tree.is_stopping(attempt))
+    is_over = event.final or (
+        run.tree is not None and (run.tree.is_stopping(attempt) or bool(run.tree.overspent(attempt)))
+    )
     if not is_over and attempt.number <= attempt.code.retries and may_retry(run, attempt):
         retry(run, attempt, event.error, out)
     else:
@@ -284,9 +286,17 @@ def note_beside(run: Run, attempt: Attempt, event: Succeeded | Failed | PlanComp
     frame = attempt.frame
     if frame.code.kind is Kind.REPLAN:
         run.budget.count_repairs(event.key, event.spent)
-    if isinstance(attempt, InnerCall) and event.spent is not None:
-        attempt.talk.spent = attempt.talk.spent.plus(event.spent)
+    if event.spent is not None:
+        _spend(run, attempt, event.spent)
     run.note_beside(frame.name, event, "" if frame.items is None else f"item {attempt.index + 1}: ")
+
+
+def _spend(run: Run, attempt: Attempt, spent: Spent) -> None:
+    """Count what a call has spent against the budgets that agents and sub-plans have of their own."""
+    if isinstance(attempt, InnerCall):
+        attempt.talk.spent = attempt.talk.spent.plus(spent)
+    if run.tree is not None:
+        run.tree.spend(attempt, spent)
 
 
 def doubted(run: Run, event: Doubted, out: list[Command]) -> None:
@@ -294,8 +304,8 @@ def doubted(run: Run, event: Doubted, out: list[Command]) -> None:
     if event.spent is not None and run.is_open(event.key):
         run.budget.spend(event.spent)
     attempt = run.call(event.key)
-    if isinstance(attempt, InnerCall) and event.spent is not None:
-        attempt.talk.spent = attempt.talk.spent.plus(event.spent)
+    if attempt is not None and event.spent is not None:
+        _spend(run, attempt, event.spent)
     if attempt is None or attempt.code.kind is Kind.MODEL or attempt.code.loop is not None:
         return
     following = next_about(attempt)

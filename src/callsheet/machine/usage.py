@@ -53,6 +53,33 @@ class Spent(NamedTuple):
         )
 
 
+class OwnBudget(NamedTuple):
+    """What a part of a run may spend; None is no limit."""
+
+    tokens: int | None = None
+    cost: float | None = None
+
+    def words(self, tokens: int, cost: float) -> str:
+        """What has been spent of its limits; "" without limits.
+
+        >>> OwnBudget(2000, 0.5).words(1240, 0.1)
+        '1,240 of 2,000 tokens, cost 0.1 of 0.5'
+        """
+        parts = [] if self.tokens is None else [f"{tokens:,} of {self.tokens:,} tokens"]
+        parts += [] if self.cost is None else [f"cost {cost:.6g} of {self.cost:.6g}"]
+        return ", ".join(parts)
+
+    def is_spent(self, tokens: int, cost: float) -> bool:
+        """Whether nothing is left of one of its limits.
+
+        >>> OwnBudget(2000).is_spent(1999, 5.0), OwnBudget(2000).is_spent(2000, 0.0)
+        (False, True)
+        """
+        return (self.tokens is not None and tokens >= self.tokens) or (
+            self.cost is not None and cost >= self.cost
+        )
+
+
 class Usage(NamedTuple):
     """What a run has used so far, resumes and re-plans included.
 

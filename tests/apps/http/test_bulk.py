@@ -44,6 +44,24 @@ def test_runs_that_fit_are_cancelled_rerun_and_deleted(api):
     assert {row["run_id"] for row in api.get("/v1/runs")["runs"]} == {"other", *again["new_runs"]}
 
 
+def test_runs_are_paused_and_go_on_together(api):
+    begin(api, "one", "two")
+    where = {"tag": "team=a"}
+    paused = bulk(api, "pause", 2, where=where, reason="prices").json
+    assert (paused["done"], paused["skipped"]) == (2, [])
+    assert {row["pause"]["reason"] for row in api.get("/v1/runs?status=paused")["runs"]} == {"prices"}
+    assert [row["why"] for row in bulk(api, "pause", where=where).json["skipped"]] == [
+        "it is paused already"
+    ] * 2
+    gone_on = bulk(api, "resume", 2, where=where).json
+    assert (gone_on["done"], gone_on["skipped"]) == (2, [])
+    for name in ("one", "two"):
+        api.until(name, "waiting")
+    assert [row["why"] for row in bulk(api, "resume", where=where).json["skipped"]] == [
+        "it is not paused"
+    ] * 2
+
+
 @pytest.mark.parametrize("more", [{}, {"run_ids": ["a"], "where": {}}])
 def test_runs_are_named_in_one_way(api, more):
     assert bulk(api, "delete", **more).code == "API008"

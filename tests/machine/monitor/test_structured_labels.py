@@ -200,6 +200,8 @@ LEAKS = {
     "that an item does not yield": "S1: @SECRET () > $a\n?FOREACH ($i IN [1]) {\nYIELD (1)\n?IF (str($a) == '~') {\nYIELD (2)\n}\n} > $l\nS2: @SEND (x=$l)",
     "a type that names values": "S1: @SECRET () > $a\nTRY {\nLET $b: 'x' | 'y' = str($a)\n} ON_FAIL {\nS2: @SEND (x=1)\n}",
     "an early end that its time limit prevents": "TRY WITHIN (5) {\nS1: @SECRET () > $a\n@RESPOND (1)\n} ON_FAIL {\nNOTE ('x')\n}\nS2: @SEND (x=1)",
+    "how far a sub-plan comes with its budget": "PLAN p () {\nS1: @SECRET () > $a ON_FAIL CONTINUE\nS2: @SEND (x=1)\n}\nS3: CALL p (max_tokens=5)",
+    "whether the budget of a sub-plan is spent": "PLAN p () {\nS1: @SECRET () > $a ON_FAIL CONTINUE\nRETURN (1)\n}\nS3: CALL p (max_tokens=5) > $b ON_FAIL USE (2)\nS2: @SEND (x=$b)",
     "a wait": "S1: @SECRET () > $a\nTRY {\nWAIT (len(str($a)) - 100)\n} ON_FAIL {\nS2: @SEND (x=1)\n}",
     "pure code": 'S1: @SECRET () > $a\nCOMPUTE (reads=[$a]) > $b """\nb = [a]\n"""\nS2: @SEND (x=$b)',
 }  # fmt: skip

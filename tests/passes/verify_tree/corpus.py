@@ -208,6 +208,7 @@ HARMLESS = [
     Example("an early RETURN by public data", 'PLAN look ($t: json) {\n?IF ("x" in $t) {\nRETURN ("found")\n}\nS9: @WEB_SEARCH (query=$t) > $r\nRETURN ($r)\n}\nS2: CALL look (t="abc") > $r\n@RESPOND ($r)'),
     Example("an early RETURN by private data, public work elsewhere", f'PLAN look ($t: json) {{\n?IF ("x" in $t) {{\nRETURN ("found")\n}}\nRETURN ("no")\n}}\nS1: {NOTES}\nS2: CALL look (t=$a) > $b\nS3: @WEB_SEARCH (query="news") > $r\n@RESPOND ($b, $r)'),
     Example("a group that stops", f'S1: {NOTES}\n@PARALLEL STOP {{\nS2: @WEB_SEARCH (query="news") > $b\nS3: @WEB_SEARCH (query="weather") > $c\n}} ON_FAIL {{\nNOTE ("failed")\n}}\n@RESPOND ($a)'),
+    Example("a budget of public work behind a private read", f'PLAN p () {{\nS2: @WEB_SEARCH (query="news") > $b\nS3: @WEB_SEARCH (query="weather") > $c\n}}\nS1: {NOTES}\nC: CALL p (max_tokens=500) ON_FAIL BUDGET {{\nNOTE ("dear")\n}}\n@RESPOND ($a)'),
     Example("a time limit behind a private read", f'S1: {NOTES}\nTRY WITHIN (5) {{\nS2: @WEB_SEARCH (query="news") > $b\nS3: @WEB_SEARCH (query="weather") > $c\n}} ON_FAIL TIMEOUT {{\nNOTE ("late")\n}}\n@RESPOND ($a)'),
     Example("items in the order of their ends", f'S1: {NOTES}\n?FOREACH ($w IN ["news", "weather"]) TOGETHER STOP AS DONE {{\nS2: @WEB_SEARCH (query=$w) > $b\nYIELD ($b)\n}} > $l\n@RESPOND ($a, $l)'),
     Example("members that read and search", f'@PARALLEL {{\nS1: {NOTES}\nS2: @WEB_SEARCH (query="news") > $b\n?IF (1 == 1) {{\nS3: @WEB_SEARCH (query="weather") > $c\n}}\n}}\n@RESPOND ($a, $b)'),

@@ -1,11 +1,12 @@
-"""`callsheet runs cancel|rerun|delete`: one action on all runs that fit, after a preview and consent."""
+"""`callsheet runs cancel|pause|resume|rerun|delete`: one action on all runs that fit, after consent."""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext, redirect_stdout
+from contextlib import nullcontext, redirect_stdout, suppress
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.output import ignoring_broken_pipe, is_terminal, print_json, to_stderr
 from callsheet.apps.cli.runs import conditions
 from callsheet.apps.operations.bulk import (
+    STILL_UNDER_WAY,
     BulkAction,
     Selection,
     Skipped,
@@ -43,8 +45,9 @@ def _in_bulk(
     *,
     assume_yes: bool,
     as_json: bool,
+    first: Callable[[Journal, Target], None] | None = None,
 ) -> int:
-    """Show the runs that an action is for, ask, and do it to each. Returns the exit status.
+    """Show the runs that an action is for, ask, and do it to each, `first` to all. Returns the exit status.
 
     `do` returns the id of a new run, else "", and raises CallsheetError if it could not be done.
     Raises click.UsageError without any condition: `--status` or another one has to say which runs are meant.
@@ -62,6 +65,10 @@ def _in_bulk(
                 _print_result(action, chosen, [], [], [], needs=bool(chosen.targets))
             return Exit.OK if not chosen.targets else Exit.UNDECIDED
         done, failed, new = list[Target](), list[Skipped](), list[str]()
+        if first is not None:
+            for target in chosen.targets:
+                with suppress(CallsheetError):
+                    first(opened, target)
         for target in chosen.targets:
             try:
                 made = do(opened, target)
@@ -79,7 +86,13 @@ def _in_bulk(
     return Exit.FAILED if failed else Exit.OK
 
 
-_PAST = {BulkAction.CANCEL: "cancelled", BulkAction.RERUN: "run again", BulkAction.DELETE: "deleted"}
+_PAST = {
+    BulkAction.CANCEL: "cancelled",
+    BulkAction.PAUSE: "paused",
+    BulkAction.RESUME: "resumed",
+    BulkAction.RERUN: "run again",
+    BulkAction.DELETE: "deleted",
+}
 
 
 def _print_preview(action: BulkAction, chosen: Selection) -> None:
@@ -151,6 +164,81 @@ def cancel_runs(wanted: RunFilter, reason: str, assume_yes: bool, journal: Path 
     return _in_bulk(BulkAction.CANCEL, wanted, journal, do, assume_yes=assume_yes, as_json=as_json)
 
 
+@click.command("pause")
+@conditions
+@click.option("--reason", default="", metavar="TEXT", help="The reason, which is recorded and shown.")
+@click.option("--by", metavar="NAME", help="The name of the person who pauses; default: the current user.")
+@_assume_yes
+@journals.journal_path
+@options.as_json
+def pause_runs(
+    wanted: RunFilter, reason: str, by: str | None, assume_yes: bool, journal: Path | None, as_json: bool
+) -> int:
+    """Pause all runs that fit the conditions, after a preview and a confirmation.
+
+    None makes a further call until a person resumes it. The exit status is 1 if some still await calls
+    after ten seconds.
+
+    \b
+    Example:
+      callsheet runs pause --status running --plan invoices --reason "the prices look wrong"
+    """
+    from callsheet.api import run_service  # noqa: PLC0415 - imports the runtime
+    from callsheet.apps.cli.arguments import actor_name  # noqa: PLC0415 - as above
+    from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio
+    from callsheet.runtime.cancelling import PATIENCE  # noqa: PLC0415 - imports the runtime
+
+    name, until = actor_name(by), 0.0
+
+    def ask(opened: Journal, target: Target) -> None:
+        nonlocal until
+        run_async(run_service.pause(opened, target.run_id, name, reason, patience=0))
+        until = time.monotonic() + PATIENCE
+
+    def do(opened: Journal, target: Target) -> str:
+        left = max(0.0, until - time.monotonic())
+        if run_async(run_service.pause(opened, target.run_id, name, reason, left)) is None:
+            raise CallsheetError.single("JRN004", STILL_UNDER_WAY)
+        return ""
+
+    return _in_bulk(BulkAction.PAUSE, wanted, journal, do, assume_yes=assume_yes, as_json=as_json, first=ask)
+
+
+@click.command("resume")
+@conditions
+@_assume_yes
+@journals.journal_path
+@options.as_json
+def resume_runs(wanted: RunFilter, assume_yes: bool, journal: Path | None, as_json: bool) -> int:
+    """Let all paused runs that fit the conditions go on, one after the other.
+
+    `callsheet resume RUN` resumes a run that was not paused.
+
+    \b
+    Example:
+      callsheet runs resume --status paused --plan invoices
+    """
+    from callsheet.apps.cli.resume import resume  # noqa: PLC0415 - imports much
+
+    def do(opened: Journal, target: Target) -> str:
+        line = [target.run_id, "--journal", str(opened.path)]
+        status = _run_command(resume, line, as_json=as_json)
+        if status not in (Exit.OK, Exit.UNDECIDED):
+            raise CallsheetError.single("RUN022", f"it ended with exit status {status}")
+        return ""
+
+    return _in_bulk(BulkAction.RESUME, wanted, journal, do, assume_yes=assume_yes, as_json=as_json)
+
+
+def _run_command(command: click.Command, line: list[str], *, as_json: bool) -> int:
+    """Run a command for one of many runs; returns its exit status. With `as_json` it prints nothing."""
+    try:
+        with redirect_stdout(TextIOWrapper(BytesIO())) if as_json else nullcontext():  # one document for all
+            return int(command.main([*line, *(["--json"] if as_json else [])], standalone_mode=False) or 0)
+    except click.ClickException as error:
+        raise CallsheetError.single("RUN022", error.format_message()) from error
+
+
 @click.command("delete")
 @conditions
 @_assume_yes
@@ -195,15 +283,9 @@ def rerun_runs(wanted: RunFilter, assume_yes: bool, journal: Path | None, as_jso
     def do(opened: Journal, target: Target) -> str:
         new = new_run_id()
         line = [target.run_id, "--from", target.step, "--run-id", new, "--yes", "--journal", str(opened.path)]
-        try:
-            with (
-                redirect_stdout(TextIOWrapper(BytesIO())) if as_json else nullcontext()
-            ):  # one document for all
-                status = rerun.main([*line, *(["--json"] if as_json else [])], standalone_mode=False)
-        except click.ClickException as error:
-            raise CallsheetError.single("RUN022", error.format_message()) from error
+        status = _run_command(rerun, line, as_json=as_json)
         if status:
-            raise CallsheetError.single("RUN022", f"its new run {new} ended with exit status {int(status)}")
+            raise CallsheetError.single("RUN022", f"its new run {new} ended with exit status {status}")
         return new
 
     return _in_bulk(BulkAction.RERUN, wanted, journal, do, assume_yes=assume_yes, as_json=as_json)

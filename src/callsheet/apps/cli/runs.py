@@ -47,6 +47,8 @@ _COMMANDS = {
     "backup": (f"{_PACKAGE}.maintenance", "backup"),
     "restore": (f"{_PACKAGE}.maintenance", "restore"),
     "cancel": (f"{_PACKAGE}.bulk", "cancel_runs"),
+    "pause": (f"{_PACKAGE}.bulk", "pause_runs"),
+    "resume": (f"{_PACKAGE}.bulk", "resume_runs"),
     "rerun": (f"{_PACKAGE}.bulk", "rerun_runs"),
     "delete": (f"{_PACKAGE}.bulk", "delete_runs"),
     "diff": (f"{_PACKAGE}.inspection", "diff_of_runs"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypedDict, assert_never
 
 from callsheet.apps.operations.schema import Count
 from callsheet.diagnostics import CallsheetError
@@ -18,12 +18,17 @@ if TYPE_CHECKING:
 
 MOST_AT_ONCE = 1_000
 """The most runs of one action; for more it is repeated."""
+STILL_UNDER_WAY = "calls are still under way; it makes no other, and is paused when they have ended"
+"""Why a run is not paused yet."""
 
 
 class BulkAction(StrEnum):
     """What can be done to many runs."""
 
     CANCEL = "cancel"
+    PAUSE = "pause"
+    RESUME = "resume"
+    """Let a paused run go on."""
     RERUN = "rerun"
     """Run again from the step that it failed at, else from the beginning, as a new run."""
     DELETE = "delete"
@@ -70,7 +75,7 @@ class SkippedRow(TypedDict):
 class BulkRow(TypedDict):
     """An action on many runs, and what came of it."""
 
-    action: Literal["cancel", "rerun", "delete"]
+    action: Literal["cancel", "pause", "resume", "rerun", "delete"]
     runs: list[TargetRow]
     skipped: list[SkippedRow]
     more: Annotated[bool, "whether more runs fit: at most 1,000 are taken at once"]
@@ -131,9 +136,19 @@ def selected_for(
 
 
 def _why_not(action: BulkAction, info: RunInfo) -> str:
-    if action is BulkAction.CANCEL:
-        return "it has ended" if info.status.is_final else ""
-    return "" if info.status.is_final else "it has not ended"
+    from callsheet.store import RunStatus  # noqa: PLC0415 - brings sqlite3
+
+    has_ended, is_paused = info.status.is_final, info.status is RunStatus.PAUSED
+    match action:
+        case BulkAction.CANCEL:
+            return "it has ended" if has_ended else ""
+        case BulkAction.PAUSE:
+            return "it has ended" if has_ended else "it is paused already" if is_paused else ""
+        case BulkAction.RESUME:
+            return "" if is_paused else "it is not paused"
+        case BulkAction.RERUN | BulkAction.DELETE:
+            return "" if has_ended else "it has not ended"
+    assert_never(action)
 
 
 def _rerun_from(journal: Journal, info: RunInfo) -> str:

@@ -1,15 +1,18 @@
-"""One action on many runs: cancel, run again, or delete those that a filter finds or that were picked."""
+"""One action on many runs, those that a filter finds or that were picked: cancel, pause, delete …"""
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any, Literal, assert_never
 
 from pydantic import Field
 
-from callsheet.apps.hosting import RerunRequest
+from callsheet.apps.hosting import RerunRequest, ResumeOptions
 from callsheet.apps.hosting.recorded import delete_run
 from callsheet.apps.operations.bulk import (
+    STILL_UNDER_WAY,
     BulkAction,
     BulkRow,
     Selection,
@@ -23,12 +26,13 @@ from callsheet.apps.table.arguments import Line, RunId
 from callsheet.apps.table.operation import Arguments, Context, HttpFace, Operation, operation
 from callsheet.apps.table.runs import FilterArguments
 from callsheet.diagnostics import CallsheetError
+from callsheet.runtime.cancelling import PATIENCE
 
 
 class BulkArguments(Arguments):
     """An action, and the runs that it is for."""
 
-    action: Literal["cancel", "rerun", "delete"] = Field(
+    action: Literal["cancel", "pause", "resume", "rerun", "delete"] = Field(
         description="rerun: as new runs, from the step that they failed at, else from the beginning."
     )
     run_ids: Annotated[list[RunId], Field(max_length=1_000)] | None = Field(
@@ -43,7 +47,9 @@ class BulkArguments(Arguments):
     effects: bool = Field(
         False, description="For rerun: whether calls that change something outside are allowed."
     )
-    reason: Line = Field("cancelled", description="For cancel: the reason that is recorded.")
+    reason: Line = Field(
+        "", description="For cancel and pause: the reason that is recorded, else `cancelled`."
+    )
 
 
 class BulkResult(BulkRow):
@@ -71,9 +77,14 @@ async def in_bulk(context: Context, args: BulkArguments) -> BulkResult:
             help="look at the preview again: the same request without `expected`",
         )
     done, new, failed = list[Target](), list[str](), list[Skipped]()
+    if action is BulkAction.PAUSE:  # none makes another call while others are waited for
+        for target in chosen.targets:
+            with suppress(CallsheetError):
+                await host.pause(target.run_id, context.by, args.reason, patience=0)
+    deadline = time.monotonic() + PATIENCE
     for target in chosen.targets:
         try:
-            made = await _do(context, action, args, target)
+            made = await _do(context, action, args, target, deadline)
         except CallsheetError as error:
             failed.append(Skipped(target.run_id, reason_in(error)))
             continue
@@ -83,12 +94,20 @@ async def in_bulk(context: Context, args: BulkArguments) -> BulkResult:
     return _result(action, left, new, is_preview=False)
 
 
-async def _do(context: Context, action: BulkAction, args: BulkArguments, target: Target) -> str:
-    """Do it to one run; returns the id of a new run, else ""."""
+async def _do(
+    context: Context, action: BulkAction, args: BulkArguments, target: Target, deadline: float
+) -> str:
+    """Do it to one run; returns the id of a new run, else "". Calls are awaited until the deadline."""
     host, run_id = context.host, target.run_id
     match action:
         case BulkAction.CANCEL:
-            await host.cancel(run_id, args.reason)
+            await host.cancel(run_id, args.reason or "cancelled")
+        case BulkAction.PAUSE:
+            left = max(0.0, deadline - time.monotonic())
+            if await host.pause(run_id, context.by, args.reason, left) is None:
+                raise CallsheetError.single("JRN004", STILL_UNDER_WAY)
+        case BulkAction.RESUME:
+            await host.resume(run_id, ResumeOptions(unpaused_by=context.by))
         case BulkAction.DELETE:
             await host.beside(partial(_delete, context, run_id))
         case BulkAction.RERUN:
@@ -114,7 +133,7 @@ BULK_OPERATIONS: tuple[Operation[Any, Any], ...] = (
         http=HttpFace(
             method="POST",
             path="/v1/bulk",
-            summary="Cancel, rerun or delete many runs",
+            summary="Cancel, pause, resume, rerun or delete many runs",
             tag="runs",
             responses={200: "What was done, or would be."},
             problems=(404, 409),

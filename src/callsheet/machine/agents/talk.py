@@ -25,7 +25,7 @@ from callsheet.machine.commands import AgentTurn, CallModel
 from callsheet.machine.frames import Attempt, Frame, HeldResult, TreeFrame, Wait
 from callsheet.machine.keys import turn_key
 from callsheet.machine.program import Kind, StepCode
-from callsheet.machine.usage import Spent
+from callsheet.machine.usage import OwnBudget, Spent
 
 EARLIER = "earlier"
 """The argument that gives a round of a critique or consensus the answer of the round before."""
@@ -119,17 +119,16 @@ class Talk(Attempt):
         >>> talk.used, talk.is_overspent
         ('1,240 of 2,000 tokens', False)
         """
-        tokens, cost = self.spent.input_tokens + self.spent.output_tokens, self.spent.cost
-        parts = [] if self.allowed.tokens is None else [f"{tokens:,} of {self.allowed.tokens:,} tokens"]
-        parts += [] if self.allowed.cost is None else [f"cost {cost:.6g} of {self.allowed.cost:.6g}"]
-        return ", ".join(parts)
+        return self._budget.words(self.spent.input_tokens + self.spent.output_tokens, self.spent.cost)
 
     @property
     def is_overspent(self) -> bool:
         """Whether nothing is left of one of its limits."""
-        tokens, cost = self.allowed.tokens, self.allowed.cost
-        used = self.spent.input_tokens + self.spent.output_tokens
-        return (tokens is not None and used >= tokens) or (cost is not None and self.spent.cost >= cost)
+        return self._budget.is_spent(self.spent.input_tokens + self.spent.output_tokens, self.spent.cost)
+
+    @property
+    def _budget(self) -> OwnBudget:
+        return OwnBudget(self.allowed.tokens, self.allowed.cost)
 
     def call_at(self, place: int) -> InnerCall:
         """The call at this place of the turn; raises IndexError or KeyError if there is none."""

@@ -75,8 +75,8 @@ def take_answer(run: Run, talk: Talk, answer: JSON, out: list[Command]) -> Ended
         talk.turns.append(Turn(answer, fault=read.why))
     elif number >= talk.allowed.turns:
         _note(run, talk, number, f"wanted {_action_text(read[0])}, and has no turn left")
-    elif talk.is_overspent:
-        return overspent(run, talk)
+    elif why := overspent(run, talk):
+        return out_of_budget(run, talk, why)
     else:
         talk.take(answer, read)
         return _continue_turn(run, talk, out)
@@ -225,8 +225,8 @@ def _ask_model(run: Run, talk: Talk, out: list[Command]) -> Ended | None:
     """Ask the model the next question, if its own limits and the budget have room for it."""
     if _is_stopping(run, talk):
         return GivenUp(_STOPPED, Failing.CANCELLED.value)
-    if talk.is_overspent:
-        return overspent(run, talk)
+    if why := overspent(run, talk):
+        return out_of_budget(run, talk, why)
     refusal = run.budget.reserve_model(talk.code.tool)
     if refusal is not None:
         run.has_room(talk.frame, refusal)
@@ -235,10 +235,18 @@ def _ask_model(run: Run, talk: Talk, out: list[Command]) -> Ended | None:
     return None
 
 
-def overspent(run: Run, talk: Talk) -> GivenUp:
-    """The end of a talk that has spent what its step allows it."""
-    _note(run, talk, len(talk.turns) + 1, f"may not go on: {talk.used}")
-    return GivenUp(f"@{talk.code.tool} has spent its own budget: {talk.used}", Failing.BUDGET.value)
+def overspent(run: Run, talk: Talk) -> str:
+    """Why a talk may not go on: it, or a sub-plan around it, has spent its own budget; else ""."""
+    if talk.is_overspent:
+        return f"@{talk.code.tool} has spent its own budget: {talk.used}"
+    return "" if run.tree is None else run.tree.overspent(talk)
+
+
+def out_of_budget(run: Run, talk: Talk, why: str) -> GivenUp:
+    """The end of such a talk."""
+    said = talk.used if talk.is_overspent else why
+    _note(run, talk, len(talk.turns) + 1, f"may not go on: {said}")
+    return GivenUp(why, Failing.BUDGET.value)
 
 
 def _is_stopping(run: Run, talk: Talk) -> bool:

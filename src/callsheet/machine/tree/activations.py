@@ -13,6 +13,7 @@ from callsheet.machine.expressions import Environment
 from callsheet.machine.tree.failures import Failure
 from callsheet.machine.tree.gravity import after, gravest
 from callsheet.machine.tree.program import NONE, Body, InvokeOp, LoopOp, ParallelOp
+from callsheet.machine.usage import Spent
 
 if TYPE_CHECKING:
     from callsheet.machine.monitor.tree_labels import Scope
@@ -107,6 +108,7 @@ class Activation:
         "pending",
         "role",
         "slots",
+        "spent",
         "stopping",
         "yielded",
     )
@@ -140,6 +142,8 @@ class Activation:
         self.labels: Scope | None = None
         """What is known of its variables under a policy."""
         self.ended: Ended | None = None
+        self.spent: Spent | None = None
+        """Of a sub-plan with a budget of its own, what has been spent inside of it."""
         self.stopping: Failure | None = None
         """Of a task, the failure with which it ends before its next call, as its group has failed."""
 

@@ -65,6 +65,8 @@ from callsheet.machine.tree.program import (
     UnguardOp,
     UntilOp,
 )
+from callsheet.machine.tree.spending import enter
+from callsheet.machine.tree.spending import leave as leave_budget
 from callsheet.machine.tree.statements import Statements, seconds_of_limit
 from callsheet.machine.tree.undoing import in_order, is_undone_around, taken_back
 from callsheet.machine.tree.values import conformed
@@ -559,10 +561,11 @@ class Blocks(Statements):
             slots[slot] = self._default(one)
         if run.edits is not None:
             self._edit_beginning(run, inner, visit)
+        if op.budget is not None:
+            enter(self, act, op, inner)
+            self.budget_begins(act, op, inner)
         signal = self._execute(run, inner, out, None)
-        if signal == WAITING:
-            return WAITING
-        return self._returned(run, act, op, inner)
+        return WAITING if signal == WAITING else self._returned(run, act, op, inner)
 
     def _callee(self, act: Activation, op: InvokeOp, visit: str) -> Activation:
         return Activation(op.body, [None] * op.body.size, visit + "/", act, op, 0, act.is_inner)
@@ -572,6 +575,9 @@ class Blocks(Statements):
 
     def _returned(self, run: Run, act: Activation, op: InvokeOp, inner: Activation) -> int:
         assert inner.ended is not None
+        if op.budget is not None:
+            leave_budget(self, act, op, inner)
+            self.budget_ends(act, op)
         act.done += inner.done
         visit, by = act.path + segment(op.id), inner.ended.by
         if isinstance(by, Failure):

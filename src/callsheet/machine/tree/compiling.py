@@ -17,6 +17,7 @@ from callsheet.ir import step as flat
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Expression, Variable, asks_time, nodes
 from callsheet.ir.operations import CLOCK, COMPUTE, CallKind, Effect
+from callsheet.ir.own_budgets import amounts_of
 from callsheet.ir.plan import Plan, named_arguments
 from callsheet.ir.sagas import UNDOABLE, inverses_of, sagas
 from callsheet.ir.scopes import runs_one_by_one
@@ -90,6 +91,7 @@ from callsheet.machine.tree.program import (
     YieldOp,
 )
 from callsheet.machine.tree.slots import BodyScope
+from callsheet.machine.usage import OwnBudget
 
 OWN_FACTS: Mapping[str, ToolFacts] = {COMPUTE: ToolFacts(Effect.PURE), CLOCK: ToolFacts(Effect.READ)}
 """What a run must know of these tools."""
@@ -422,9 +424,17 @@ class _Compiler:
         defaults = tuple(
             (slot, each) for slot, each in zip(slots, plan.inputs, strict=True) if each.name not in given
         )
+        amounts = amounts_of(one, plan)
         scope.operations.append(
             InvokeOp(
-                one.id, plan.name, inner.body, arguments, defaults, self.store(one.into, scope), plan.result
+                one.id,
+                plan.name,
+                inner.body,
+                arguments,
+                defaults,
+                self.store(one.into, scope),
+                plan.result,
+                None if amounts is None else OwnBudget(*amounts),
             )
         )
 

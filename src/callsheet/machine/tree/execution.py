@@ -40,6 +40,7 @@ from callsheet.machine.tree.program import (
     ComputeOp,
     Const,
     Distinction,
+    InvokeOp,
     LoopOp,
     Operand,
     ParallelOp,
@@ -51,7 +52,9 @@ from callsheet.machine.tree.program import (
     UntilOp,
     statement_of,
 )
+from callsheet.machine.tree.spending import failure_of, overspent
 from callsheet.machine.tree.values import conformed, plain
+from callsheet.machine.usage import Spent
 
 if TYPE_CHECKING:
     from callsheet.machine.run import Run
@@ -91,9 +94,8 @@ class Execution:
     """Executes operations; `carry_out` says how each kind of them is executed."""
 
     __slots__ = (
-        "carry_out", "ending", "env", "hears_edit", "hears_failed_item", "hears_failure", "layout", "main",
-        "paused",
-        "program", "stopping", "undone", "was_edited", "worked",
+        "capped", "carry_out", "ending", "env", "hears_edit", "hears_failed_item", "hears_failure", "layout",
+        "main", "paused", "program", "stopping", "tried", "undone", "was_edited", "worked",
     )  # fmt: skip
 
     def __init__(
@@ -112,6 +114,10 @@ class Execution:
         self.paused: list[Activation | Loop | Members] = []
         self.stopping: int = 0
         """How many tasks have to end before their next call, as their group has failed."""
+        self.capped: int = 0
+        """How many sub-plans with a budget of their own are under way."""
+        self.tried: dict[str, Spent] = {}
+        """What failed attempts at calls of such sub-plans have spent, by the place of the call."""
         self.ending: End | None = None
         """How the run ends once the calls that have left have their outcomes; nothing else starts."""
         self.env: Environment = new_environment()
@@ -216,7 +222,21 @@ class Execution:
     def _place(act: Activation) -> str:
         return act.path + statement_of(act.body.operations[act.pc])
 
+    def _may_spend(self, run: Run, act: Activation, visit: str) -> Failure | None:
+        """The failure of a call for which a sub-plan around it has no budget left; None if there is any."""
+        why = overspent(self, act)
+        if not why:
+            return None
+        run.notify(NoteKind.FAILED, visit, why)
+        return failure_of(why, visit)
+
     # -------------------------------------------------------------- under a policy
+
+    def budget_begins(self, act: Activation, op: InvokeOp, inner: Activation) -> None:
+        """A sub-plan begins of which its own budget decides how far it comes."""
+
+    def budget_ends(self, act: Activation, op: InvokeOp) -> None:
+        """Such a sub-plan has ended."""
 
     def blamed(self, run: Run, act: Activation, failure: Failure) -> Failure:
         """A failure of the current statement of an activation, before it is handled."""

@@ -308,6 +308,15 @@ class MonitoredTreeRun(TreeRun):
         inner.labels = self.labels.invoked(_scope(act), op.id, self._values(act))
         return inner
 
+    def budget_begins(self, act: Activation, op: InvokeOp, inner: Activation) -> None:
+        """A sub-plan begins of which its own budget decides how far it comes: as time does of a block."""
+        self.labels.against_time()
+        _scope(inner).is_timed = True
+
+    def budget_ends(self, act: Activation, op: InvokeOp) -> None:
+        """Such a sub-plan has ended."""
+        self.labels.time_over(_scope(act), op.id)
+
     def _returned(self, run: Run, act: Activation, op: InvokeOp, inner: Activation) -> int:
         scope = _scope(inner)
         self.labels.called(_scope(act), op.id, scope)

@@ -15,6 +15,7 @@ from callsheet.ir.tree import Ends, Input, Word
 from callsheet.ir.types import Record, Type
 from callsheet.lazy import dataclass
 from callsheet.machine.expressions import Compiled
+from callsheet.machine.usage import OwnBudget
 
 if TYPE_CHECKING:
     from callsheet.ir.inverse import Inverse
@@ -301,6 +302,8 @@ class InvokeOp:
     defaults: tuple[tuple[int, Input], ...]
     into: Store | None
     result: Type | None
+    budget: OwnBudget | None = None
+    """What it may spend, if the CALL says so."""
 
 
 @dataclass(slots=True)

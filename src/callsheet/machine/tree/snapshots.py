@@ -42,6 +42,7 @@ from callsheet.machine.tree.program import (
     statement_of,
 )
 from callsheet.machine.tree.values import SCALARS, is_data, tagged, untagged
+from callsheet.machine.usage import Spent
 
 if TYPE_CHECKING:
     from callsheet.machine.run import Run
@@ -138,6 +139,7 @@ class TreeWriter:
             "acts": [self._act(act) for act in self.acts],
             "containers": [self._container(one) for one in self._containers],
             "undone": tree.undone,
+            "tried": {place: [*spent] for place, spent in tree.tried.items()},
             "was_edited": tree.was_edited,
         }
 
@@ -155,6 +157,7 @@ class TreeWriter:
             "failure": None if act.failure is None else [_failure(act.failure[0], keep), [*act.failure[1]]],
             "yielded": keep(act.yielded),
             "done": [self._done(one) for one in act.done],
+            **({} if act.spent is None else {"spent": [*act.spent]}),
             "stopping": None if act.stopping is None else _failure(act.stopping, keep),
         }
 
@@ -218,6 +221,7 @@ class TreeReader:
             self.acts.append(self._act(row))
         tree.main = self.acts[0]
         tree.undone = dict(data["undone"])
+        tree.tried = {place: Spent(*spent) for place, spent in data.get("tried", {}).items()}
         tree.was_edited = data.get("was_edited", False)
 
     def frame(self, row: list[Any]) -> TreeFrame:
@@ -255,6 +259,10 @@ class TreeReader:
             act.failure = _read_failure(failure, give), Guard(*guard)
         act.yielded = give(row["yielded"])
         act.done = [self._done(one) for one in row["done"]]
+        if "spent" in row:
+            assert self._run.tree is not None
+            act.spent = Spent(*row["spent"])
+            self._run.tree.capped += 1
         if row.get("stopping") is not None:
             assert self._run.tree is not None
             act.stopping = _read_failure(row["stopping"], give)

@@ -86,6 +86,8 @@ class Statements(Execution):
             self._count_step(run, visit)
         if run.observer is not None:
             run.notify(NoteKind.STARTED, visit)
+        if self.capped and (failure := self._may_spend(run, act, visit)) is not None:
+            return self._remedied(run, act, op, failure)
         slots = act.slots
         args: dict[str, Any] = {}
         try:
@@ -134,6 +136,8 @@ class Statements(Execution):
         self._heed(act, visit)
         self._count(run, act, visit)
         run.notify(NoteKind.STARTED, visit)
+        if (failure := self._may_spend(run, act, visit)) is not None:
+            raise StatementFailed(failure)
         reason = " ".join(self.text(self.value(act, each)) for each in op.values)
         refusal = run.budget.reserve_replan() or run.budget.reserve_model(REPLAN)
         if refusal is not None:

@@ -24,6 +24,8 @@ from callsheet.machine.tree.activations import WAITING, Activation, Cause, Loop,
 from callsheet.machine.tree.blocks import Blocks
 from callsheet.machine.tree.failures import Failure
 from callsheet.machine.tree.program import TimerOp
+from callsheet.machine.tree.spending import overspent, spend
+from callsheet.machine.usage import Spent
 
 if TYPE_CHECKING:
     from callsheet.machine.run import Run
@@ -44,6 +46,15 @@ class Stopping(Blocks):
         """Whether a call belongs to a task that ends with it."""
         frame = attempt.frame
         return bool(self.stopping) and isinstance(frame, TreeFrame) and frame.act.task.stopping is not None
+
+    def spend(self, attempt: Attempt, spent: Spent) -> None:
+        """Count what a call has spent against the budgets of the sub-plans around it."""
+        if self.capped and isinstance(attempt.frame, TreeFrame):
+            spend(attempt.frame.act, spent)
+
+    def overspent(self, attempt: Attempt) -> str:
+        """Why nothing more may be asked for in a call, for the budget of a sub-plan around it; else ""."""
+        return overspent(self, attempt.frame.act) if isinstance(attempt.frame, TreeFrame) else ""
 
     def why_ended(self, attempt: Attempt) -> str:
         """Why the task of a call ends with it, and does not use its result; "" if the task goes on."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from callsheet.diagnostics import Severity
 from callsheet.ir.failing import BY_NAME, Failing
 from callsheet.ir.inputs import NotOfType, read_value
+from callsheet.ir.own_budgets import TOKENS, amount_of, budget_arguments
 from callsheet.ir.scopes import Scope, Scopes
 from callsheet.ir.tree import (
     Act,
@@ -202,8 +203,21 @@ def _invoke(call: Invoke, known: dict[str, SubPlan], report: Report) -> None:
         return
     names = [one.name for one in plan.inputs]
     given = Counter(name for name, _ in call.named)
+    budget = budget_arguments(call, plan)
+    for name, value in budget.items():
+        if amount_of(name, value) is None:
+            what = "a whole number" if name == TOKENS else "a number"
+            help_ = f"write it as {what}, as in {name}={20_000 if name == TOKENS else 0.5}"
+            place = getattr(value, "span", None)
+            report.add(
+                "CHK045",
+                f"{name} of CALL {plan.name} is {what} above 0, and constant",
+                call,
+                span=place,
+                help=help_,
+            )
     for name, value in call.named:
-        if name not in names:
+        if name not in names and name not in budget:
             help_ = report.near(name, names, f"it takes {listed(names)}" if names else "it takes none")
             place = getattr(value, "span", None)
             report.add("CHK041", f"{plan.name} has no input {name}", call, span=place, help=help_)

@@ -12,6 +12,7 @@ from typing import assert_never
 
 from callsheet.ir.expression import Expression
 from callsheet.ir.labels import LITERAL, Label, join
+from callsheet.ir.own_budgets import budget_arguments
 from callsheet.ir.plan import filled_parameters
 from callsheet.ir.tree import (
     Act,
@@ -246,7 +247,7 @@ class Interpreter(Blocks):
             self._protected.append(protected)
         while True:
             version = self._version
-            self._body(plan, pc)
+            over = self._bounded_body(call, plan, pc)
             if self._version == version or not again:
                 break
         if call.recovery is not None:
@@ -256,6 +257,10 @@ class Interpreter(Blocks):
                 self._places.put(name, self._either(self._places.get(name), value))
         self._again -= again > 0
         self._frame, self._loops, self._retries = outer, loops, retries
+        if over is not None:
+            evaluator.can_fail = True
+            self._decide(call, over, ())
+            evaluator.reads = evaluator.reads.join(over)
         result = frame.returned or UNSET
         if plan.result is not None:
             evaluator.casts(result, plan.result, self.tree.named_types)
@@ -269,6 +274,18 @@ class Interpreter(Blocks):
             frame.content,
             protected,
         )
+
+    def _bounded_body(self, call: Invoke, plan: SubPlan, pc: Label) -> Label | None:
+        """Walk a sub-plan; with a budget of its own, what decides how far it comes.
+
+        That is what was spent, which is reckoned as if it were time.
+        """
+        if not budget_arguments(call, plan):
+            self._body(plan, pc)
+            return None
+        with self._against_time():
+            self._body(plan, pc)
+            return self._reached()
 
     def _body(self, plan: SubPlan, pc: Label) -> None:
         """Walk the statements of a sub-plan; what is stored may be what was stored where it returned."""

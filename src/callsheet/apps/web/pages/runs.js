@@ -260,7 +260,7 @@ function Counts({ counts, status, change }) {
   )}</p>`;
 }
 
-const ACTIONS = { cancel: "Cancel", rerun: "Run again", delete: "Delete" };
+const ACTIONS = { cancel: "Cancel", pause: "Pause", resume: "Resume", rerun: "Run again", delete: "Delete" };
 
 function Choice({ chosen, total, rows, setChosen, isAll, onAction }) {
   const isWhole = !chosen.size;
