@@ -31,7 +31,7 @@ from callsheet.store import EventType, Journal
 from callsheet.store.library import PlanLibrary
 
 OFFICE = Path(__file__).parent / "office.py"
-OLDER, NEWER = "legacy", "2026-07-28"
+OLDER, NEWER, BOTH = "legacy", "2026-07-28", "both"
 
 
 @dataclass
@@ -68,8 +68,13 @@ class Office:
         is_silent: bool = False,
         models: bool = True,
         policy: str = "",
+        protocol: str = "",
     ) -> AsyncGenerator[Client]:
-        office = forked.server(OFFICE, self.folder / "log", *(["older"] if server == OLDER else []))
+        office = forked.server(
+            OFFICE, self.folder / "log", *{OLDER: ["older"], BOTH: ["both"]}.get(server, [])
+        )
+        if protocol:
+            office["callsheet"] = {"protocol": protocol}
         (self.folder / "mcp.json").write_text(json.dumps({"mcpServers": {"office": office}}))
 
         async def elicit(context: ClientRequestContext, params: types.ElicitRequestParams) -> Any:
@@ -228,11 +233,21 @@ async def test_what_a_server_sends_against_the_protocol_is_named_and_spoils_noth
             await client.read_resource("office://notes")
 
 
-@pytest.mark.parametrize(("mode", "server"), [(OLDER, OLDER), (OLDER, NEWER), (NEWER, OLDER), (NEWER, NEWER)])
+@pytest.mark.parametrize(
+    ("mode", "server", "protocol"),
+    [
+        (OLDER, OLDER, ""),
+        (OLDER, NEWER, ""),
+        (OLDER, BOTH, ""),
+        (NEWER, OLDER, ""),
+        (NEWER, NEWER, ""),
+        (NEWER, BOTH, "older"),
+    ],
+)
 async def test_questions_of_a_server_reach_its_client_and_the_journal(
-    office: Office, mode: str, server: str
+    office: Office, mode: str, server: str, protocol: str
 ) -> None:
-    async with office.client(mode, server) as client:
+    async with office.client(mode, server, protocol=protocol) as client:
         assert text_of(await client.call_tool("ask_day")) == "accept {'day': 'Monday'}"
         assert text_of(await client.call_tool("ask_model")) == "the model says four"
         assert text_of(await client.call_tool("roots")) == "file:///home/ann"

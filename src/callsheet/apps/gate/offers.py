@@ -404,11 +404,12 @@ class Audience:
             listed = await session.send_request(ListRootsRequest(), ListRootsResult)
             return cast("JSON", listed.model_dump(by_alias=True, mode="json", exclude_none=True))
 
-        can_ask = session.protocol_version not in MODERN_PROTOCOL_VERSIONS
+        is_older = session.protocol_version not in MODERN_PROTOCOL_VERSIONS
         return Front(
+            is_older=is_older,
             samples=samples,
             has_roots=has_roots,
-            roots=roots if has_roots and can_ask else None,
+            roots=roots if has_roots and is_older else None,
             changed=self._changed,
             logged=self._logged if is_alone else None,
         )
