@@ -381,6 +381,13 @@ class Audience:
             del self._older[next(iter(self._older))]
         self._older[id(session.client_params)] = session
 
+    async def warn(self, context: _Context, text: str) -> None:
+        """Tell the client of this request something by a log line, if it gets such lines unasked."""
+        session = context.session
+        if session.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            line: dict[str, JSON] = {"level": "warning", "logger": "callsheet.gate", "data": text}
+            await send_log_line(session, line, context.request_id)
+
     async def listen(
         self, context: _Context, params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
