@@ -4,11 +4,11 @@
 
 Fifty sessions of a small office (mails, people, orders, files), and 146 of other jobs in eight sets, are
 recorded: for each task a scripted agent makes its calls for one input, or in N runs for one input each. The
-agents of the last three sets are distracted (see `distilling_world`). The plan that is distilled runs on three
-other inputs, in a world with other data, longer lists, and empty ones. A variant is right if the plan has
-changed exactly what the task asks for; stopped if it ended with an error, or has an input that nobody gave,
-and has changed nothing else before; and wrong otherwise. The inputs of a variant are what the user says anew;
-an input that is no word of the user is not filled in.
+agents of the last three sets are distracted (see `distilling_world`). The plan that is distilled runs on
+three other inputs, in a world with other data, longer lists, and empty ones. A variant is right if the plan
+has changed exactly what the task asks for; stopped if it ended with an error, or has an input that nobody
+gave, and has changed nothing else before; and wrong otherwise. The inputs of a variant are what the user says
+anew; an input that is no word of the user is not filled in.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def refuse_older(params: Any) -> Any:
 
 
 if not (OLDER or BOTH):
-    ServerRunner._negotiate_initialize = staticmethod(refuse_older)
+    ServerRunner._negotiate_initialize = staticmethod(refuse_older)  # pyright: ignore[reportPrivateUsage]
 
 
 def note(text: str) -> None:

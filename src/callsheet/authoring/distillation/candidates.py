@@ -76,6 +76,7 @@ def candidates(
         writer.changed = frozenset(chain.from_iterable(map(texts_in, changing)))
         scope = Scope(sources, len(runs), said, seen, means_all=inputs.means_all())
         scope.unmet, scope.signs = writer.unmet, _signs(inputs, given)
+        scope.request = inputs.request
         scope.asks, scope.is_strict = asked_figures(inputs.request), strict
         asked = (name for calls in runs for call in calls for name in call.args)
         scope.is_ordered = any(_ORDER.search(name) for name in asked)

@@ -240,6 +240,7 @@ def _tests_of_field(
     if any(one is None or one in ("", []) for one in column):
         yield at, [bool(one) for one in column], 1.1, ""
         yield f"not {at}", [not one for one in column], 1.1, ""
+        yield from _tests_where_set(field, at, column, (at_hand, words))
     if all(isinstance(one, str) for one in column):
         yield from _tests_of_texts(field, at, cast("list[str]", column), wanted, (at_hand, words))
     elif all(map(is_number, column)):
@@ -262,6 +263,32 @@ def _tests_of_field(
                 text,
             )
         yield from _tests_within(at, lists, wanted, at_hand)
+
+
+def _tests_where_set(
+    field: str, at: str, column: Sequence[JSON], known: tuple[Sequence[AtHand], frozenset[str]]
+) -> Iterator[_Found]:
+    """How days and numbers compare that some items do not have; these do not pass."""
+    places = [place for place, one in enumerate(column) if one not in (None, "", [])]
+    there = [column[place] for place in places]
+    at_hand = [one._replace(values=[one.values[place] for place in places]) for one in known[0]]
+    tests: Iterator[_Found] = iter(())
+    if there and all(isinstance(one, str) and _DAY.match(one) for one in there):
+        days = cast("list[str]", there)
+        tests = (
+            test
+            for one in at_hand
+            if all(isinstance(value, str) and _DAY.match(value) for value in one.values)
+            for test in _tests_of_days(
+                at, [*zip(days, cast("Sequence[str]", one.values), strict=True)], one, known[1]
+            )
+        )
+    elif there and all(map(is_number, there)):
+        tests = _tests_of_numbers(field, at, cast("list[float]", there), (at_hand, known[1]))
+    for code, passes, cost, text in tests:
+        passing = {place for place, is_in in zip(places, passes, strict=True) if is_in}
+        set_first = f"{at} is not None" if None in column and is_number(there[0]) else at
+        yield f"{set_first} and {code}", [place in passing for place in range(len(column))], cost + 0.1, text
 
 
 def _tests_of_numbers(

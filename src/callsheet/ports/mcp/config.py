@@ -320,7 +320,7 @@ class _Reading:
             protocol=self.protocol(extension),
         )
 
-    def protocol(self, extension: Mapping[str, Node]) -> Protocol | None:
+    def protocol(self, extension: dict[str, Node]) -> Protocol | None:
         """In which protocol the server is to be spoken to, if that is said."""
         if "protocol" not in extension:
             return None
