@@ -798,6 +798,26 @@ async def test_days_that_some_items_do_not_have_are_compared_where_they_are_ther
     assert (await tried(made.plan, inputs, other.calls, {})).is_same
 
 
+def _flats(town: str, rent: int, *flats: tuple[int, bool]) -> RecordedWork:
+    rows: list[JSON] = [
+        {"id": f"{town}-{n}", "rent": each, "balcony": has} for n, (each, has) in enumerate(flats)
+    ]
+    fit = [f"{town}-{n}" for n, (each, has) in enumerate(flats) if has and each <= rent]
+    calls = [RecordedCall(0, "LIST_FLATS", {"town": town}, rows)]
+    calls += [RecordedCall(n, "OFFER_FLAT", {"id": one}, "ok") for n, one in enumerate(fit, 1)]
+    return RecordedWork(calls, said=f"offer the flats in {town} with a balcony for at most {rent} EUR")
+
+
+async def test_bound_that_the_words_name_holds_although_the_runs_did_not_need_it() -> None:
+    one = _flats("Graz", 900, (800, True), (950, False), (500, True), (450, False))
+    two = _flats("Porto", 1200, (1400, False), (700, True), (650, False), (1100, True))
+    made = await distil_all([one, two], {}, ["monday", "tuesday"])
+    other = _flats("Turku", 600, (590, True), (610, True), (300, False), (600, True))
+    names: dict[JSON, JSON] = {"Graz": "Turku", 900: 600}
+    inputs = {name: names.get(value, value) for name, value in made.plan.inputs.items()}  # pyright: ignore[reportArgumentType, reportCallIssue]
+    assert (await tried(made.plan, inputs, other.calls, {})).is_same, made.plan.text
+
+
 def _water(flat: str, before: int, after: int, price: float) -> RecordedWork:
     calls = [
         RecordedCall(n, "READ_METER", {"flat": flat, "day": f"2026-0{n + 1}-01"}, {"litres": litres})

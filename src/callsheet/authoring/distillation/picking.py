@@ -105,7 +105,9 @@ def picks(
     rows = rows_of([*chain.from_iterable(tables)])
     wanted = [place == n for place, table in zip(places, tables, strict=True) for n in range(len(table))]
     at_hand = scope.at_hand(counts)
-    rules = rules_for(rows, wanted, at_hand, scope.words, only_said=scope.only_said)
+    rules = rules_for(
+        rows, wanted, at_hand, scope.words, only_said=scope.only_said, has_bounds=scope.has_bounds
+    )
     is_named = any(
         one.is_given and len({*map(str, one.values)}) > 1 and rule.code.endswith(f" == {one.code}")
         for rule in rules
@@ -127,7 +129,8 @@ def picks(
         only = (f"{kept}[0]", items, likely + 1.0 * is_extreme, (f"len({kept}) == 1",))
         # of one item each the runs show no order, but the words may have it
         ranked = is_asked and [*_extremes(scope, kept, kept_by(tables, rule), items, likely, is_named=True)]
-        yield from ((*found, (*asks, *conditions)) for *found, conditions in ranked or (only,))
+        for picked, chosen, price, conditions in ranked or (only,):
+            yield picked, chosen, price, (*asks, *conditions)
     goal_bits = sum(1 << n for n, one in enumerate(wanted) if one)
     seen: set[int] = set()
     for test in sorted(
@@ -338,7 +341,14 @@ def _looped(
     options = (
         [Rule("", (1 << len(rows)) - 1, -1.0)]
         if all(wanted)
-        else rules_for(rows, wanted, at_hand, scope.words, only_said=scope.readings is not None)
+        else rules_for(
+            rows,
+            wanted,
+            at_hand,
+            scope.words,
+            only_said=scope.readings is not None,
+            has_bounds=scope.has_bounds,
+        )
     )
     for rule in options:
         code = f"[each for each in {term.code} if {rule.code}]" if rule.code else term.code

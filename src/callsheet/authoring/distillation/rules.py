@@ -34,6 +34,8 @@ _LEAST_TAKEN, _MOST_WORDS = 3, 3
 _SAID, _FOREIGN, _CONSTANT = 0.7, 0.4, 0.5
 """What a rule costs less that has a word of the user, and more that has a value of neither item nor user."""
 _UNSAID = 0.4
+_CLEARLY = 0.3
+"""How much likelier the field of a bound has to be than any other one."""
 LIKELY = 0.7
 """What the rules cost less than which have something that the user has said."""
 _BOUNDS = word_set(
@@ -91,10 +93,12 @@ def rules_for(
     known: Sequence[bool] | None = None,
     *,
     only_said: bool = False,
+    has_bounds: bool = False,
 ) -> list[Rule]:
     """The rules that exactly the wanted rows pass, of one test or two; only `known` rows count.
 
-    With `only_said` the words of the user have to name each test.
+    With `only_said` the words of the user have to name each test. With `has_bounds` a bound that they name is
+    part of the rule, also where the rows need none, if it is clear of which field it is.
 
     >>> doors = [{"open": True, "floor": 1}, {"open": False, "floor": 2}]
     >>> [rule.code for rule in rules_for(doors, [True, False], [], frozenset(["open"]))][0]
@@ -114,8 +118,21 @@ def rules_for(
         for one, two in combinations(wide[:_MOST_TESTS], 2)
         if one.passes & two.passes & mask == goal and goal not in (one.passes & mask, two.passes & mask)
     ]
+    bounds = sorted(
+        (test for test in tests if has_bounds and test.passes & mask != mask and _is_bound(test, at_hand)),
+        key=lambda test: test.cost,
+    )
+    if bounds and (len(bounds) == 1 or bounds[1].cost - bounds[0].cost >= _CLEARLY):
+        limit = bounds[0].code
+        single = [one._replace(code=f"{one.code} and {limit}") for one in single if one.code != limit]
     found = sorted([*single, *both], key=lambda rule: rule.cost)
     return [*{rule.code: rule for rule in found}.values()][:_MOST_RULES]
+
+
+def _is_bound(test: Rule, at_hand: Sequence[AtHand]) -> bool:
+    """Whether a test compares a field with something that the words say how to compare with."""
+    code = test.code.removesuffix("[:10]")
+    return any(one.is_given and one.sign and code.endswith(f" {one.sign} {one.code}") for one in at_hand)
 
 
 def _bits(flags: Sequence[bool]) -> int:
