@@ -105,9 +105,9 @@ def picks(
     rows = rows_of([*chain.from_iterable(tables)])
     wanted = [place == n for place, table in zip(places, tables, strict=True) for n in range(len(table))]
     at_hand = scope.at_hand(counts)
-    rules = rules_for(
-        rows, wanted, at_hand, scope.words, only_said=scope.only_said, has_bounds=scope.has_bounds
-    )
+    is_asked = is_extreme and _is_asked_of(scope.request, code)
+    only_said = scope.only_said or is_asked  # what else the chosen ones have in common is chance
+    rules = rules_for(rows, wanted, at_hand, scope.words, only_said=only_said, has_bounds=scope.has_bounds)
     is_named = any(
         one.is_given and len({*map(str, one.values)}) > 1 and rule.code.endswith(f" == {one.code}")
         for rule in rules
@@ -121,20 +121,19 @@ def picks(
         ):
             likely = 0.2 if scope.words & _PLACES[at] else 0.7 if at == "0" else 1.3
             yield f"{code}[{at}]", items, cost + likely, ()
-    is_asked = is_extreme and _is_asked_of(scope.request, code)
     for rule in rules:
         kept = f"[each for each in {code} if {rule.code}]"
         asks = (*scope.conditions_in(rule.code), *conditions_of(rule.code, code))
         likely = cost - 0.3 + rule.cost
         only = (f"{kept}[0]", items, likely + 1.0 * is_extreme, (f"len({kept}) == 1",))
-        # of one item each the runs show no order, but the words may have it
+        # of one item each that words tell apart the runs show no order, but the words may have it
         ranked = is_asked and [*_extremes(scope, kept, kept_by(tables, rule), items, likely, is_named=True)]
         for picked, chosen, price, conditions in ranked or (only,):
             yield picked, chosen, price, (*asks, *conditions)
     goal_bits = sum(1 << n for n, one in enumerate(wanted) if one)
     seen: set[int] = set()
     for test in sorted(
-        tests_of(rows, wanted, at_hand, scope.words, only_said=scope.only_said), key=lambda one: one.cost
+        tests_of(rows, wanted, at_hand, scope.words, only_said=only_said), key=lambda one: one.cost
     )[:_MOST_TESTS]:
         if test.passes & goal_bits != goal_bits or test.passes in seen or test.passes == goal_bits:
             continue
