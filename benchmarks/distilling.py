@@ -2,13 +2,13 @@
 
     python -m benchmarks.distilling [--show] [--runs N] [--only SET]
 
-Fifty sessions of a small office (mails, people, orders, files), and 140 of other jobs in seven sets, are
+Fifty sessions of a small office (mails, people, orders, files), and 146 of other jobs in eight sets, are
 recorded: for each task a scripted agent makes its calls for one input, or in N runs for one input each. The
-agents of the last two sets are distracted (see `distilling_world`). The plan that is distilled runs on three
-other inputs, in a world with other data, longer lists, and empty ones. A variant is right if the plan has
-changed exactly what the task asks for; stopped if it ended with an error, or has an input that nobody gave,
-and has changed nothing else before; and wrong otherwise. The inputs of a variant are what the user says anew;
-an input that is no word of the user is not filled in.
+agents of the last three sets are distracted (see `distilling_world`). The plan that is distilled runs on
+three other inputs, in a world with other data, longer lists, and empty ones. A variant is right if the plan
+has changed exactly what the task asks for; stopped if it ended with an error, or has an input that nobody
+gave, and has changed nothing else before; and wrong otherwise. The inputs of a variant are what the user says
+anew; an input that is no word of the user is not filled in.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from benchmarks.distilling_world import Agent, Call, Distracted, World, only_rea
 
 from benchmarks import distilling_agencies as agencies
 from benchmarks import distilling_errands as errands
+from benchmarks import distilling_housing as housing
 from benchmarks import distilling_operations as operations
 from benchmarks import distilling_school as school
 from benchmarks import distilling_services as services
@@ -354,6 +355,7 @@ OTHERS = (
     _suite("a school", school, school.School),
     _suite("errands", errands, errands.WORLD, is_distracted=True),
     _suite("agencies", agencies, agencies.Agencies, is_distracted=True),
+    _suite("housing", housing, housing.Housing, is_distracted=True),
 )
 
 

@@ -60,6 +60,14 @@ def test_secret_behind_var_is_warned_about(machine, plan):
     assert "warning: $token" not in machine("run", plan, "--repo", "a").stderr
 
 
+@pytest.mark.parametrize("command", [["check"], ["verify", "--policy", "open"], ["dry-run"]])
+def test_secret_behind_var_is_warned_about_where_nothing_runs(machine, plan, command):
+    typed = machine(*command, plan, "--var", "repo=a", "--var", "token=hunter2")
+    said = "warning: $token is a secret, and others can read --var: leave it out, no value is needed here"
+    assert typed.stderr.count(said) == 1
+    assert "hunter2" not in typed.stderr + typed.stdout
+
+
 def test_errors_of_the_plan_are_told_before_options_that_nobody_knows(machine):
     machine.write("bad.ltp", "# ltp: 2\nINPUT $repo: str\n@RESPOND (repo)\n")
     assert "bad.ltp:3:11: error LTP201" in machine("run", "bad.ltp", "--repo", "a").stderr

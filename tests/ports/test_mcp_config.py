@@ -428,3 +428,9 @@ def test_order_of_calls_is_declared_beside_the_effect() -> None:
     ):
         with pytest.raises(CallsheetError, match=f"CFG112: {said}"):
             declared(wrong)
+
+
+def test_protocol_of_a_server_is_one_of_two():
+    server = '{"mcpServers": {"desk": {"command": "desk", "callsheet": {"protocol": "%s"}}}}'
+    assert str(read(server % "older").servers[0].protocol) == "older"
+    assert 'mcp.json:1:71: error CFG112: "protocol" is "older" or "newest"' in error(server % "2025-11-25")

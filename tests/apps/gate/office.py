@@ -1,6 +1,7 @@
-"""A server for tests that asks and tells: `office.py FILE [older]`. It writes down in FILE what it heard.
+"""A server for tests that asks and tells: `office.py FILE [older|both]`. In FILE is what it heard.
 
-With `older` it speaks the protocol before that of 2026, in which servers send requests of their own.
+With `older` it speaks the protocol before that of 2026, in which servers send requests of their own. With
+`both` it also speaks the newer one, and sends such requests all the same. Otherwise it knows the newer alone.
 """
 
 import asyncio
@@ -10,13 +11,13 @@ from typing import Any
 
 import mcp_types as types
 from mcp.server.lowlevel import NotificationOptions, Server
-from mcp.server.runner import serve_loop
+from mcp.server.runner import ServerRunner, serve_loop
 from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 from mcp.shared.exceptions import MCPError
 from mcp_types import methods
 
-LOG, OLDER = Path(sys.argv[1]), "older" in sys.argv[2:]
+LOG, OLDER, BOTH = Path(sys.argv[1]), "older" in sys.argv[2:], "both" in sys.argv[2:]
 FORM: dict[str, Any] = {"type": "object", "properties": {"day": {"type": "string"}}, "required": ["day"]}
 NAMES = ["ask_day", "ask_model", "count", "grow", "roots", "read"]
 GROWN = LOG.with_name("grown")
@@ -26,6 +27,14 @@ ODD = LOG.with_name("odd").exists()
 if ODD:
     methods.serialize_server_result = lambda method, version, result: result
 BUS = InMemorySubscriptionBus()
+
+
+def refuse_older(params: Any) -> Any:
+    raise MCPError(code=types.UNSUPPORTED_PROTOCOL_VERSION, message="only 2026-07-28")
+
+
+if not (OLDER or BOTH):
+    ServerRunner._negotiate_initialize = staticmethod(refuse_older)  # pyright: ignore[reportPrivateUsage]
 
 
 def note(text: str) -> None:
@@ -45,7 +54,7 @@ async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
 
 async def answer(ctx: Any, params: Any, request: Any, model: Any) -> Any:
     """The client's answer to a request: asked for now, or within the answer of the call."""
-    if OLDER:
+    if OLDER or BOTH:
         return await ctx.session.send_request(request, model)
     if not params.input_responses:
         return types.InputRequiredResult(input_requests={"it": request}, request_state="s")

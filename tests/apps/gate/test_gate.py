@@ -494,6 +494,33 @@ async def test_server_that_cannot_be_used_takes_no_other_with_it(desk: Desk) -> 
     assert "'gone'" in warned
 
 
+LARGE = """
+from mcp.server.mcpserver import MCPServer
+
+server = MCPServer("large")
+
+
+@server.tool(structured_output=False)
+def dump(size: int) -> str:
+    return "0123456789" * (size // 10)
+
+
+server.run()
+"""
+
+
+async def test_answer_of_many_megabytes_arrives_whole_and_is_in_the_journal_once(desk: Desk) -> None:
+    large = {"command": sys.executable, "args": ["-c", LARGE]}
+    desk.config.write_text(json.dumps({"mcpServers": {"large": large}}))
+    size = 30_000_000
+    async with desk.client() as client:
+        text = text_of(await client.call_tool("dump", {"size": size}))
+    assert len(text) == size
+    assert text.endswith("0123456789")
+    kept = sum(each.stat().st_size for each in desk.folder.rglob("*") if each.is_file())
+    assert size < kept < 2 * size
+
+
 @pytest.mark.parametrize("moment", ["as the call arrives", "between calls", "after some calls", "at a time"])
 async def test_killed_gate_loses_no_outcome_and_repeats_no_call(desk: Desk, moment: str) -> None:
     line = ["-m", "callsheet", "gate", "--mcp-config", str(desk.config), "--journal", str(desk.journal)]

@@ -31,7 +31,7 @@ from callsheet.store import EventType, Journal
 from callsheet.store.library import PlanLibrary
 
 OFFICE = Path(__file__).parent / "office.py"
-OLDER, NEWER = "legacy", "2026-07-28"
+OLDER, NEWER, BOTH = "legacy", "2026-07-28", "both"
 
 
 @dataclass
@@ -68,9 +68,15 @@ class Office:
         is_silent: bool = False,
         models: bool = True,
         policy: str = "",
+        protocol: str = "",
+        others: dict[str, Any] = {},  # noqa: B006 - it is only read
     ) -> AsyncGenerator[Client]:
-        office = forked.server(OFFICE, self.folder / "log", *(["older"] if server == OLDER else []))
-        (self.folder / "mcp.json").write_text(json.dumps({"mcpServers": {"office": office}}))
+        office = forked.server(
+            OFFICE, self.folder / "log", *{OLDER: ["older"], BOTH: ["both"]}.get(server, [])
+        )
+        if protocol:
+            office["callsheet"] = {"protocol": protocol}
+        (self.folder / "mcp.json").write_text(json.dumps({"mcpServers": {"office": office, **others}}))
 
         async def elicit(context: ClientRequestContext, params: types.ElicitRequestParams) -> Any:
             self.heard.append(params)
@@ -228,11 +234,21 @@ async def test_what_a_server_sends_against_the_protocol_is_named_and_spoils_noth
             await client.read_resource("office://notes")
 
 
-@pytest.mark.parametrize(("mode", "server"), [(OLDER, OLDER), (OLDER, NEWER), (NEWER, OLDER), (NEWER, NEWER)])
+@pytest.mark.parametrize(
+    ("mode", "server", "protocol"),
+    [
+        (OLDER, OLDER, ""),
+        (OLDER, NEWER, ""),
+        (OLDER, BOTH, ""),
+        (NEWER, OLDER, ""),
+        (NEWER, NEWER, ""),
+        (NEWER, BOTH, "older"),
+    ],
+)
 async def test_questions_of_a_server_reach_its_client_and_the_journal(
-    office: Office, mode: str, server: str
+    office: Office, mode: str, server: str, protocol: str
 ) -> None:
-    async with office.client(mode, server) as client:
+    async with office.client(mode, server, protocol=protocol) as client:
         assert text_of(await client.call_tool("ask_day")) == "accept {'day': 'Monday'}"
         assert text_of(await client.call_tool("ask_model")) == "the model says four"
         assert text_of(await client.call_tool("roots")) == "file:///home/ann"
@@ -319,3 +335,50 @@ async def test_new_tools_of_a_server_are_told_listed_and_called(office: Office, 
         assert text_of(await client.call_tool("new_tool")) == "did new_tool"
         assert text_of(await client.call_tool("read")) == "did read"
     assert office.log == ["new_tool", "read"]
+
+
+LATE = """
+import pathlib, sys, time
+from mcp.server.mcpserver import MCPServer
+
+server = MCPServer("late")
+
+
+@server.tool()
+def greet() -> str:
+    return "hello"
+
+
+while not pathlib.Path(sys.argv[1]).exists():
+    time.sleep(0.1)
+server.run()
+"""
+
+
+@pytest.mark.parametrize("mode", [OLDER, NEWER])
+async def test_servers_that_are_late_hold_up_no_other_and_are_named(office: Office, mode: str) -> None:
+    late = {"command": sys.executable, "args": ["-c", LATE, str(office.folder / "go")]}
+    hung = {"command": sys.executable, "args": ["-c", "import time; time.sleep(600)"]}
+    async with office.client(mode, mode, others={"late": late, "hung": hung}) as client:
+        async with asyncio.timeout(25):  # after 30 s a server is given up
+            listed = await client.list_tools()
+            while "read" not in {
+                tool.name for tool in listed.tools
+            }:  # on a slow machine none may be there yet
+                listed = await client.list_tools()
+        names = {tool.name for tool in listed.tools}
+        assert "greet" not in names
+        missing = (listed.meta or {})["io.github.callsheet/missing"]
+        assert ["'late'" in missing[0], "'hung'" in missing[1]] == [True, True]
+        assert text_of(await client.call_tool("read")) == "did read"
+        found = text_of(await client.call_tool("find_tools", {"query": "greet"}))
+        assert "# not there: the MCP server 'late' has not answered its first request yet" in found
+        if mode == OLDER:
+            await until(lambda: any("tools are missing" in str(each) for each in office.heard))
+        calling = asyncio.create_task(client.call_tool("greet"))
+        (office.folder / "go").touch()
+        assert text_of(await calling) == "hello"
+        assert "greet" in {tool.name for tool in (await client.list_tools()).tools}
+        if mode == OLDER:
+            await until(lambda: any("tools/list_changed" in str(each) for each in office.heard))
+        assert text_of(await client.call_tool("read")) == "did read"

@@ -252,13 +252,27 @@ def test_lost_connections_start_no_run_twice_and_lose_no_event(both):
         assert (folder / "notes.txt").read_text() == "1\n2\n3\n4\n5\n"
 
 
+JSON = "application/json"
+
+
+async def followed(there: RemoteRuntime, run_id: str) -> list[Any]:
+    return [event async for event in there.tail(run_id, follow=True)]
+
+
 class Elsewhere(BaseHTTPRequestHandler):
     """A server of another kind, which answers everything."""
 
     def do_GET(self) -> None:
         body, kind = b"<p>hi", "text/html"
         if "inbox" in self.path:
-            body, kind = b"{}", "application/json"
+            body, kind = b'{"asks": [], "in_doubt": [{"key": "S1"}]}', "application/json"
+        if "sort=" in self.path:
+            body, kind = b'{"runs": []}' if "sort=name" in self.path else b'{"runs": [], "more": true}', JSON
+        if self.path.endswith("/journal?after=0"):
+            body, kind = b'[{"type": "run.started"}]', JSON
+        if self.path.endswith("/events?after=0"):
+            sent = {"seq": b'data: {"type": "x"}', "no": b"event: standing\ndata: {}", "text": b"data: x"}
+            body, kind = sent[self.path.split("/")[3]] + b"\n\n", "text/event-stream"
         if "half" in self.path or "sort=cost" in self.path:
             body, kind = b'{"status": "x", "runs": [{"run_id": "a", "status": "x"}]}', "application/json"
         self.send_response(404 if "lost" in self.path else 200)
@@ -285,7 +299,11 @@ def test_server_that_is_none_is_named(both):
         there = Runtime.at(f"http://127.0.0.1:{server.server_port}")
         for call in (
             there.runs_sync,
-            there.inbox_sync,
+            there.calls_in_doubt_sync,
+            lambda: there.runs_sync(sort="name"),
+            lambda: there.runs_sync(sort="created"),
+            lambda: there.tail_sync("any"),
+            *(lambda name=name: asyncio.run(followed(there, name)) for name in ("seq", "no", "text")),
             lambda: there.result_sync("lost"),
             lambda: there.result_sync("half"),
             lambda: there.runs_sync(sort="cost"),

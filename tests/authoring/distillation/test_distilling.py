@@ -778,6 +778,98 @@ async def test_item_is_chosen_by_what_was_looked_up_for_each() -> None:
     assert 'min(joined, key=lambda one: one["rate"]["rate"])' in made.plan.text
 
 
+def _repairs(house: str, day: str, *finished: str | None) -> RecordedWork:
+    rows: list[JSON] = [{"id": f"{house}-{n}", "finished_on": one} for n, one in enumerate(finished)]
+    calls = [RecordedCall(0, "LIST_REPAIRS", {"house": house}, rows)]
+    due = [f"{house}-{n}" for n, one in enumerate(finished) if one is not None and one < day]
+    calls += [RecordedCall(n, "CLOSE_REPAIR", {"id": one}, "ok") for n, one in enumerate(due, 1)]
+    return RecordedWork(calls, said=f"close the repairs in {house} that were finished before {day}")
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+async def test_days_that_some_items_do_not_have_are_compared_where_they_are_there(runs: int) -> None:
+    one = _repairs("Elm", "2026-11-20", "2026-11-10", None, "2026-11-25", "2026-11-12")
+    two = _repairs("Oak", "2026-12-05", None, "2026-12-04", "2026-12-09")
+    made = await distil_all([one, two][:runs], {}, ["monday", "tuesday"][:runs])
+    assert 'each["finished_on"] and each["finished_on"]' in made.plan.text
+    other = _repairs("Ash", "2026-10-07", "2026-10-06", None, None)
+    names = {"Elm": "Ash", "2026-11-20": "2026-10-07"}
+    inputs = {name: names.get(str(value), value) for name, value in made.plan.inputs.items()}
+    assert (await tried(made.plan, inputs, other.calls, {})).is_same
+
+
+def _flats(town: str, rent: int, *flats: tuple[int, bool]) -> RecordedWork:
+    rows: list[JSON] = [
+        {"id": f"{town}-{n}", "rent": each, "balcony": has} for n, (each, has) in enumerate(flats)
+    ]
+    fit = [f"{town}-{n}" for n, (each, has) in enumerate(flats) if has and each <= rent]
+    calls = [RecordedCall(0, "LIST_FLATS", {"town": town}, rows)]
+    calls += [RecordedCall(n, "OFFER_FLAT", {"id": one}, "ok") for n, one in enumerate(fit, 1)]
+    return RecordedWork(calls, said=f"offer the flats in {town} with a balcony for at most {rent} EUR")
+
+
+async def test_bound_that_the_words_name_holds_although_the_runs_did_not_need_it() -> None:
+    one = _flats("Graz", 900, (800, True), (950, False), (500, True), (450, False))
+    two = _flats("Porto", 1200, (1400, False), (700, True), (650, False), (1100, True))
+    made = await distil_all([one, two], {}, ["monday", "tuesday"])
+    other = _flats("Turku", 600, (590, True), (610, True), (300, False), (600, True))
+    names: dict[JSON, JSON] = {"Graz": "Turku", 900: 600}
+    inputs = {name: names.get(value, value) for name, value in made.plan.inputs.items()}  # pyright: ignore[reportArgumentType, reportCallIssue]
+    assert (await tried(made.plan, inputs, other.calls, {})).is_same, made.plan.text
+
+
+def _water(flat: str, before: int, after: int, price: float) -> RecordedWork:
+    calls = [
+        RecordedCall(n, "READ_METER", {"flat": flat, "day": f"2026-0{n + 1}-01"}, {"litres": litres})
+        for n, litres in enumerate((before, after))
+    ]
+    amount = round((after - before) * price, 2)
+    calls.append(RecordedCall(2, "CREATE_BILL", {"flat": flat, "amount": amount}, "ok"))
+    return RecordedWork(
+        calls, said=f"bill the water used in {flat} from 2026-01-01 to 2026-02-01 at {price} EUR a litre"
+    )
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+async def test_what_two_measurements_differ_by_is_calculated_with(runs: int) -> None:
+    given = [_water("E-101", 1214, 1497, 3.27), _water("M-204", 877, 1650, 1.94)][:runs]
+    made = await distil_all(given, {}, ["monday", "tuesday"][:runs])
+    assert re.search(r'round\(\(meter_2\["litres"\] - meter\["litres"\]\) \* \w+, 2\)', made.plan.text)
+    other = _water("B-7", 400, 1305, 2.29)
+    inputs = {
+        name: "B-7" if value == "E-101" else 2.29 if isinstance(value, float) else value
+        for name, value in made.plan.inputs.items()
+    }
+    assert (await tried(made.plan, inputs, other.calls, {})).is_same
+
+
+def _visit(trade: str, *rates: tuple[int, bool], order: str = "cheapest certified painter") -> RecordedWork:
+    rows: list[JSON] = [
+        {"painter": f"{trade}-{n}", "rate": rate, "certified": is_certified}
+        for n, (rate, is_certified) in enumerate(rates)
+    ]
+    calls = [RecordedCall(0, "LIST_PAINTERS", {"trade": trade}, rows)]
+    able = [(rate, n) for n, (rate, is_certified) in enumerate(rates) if is_certified]
+    calls.append(RecordedCall(1, "SEND_PAINTER", {"painter": f"{trade}-{min(able)[1]}"}, "ok"))
+    return RecordedWork(calls, said=f"send the {order} for {trade}")
+
+
+@pytest.mark.parametrize(
+    ("order", "stops"), [("cheapest certified painter", False), ("certified painter", True)]
+)
+async def test_order_that_the_words_name_holds_where_the_runs_had_one_item_each(
+    order: str, stops: bool
+) -> None:
+    runs = [
+        _visit("doors", (40, False), (50, True), (60, False), order=order),
+        _visit("walls", (70, True), (30, False), order=order),
+    ]
+    made = await distil_all(runs, {}, ["monday", "tuesday"])
+    other = _visit("roofs", (80, True), (20, True), (10, False))
+    inputs = {name: "roofs" if value == "doors" else value for name, value in made.plan.inputs.items()}
+    assert (await tried(made.plan, inputs, other.calls, {})).is_same != stops, made.plan.text
+
+
 def _issues(repo: str, label: str, *labels: str) -> RecordedWork:
     rows: list[JSON] = [{"number": 70 + n, "label": one} for n, one in enumerate(labels)]
     calls = [RecordedCall(0, "LIST_ISSUES", {"repo": repo}, rows)]

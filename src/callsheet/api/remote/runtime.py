@@ -242,7 +242,7 @@ class RemoteRuntime(Loops):
                     is_lost = True
                     await asyncio.sleep(PAUSE)
         if not isinstance(answer, Refused):
-            return from_json(answer["diagnostics"], source)
+            return self._read(lambda told: from_json(told["diagnostics"], source), answer)
         if answer.code == "JRN003" and is_lost:
             return ()
         raise self._server.error(answer, source)
@@ -337,17 +337,13 @@ class RemoteRuntime(Loops):
 
     async def inbox(self) -> list[PendingAsk]:
         """The unanswered questions of all runs, oldest first."""
-        rows = (await self._data("GET", "/v1/inbox", has="asks"))["asks"]
-        return [self._read(wire.ask_of, row) for row in rows]
+        return self._read(wire.asks_of, await self._data("GET", "/v1/inbox"))
 
     inbox_sync = blocking(inbox)
 
     async def calls_in_doubt(self) -> dict[str, tuple[DoubtfulCall, ...]]:
         """The calls in doubt of all runs that no process executes, by the ids of the runs, oldest first."""
-        found: dict[str, tuple[DoubtfulCall, ...]] = {}
-        for row in (await self._data("GET", "/v1/inbox", has="asks"))["in_doubt"]:
-            found[row["run_id"]] = (*found.get(row["run_id"], ()), self._read(wire.call_of, row))
-        return found
+        return self._read(wire.calls_by_run, await self._data("GET", "/v1/inbox"))
 
     calls_in_doubt_sync = blocking(calls_in_doubt)
 
@@ -435,12 +431,12 @@ class RemoteRuntime(Loops):
         async with self._connected() as client:
             answer = await self._server.ask(client, "POST", path, asked)
             if isinstance(answer, Refused) and answer.code == "JRN083" and callable(effects):
-                agrees = effects(answer.problem[member])
-                asked |= {"consent": answer.problem["consent"]}
+                asked |= {"consent": self._read(lambda told: told["consent"], answer.problem)}
+                agrees = effects(self._read(lambda told: told[member], answer.problem))
                 answer = await self._server.ask(client, "POST", path, asked) if agrees else answer
             if isinstance(answer, Refused):
                 raise self._server.error(answer, source)
-        return await self._settled(answer["run_id"])
+        return await self._settled(self._read(lambda told: str(told["run_id"]), answer))
 
     # ------------------------------------------------------------ recorded runs
 
@@ -465,9 +461,10 @@ class RemoteRuntime(Loops):
         while limit is None or len(found) < limit:
             most = _MOST_AT_ONCE if limit is None else min(limit - len(found), _MOST_AT_ONCE)
             page = {**query, "limit": most, **({} if after is None else {"before": after})}
-            data = await self._data("GET", "/v1/runs", query=page, has="runs")
-            found += [self._read(wire.run_of, row) for row in data["runs"]]
-            if not data["more"]:
+            data = await self._data("GET", "/v1/runs", query=page)
+            runs, goes_on = self._read(wire.page_of, data)
+            found += runs
+            if not goes_on:
                 break
             after = found[-1].run_id
         return found
@@ -493,9 +490,9 @@ class RemoteRuntime(Loops):
                     yield event
             return
         while page := await self._data("GET", of_run(run_id, "/journal"), query={"after": after}):
-            for row in page:
-                yield self._read(lambda told: wire.event_of(run_id, told), row)
-            after = page[-1]["seq"]
+            for event in self._read(lambda told: [wire.event_of(run_id, row) for row in told], page):
+                yield event
+                after = event.seq
 
     async def _followed(self, run_id: str, after: int) -> AsyncGenerator[JournalEvent]:
         """The events until the run stops; while it does not go on, the stream says how many it has."""
@@ -509,12 +506,14 @@ class RemoteRuntime(Loops):
                     raise self._server.error(told)
                 match told.name:
                     case "":
-                        after = told.data["seq"]
-                        yield self._read(lambda told: wire.event_of(run_id, told), told.data)
+                        event = self._read(lambda told: wire.event_of(run_id, told), told.data)
+                        after = event.seq
+                        yield event
                     case "standing":
-                        most = None if told.data["status"] in wire.UNDERWAY else told.data["events"]
+                        most = self._read(wire.most_of, told.data)
                     case "problem":
-                        raise self._server.error(Refused(told.data["status"], told.data))
+                        status = self._read(lambda told: int(told["status"]), told.data)
+                        raise self._server.error(Refused(status, told.data))
                     case "end":
                         return
                     case _:

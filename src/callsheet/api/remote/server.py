@@ -147,10 +147,13 @@ class Server:
                 path = f"/v1/runs/{run_id}/events"
                 async with client.stream("GET", path, params={"after": after}) as response:
                     if response.is_success:
-                        async for message in _messages(response):
+                        async for message in self._messages(response):
                             until = time.monotonic() + self.patience
                             if not message.name:
-                                after, pause = int(message.data["seq"]), PAUSE
+                                seq = message.data.get("seq")
+                                if not isinstance(seq, int):
+                                    raise self.another()
+                                after, pause = seq, PAUSE
                             yield message
                             if message.name in ("end", "problem"):
                                 return
@@ -167,6 +170,20 @@ class Server:
                 raise self._unreachable(why)
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
+
+    async def _messages(self, response: httpx2.Response) -> AsyncGenerator[Streamed]:
+        from httpx2 import EventSource  # noqa: PLC0415 - only where a run is followed
+
+        async for event in EventSource(response, max_event_size=None):
+            if not event.data:  # it only says how long to wait before the next try
+                continue
+            try:
+                data = json.loads(event.data)
+            except ValueError:
+                data = None
+            if not isinstance(data, dict):
+                raise self.another()
+            yield Streamed("" if event.event == "message" else event.event, cast("dict[str, Any]", data))
 
     def _unreachable(self, why: str) -> CallsheetError:
         return CallsheetError.single(
@@ -217,11 +234,3 @@ def _seconds(response: httpx2.Response) -> float:
     """The pause that a response asks for."""
     text = response.headers.get("retry-after", "")
     return min(float(text), _LONGEST_PAUSE) if text.isdigit() else 0.0
-
-
-async def _messages(response: httpx2.Response) -> AsyncGenerator[Streamed]:
-    from httpx2 import EventSource  # noqa: PLC0415 - only where a run is followed
-
-    async for event in EventSource(response, max_event_size=None):
-        if event.data:  # others only say how long to wait before the next try
-            yield Streamed("" if event.event == "message" else event.event, json.loads(event.data))

@@ -178,6 +178,32 @@ def run_of(row: Row) -> RecordedRun:
     return _told(RecordedRun, row, pause=pause_of(row.get("pause")))
 
 
+def page_of(row: Row) -> tuple[list[RecordedRun], bool]:
+    """The runs of a page, and whether there are more after them; ValueError for none with more after them."""
+    runs, goes_on = [run_of(each) for each in row["runs"]], bool(row["more"])
+    if goes_on and not runs:
+        raise ValueError("more runs after none")
+    return runs, goes_on
+
+
+def asks_of(row: Row) -> list[PendingAsk]:
+    """The questions of an inbox."""
+    return [ask_of(each) for each in row["asks"]]
+
+
+def calls_by_run(row: Row) -> dict[str, tuple[DoubtfulCall, ...]]:
+    """The calls in doubt of an inbox, by the ids of their runs."""
+    found: dict[str, tuple[DoubtfulCall, ...]] = {}
+    for each in row["in_doubt"]:
+        found[each["run_id"]] = (*found.get(each["run_id"], ()), call_of(each))
+    return found
+
+
+def most_of(row: Row) -> int | None:
+    """How many events a run has that its server does not carry on; None while it does."""
+    return None if row["status"] in UNDERWAY else int(row["events"])
+
+
 def event_of(run_id: str, row: Row) -> JournalEvent:
     """An event of the journal."""
     return _told(JournalEvent, row, run_id=run_id)

@@ -293,6 +293,24 @@ def as_declared(plan: Plan | None, inputs: dict[str, Any], assignments: Iterable
     return inputs | texts
 
 
+def warn_of_typed_secrets(plans: Iterable[Plan | None], typed: Iterable[str], *, runs: bool = True) -> None:
+    """Say which secret inputs are `typed` in the command line, where others can read them.
+
+    A command that only looks at plans, and `runs` none, needs no value of theirs.
+    """
+    declared = {
+        each.name
+        for plan in plans
+        if plan is not None and plan.tree is not None
+        for each in plan.tree.inputs
+        if each.is_secret
+    }
+    for name in typed:
+        if name in declared:
+            way_out = f"use --secret {name}=env:…" if runs else "leave it out, no value is needed here"
+            to_stderr(f"warning: ${name} is a secret, and others can read --var: {way_out}")
+
+
 def parse_name(option: str, text: str) -> str:
     """The name of a variable without `$`. Raises CallsheetError (CFG011) for an invalid name."""
     name = text.strip().removeprefix("$")

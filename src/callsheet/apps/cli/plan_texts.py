@@ -17,6 +17,7 @@ from callsheet.apps.cli.arguments import (
     parse_variables,
     read_plan,
     try_read_plan,
+    warn_of_typed_secrets,
 )
 from callsheet.apps.cli.exit_status import Exit, exit_for_diagnostics
 from callsheet.apps.cli.output import (
@@ -371,6 +372,7 @@ def check(
 
         files = named_plans(plans, setup.plans)
         texts = [try_read_plan(name, syntax=syntax, strict=strict, variables=inputs) for name in files]
+        warn_of_typed_secrets((text.plan for text in texts), inputs, runs=False)
         declared, asks_servers = None if no_tools else DeclaredTools(setup), bool(setup.mcp_configs)
         results = [check_text(text, declared, inputs, asks_servers=asks_servers) for text in texts]
         _print_checked(results, shape)

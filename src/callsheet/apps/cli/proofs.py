@@ -18,6 +18,7 @@ from callsheet.apps.cli.arguments import (
     parse_value,
     parse_variables,
     try_read_plan,
+    warn_of_typed_secrets,
 )
 from callsheet.apps.cli.exit_status import Exit, exit_for_diagnostics
 from callsheet.apps.cli.options import FiniteRange
@@ -121,6 +122,7 @@ def _prove(
 
     policy = load_policy(policy_name)
     text = try_read_plan(plan, syntax=syntax, variables=inputs)
+    warn_of_typed_secrets((text.plan,), inputs, runs=False)
     if text.plan is not None:
         options.check_approved(text.plan, approved)
     return prove_text(
@@ -345,6 +347,7 @@ def print_dry_run(
     inputs = parse_variables(variables)
     assumed = parse_assumptions(assumptions.assumed)
     text = plan.read(inputs)
+    warn_of_typed_secrets((text.plan,), inputs.keys() - {*rules.secrets}, runs=False)
     inputs = bound(text, inputs, variables)
     policy = options.resolve_policy(rules.policy, setup, rules.approved)
     if policy is not None:

@@ -16,7 +16,7 @@ import click
 
 from callsheet.apps.cli import journals, live_export, options
 from callsheet.apps.cli import run_options as limit_options
-from callsheet.apps.cli.arguments import NamedPlan, as_declared, parse_variables
+from callsheet.apps.cli.arguments import NamedPlan, as_declared, parse_variables, warn_of_typed_secrets
 from callsheet.apps.cli.debugging.faces import Stops, debugger_of, face_of, is_stopped, stops
 from callsheet.apps.cli.exit_status import Exit
 from callsheet.apps.cli.options import ProgressMode
@@ -444,7 +444,7 @@ def _make_job(
     inputs = bound(text, inputs, arguments.variables)
     inputs = as_declared(text.plan, inputs, arguments.variables)
     plan = require_plan(text, setup, inputs)
-    _warn_of_typed_secrets(plan, typed)
+    warn_of_typed_secrets((plan,), typed)
     options.check_approved(plan, start.approved)
     masker = _make_masker(
         shapes, {**secret_values, **_declared(plan, inputs)}, shows_all=arguments.shows_secrets
@@ -497,12 +497,6 @@ def _declared(plan: Plan, inputs: Mapping[str, JSON]) -> Mapping[str, JSON]:
     from callsheet.ir.inputs import secret_inputs  # noqa: PLC0415 - only for version 2
 
     return secret_inputs(plan.tree, inputs)
-
-
-def _warn_of_typed_secrets(plan: Plan, typed: Mapping[str, JSON]) -> None:
-    """Say which secret inputs are in the command line, where others can read them."""
-    for name in typed.keys() & _declared(plan, typed):
-        to_stderr(f"warning: ${name} is a secret, and others can read --var: use --secret {name}=env:…")
 
 
 def _make_masker(shapes: Shapes | None, secret_values: Mapping[str, JSON], *, shows_all: bool) -> Masker:

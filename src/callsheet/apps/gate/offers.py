@@ -381,6 +381,13 @@ class Audience:
             del self._older[next(iter(self._older))]
         self._older[id(session.client_params)] = session
 
+    async def warn(self, context: _Context, text: str) -> None:
+        """Tell the client of this request something by a log line, if it gets such lines unasked."""
+        session = context.session
+        if session.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            line: dict[str, JSON] = {"level": "warning", "logger": "callsheet.gate", "data": text}
+            await send_log_line(session, line, context.request_id)
+
     async def listen(
         self, context: _Context, params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
@@ -404,11 +411,12 @@ class Audience:
             listed = await session.send_request(ListRootsRequest(), ListRootsResult)
             return cast("JSON", listed.model_dump(by_alias=True, mode="json", exclude_none=True))
 
-        can_ask = session.protocol_version not in MODERN_PROTOCOL_VERSIONS
+        is_older = session.protocol_version not in MODERN_PROTOCOL_VERSIONS
         return Front(
+            is_older=is_older,
             samples=samples,
             has_roots=has_roots,
-            roots=roots if has_roots and can_ask else None,
+            roots=roots if has_roots and is_older else None,
             changed=self._changed,
             logged=self._logged if is_alone else None,
         )

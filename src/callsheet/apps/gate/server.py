@@ -44,6 +44,7 @@ from callsheet.apps.gate.offers import (
     GateTool,
     OffersBehind,
     doubts_about,
+    not_opened,
     refusal_of,
     send_log_line,
     tools_behind,
@@ -79,6 +80,8 @@ if TYPE_CHECKING:
 NAME = "callsheet-gate"
 SAID = "io.github.callsheet/said"
 """The `_meta` key of a call for what the user has said: a text or a list of texts, if a client passes it."""
+MISSING = "io.github.callsheet/missing"
+"""The `_meta` key of a list of tools for why some are missing: texts that name their servers."""
 _PATIENCE = 50.0
 """Seconds that a call waits for an approval elsewhere; clients give up after a minute."""
 _INSTRUCTIONS = (
@@ -155,7 +158,17 @@ class Gate:
         self._enter(context)
         own = [] if self._own_tools is None else await self._own_tools.declarations()
         behind = () if self._expose is Expose.PROGRAM else (await self._behind(looks=True)).values()
-        return ListToolsResult(tools=[*own, *(Tool.model_validate(tool.declaration) for tool in behind)])
+        tools = [*own, *(Tool.model_validate(tool.declaration) for tool in behind)]
+        absent = self._not_opened()
+        if absent:
+            await self.offers.audience.warn(context, f"tools are missing: {'; '.join(absent)}")
+        return ListToolsResult(tools=tools, _meta={MISSING: absent} if absent else None)
+
+    def _not_opened(self) -> list[str]:
+        """Which servers could not be opened and why, or have not answered yet."""
+        if self._toolbox is None:
+            return []
+        return not_opened(self._context.host.masker.diagnostics(self._toolbox.diagnostics))
 
     async def call_tool(self, context: _Context, params: CallToolRequestParams) -> ToolAnswer:
         """The result of a call; errors of callsheet are results too."""
@@ -169,6 +182,8 @@ class Gate:
                     answer = await self._own(self._own_tools, caller)
                 if answer is not None:
                     return await self._with_way_out(answer, caller)
+            while tool is None and await self._context.host.tools.late_one():
+                tool = (await self._behind()).get(params.name)
             if tool is None:
                 return self._absent(params.name)
             return await self._pass(tool, dict(args), caller)
@@ -393,7 +408,13 @@ class Gate:
         approved meanwhile are there too.
         """
         shared = self._context.host.tools
-        if self._tools is not None and not looks and not any(each.is_stale for each in shared.servers()):
+        if (
+            self._tools is not None
+            and self._toolbox is not None
+            and not looks
+            and self._toolbox.registry is shared.registry
+            and not any(each.is_stale for each in shared.servers())
+        ):
             return self._tools
         async with self._opening:
             toolbox = await (shared.for_plan(None) if self._tools is None else shared.refreshed())

@@ -63,6 +63,8 @@ class SharedTools:
         self._tried = float("-inf")
         self._failed = False
         self._retrying: asyncio.Task[None] | None = None
+        self._late: asyncio.Task[None] | None = None
+        """Waits for the next of the servers that an opening has left."""
         self._noted: tuple[Setup, dict[str, JSON]] | None = None
         self.front: Front | None = None
         """The client for which servers are opened, if there is only one."""
@@ -77,9 +79,10 @@ class SharedTools:
 
     async def close(self) -> None:
         """End the servers."""
-        if self._retrying is not None:
-            self._retrying.cancel()
-            await asyncio.wait({self._retrying})
+        for task in (self._retrying, self._late):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait({task})
         await self._stack.aclose()
 
     def seen(self) -> list[SeenServer]:
@@ -100,9 +103,10 @@ class SharedTools:
             pool = self._pool
             if pool is not None and (await pool.refresh() or pool.refuses):
                 before = [(each.spec, alias) for each, alias in pool.tools()]
-                found = await pool.connect(keep_going=True)
+                found = await pool.connect(keep_going=True, leaves_late=True)
                 if [(each.spec, alias) for each, alias in pool.tools()] != before:
                     self._take_in(found)
+                self._begin_late(pool)
         return await self.for_plan(None)
 
     async def for_plan(self, plan: Plan | None, agents: AgentRules | None = None) -> Toolbox:
@@ -113,11 +117,26 @@ class SharedTools:
         """
         if plan is None or absent_tools(plan, self._box.registry, agents):
             await self._open(plan, agents)
+            while plan is not None and absent_tools(plan, self._box.registry, agents):
+                if not await self.late_one():
+                    break
         box = self._box
         if plan is None or absent_tools(plan, box.registry, agents):
             return box
         found = tuple(replace(d, severity=Severity.WARNING) if d.is_error else d for d in box.diagnostics)
         return replace(box, diagnostics=found)
+
+    async def late_one(self) -> bool:
+        """Wait for the next of the servers that an opening has left; False if there is none."""
+        if self._late is None or self._late.done():
+            return False
+        await asyncio.wait({self._late})
+        return True
+
+    @property
+    def registry(self) -> Registry:
+        """The tools that are there now."""
+        return self._box.registry
 
     @asynccontextmanager
     async def for_run(
@@ -175,7 +194,10 @@ class SharedTools:
                 if self._retrying is None or self._retrying.done():
                     self._retrying = asyncio.create_task(self._retry(self._pool), name="servers that failed")
                 return
-            self._note_opened(await self._pool.connect(keep_going=True))
+            # a client in front is told when more tools are there
+            may_come_later = plan is None and self.front is not None
+            self._note_opened(await self._pool.connect(keep_going=True, leaves_late=may_come_later))
+            self._begin_late(self._pool)
 
     async def _retry(self, pool: McpPool) -> None:
         """Try again to open servers that failed, while the others are used."""
@@ -189,6 +211,34 @@ class SharedTools:
             self._tried = time.monotonic()
             if len(pool.servers()) != before:
                 self._note_opened(found)
+                self._tell_front()
+
+    def _begin_late(self, pool: McpPool) -> None:
+        """Wait for the servers that an opening has left, while the others are used."""
+        if pool.is_opening and (self._late is None or self._late.done()):
+            self._late = asyncio.create_task(self._await_late(pool), name="servers that are late")
+
+    async def _await_late(self, pool: McpPool) -> None:
+        """Take in the next server that an opening has left as soon as it is open, and wait for the rest."""
+        before = len(pool.servers())
+        try:
+            found = await pool.late()
+        except CallsheetError as error:  # the file of pins
+            _log.warning("servers that are late are not used: %s", error)
+            return
+        async with self._opening:
+            self._note_opened(found)
+            if len(pool.servers()) != before:
+                self._tell_front()
+        if pool.is_opening:
+            self._late = asyncio.create_task(self._await_late(pool), name="servers that are late")
+
+    def _tell_front(self) -> None:
+        """Tell the client in front that there are more tools."""
+        from callsheet.ports.mcp.front import Changed  # noqa: PLC0415 - only where servers are opened
+
+        if self.front is not None and self.front.changed is not None:
+            self.front.changed("", Changed.TOOLS, "")
 
     def _note_opened(self, found: tuple[Diagnostic, ...]) -> None:
         self._failed = any(d.is_error for d in found)

@@ -5,7 +5,8 @@ In: numbers in each round, and leaves. Out: a leaf that gives all of them, if it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import permutations
 from typing import cast
 
@@ -53,11 +54,41 @@ def calculated(values: tuple[JSON, ...], leaves: Sequence[Leaf], asked: frozense
     if not all(map(is_number, values)):
         return None
     numbers = [leaf for leaf in leaves if all(map(is_number, leaf.values))][:_MOST_NUMBERS]
+    return _of_pairs(values, permutations(numbers, 2), asked) or _of_pairs(
+        values, _with_differences(numbers), asked
+    )
+
+
+def is_one_measure(one: str, two: str) -> bool:
+    """Whether codes name the same field of two results.
+
+    >>> is_one_measure('before["litres"]', 'after["litres"]'), is_one_measure("a", "b")
+    (True, False)
+    """
+    fields = [re.search(r"\[\"\w+\"\]\Z", code) for code in (one, two)]
+    return one != two and fields[0] is not None and fields[1] is not None and fields[0][0] == fields[1][0]
+
+
+def _with_differences(numbers: Sequence[Leaf]) -> Iterator[tuple[Leaf, Leaf]]:
+    """The difference of a measure in two results, which is what was used or grew, with each other number."""
+    for one, two in permutations(numbers, 2):
+        if is_one_measure(one.code, two.code):
+            pairs = cast("Sequence[tuple[float, float]]", [*zip(one.values, two.values, strict=True)])
+            gone = tuple(a - b for a, b in pairs)
+            conditions = (*one.conditions, *two.conditions)
+            difference = Leaf(f"({one.code} - {two.code})", gone, False, conditions)
+            yield from ((difference, other) for other in numbers if other not in (one, two))
+
+
+def _of_pairs(
+    values: tuple[JSON, ...], tried: Iterable[tuple[Leaf, Leaf]], asked: frozenset[str]
+) -> Leaf | None:
+    """The calculation of a pair that gives the numbers; None if several do, or one perhaps by chance."""
     found: dict[str, Leaf] = {}
     hits: set[float] = set()
     digits = _digits(values[0])
     first = cast("float", values[0])
-    for left, right in permutations(numbers, 2):
+    for left, right in tried:
         pairs = [*zip(left.values, right.values, strict=True)]
         a, b = cast("tuple[float, float]", pairs[0])
         for form, function in _CALCULATIONS:
@@ -70,7 +101,11 @@ def calculated(values: tuple[JSON, ...], leaves: Sequence[Leaf], asked: frozense
             ):
                 code = form.format(left.code, right.code)
                 is_given = left.is_given or right.is_given
-                found[code] = Leaf(code, values, is_given, (*left.conditions, *right.conditions))
+                asks = (*left.conditions, *right.conditions)
+                if left.code.startswith("("):
+                    code, more = in_cents(code, values)
+                    asks = (*asks, *more)
+                found[code] = Leaf(code, values, is_given, asks)
                 break
     if len({*map(_either_way, found)}) != 1:
         return None
@@ -80,6 +115,19 @@ def calculated(values: tuple[JSON, ...], leaves: Sequence[Leaf], asked: frozense
         factor = _LIKELY_WITH_WORD
     digits = sum(_digits(value) for value in {*map(str, values)})
     return best if len(hits) * factor <= 10**digits else None
+
+
+def in_cents(code: str, values: Sequence[JSON]) -> tuple[str, tuple[str, ...]]:
+    """A calculation as its recorded values are written, and what has to hold for it.
+
+    Of values with two decimals at most nothing shows whether they were rounded: they are, and a value with
+    more stops the plan.
+    """
+    if code.startswith("round(") or not all(
+        isinstance(one, float) and round(one, 2) == one for one in values
+    ):
+        return code, ()
+    return f"round({code}, 2)", (f"abs({code} - round({code}, 2)) < 1e-9",)
 
 
 def _digits(value: JSON) -> int:

@@ -61,12 +61,14 @@ def candidates(
     seen = frozenset(text for calls in runs for call in calls for text in texts_in(call.result))
     open_word = condition_in(first)
     is_strict = (False, True) if len(runs) == 1 else (True,)
-    for (nodes, found), strict in product(patterns(runs), is_strict):
+    lacks_bound = False
+    for (nodes, found), strict, has_bounds in product(patterns(runs), is_strict, (False, True)):
+        if has_bounds and not lacks_bound:
+            continue
+        lacks_bound = False
         names = {call.tool.lower() for calls in runs for call in calls} | {*_TAKEN}
         inputs = Inputs(first, unquoted(first), _vocabulary(runs), names)
         given = _given(inputs, works, runs[0])
-        sources = [Source(name, tuple(values), is_given=True) for name, values in given.items()]
-        said = frozenset(_WORD.findall(inputs.request.lower()))
         changing = [call.args for calls in runs for call in calls if call.tool not in reads]
         writer = PlanWriter(
             inputs=inputs, reads=reads, means_all=inputs.means_all(), may_ask=may_ask, choices=choices
@@ -74,13 +76,9 @@ def candidates(
         writer.open_condition, writer.given = open_word, given
         writer.requests = [unquoted(one.said) for one in works]
         writer.changed = frozenset(chain.from_iterable(map(texts_in, changing)))
-        scope = Scope(sources, len(runs), said, seen, means_all=inputs.means_all())
-        scope.unmet, scope.signs = writer.unmet, _signs(inputs, given)
-        scope.asks, scope.is_strict = asked_figures(inputs.request), strict
-        asked = (name for calls in runs for call in calls for name in call.args)
-        scope.is_ordered = any(_ORDER.search(name) for name in asked)
+        scope = _scope_of(runs, inputs, given, seen)
+        scope.unmet, scope.is_strict, scope.has_bounds = writer.unmet, strict, has_bounds
         if len(runs) == 1:
-            scope.may_stay = inputs.is_expected
             arguments = chain.from_iterable(texts_in(call.args) for call in runs[0])
             scope.readings = Readings(inputs, frozenset(arguments), is_answered)
         try:
@@ -99,6 +97,7 @@ def candidates(
         if missing := (
             _unused(inputs, works, plan.text) if not is_asked and (changing or len(runs) > 1) else ""
         ) or (_merged(inputs, lines) if len(runs) == 1 else ""):
+            lacks_bound = bool(signs_in(inputs.request).get(missing))
             yield Missed(missing)
             continue
         unguarded = writer.unguarded if any(map(_leaves_out, runs, works)) else ()
@@ -111,6 +110,25 @@ def candidates(
             for number in range(len(runs))
         ]
         yield Candidate(plan, each, runs[0], writer.open)
+
+
+def _scope_of(
+    runs: Sequence[Sequence[RecordedCall]],
+    inputs: Inputs,
+    given: Mapping[str, Sequence[JSON]],
+    seen: frozenset[str],
+) -> Scope:
+    """What is known where a plan begins: what the users have said, and what their words ask for."""
+    sources = [Source(name, tuple(values), is_given=True) for name, values in given.items()]
+    said = frozenset(_WORD.findall(inputs.request.lower()))
+    scope = Scope(sources, len(runs), said, seen, means_all=inputs.means_all())
+    scope.request, scope.signs = inputs.request, _signs(inputs, given)
+    scope.asks = asked_figures(inputs.request)
+    asked = (name for calls in runs for call in calls for name in call.args)
+    scope.is_ordered = any(_ORDER.search(name) for name in asked)
+    if len(runs) == 1:
+        scope.may_stay = inputs.is_expected
+    return scope
 
 
 def _told(writer: PlanWriter, scope: Scope, text: str) -> Iterator[str]:

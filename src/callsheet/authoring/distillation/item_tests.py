@@ -282,7 +282,7 @@ def _number_tests(asking: Asking, rows: Sequence[dict[str, JSON]]) -> Iterator[I
 def _day_tests(asking: Asking, rows: Sequence[dict[str, JSON]]) -> Iterator[ItemTest | None]:
     """How a day compares with one that the user has said."""
     bounds = [(word, day) for word, day in _DAY_BOUND.findall(asking.said.lower()) if day not in asking.asked]
-    field = day_field(rows)
+    field = _compared_days(rows, asking.words)
     if not bounds or field is None:
         return
     if len(bounds) > 1 or asking.denies:
@@ -290,12 +290,15 @@ def _day_tests(asking: Asking, rows: Sequence[dict[str, JSON]]) -> Iterator[Item
         return
     word, day = bounds[0]
     sign, compare = COMPARED[word]
-    code = f"{field_code('each', field)}[:10] {sign} {asking.input_for(word.replace(' ', '_'), day)}"
+    at = field_code("each", field)
+    code = f"{at}[:10] {sign} {asking.input_for(word.replace(' ', '_'), day)}"
+    if not all(row[field] for row in rows):
+        code = f"{at} and {code}"
     yield ItemTest(code, field, partial(_day_compares, compare), day, frozenset(word.split()))
 
 
 def _day_compares(compare: Callable[[Any, Any], bool], value: Any, limit: Any) -> bool:
-    return compare(value[:10], limit)
+    return bool(value) and compare(value[:10], limit)
 
 
 def _has_within(value: Any, part: Any) -> bool:
@@ -426,6 +429,21 @@ def day_field(rows: Sequence[dict[str, JSON]]) -> str | None:
         if all(isinstance(value, str) and DAY.match(value) for value in values)
     ]
     return found[0] if len(found) == 1 else None
+
+
+def _compared_days(rows: Sequence[dict[str, JSON]], words: Sequence[str]) -> str | None:
+    """The field of days that a comparison is about: the only one that the words name, or the only one.
+
+    One that the words name may be missing in some items.
+    """
+    named = [
+        name
+        for name, values in fields_of(rows)
+        if any(values)
+        and all(isinstance(value, str) and DAY.match(value) for value in values if value not in (None, ""))
+        and any(is_kin(part, word) for part in words_of_field(name) for word in words if part != "on")
+    ]
+    return named[0] if len(named) == 1 else day_field(rows)
 
 
 def flat(item: dict[str, JSON], before: str = "", depth: int = 0) -> dict[str, JSON]:

@@ -14,15 +14,17 @@ from math import prod
 from typing import Any, cast
 
 from callsheet.authoring.distillation.item_tests import (
+    NEAR_WORDS,
     conditions_of,
     field_code,
     price_fields,
+    words_in,
     words_of_field,
 )
 from callsheet.authoring.distillation.leaves import NAMES_OF_IDS, Source, is_number, leaves_of
 from callsheet.authoring.distillation.rules import Rule, rows_of, rules_for, said_in, tests_of
 from callsheet.authoring.distillation.scopes import MOST_ROWS, Looped, Scope, Term, kept_by
-from callsheet.authoring.distillation.wording import NUMBER_WORDS
+from callsheet.authoring.distillation.wording import NUMBER_WORDS, is_kin
 from callsheet.ir import JSON
 
 _SHORTEST, _LEAST = 4, 3
@@ -103,7 +105,9 @@ def picks(
     rows = rows_of([*chain.from_iterable(tables)])
     wanted = [place == n for place, table in zip(places, tables, strict=True) for n in range(len(table))]
     at_hand = scope.at_hand(counts)
-    rules = rules_for(rows, wanted, at_hand, scope.words, only_said=scope.only_said)
+    is_asked = is_extreme and _is_asked_of(scope.request, code)
+    only_said = scope.only_said or is_asked  # what else the chosen ones have in common is chance
+    rules = rules_for(rows, wanted, at_hand, scope.words, only_said=only_said, has_bounds=scope.has_bounds)
     is_named = any(
         one.is_given and len({*map(str, one.values)}) > 1 and rule.code.endswith(f" == {one.code}")
         for rule in rules
@@ -119,16 +123,17 @@ def picks(
             yield f"{code}[{at}]", items, cost + likely, ()
     for rule in rules:
         kept = f"[each for each in {code} if {rule.code}]"
-        yield (
-            f"{kept}[0]",
-            items,
-            cost - 0.3 + rule.cost + 1.0 * is_extreme,
-            (*scope.conditions_in(rule.code), *conditions_of(rule.code, code), f"len({kept}) == 1"),
-        )
+        asks = (*scope.conditions_in(rule.code), *conditions_of(rule.code, code))
+        likely = cost - 0.3 + rule.cost
+        only = (f"{kept}[0]", items, likely + 1.0 * is_extreme, (f"len({kept}) == 1",))
+        # of one item each that words tell apart the runs show no order, but the words may have it
+        ranked = is_asked and [*_extremes(scope, kept, kept_by(tables, rule), items, likely, is_named=True)]
+        for picked, chosen, price, conditions in ranked or (only,):
+            yield picked, chosen, price, (*asks, *conditions)
     goal_bits = sum(1 << n for n, one in enumerate(wanted) if one)
     seen: set[int] = set()
     for test in sorted(
-        tests_of(rows, wanted, at_hand, scope.words, only_said=scope.only_said), key=lambda one: one.cost
+        tests_of(rows, wanted, at_hand, scope.words, only_said=only_said), key=lambda one: one.cost
     )[:_MOST_TESTS]:
         if test.passes & goal_bits != goal_bits or test.passes in seen or test.passes == goal_bits:
             continue
@@ -175,8 +180,15 @@ def _cells(item: JSON) -> Iterator[Any]:
 
 
 def _extremes(
-    scope: Scope, code: str, tables: Sequence[Sequence[JSON]], items: Sequence[JSON], cost: float
+    scope: Scope,
+    code: str,
+    tables: Sequence[Sequence[JSON]],
+    items: Sequence[JSON],
+    cost: float,
+    *,
+    is_named: bool = False,
 ) -> Iterator[tuple[str, tuple[JSON, ...], float, tuple[str, ...]]]:
+    """The least or the greatest of each list by a field; with `is_named` only what words ask for."""
     every = [rows_of(table) for table in tables]
     prices = price_fields(every[0][0]) if scope.words & _OF_PRICES else []
     prices += [name for name in every[0][0] if prices and said_in(name, scope.words) and name not in prices]
@@ -195,11 +207,23 @@ def _extremes(
                 other = _bonus(scope, name, "min" if word == "max" else "max", columns)
                 if other > bonus and not said_in(name, scope.words):
                     continue  # the user asks for the opposite, of another field
-                if bonus < _ASKED and scope.only_said:
+                if bonus < _ASKED and (scope.only_said or is_named):
                     continue
                 picked = f"{word}({code}, key=lambda one: {at})"
                 alone = f"len([one for one in {code} if {at} == {field_code(picked, name)}]) == 1"
                 yield picked, (*items,), cost + 0.5 - bonus, (*conditions_of(at, code), alone)
+
+
+def _is_asked_of(request: str, code: str) -> bool:
+    """Whether the words ask for the least or the greatest of the things that a list is called after."""
+    words, names = words_in(request), re.findall(r"[a-z]{3,}", code.lower())
+    return any(
+        is_kin(noun, name)
+        for place, word in enumerate(words)
+        if word in _EXTREMES
+        for noun in words[place + 1 : place + 1 + NEAR_WORDS]
+        for name in names
+    )
 
 
 def _bonus(scope: Scope, name: str, word: str, columns: Sequence[Sequence[JSON]]) -> float:
@@ -316,7 +340,14 @@ def _looped(
     options = (
         [Rule("", (1 << len(rows)) - 1, -1.0)]
         if all(wanted)
-        else rules_for(rows, wanted, at_hand, scope.words, only_said=scope.readings is not None)
+        else rules_for(
+            rows,
+            wanted,
+            at_hand,
+            scope.words,
+            only_said=scope.readings is not None,
+            has_bounds=scope.has_bounds,
+        )
     )
     for rule in options:
         code = f"[each for each in {term.code} if {rule.code}]" if rule.code else term.code

@@ -34,6 +34,8 @@ _LEAST_TAKEN, _MOST_WORDS = 3, 3
 _SAID, _FOREIGN, _CONSTANT = 0.7, 0.4, 0.5
 """What a rule costs less that has a word of the user, and more that has a value of neither item nor user."""
 _UNSAID = 0.4
+_CLEARLY = 0.3
+"""How much likelier the field of a bound has to be than any other one."""
 LIKELY = 0.7
 """What the rules cost less than which have something that the user has said."""
 _BOUNDS = word_set(
@@ -91,10 +93,12 @@ def rules_for(
     known: Sequence[bool] | None = None,
     *,
     only_said: bool = False,
+    has_bounds: bool = False,
 ) -> list[Rule]:
     """The rules that exactly the wanted rows pass, of one test or two; only `known` rows count.
 
-    With `only_said` the words of the user have to name each test.
+    With `only_said` the words of the user have to name each test. With `has_bounds` a bound that they name is
+    part of the rule, also where the rows need none, if it is clear of which field it is.
 
     >>> doors = [{"open": True, "floor": 1}, {"open": False, "floor": 2}]
     >>> [rule.code for rule in rules_for(doors, [True, False], [], frozenset(["open"]))][0]
@@ -114,8 +118,21 @@ def rules_for(
         for one, two in combinations(wide[:_MOST_TESTS], 2)
         if one.passes & two.passes & mask == goal and goal not in (one.passes & mask, two.passes & mask)
     ]
+    bounds = sorted(
+        (test for test in tests if has_bounds and test.passes & mask != mask and _is_bound(test, at_hand)),
+        key=lambda test: test.cost,
+    )
+    if bounds and (len(bounds) == 1 or bounds[1].cost - bounds[0].cost >= _CLEARLY):
+        limit = bounds[0].code
+        single = [one._replace(code=f"{one.code} and {limit}") for one in single if one.code != limit]
     found = sorted([*single, *both], key=lambda rule: rule.cost)
     return [*{rule.code: rule for rule in found}.values()][:_MOST_RULES]
+
+
+def _is_bound(test: Rule, at_hand: Sequence[AtHand]) -> bool:
+    """Whether a test compares a field with something that the words say how to compare with."""
+    code = test.code.removesuffix("[:10]")
+    return any(one.is_given and one.sign and code.endswith(f" {one.sign} {one.code}") for one in at_hand)
 
 
 def _bits(flags: Sequence[bool]) -> int:
@@ -240,6 +257,7 @@ def _tests_of_field(
     if any(one is None or one in ("", []) for one in column):
         yield at, [bool(one) for one in column], 1.1, ""
         yield f"not {at}", [not one for one in column], 1.1, ""
+        yield from _tests_where_set(field, at, column, (at_hand, words))
     if all(isinstance(one, str) for one in column):
         yield from _tests_of_texts(field, at, cast("list[str]", column), wanted, (at_hand, words))
     elif all(map(is_number, column)):
@@ -262,6 +280,32 @@ def _tests_of_field(
                 text,
             )
         yield from _tests_within(at, lists, wanted, at_hand)
+
+
+def _tests_where_set(
+    field: str, at: str, column: Sequence[JSON], known: tuple[Sequence[AtHand], frozenset[str]]
+) -> Iterator[_Found]:
+    """How days and numbers compare that some items do not have; these do not pass."""
+    places = [place for place, one in enumerate(column) if one not in (None, "", [])]
+    there = [column[place] for place in places]
+    at_hand = [one._replace(values=[one.values[place] for place in places]) for one in known[0]]
+    tests: Iterator[_Found] = iter(())
+    if there and all(isinstance(one, str) and _DAY.match(one) for one in there):
+        days = cast("list[str]", there)
+        tests = (
+            test
+            for one in at_hand
+            if all(isinstance(value, str) and _DAY.match(value) for value in one.values)
+            for test in _tests_of_days(
+                at, [*zip(days, cast("Sequence[str]", one.values), strict=True)], one, known[1]
+            )
+        )
+    elif there and all(map(is_number, there)):
+        tests = _tests_of_numbers(field, at, cast("list[float]", there), (at_hand, known[1]))
+    for code, passes, cost, text in tests:
+        passing = {place for place, is_in in zip(places, passes, strict=True) if is_in}
+        set_first = f"{at} is not None" if None in column and is_number(there[0]) else at
+        yield f"{set_first} and {code}", [place in passing for place in range(len(column))], cost + 0.1, text
 
 
 def _tests_of_numbers(

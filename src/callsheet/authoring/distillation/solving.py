@@ -7,12 +7,12 @@ the likeliest first. Nothing is taken that fails in one example; which of severa
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, permutations
 from typing import Any, cast
 
 from callsheet.authoring.distillation import guards
-from callsheet.authoring.distillation.calculations import calculated
+from callsheet.authoring.distillation.calculations import calculated, in_cents, is_one_measure
 from callsheet.authoring.distillation.leaves import Source, is_number, leaves_of, number_of
 from callsheet.authoring.distillation.picking import loops, picks
 from callsheet.authoring.distillation.rules import common_start, said_in
@@ -206,7 +206,29 @@ def _numbers(scope: Scope, goal: Sequence[float]) -> Iterator[Term]:
         and not term.conditions
     ]
     known = known[:30]
+    of_two = [*_calculations(permutations(known, 2), goal)]
+    for term in of_two or [*_calculations(_with_differences(known), goal)]:
+        code, asks = (term.code, ()) if of_two else in_cents(term.code, goal)
+        yield term._replace(code=code, conditions=(*term.conditions, *asks))
+
+
+def _with_differences(known: Sequence[Term]) -> Iterator[tuple[Term, Term]]:
+    """The difference of a measure in two results, which is what was used or grew, with each other number."""
     for one, two in permutations(known, 2):
+        if not is_one_measure(one.code, two.code):
+            continue
+        a, b = cast("Sequence[float]", one.values), cast("Sequence[float]", two.values)
+        values = tuple(x - y for x, y in zip(a, b, strict=True))
+        difference = Term(f"({one.code} - {two.code})", values, one.cost + two.cost)
+        for other in known:
+            if other not in (one, two):
+                yield difference, other
+                yield other, difference
+
+
+def _calculations(pairs: Iterable[tuple[Term, Term]], goal: Sequence[float]) -> Iterator[Term]:
+    """What is calculated of two numbers."""
+    for one, two in pairs:
         a, b = cast("Sequence[float]", one.values), cast("Sequence[float]", two.values)
         for form, function in _CALCULATIONS:
             try:

@@ -25,6 +25,7 @@ from callsheet.ports.mcp.servers import (
     HttpServer,
     McpServerConfig,
     OAuthRules,
+    Protocol,
     StdioServer,
     ToolProbe,
     ToolRule,
@@ -195,7 +196,7 @@ _RULE = (
     "resource",
 )  # fmt: skip
 _PROBE = ("tool", "arguments", "key_argument", "happened", "value", "plan")
-_EXTENSION = ("effects", "trusted", "timeout", "max_concurrent", "oauth")
+_EXTENSION = ("effects", "trusted", "timeout", "max_concurrent", "oauth", "protocol")
 _OAUTH = ("grant", "client_id", "client_secret", "client_metadata_url", "issuer", "scope", "redirect_port")
 _HTTP_TYPES = frozenset({"http", "streamable-http", "streamableHttp", "streamable_http"})
 
@@ -316,7 +317,17 @@ class _Reading:
             origin=self.source.name,
             rules={tool: rule for tool, (_, rule) in rules.items() if rule != ToolRule()},
             max_concurrent=self.at_once(extension),
+            protocol=self.protocol(extension),
         )
+
+    def protocol(self, extension: dict[str, Node]) -> Protocol | None:
+        """In which protocol the server is to be spoken to, if that is said."""
+        if "protocol" not in extension:
+            return None
+        said = self.get(extension, "protocol", str, "")
+        if said not in {*map(str, Protocol)}:
+            self.wrong(extension["protocol"].span, '"protocol" is "older" or "newest"')
+        return Protocol(said)
 
     def with_oauth(self, transport: StdioServer | HttpServer, node: Node) -> HttpServer:
         """The transport with the rules in "oauth"."""

@@ -12,6 +12,7 @@ import importlib
 import logging
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from callsheet.diagnostics import CallsheetError
@@ -19,11 +20,11 @@ from callsheet.ir import JSON
 from callsheet.ports.calls import TIMEOUT, ToolFailed
 from callsheet.ports.mcp.bounds import TOO_LONG, longer_than_taken, noted_in, repeated_keys_in_answer
 from callsheet.ports.mcp.declarations import needs_task, no_two_alike, pin_of
-from callsheet.ports.mcp.failures import because, is_lost, is_unreadable, not_opened, troubles
+from callsheet.ports.mcp.failures import because, is_lost, is_unreadable, not_opened, refuses, troubles
 from callsheet.ports.mcp.front import Ask, Changed, Front, OpenCall, OpenCalls, TaskOfCall
 from callsheet.ports.mcp.late_answers import LateAnswers, observed
 from callsheet.ports.mcp.listed_tools import usable_tools
-from callsheet.ports.mcp.servers import HttpServer, McpServerConfig
+from callsheet.ports.mcp.servers import HttpServer, McpServerConfig, Protocol
 from callsheet.ports.mcp.transport import IDEMPOTENCY_KEY, ServerProcess, http_transport, process_transport
 from callsheet.version import VERSION
 
@@ -107,8 +108,11 @@ class Connection:
         tokens: TokenSource | None = None,
         front: Front | None = None,
         mask: Callable[[Any], Any] = lambda sent: sent,
+        *,
+        is_older: bool = False,
     ) -> None:
         self.config = config
+        self._is_older = is_older
         self._mask = mask
         self._calls = OpenCalls(config.name, front)
         self._tokens = tokens
@@ -147,7 +151,9 @@ class Connection:
         and `mask` takes tokens out of what that client hears. Raises CallsheetError naming the server and a
         way out; nothing is left running then.
         """
-        self = cls(config, tokens, front, mask)
+        prefers_older = front is not None and front.is_older
+        is_older = prefers_older if config.protocol is None else config.protocol is Protocol.OLDER
+        self = cls(config, tokens, front, mask, is_older=is_older)
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._live(ready), name=f"mcp {config.name}")
         try:
@@ -161,6 +167,9 @@ class Connection:
             if isinstance(error, Exception):
                 if self._barred is not None:
                     raise self._barred from None
+                if is_older and config.protocol is None and refuses(error):
+                    newest = replace(config, protocol=Protocol.NEWEST)
+                    return await cls.open(newest, within, tokens, front, mask)
                 secrets = () if tokens is None else tuple(tokens.secrets())
                 raise not_opened(config, self.process, error, within, self.refusal, secrets) from error
             raise
@@ -383,6 +392,7 @@ class Connection:
         front = self._calls.front
         return Client(
             streams,
+            mode="legacy" if self._is_older else "auto",
             client_info=Implementation(name="callsheet", version=VERSION),
             logging_callback=self._log,
             message_handler=self._notice,

@@ -112,6 +112,11 @@ def not_opened(
     return _refused(name, how, _masked(transport, because(error)))
 
 
+def refuses(error: BaseException) -> bool:
+    """Whether a server has answered a request with an error of the protocol."""
+    return type(_innermost(error)).__name__ == "MCPError"
+
+
 def _is_protocol(error: BaseException) -> bool:
     error = _innermost(error)
     return type(error).__name__ in ("MCPError", "ValidationError", "RuntimeError")

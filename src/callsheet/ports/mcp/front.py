@@ -47,11 +47,14 @@ class Changed(StrEnum):
 class Front:
     """The client in front of a gate, for what servers ask and tell when no call is under way.
 
-    `samples` says whether it can ask a language model, `has_roots` whether it has roots; `roots` gives them
-    if they can be asked for outside of a call. `changed` is told of the lists of servers (with the URI of a
+    `is_older` says that it speaks a protocol before that of 2026, in which servers ask by requests of their
+    own: one that knows both is spoken to in that protocol, as the client itself would. `samples` says whether
+    it can ask a language model, `has_roots` whether it has roots; `roots` gives them if they can be asked for
+    outside of a call. `changed` is told of the lists of servers (with the URI of a
     resource), `logged` of their log lines, if it is the only client.
     """
 
+    is_older: bool = False
     samples: bool = False
     has_roots: bool = False
     roots: Callable[[], Awaitable[JSON]] | None = None

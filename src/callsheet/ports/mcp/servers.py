@@ -31,6 +31,14 @@ DEFAULT_TIMEOUT = 60.0
 """Seconds that a call may take unless configured otherwise."""
 
 
+class Protocol(StrEnum):
+    """In which protocol a server is spoken to that knows several."""
+
+    OLDER = "older"
+    """In that before 2026, in which a server asks its client by requests of its own."""
+    NEWEST = "newest"
+
+
 @dataclass(frozen=True, slots=True)
 class StdioServer:
     """A server that is started as a child process and uses its standard streams."""
@@ -146,6 +154,8 @@ class McpServerConfig:
     """The file that configures the server."""
     rules: Mapping[str, ToolRule] = field(default_factory=dict[str, ToolRule])
     max_concurrent: int | None = None
+    protocol: Protocol | None = None
+    """None: that of the client in front of a gate, and otherwise the newest."""
 
     def __post_init__(self) -> None:
         check_fields(self, positive=("timeout", "max_concurrent"))
