@@ -1,4 +1,4 @@
-"""Writes the plans of `examples/everyday`, as Python, into `docs/everyday.md` below its marker.
+"""Writes a table of the plans of `examples/everyday`, and some of them in full, into `docs/everyday.md`.
 
 Run it after a change of them: python -m scripts.recipes
 """
@@ -40,26 +40,29 @@ SECTIONS: Final = {
         *("nightly-report", "link-check", "page-changed"),
     ],
 }
+SHOWN: Final = ("expense-sums", "ask-once", "link-check")
+"""The plans that the page has in full, of three servers."""
 
 
 def page(text: str) -> str:
     """The page with this text above its marker."""
-    return text.partition(MARKER)[0] + MARKER + "\n".join(_sections())
+    return text.partition(MARKER)[0] + MARKER + "\n".join(_sections()) + "\n"
 
 
 def _sections() -> Iterator[str]:
     servers = _servers()
     for heading, names in SECTIONS.items():
-        yield f"\n## {heading}"
+        yield f"\n## {heading}\n\n| plan | what it does | servers |\n|---|---|---|"
         for name in names:
-            python = (EVERYDAY / "python" / f"{name}.py").read_text("utf-8")
             plan = Plan.parse((EVERYDAY / f"{name}.ltp").read_text("utf-8"))
             used = sorted(
                 {servers[step.call.tool] for step in plan.steps if step.call and step.call.tool in servers}
             )
-            yield f"\n### {name.replace('-', ' ').capitalize()}\n"
-            yield f"Servers: {', '.join(used)}.\n" if used else "Only built-in tools.\n"
-            yield f'```python title="python/{name}.py"\n{python}```'
+            yield f"| `{name}` | {plan.goal} | {', '.join(used)} |"
+        for name in names:
+            if name in SHOWN:
+                python = (EVERYDAY / "python" / f"{name}.py").read_text("utf-8")
+                yield f'\n```python title="python/{name}.py"\n{python}```'
 
 
 def _servers() -> dict[str, str]:

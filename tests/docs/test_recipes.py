@@ -98,7 +98,7 @@ def test_an_example_is_covered_by_its_cases(path: Path) -> None:
     assert done.coverage.percent == 100, done.coverage.missed
 
 
-def test_the_page_of_everyday_plans_shows_them_all() -> None:
+def test_the_page_of_everyday_plans_names_them_all() -> None:
     shown = [name for names in recipes.SECTIONS.values() for name in names]
     assert sorted(shown) == [path.stem for path in PLANS]
     kept = recipes.PAGE.read_text("utf-8")
