@@ -41,6 +41,7 @@ from callsheet.frontends.python.lowering.scope import Names, Scope
 from callsheet.frontends.python.lowering.statements import Translator
 from callsheet.frontends.python.module import Within, hoist_imports, needed_part, plans_of
 from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signature, read_program
+from callsheet.frontends.python.rewrites.asyncio_names import asyncio_by_its_name
 from callsheet.frontends.python.rewrites.asyncio_words import asyncio_words_as_plain
 from callsheet.frontends.python.rewrites.buffers import buffers_as_texts
 from callsheet.frontends.python.rewrites.changed_constants import ConstantChanged, moved_into_main
@@ -170,13 +171,14 @@ def _rewrites(
 
     generators = (ast.Yield, ast.YieldFrom, ast.GeneratorExp, "map", "filter", *ASKED_FOR_ITEMS)
     return (
+        (hoist_imports, (ast.Import, ast.ImportFrom)),
+        (asyncio_by_its_name, (ast.Import, ast.ImportFrom)),
         (logs_as_prints, ("logging",)),
         (buffers_as_texts, ("file", "StringIO", "writer", "DictWriter")),
         (_of_nodes(classes_as_types), ("__class__",)),
         (names_of_functions, ("__name__",)),
         (error_tuples_in_place, (ast.ExceptHandler, "isinstance")),
         (suppress_as_try, ("suppress",)),
-        (hoist_imports, (ast.Import, ast.ImportFrom)),
         (setters_as_methods, ("setter",)),
         (
             asyncio_words_as_plain,
