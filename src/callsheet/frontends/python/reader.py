@@ -188,7 +188,7 @@ def _rewrites(
             asyncio_words_as_plain,
             ("to_thread", "run_in_executor", "acquire", "expired", *SEMAPHORES, *QUEUES),
         ),
-        (loop_times_as_moments, ("time", "monotonic", "perf_counter", "process_time")),
+        (loop_times_as_moments, ("time", "monotonic", "perf_counter")),
         (_of_nodes(nested_groups_as_functions), ("gather",)),
         (_of_nodes(lookups_as_lambdas), ("__getitem__", "__contains__")),
         (_of_nodes(partials_as_calls), ("partial",)),

@@ -416,12 +416,14 @@ class Translator(Raising):
             handlers = [self._handler(one) for one in node.handlers]
             out.append(core.Attempt(body, handlers, final, node))
             return
-        flag = self.names.fresh("done")
-        body.append(assigned(flag, constant(True, node), node))
         rest = self.block(node.orelse)
         made = core.Attempt(body, [self._handler(one) for one in node.handlers], None, node)
-        after = core.Choice(name_of(flag, node), rest, [], node.orelse[0], made)
-        inner: core.Block = [assigned(flag, constant(False, node), node), made, after]
+        inner: core.Block = [made, *rest]
+        if any(core.goes_on(one.body) for one in made.handlers):
+            flag = self.names.fresh("done")
+            body.append(assigned(flag, constant(True, node), node))
+            after = core.Choice(name_of(flag, node), rest, [], node.orelse[0], made)
+            inner = [assigned(flag, constant(False, node), node), made, after]
         if final is not None:
             inner = [core.Attempt(inner, [], final, node)]
         out.extend(inner)

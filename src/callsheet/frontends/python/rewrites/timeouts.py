@@ -1,4 +1,4 @@
-"""Clocks that give seconds: the time of the plan, from which deadlines are reckoned."""
+"""The clock of the event loop, and steady ones: the time of the plan, from which deadlines are reckoned."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from typing import Final, cast
 from callsheet.frontends.python.rewrites.inlining import Fresh, Replacing
 from callsheet.frontends.python.source import Nodes, dotted
 
-_STEADY: Final = {"time.monotonic", "time.perf_counter", "time.process_time"}
+_STEADY: Final = {"time.monotonic", "time.perf_counter"}
 """Clocks of which only differences mean something."""
-_SINCE_1970: Final = "time.time"
 _LOOPS: Final = {"asyncio.get_running_loop", "asyncio.get_event_loop"}
 
 
 def loop_times_as_moments(module: ast.Module, nodes: Nodes) -> bool:
-    """Write clocks that give seconds as the time of the plan; whether there was any.
+    """Write the clock of the event loop, or a steady one, as the time of the plan; whether there was any.
 
     >>> module = ast.parse('''import asyncio
     ... async def main():
@@ -46,15 +45,14 @@ def loop_times_as_moments(module: ast.Module, nodes: Nodes) -> bool:
             or (isinstance(one.func.value, ast.Name) and one.func.value.id in held)
         )
     ]
-    alone = [one for one in nodes.of(ast.Call) if dotted(one.func) in {*_STEADY, _SINCE_1970}]
+    alone = [one for one in nodes if isinstance(one, ast.Call) and dotted(one.func) in _STEADY]
     if not times and not alone:
         return False
     fresh = Fresh(nodes)
     alias = fresh("datetime")
     asked = {id(cast("ast.Attribute", one.func).value) for one in times}
     for one in (*times, *alone):
-        zone = f"{alias}.timezone.utc" if dotted(one.func) == _SINCE_1970 else ""
-        moment = ast.parse(f"{alias}.datetime.now({zone}).timestamp()", mode="eval").body
+        moment = ast.parse(f"{alias}.datetime.now().timestamp()", mode="eval").body
         for each in ast.walk(moment):
             ast.copy_location(each, one)
         one.func = cast("ast.Call", moment).func
