@@ -478,6 +478,8 @@ def _evaluated_first(one: ast.stmt) -> ast.AST | None:
             return one.iter
         case ast.Match():
             return one.subject
+        case ast.Assign():
+            return one.value
         case _:
             return one
 
