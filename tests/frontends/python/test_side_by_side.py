@@ -123,6 +123,10 @@ STARTED = "import asyncio\nasync def main(xs):\n    tasks = [asyncio.create_task
          "PYT026", 4, "asyncio.TaskGroup"),
         ("    out = []\n    for one in asyncio.as_completed(tasks, timeout=5):\n"
          "        out.append(await one)\n    return out", "PYT101", 5, "put the time around the calls"),
+        ("    first = await tasks[0]\n    for one in tasks[1:]:\n        one.cancel()\n"
+         "    return first, [one.cancelled() for one in tasks]", "PYT026", 5, "asyncio.timeout"),
+        ("    first = await tasks[0]\n    for one in tasks[1:]:\n        one.cancel()\n    return first",
+         "PYT026", 6, "asyncio.timeout"),
     ],
 )  # fmt: skip
 def test_wait_that_cannot_be_kept_is_refused(rest: str, code: str, line: int, way_out: str) -> None:
@@ -131,6 +135,17 @@ def test_wait_that_cannot_be_kept_is_refused(rest: str, code: str, line: int, wa
     assert found.span is not None
     assert (found.code, result.source.position(found.span.start).line) == (code, line)
     assert way_out in (found.help or "")
+
+
+@pytest.mark.parametrize("asked", ["len(tasks)", "[one.cancelled() for one in tasks]"])
+def test_tasks_that_a_failure_leaves_are_told_where_they_are_cancelled_in_vain(asked: str) -> None:
+    source = (
+        f"{STARTED}    try:\n        for one in tasks:\n            await one\n    finally:\n"
+        f"        for one in tasks:\n            one.cancel()\n    return {asked}\n"
+    )
+    result = read_python(source, tools=SIGNATURES)
+    assert result.plan is not None
+    assert "PYT106" in [one.code for one in result.diagnostics]
 
 
 @pytest.mark.parametrize("many", ["tasks", "[score(x) for x in xs]"])

@@ -309,6 +309,26 @@ _ALONE = (Pure, Call, Wait, Return, Give, Break, Continue, Fail, Remark)
 """Statements without blocks."""
 
 
+def goes_on(block: Block) -> bool:
+    """Whether something behind a block may follow it: false if it surely returns, fails or leaves a loop.
+
+    >>> node = ast.Pass()
+    >>> goes_on([Choice(ast.Constant(1), [Return(None, node)], [Fail(None, None, node)], node)])
+    False
+    """
+    if not block:
+        return True
+    match block[-1]:
+        case Return() | Fail() | Break() | Continue():
+            return False
+        case Choice(then=then, otherwise=otherwise):
+            return goes_on(then) or goes_on(otherwise)
+        case Attempt(body=body, handlers=handlers):
+            return goes_on(body) or any(goes_on(one.body) for one in handlers)
+        case _:
+            return True
+
+
 def all_of(block: Block) -> Iterator[Core]:
     """All statements of a block and of the blocks inside it."""
     under_way: list[Iterator[Core]] = [iter(block)]

@@ -43,6 +43,7 @@ from callsheet.frontends.python.module import Within, hoist_imports, needed_part
 from callsheet.frontends.python.program import BINDINGS, Binding, Program, Signature, read_program
 from callsheet.frontends.python.rewrites.asyncio_words import asyncio_words_as_plain
 from callsheet.frontends.python.rewrites.buffers import buffers_as_texts
+from callsheet.frontends.python.rewrites.cancelled_groups import cancelled_groups_as_groups
 from callsheet.frontends.python.rewrites.changed_constants import ConstantChanged, moved_into_main
 from callsheet.frontends.python.rewrites.closures import box_nonlocals
 from callsheet.frontends.python.rewrites.contexts import (
@@ -75,6 +76,7 @@ from callsheet.frontends.python.rewrites.logs import logs_as_prints
 from callsheet.frontends.python.rewrites.made_once import check_made_once
 from callsheet.frontends.python.rewrites.methods import declare_fields, methods_as_functions
 from callsheet.frontends.python.rewrites.mixed_calls import mixed_calls_as_one, spread_calls_as_functions
+from callsheet.frontends.python.rewrites.module_names import modules_by_their_names
 from callsheet.frontends.python.rewrites.nested_groups import nested_groups_as_functions
 from callsheet.frontends.python.rewrites.parameters import (
     SEMAPHORES,
@@ -168,15 +170,19 @@ def _rewrites(
     def queues(module: ast.Module, nodes: Nodes) -> bool:
         return queues_as_lists(module, nodes, warned)
 
+    def tasks(module: ast.Module, nodes: Nodes) -> bool:
+        return tasks_as_numbers(module, nodes, warned)
+
     generators = (ast.Yield, ast.YieldFrom, ast.GeneratorExp, "map", "filter", *ASKED_FOR_ITEMS)
     return (
+        (hoist_imports, (ast.Import, ast.ImportFrom)),
+        (modules_by_their_names, (ast.Import, ast.ImportFrom)),
         (logs_as_prints, ("logging",)),
         (buffers_as_texts, ("file", "StringIO", "writer", "DictWriter")),
         (_of_nodes(classes_as_types), ("__class__",)),
         (names_of_functions, ("__name__",)),
         (error_tuples_in_place, (ast.ExceptHandler, "isinstance")),
         (suppress_as_try, ("suppress",)),
-        (hoist_imports, (ast.Import, ast.ImportFrom)),
         (setters_as_methods, ("setter",)),
         (
             asyncio_words_as_plain,
@@ -192,6 +198,7 @@ def _rewrites(
         (factories_as_classes, (ast.FunctionDef,)),
         (decorated_as_calls, (ast.FunctionDef,)),
         (move, (ast.Module,)),
+        (_of_nodes(cancelled_groups_as_groups), ("cancel",)),
         (_of_nodes(group_handlers_as_plain), (ast.TryStar,)),
         (contexts_as_statements, tuple(CONTEXT_WORDS)),
         (_of_nodes(returns_after_finally), (ast.Try,)),
@@ -210,7 +217,7 @@ def _rewrites(
         (_of_nodes(mixed_calls_as_one), ("gather",)),
         (_of_nodes(collect_tasks), ("TaskGroup",)),
         (_of_nodes(firsts_as_one), ("return_when",)),
-        (tasks_as_numbers, tuple(STARTS)),
+        (tasks, tuple(STARTS)),
         (_of_nodes(declare_fields), (ast.ClassDef,)),
         (_of_nodes(box_nonlocals), (ast.Nonlocal,)),
         (_of_nodes(guard_functions), (ast.AugAssign,)),

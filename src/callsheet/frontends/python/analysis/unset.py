@@ -12,7 +12,7 @@ from typing import Final
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.analysis.variables import Variables
-from callsheet.frontends.python.source import Refused, children, names_bound, names_read, walk
+from callsheet.frontends.python.source import Refused, among, children, names_bound, names_read, walk
 
 
 def with_tests(function: core.Function, variables: Variables, fresh: Callable[[str], str]) -> None:
@@ -118,25 +118,36 @@ def _reads_head(one: core.Core, name: str) -> bool:
     return isinstance(one, core.Pure) and name in names_read(*_heads(one.stmt))
 
 
+def _is_walrus(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.NamedExpr) and node.target.id == name
+
+
 def _reads_surely(root: ast.AST, name: str) -> bool:
     """Whether a variable is read whenever what reads it is evaluated, and not on some of its ways alone."""
+    return _evaluates(
+        root, lambda one: isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load) and one.id == name
+    )
+
+
+def _evaluates(root: ast.AST, wanted: Callable[[ast.AST], bool]) -> bool:
+    """Whether a part that is wanted is evaluated on all ways through a tree."""
+    if wanted(root):
+        return True
     late: list[ast.AST]
     match root:
-        case ast.Name(id=read, ctx=ast.Load()):
-            return read == name
         case ast.IfExp(body=first, orelse=second):
             late = [first, second]
         case ast.BoolOp(values=[_, *others]) | ast.Compare(comparators=[_, *others]):
             late = [*others]
         case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-            return _reads_surely(root.generators[0].iter, name)
+            return _evaluates(root.generators[0].iter, wanted)
         case ast.Lambda() | ast.FunctionDef() | ast.match_case(guard=ast.expr()):
             return False
         case ast.Assert(test=test):
-            return _reads_surely(test, name)
+            return _evaluates(test, wanted)
         case _:
             late = []
-    return any(_reads_surely(one, name) for one in children(root) if one not in late)
+    return any(_evaluates(one, wanted) for one in children(root) if one not in late)
 
 
 def _checked(block: list[ast.stmt], name: str, flag: str) -> list[ast.stmt]:
@@ -159,10 +170,14 @@ def _checked(block: list[ast.stmt], name: str, flag: str) -> list[ast.stmt]:
 
 
 def _unbinds(root: ast.stmt, name: str) -> bool:
-    """Whether a statement may take a variable its value, or give it one in the middle of an expression."""
+    """Whether a statement may take a variable its value, or gives it one in what it may not evaluate."""
+    for stmt in among(walk(root), ast.stmt):
+        for head in _heads(stmt):
+            is_sure = not isinstance(stmt, _BLOCKS) and _evaluates(head, lambda one: _is_walrus(one, name))
+            if not is_sure and any(_is_walrus(one, name) for one in walk(head)):
+                return True
     return any(
-        (isinstance(one, ast.NamedExpr) and one.target.id == name)
-        or (isinstance(one, ast.ExceptHandler) and one.name == name)
+        (isinstance(one, ast.ExceptHandler) and one.name == name)
         or (isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Del))
         for one in walk(root)
     )

@@ -15,6 +15,7 @@ from typing import Final, cast
 from callsheet.frontends.python import core
 from callsheet.frontends.python.error_values import is_marked
 from callsheet.frontends.python.lowering.groups import Groups
+from callsheet.frontends.python.rewrites.task_words import cancelled_in_vain, cancelled_late
 from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read, walk
 from callsheet.frontends.python.syntax import assigned, call_of, name_of, none, parsed, statement_of
 
@@ -224,6 +225,24 @@ class _Starts(ast.NodeTransformer):
         self.of = of
         self.consumed: set[ast.AST] = set()
         """Generators of which all items are taken."""
+        self.behind = 0
+        """How many handlers and `finally` blocks stand around."""
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.AST:
+        """What follows a failure."""
+        self.behind += 1
+        made = self.generic_visit(node)
+        self.behind -= 1
+        return made
+
+    def visit_Try(self, node: ast.Try) -> ast.AST:
+        """A `try`, whose end may follow a failure."""
+        final, node.finalbody = node.finalbody, []
+        made = self.generic_visit(node)
+        self.behind += 1
+        node.finalbody = [cast("ast.stmt", self.visit(one)) for one in final]
+        self.behind -= 1
+        return made
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """A call."""
@@ -256,14 +275,11 @@ class _Starts(ast.NodeTransformer):
         """What a task that has run tells: its result, that it is done, and cannot be cancelled any more."""
         if what == "result":
             return ast.Await(task)
-        if what == "cancel" and isinstance(task, ast.Name) and task.id in self.of.task_names:
-            raise Refused(
-                "PYT026",
-                task,
-                f"{task.id} is cancelled, and a plan runs a task to its end where it is started",
-                "put asyncio.timeout(…) around the calls, or wait for the first of several tasks with"
-                " asyncio.wait(…, return_when=asyncio.FIRST_COMPLETED) and cancel the others",
-            )
+        if what == "cancel":
+            is_own = isinstance(task, ast.Name) and task.id in self.of.task_names
+            if is_own or not self.behind:
+                raise cancelled_late(task)
+            self.of.program.warnings.append(cancelled_in_vain(task))
         return ast.Constant(what == "done")
 
     def visit_Await(self, node: ast.Await) -> ast.AST:

@@ -30,6 +30,7 @@ from callsheet.frontends.python.source import (
 from callsheet.frontends.python.syntax import (
     Renaming,
     assigned,
+    call_of,
     constant,
     is_value,
     name_of,
@@ -269,6 +270,11 @@ class Translator(Raising):
                 self._try(node, out)
             case ast.Match():
                 self._match(node, out)
+            case ast.Assert(test=test, msg=ast.expr() as message) if waits(message):
+                error = call_of("AssertionError", message)
+                fails = ast.copy_location(ast.Raise(ast.copy_location(error, message)), node)
+                choice = ast.If(ast.copy_location(ast.UnaryOp(ast.Not(), test), test), [fails], [])
+                self.statement(ast.copy_location(choice, node), out)
             case ast.Assert(test=test, msg=message):
                 made = ast.Assert(self.value(test, out), message)
                 self.check(made)
@@ -306,7 +312,8 @@ class Translator(Raising):
         if len(targets) == 1 and isinstance(targets[0], ast.Name) and isinstance(value, ast.Await):
             self.await_(value, out, targets[0].id)
             return
-        made = self.value(value, out)
+        made = self.spilled(value, out) if any(map(waits, targets)) else self.value(value, out)
+        targets = [self._target(one, out) if waits(one) else one for one in targets]
         for one in targets:
             self.check(one)
         if len(targets) == 1 and isinstance(targets[0], ast.Name):
@@ -314,6 +321,26 @@ class Translator(Raising):
             if isinstance(made, ast.Name) and made.id == target:
                 return
         out.append(core.Pure(ast.copy_location(ast.Assign(list(targets), made), node)))
+
+    def _target(self, node: ast.expr, out: core.Block) -> ast.expr:
+        """A target without its awaits, which come behind the value that it is given."""
+        made = copy.copy(node)
+        match made:
+            case ast.Subscript():
+                made.value = self._holder(made.value, made.slice, out)
+                made.slice = self.spilled(made.slice, out)
+            case ast.Attribute():
+                made.value = self.spilled(made.value, out)
+            case ast.Tuple() | ast.List():
+                raise Refused(
+                    "PYT019",
+                    node,
+                    "several targets, of which one is awaited, are set in one statement",
+                    "take the values apart into variables, and then set each",
+                )
+            case _:
+                pass
+        return made
 
     def _augmented(self, node: ast.AugAssign, out: core.Block) -> None:
         target = node.target
@@ -389,12 +416,14 @@ class Translator(Raising):
             handlers = [self._handler(one) for one in node.handlers]
             out.append(core.Attempt(body, handlers, final, node))
             return
-        flag = self.names.fresh("done")
-        body.append(assigned(flag, constant(True, node), node))
         rest = self.block(node.orelse)
         made = core.Attempt(body, [self._handler(one) for one in node.handlers], None, node)
-        after = core.Choice(name_of(flag, node), rest, [], node.orelse[0], made)
-        inner: core.Block = [assigned(flag, constant(False, node), node), made, after]
+        inner: core.Block = [made, *rest]
+        if any(core.goes_on(one.body) for one in made.handlers):
+            flag = self.names.fresh("done")
+            body.append(assigned(flag, constant(True, node), node))
+            after = core.Choice(name_of(flag, node), rest, [], node.orelse[0], made)
+            inner = [assigned(flag, constant(False, node), node), made, after]
         if final is not None:
             inner = [core.Attempt(inner, [], final, node)]
         out.extend(inner)

@@ -67,7 +67,7 @@ def _is_scope(node: ast.stmt) -> bool:
 
 
 @dataclass(slots=True)
-class _Group:
+class Group:
     """The calls of the tasks, as a list or a comprehension; by name which task, or which list of all, it is.
 
     `keys` are the names of dicts that have a value for each task.
@@ -104,7 +104,7 @@ def _rewritten(
         if found is None:
             continue
         done, pending, many = found
-        group = _group_of(many, block[:number])
+        group = group_of(many, block[:number])
         if group is None or not _stand_alone(group, block, number, function, {done, pending}):
             continue
         first = fresh("first")
@@ -126,13 +126,13 @@ def _rewritten(
     return None
 
 
-def _group_of(many: ast.expr, before: Sequence[ast.stmt]) -> _Group | None:
+def group_of(many: ast.expr, before: Sequence[ast.stmt]) -> Group | None:
     """The tasks that a wait is given, each started in the same block."""
     given: dict[str, tuple[int, ast.expr]] = {}
     for place, one in enumerate(before):
         if isinstance(one, ast.Assign) and len(one.targets) == 1 and isinstance(one.targets[0], ast.Name):
             given[one.targets[0].id] = place, one.value
-    group = _Group(ast.List([], ast.Load()))
+    group = Group(ast.List([], ast.Load()))
     if isinstance(many, ast.Call) and isinstance(many.func, ast.Attribute) and many.func.attr == "keys":
         many = many.func.value
     if isinstance(many, ast.Name):
@@ -159,7 +159,7 @@ def _values(many: ast.expr) -> ast.expr | None:
     return None
 
 
-def _take(group: _Group, many: ast.expr, given: Mapping[str, tuple[int, ast.expr]]) -> bool:
+def _take(group: Group, many: ast.expr, given: Mapping[str, tuple[int, ast.expr]]) -> bool:
     """Find the calls of the tasks; whether all are known."""
     match many:
         case ast.ListComp(elt=elt) | ast.SetComp(elt=elt) | ast.DictComp(key=elt):
@@ -192,16 +192,14 @@ def _take(group: _Group, many: ast.expr, given: Mapping[str, tuple[int, ast.expr
 
 
 def _stand_alone(
-    group: _Group, block: Sequence[ast.stmt], number: int, function: ast.AsyncFunctionDef, others: set[str]
+    group: Group, block: Sequence[ast.stmt], number: int, function: ast.AsyncFunctionDef, others: set[str]
 ) -> bool:
     """Whether the tasks are set once, nothing waits behind the first of them, and nothing asks for them else.
 
     `number` is the place of the wait, `others` are the names that it sets.
     """
     names, before = {*group.names, *group.whole, *group.keys}, block[:number]
-    begun, read = min(group.made, default=number), names_read(group.calls)
-    between = [one for place, one in enumerate(before) if place >= begun and place not in group.made]
-    if _starts_late(group) or any(_may_tell(one, read) for one in between):
+    if not starts_at_once(group, before):
         return False
     every = list(among(walk(function), ast.Name))
     stored = [one.id for one in every if isinstance(one.ctx, ast.Store)]
@@ -216,7 +214,14 @@ def _stand_alone(
     return all(id(one) in here or one.id not in names | others for one in every)
 
 
-def _starts_late(group: _Group) -> bool:
+def starts_at_once(group: Group, before: Sequence[ast.stmt]) -> bool:
+    """Whether the tasks of a group might as well start behind all these statements, which begin them."""
+    begun, read = min(group.made, default=len(before)), names_read(group.calls)
+    between = [one for place, one in enumerate(before) if place >= begun and place not in group.made]
+    return not _starts_late(group) and not any(_may_tell(one, read) for one in between)
+
+
+def _starts_late(group: Group) -> bool:
     """Whether something is awaited behind the start of a task, or twice, to tell what the tasks are given."""
     if not isinstance(group.calls, ast.ListComp):
         return waits(group.calls) or any(one is not None and waits(one) for one in group.made.values())
@@ -242,7 +247,7 @@ def _is_part_set(node: ast.AST) -> bool:
 class _Rest(ast.NodeTransformer):
     """Writes what follows the wait: questions to the tasks are asked of the first."""
 
-    def __init__(self, group: _Group, done: str, pending: str, first: str) -> None:
+    def __init__(self, group: Group, done: str, pending: str, first: str) -> None:
         self.group, self.done, self.pending, self.first = group, done, pending, first
         count = len(group.calls.elts) if isinstance(group.calls, ast.List) else 1
         self.every = frozenset(range(count))

@@ -231,18 +231,18 @@ class _Flows:
 
     def _hoisted(self, one: ast.stmt) -> list[ast.stmt]:
         """A statement, before it the loops for its comprehensions over what awaits."""
-        if isinstance(one, (ast.While, ast.With, ast.AsyncWith, ast.AsyncFor, ast.Try, ast.Match)):
+        head = _evaluated_first(one)
+        found = [] if head is None else [each for each in own_nodes(head) if self._is_comprehension(each)]
+        if head is None or not found:
             return [one]
-        head = one.test if isinstance(one, ast.If) else one.iter if isinstance(one, ast.For) else one
-        found = [each for each in own_nodes(head) if self._is_comprehension(each)]
         inner = {each for part in found for each in own_nodes(*children(part))}
-        others = any(isinstance(each, ast.Await) for each in own_nodes(head) if each not in inner)
-        if others or any(each in inner or _is_conditional(one, each) for each in found):
+        others = [each for each in among(own_nodes(head), ast.Await) if each not in inner]
+        if any(not _comes_before(part, other) for part in found for other in others) or any(
+            each in inner or _is_conditional(one, each) for each in found
+        ):
             return [one]
         before: list[ast.stmt] = []
-        for each in sorted(
-            found, key=lambda part: (getattr(part, "lineno", 0), getattr(part, "col_offset", 0))
-        ):
+        for each in sorted(found, key=_place):
             made = cast("ast.ListComp | ast.SetComp | ast.DictComp", each)
             into = self.fresh("items")
             name = ast.copy_location(ast.Name(into, ast.Load()), made)
@@ -463,6 +463,34 @@ class _Flows:
 
 def _set(name: str, value: bool, place: ast.AST) -> ast.stmt:
     return placed(ast.Assign([ast.Name(name, ast.Store())], ast.Constant(value)), place)
+
+
+def _evaluated_first(one: ast.stmt) -> ast.AST | None:
+    """What a statement evaluates once, before all else; None if a loop before it would be something else."""
+    match one:
+        case ast.While() | ast.With() | ast.AsyncWith() | ast.AsyncFor() | ast.Try() | ast.TryStar():
+            return None
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            return None
+        case ast.If():
+            return one.test
+        case ast.For():
+            return one.iter
+        case ast.Match():
+            return one.subject
+        case ast.Assign():
+            return one.value
+        case _:
+            return one
+
+
+def _comes_before(part: ast.AST, other: ast.Await) -> bool:
+    """Whether a part of a statement is evaluated before something in it is awaited."""
+    return any(each is part for each in walk(other)) or _place(part) < _place(other)
+
+
+def _place(node: ast.AST) -> tuple[int, int]:
+    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
 
 
 def _is_conditional(root: ast.AST, wanted: ast.AST) -> bool:

@@ -22,6 +22,8 @@ from callsheet.frontends.python.rewrites.task_order import check_order, check_qu
 from callsheet.frontends.python.rewrites.task_words import (
     QUESTIONS,
     UnknownTasks,
+    cancelled_in_vain,
+    cancelled_late,
     completed,
     flushes,
     is_cancelling,
@@ -30,15 +32,27 @@ from callsheet.frontends.python.rewrites.task_words import (
     started,
     takes,
 )
-from callsheet.frontends.python.source import Nodes, dotted, names_bound, own_nodes, waits, walk
+from callsheet.frontends.python.source import (
+    Nodes,
+    Refused,
+    among,
+    dotted,
+    names_bound,
+    own_nodes,
+    waits,
+    walk,
+)
 from callsheet.frontends.python.syntax import parsed, parsed_lines
 
 _ASKED: Final = frozenset({"get_name", "exception", "cancelled", "add_done_callback"})
 _CONSUMERS: Final = frozenset({"sum", "max", "min", "sorted", "list", "tuple", "set", "dict", "any", "all"})
 
 
-def tasks_as_numbers(module: ast.Module, nodes: Nodes) -> bool:
+def tasks_as_numbers(module: ast.Module, nodes: Nodes, warned: list[Refused]) -> bool:
     """Write the tasks of functions that ask them more than their results as numbers; whether there were any.
+
+    Where a failure would leave tasks that the file cancels then, that they go on is added to `warned`. Raises
+    Refused for a task that is cancelled while nothing says how far it has come.
 
     >>> module = ast.parse('''import asyncio
     ... async def main(xs):
@@ -47,7 +61,7 @@ def tasks_as_numbers(module: ast.Module, nodes: Nodes) -> bool:
     ...     for task in pending:
     ...         task.cancel()
     ...     return [task.result() for task in done]''')
-    >>> tasks_as_numbers(module, Nodes(module))
+    >>> tasks_as_numbers(module, Nodes(module), [])
     True
     >>> print(ast.unparse(module.body[1].body[-1]))
     return [await values_at_1[task] for task in done]
@@ -57,12 +71,13 @@ def tasks_as_numbers(module: ast.Module, nodes: Nodes) -> bool:
     fresh, found = Fresh(nodes), False
     for one in nodes:
         if isinstance(one, ast.AsyncFunctionDef) and _asks(one):
-            body = copy.deepcopy(one.body)
+            tasks = _Tasks(one, copy.deepcopy(one.body), fresh)
             try:
-                one.body = _Tasks(one, body, fresh).rewritten()
-                found = True
+                one.body = tasks.rewritten()
             except UnknownTasks:
-                pass
+                continue
+            found = True
+            warned += tasks.cancelled()
     return found
 
 
@@ -101,6 +116,15 @@ def _asks(function: ast.AsyncFunctionDef) -> bool:
 class _Tasks(TaskCalls):
     """The tasks of one function."""
 
+    def __init__(self, function: ast.AsyncFunctionDef, body: list[ast.stmt], fresh: Fresh) -> None:
+        super().__init__(function, body, fresh)
+        self.dropped: list[ast.stmt] = []
+        """The statements that cancel tasks, in a plan behind their ends."""
+        attempts = among(own_nodes(*body), ast.Try)
+        parts = (part for one in attempts for part in (*one.handlers, *one.finalbody))
+        self.behind = {id(each) for part in parts for each in walk(part)}
+        """What follows a failure, or may."""
+
     def rewritten(self) -> list[ast.stmt]:
         """The body of the function. Raises UnknownTasks."""
         check_questions(self.body)
@@ -113,6 +137,17 @@ class _Tasks(TaskCalls):
         lists += [self.order] if self.is_ordered else []
         begin = parsed_lines([f"{name} = []" for name in lists], self.body[0])
         return [*self.helpers(), *begin, *made]
+
+    def cancelled(self) -> list[Refused]:
+        """The warnings for what cancels tasks that have run to their ends. Raises Refused (PYT026)."""
+        if self.is_limited or self.is_ordered:
+            return []
+        found: list[Refused] = []
+        for one in self.dropped:
+            if id(one) not in self.behind:
+                raise cancelled_late(one)
+            found.append(cancelled_in_vain(one))
+        return found
 
     # ------------------------------------------------------------ what stands there instead
 
@@ -131,6 +166,7 @@ class _Tasks(TaskCalls):
         if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             return _Questions(self, before).visit(one) if self.is_named else one
         if only_cancels(one) or is_discarding(one):
+            self.dropped += [one] if only_cancels(one) else []
             return None
         awaited = self._awaits_cancelled(one)
         if awaited is not None:

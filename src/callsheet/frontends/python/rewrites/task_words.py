@@ -9,7 +9,7 @@ import ast
 from collections.abc import Sequence
 from typing import Final
 
-from callsheet.frontends.python.source import dotted, own_nodes, waits, walk
+from callsheet.frontends.python.source import Refused, among, dotted, own_nodes, waits, walk
 
 STARTS: Final = frozenset({"create_task", "ensure_future"})
 _AROUND: Final = frozenset({"asyncio.wait_for", "asyncio.shield"})
@@ -110,6 +110,29 @@ def only_cancels(one: ast.stmt) -> bool:
             return all(map(only_cancels, body))
         case _:
             return False
+
+
+def cancelled_late(node: ast.AST) -> Refused:
+    """The refusal (PYT026) of what cancels a task that may be under way, and in a plan has ended."""
+    of = next((one.id for one in among(walk(node), ast.Name)), "a task")
+    return Refused(
+        "PYT026",
+        node,
+        f"{of} is cancelled, and a plan runs a task to its end where it is started",
+        "put asyncio.timeout(…) around the calls, or wait for the first of several tasks with"
+        " asyncio.wait(…, return_when=asyncio.FIRST_COMPLETED) and cancel the others",
+    )
+
+
+def cancelled_in_vain(node: ast.AST) -> Refused:
+    """The warning (PYT106) for what cancels tasks behind a failure of one: in a plan all have ended."""
+    return Refused(
+        "PYT106",
+        node,
+        "the tasks have ended here, also those that go on behind a failure in Python: this stops none",
+        "start the tasks in front of the try, and let it await asyncio.gather(*tasks) once: then the first"
+        " failure stops the others",
+    )
 
 
 def is_discarding(one: ast.stmt) -> bool:
