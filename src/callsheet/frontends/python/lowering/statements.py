@@ -328,7 +328,7 @@ class Translator(Raising):
         match made:
             case ast.Subscript():
                 made.value = self._holder(made.value, made.slice, out)
-                made.slice = self.spilled(made.slice, out)
+                made.slice = self._key(made.slice, out)
             case ast.Attribute():
                 made.value = self.spilled(made.value, out)
             case ast.Tuple() | ast.List():
@@ -341,6 +341,12 @@ class Translator(Raising):
             case _:
                 pass
         return made
+
+    def _key(self, node: ast.expr, out: core.Block) -> ast.expr:
+        if not isinstance(node, ast.Slice):
+            return self.spilled(node, out)
+        parts = [one and self.spilled(one, out) for one in (node.lower, node.upper, node.step)]
+        return ast.copy_location(ast.Slice(*parts), node)
 
     def _augmented(self, node: ast.AugAssign, out: core.Block) -> None:
         target = node.target
@@ -358,7 +364,7 @@ class Translator(Raising):
         holder = self._holder(target.value, node.value, out)
         place: ast.expr
         if isinstance(target, ast.Subscript):
-            place = ast.Subscript(holder, self.spilled(target.slice, out), ast.Load())
+            place = ast.Subscript(holder, self._key(target.slice, out), ast.Load())
         else:
             place = ast.Attribute(holder, target.attr, ast.Load())
         ast.copy_location(place, target)

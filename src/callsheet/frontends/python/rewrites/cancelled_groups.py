@@ -1,8 +1,8 @@
 """`gather` of tasks that are cancelled where it fails: a group, whose first failure stops the others.
 
 In: the tree of a file, which is changed in place. The tasks become those of an `asyncio.TaskGroup`, whose
-first error is raised again, and what cancels them goes. Where something else asks for the tasks, or lets them
-go on behind a failure, they stay: who reads them says what a plan does instead.
+first error is raised again, and what cancels them goes. Where something else asks for the tasks, or some way
+behind a failure lets one go on, they stay: who reads them says what a plan does instead.
 """
 
 from __future__ import annotations
@@ -10,12 +10,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import Final
 
 from callsheet.frontends.python.rewrites.first_done import Group, group_of, starts_at_once
 from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_of, placed
 from callsheet.frontends.python.rewrites.task_words import is_task, only_cancels
 from callsheet.frontends.python.source import Nodes, among, dotted, own_nodes, waits, walk
 from callsheet.frontends.python.syntax import parsed_lines
+
+_LEAVING: Final = (ast.Return, ast.Raise, ast.Break, ast.Continue)
+_OF_TOOLS: Final = frozenset({"ToolError", "Exception", "BaseException"})
+"""The errors that a handler of what tools raise names."""
 
 
 def cancelled_groups_as_groups(nodes: Nodes) -> bool:
@@ -141,14 +147,14 @@ def _gathered(attempt: ast.Try, before: Sequence[ast.stmt]) -> _Gathered | None:
         return None
     begun = tuple(ahead[number] for number in group.made)
     names = {*group.names, *group.whole}
-    cancels = [
-        one
-        for block in (*(each.body for each in attempt.handlers), attempt.finalbody)
-        for one in _cancelling(block, names)
-    ]
-    if not any(map(only_cancels, cancels)):
+    in_the_end = list(_cancelling(attempt.finalbody, names))
+    handled = [list(_cancelling(one.body, names)) for one in attempt.handlers]
+    is_handled = any(map(_takes_failures, attempt.handlers)) and all(
+        _stops_all(one, group) for one in handled
+    )
+    if not is_handled and not _stops_all(in_the_end, group):
         return None
-    return _Gathered(attempt, waited, place, group, begun, tuple(cancels))
+    return _Gathered(attempt, waited, place, group, begun, (*chain(*handled), *in_the_end))
 
 
 def _is_gather(node: ast.Await) -> bool:
@@ -170,8 +176,55 @@ def _cancelling(block: Sequence[ast.stmt], names: set[str]) -> Iterator[ast.stmt
             yield one
         elif has_cancelled and is_theirs and _awaits_all(one):
             yield one
-        elif waits(one) and not has_cancelled:
+        elif not has_cancelled and (waits(one) or any(isinstance(each, _LEAVING) for each in own_nodes(one))):
             return
+
+
+def _takes_failures(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler takes what tools raise."""
+    taken = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(one is None or (dotted(one) or "").rpartition(".")[2] in _OF_TOOLS for one in taken)
+
+
+def _stops_all(cancels: Sequence[ast.stmt], group: Group) -> bool:
+    """Whether statements cancel all tasks of a group that are under way, whatever the program finds."""
+    found = set(chain.from_iterable(map(_cancelled, cancels)))
+    count = len(group.calls.elts) if isinstance(group.calls, ast.List) else 0
+    return not found.isdisjoint(group.whole) or 0 < count == len(found & group.names.keys())
+
+
+def _cancelled(one: ast.stmt) -> set[str]:
+    """The names of the tasks, or of the lists of tasks, that a statement cancels unless they are done."""
+    match one:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="cancel"))):
+            return {name}
+        case ast.Expr(
+            value=ast.ListComp(elt=ast.expr() as elt, generators=[ast.comprehension(ifs=ifs) as part])
+        ):
+            inner = _cancelled(ast.Expr(elt)) if all(map(_is_under_way, ifs)) else set[str]()
+            return _each(part.target, part.iter, inner)
+        case ast.For(target=target, iter=source, body=body):
+            return _each(target, source, set(chain.from_iterable(map(_cancelled, body))))
+        case ast.If(test=test, body=body) if _is_under_way(test):
+            return set(chain.from_iterable(map(_cancelled, body)))
+        case _:
+            return set()
+
+
+def _each(target: ast.expr, source: ast.expr, cancelled: set[str]) -> set[str]:
+    """The names of what a loop goes through, if it cancels each."""
+    if not isinstance(target, ast.Name) or target.id not in cancelled:
+        return set()
+    parts = source.elts if isinstance(source, (ast.Tuple, ast.List, ast.Set)) else [source]
+    return {one.id for one in parts if isinstance(one, ast.Name)}
+
+
+def _is_under_way(test: ast.expr) -> bool:
+    match test:
+        case ast.UnaryOp(op=ast.Not(), operand=ast.Call(func=ast.Attribute(attr="done"))):
+            return True
+        case _:
+            return False
 
 
 def _awaits_all(one: ast.stmt) -> bool:
