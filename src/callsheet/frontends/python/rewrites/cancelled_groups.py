@@ -16,16 +16,20 @@ from typing import Final
 from callsheet.frontends.python.rewrites.first_done import Group, group_of, starts_at_once
 from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_of, placed
 from callsheet.frontends.python.rewrites.task_words import is_task, only_cancels
-from callsheet.frontends.python.source import Nodes, among, dotted, own_nodes, waits, walk
+from callsheet.frontends.python.source import Nodes, Refused, among, dotted, own_nodes, waits, walk
 from callsheet.frontends.python.syntax import parsed_lines
 
 _LEAVING: Final = (ast.Return, ast.Raise, ast.Break, ast.Continue)
-_OF_TOOLS: Final = frozenset({"ToolError", "Exception", "BaseException"})
+_ALL: Final = frozenset({"Exception", "BaseException"})
+_OF_TOOLS: Final = _ALL | {"ToolError"}
 """The errors that a handler of what tools raise names."""
 
 
-def cancelled_groups_as_groups(nodes: Nodes) -> bool:
+def cancelled_groups_as_groups(nodes: Nodes, warned: list[Refused]) -> bool:
     """Write such gathers as groups of tasks; whether there were any.
+
+    Where an error that no handler there takes would let the tasks go on, and the file has other handlers,
+    that is added to `warned`.
 
     >>> module = ast.parse('''async def main(xs):
     ...     tasks = [asyncio.create_task(f(x)) for x in xs]
@@ -34,7 +38,7 @@ def cancelled_groups_as_groups(nodes: Nodes) -> bool:
     ...     finally:
     ...         for task in tasks:
     ...             task.cancel()''')
-    >>> cancelled_groups_as_groups(Nodes(module))
+    >>> cancelled_groups_as_groups(Nodes(module), [])
     True
     >>> print(ast.unparse(module))
     async def main(xs):
@@ -50,6 +54,7 @@ def cancelled_groups_as_groups(nodes: Nodes) -> bool:
             pass
     """
     fresh, found = Fresh(nodes), False
+    handlers = sum(1 for _ in nodes.of(ast.ExceptHandler))
     for function in nodes.of(ast.AsyncFunctionDef):
         for block in blocks_of(own_nodes(function)):
             number = 0
@@ -59,6 +64,8 @@ def cancelled_groups_as_groups(nodes: Nodes) -> bool:
                 if gathered is not None and _is_all_there_is(gathered, function):
                     block[: number + 1] = gathered.rewritten(block[: number + 1], fresh)
                     found = True
+                    if gathered.misses_errors and len(gathered.attempt.handlers) < handlers:
+                        warned.append(_stops_at_others(gathered.attempt.handlers[0]))
                 number += 1
     return found
 
@@ -73,6 +80,8 @@ class _Gathered:
     group: Group
     begun: tuple[ast.stmt, ...]
     cancels: tuple[ast.stmt, ...]
+    misses_errors: bool
+    """Whether some errors leave the `try` past what cancels the tasks."""
 
     def rewritten(self, block: Sequence[ast.stmt], fresh: Fresh) -> list[ast.stmt]:
         """The block up to the `try`, with a group in the place of its tasks."""
@@ -149,12 +158,12 @@ def _gathered(attempt: ast.Try, before: Sequence[ast.stmt]) -> _Gathered | None:
     names = {*group.names, *group.whole}
     in_the_end = list(_cancelling(attempt.finalbody, names))
     handled = [list(_cancelling(one.body, names)) for one in attempt.handlers]
-    is_handled = any(map(_takes_failures, attempt.handlers)) and all(
-        _stops_all(one, group) for one in handled
-    )
-    if not is_handled and not _stops_all(in_the_end, group):
+    always = _stops_all(in_the_end, group)
+    is_handled = any(_takes(one, _OF_TOOLS) for one in attempt.handlers)
+    if not always and not (is_handled and all(_stops_all(one, group) for one in handled)):
         return None
-    return _Gathered(attempt, waited, place, group, begun, (*chain(*handled), *in_the_end))
+    misses = not always and not any(_takes(one, _ALL) for one in attempt.handlers)
+    return _Gathered(attempt, waited, place, group, begun, (*chain(*handled), *in_the_end), misses)
 
 
 def _is_gather(node: ast.Await) -> bool:
@@ -180,10 +189,19 @@ def _cancelling(block: Sequence[ast.stmt], names: set[str]) -> Iterator[ast.stmt
             return
 
 
-def _takes_failures(handler: ast.ExceptHandler) -> bool:
-    """Whether a handler takes what tools raise."""
+def _takes(handler: ast.ExceptHandler, errors: frozenset[str]) -> bool:
+    """Whether a handler names one of these errors, or none at all."""
     taken = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return any(one is None or (dotted(one) or "").rpartition(".")[2] in _OF_TOOLS for one in taken)
+    return any(one is None or (dotted(one) or "").rpartition(".")[2] in errors for one in taken)
+
+
+def _stops_at_others(handler: ast.ExceptHandler) -> Refused:
+    return Refused(
+        "PYT106",
+        handler,
+        "the tasks go on in Python behind an error that is not handled here, and in a plan it stops them",
+        "cancel the tasks in a finally",
+    )
 
 
 def _stops_all(cancels: Sequence[ast.stmt], group: Group) -> bool:
