@@ -148,6 +148,29 @@ def test_tasks_that_a_failure_leaves_are_told_where_they_are_cancelled_in_vain(a
     assert "PYT106" in [one.code for one in result.diagnostics]
 
 
+@pytest.mark.parametrize(
+    ("cancels", "around", "is_told"),
+    [
+        ("except ToolError:", "ValueError", True),
+        ("except ToolError:", None, False),
+        ("except Exception:", "ValueError", False),
+        ("finally:", "ValueError", False),
+    ],
+)
+def test_group_that_stops_at_more_errors_than_are_handled_there_is_told(
+    cancels: str, around: str | None, is_told: bool
+) -> None:
+    source = (
+        f"{STARTED}    try:\n        found = await asyncio.gather(*tasks)\n    {cancels}\n"
+        "        for one in tasks:\n            one.cancel()\n        found = []\n"
+    )
+    if around:
+        source += f"    try:\n        await note_it('x')\n    except {around}:\n        pass\n"
+    result = read_python(source + "    return found\n", tools=SIGNATURES)
+    assert result.plan is not None
+    assert ("PYT106" in [one.code for one in result.diagnostics]) is is_told
+
+
 @pytest.mark.parametrize("many", ["tasks", "[score(x) for x in xs]"])
 @pytest.mark.parametrize(
     ("body", "line"),

@@ -170,6 +170,9 @@ def _rewrites(
     def queues(module: ast.Module, nodes: Nodes) -> bool:
         return queues_as_lists(module, nodes, warned)
 
+    def cancelled(_: ast.Module, nodes: Nodes) -> bool:
+        return cancelled_groups_as_groups(nodes, warned)
+
     def tasks(module: ast.Module, nodes: Nodes) -> bool:
         return tasks_as_numbers(module, nodes, warned)
 
@@ -198,7 +201,7 @@ def _rewrites(
         (factories_as_classes, (ast.FunctionDef,)),
         (decorated_as_calls, (ast.FunctionDef,)),
         (move, (ast.Module,)),
-        (_of_nodes(cancelled_groups_as_groups), ("cancel",)),
+        (cancelled, ("cancel",)),
         (_of_nodes(group_handlers_as_plain), (ast.TryStar,)),
         (contexts_as_statements, tuple(CONTEXT_WORDS)),
         (_of_nodes(returns_after_finally), (ast.Try,)),

@@ -1,8 +1,8 @@
 """`gather` of tasks that are cancelled where it fails: a group, whose first failure stops the others.
 
 In: the tree of a file, which is changed in place. The tasks become those of an `asyncio.TaskGroup`, whose
-first error is raised again, and what cancels them goes. Where something else asks for the tasks, or lets them
-go on behind a failure, they stay: who reads them says what a plan does instead.
+first error is raised again, and what cancels them goes. Where something else asks for the tasks, or some way
+behind a failure lets one go on, they stay: who reads them says what a plan does instead.
 """
 
 from __future__ import annotations
@@ -10,16 +10,26 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import Final
 
 from callsheet.frontends.python.rewrites.first_done import Group, group_of, starts_at_once
 from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_of, placed
 from callsheet.frontends.python.rewrites.task_words import is_task, only_cancels
-from callsheet.frontends.python.source import Nodes, among, dotted, own_nodes, waits, walk
+from callsheet.frontends.python.source import Nodes, Refused, among, dotted, own_nodes, waits, walk
 from callsheet.frontends.python.syntax import parsed_lines
 
+_LEAVING: Final = (ast.Return, ast.Raise, ast.Break, ast.Continue)
+_ALL: Final = frozenset({"Exception", "BaseException"})
+_OF_TOOLS: Final = _ALL | {"ToolError"}
+"""The errors that a handler of what tools raise names."""
 
-def cancelled_groups_as_groups(nodes: Nodes) -> bool:
+
+def cancelled_groups_as_groups(nodes: Nodes, warned: list[Refused]) -> bool:
     """Write such gathers as groups of tasks; whether there were any.
+
+    Where an error that no handler there takes would let the tasks go on, and the file has other handlers,
+    that is added to `warned`.
 
     >>> module = ast.parse('''async def main(xs):
     ...     tasks = [asyncio.create_task(f(x)) for x in xs]
@@ -28,7 +38,7 @@ def cancelled_groups_as_groups(nodes: Nodes) -> bool:
     ...     finally:
     ...         for task in tasks:
     ...             task.cancel()''')
-    >>> cancelled_groups_as_groups(Nodes(module))
+    >>> cancelled_groups_as_groups(Nodes(module), [])
     True
     >>> print(ast.unparse(module))
     async def main(xs):
@@ -44,6 +54,7 @@ def cancelled_groups_as_groups(nodes: Nodes) -> bool:
             pass
     """
     fresh, found = Fresh(nodes), False
+    handlers = sum(1 for _ in nodes.of(ast.ExceptHandler))
     for function in nodes.of(ast.AsyncFunctionDef):
         for block in blocks_of(own_nodes(function)):
             number = 0
@@ -53,6 +64,8 @@ def cancelled_groups_as_groups(nodes: Nodes) -> bool:
                 if gathered is not None and _is_all_there_is(gathered, function):
                     block[: number + 1] = gathered.rewritten(block[: number + 1], fresh)
                     found = True
+                    if gathered.misses_errors and len(gathered.attempt.handlers) < handlers:
+                        warned.append(_stops_at_others(gathered.attempt.handlers[0]))
                 number += 1
     return found
 
@@ -67,6 +80,8 @@ class _Gathered:
     group: Group
     begun: tuple[ast.stmt, ...]
     cancels: tuple[ast.stmt, ...]
+    misses_errors: bool
+    """Whether some errors leave the `try` past what cancels the tasks."""
 
     def rewritten(self, block: Sequence[ast.stmt], fresh: Fresh) -> list[ast.stmt]:
         """The block up to the `try`, with a group in the place of its tasks."""
@@ -141,14 +156,14 @@ def _gathered(attempt: ast.Try, before: Sequence[ast.stmt]) -> _Gathered | None:
         return None
     begun = tuple(ahead[number] for number in group.made)
     names = {*group.names, *group.whole}
-    cancels = [
-        one
-        for block in (*(each.body for each in attempt.handlers), attempt.finalbody)
-        for one in _cancelling(block, names)
-    ]
-    if not any(map(only_cancels, cancels)):
+    in_the_end = list(_cancelling(attempt.finalbody, names))
+    handled = [list(_cancelling(one.body, names)) for one in attempt.handlers]
+    always = _stops_all(in_the_end, group)
+    is_handled = any(_takes(one, _OF_TOOLS) for one in attempt.handlers)
+    if not always and not (is_handled and all(_stops_all(one, group) for one in handled)):
         return None
-    return _Gathered(attempt, waited, place, group, begun, tuple(cancels))
+    misses = not always and not any(_takes(one, _ALL) for one in attempt.handlers)
+    return _Gathered(attempt, waited, place, group, begun, (*chain(*handled), *in_the_end), misses)
 
 
 def _is_gather(node: ast.Await) -> bool:
@@ -170,8 +185,64 @@ def _cancelling(block: Sequence[ast.stmt], names: set[str]) -> Iterator[ast.stmt
             yield one
         elif has_cancelled and is_theirs and _awaits_all(one):
             yield one
-        elif waits(one) and not has_cancelled:
+        elif not has_cancelled and (waits(one) or any(isinstance(each, _LEAVING) for each in own_nodes(one))):
             return
+
+
+def _takes(handler: ast.ExceptHandler, errors: frozenset[str]) -> bool:
+    """Whether a handler names one of these errors, or none at all."""
+    taken = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(one is None or (dotted(one) or "").rpartition(".")[2] in errors for one in taken)
+
+
+def _stops_at_others(handler: ast.ExceptHandler) -> Refused:
+    return Refused(
+        "PYT106",
+        handler,
+        "the tasks go on in Python behind an error that is not handled here, and in a plan it stops them",
+        "cancel the tasks in a finally",
+    )
+
+
+def _stops_all(cancels: Sequence[ast.stmt], group: Group) -> bool:
+    """Whether statements cancel all tasks of a group that are under way, whatever the program finds."""
+    found = set(chain.from_iterable(map(_cancelled, cancels)))
+    count = len(group.calls.elts) if isinstance(group.calls, ast.List) else 0
+    return not found.isdisjoint(group.whole) or 0 < count == len(found & group.names.keys())
+
+
+def _cancelled(one: ast.stmt) -> set[str]:
+    """The names of the tasks, or of the lists of tasks, that a statement cancels unless they are done."""
+    match one:
+        case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="cancel"))):
+            return {name}
+        case ast.Expr(
+            value=ast.ListComp(elt=ast.expr() as elt, generators=[ast.comprehension(ifs=ifs) as part])
+        ):
+            inner = _cancelled(ast.Expr(elt)) if all(map(_is_under_way, ifs)) else set[str]()
+            return _each(part.target, part.iter, inner)
+        case ast.For(target=target, iter=source, body=body):
+            return _each(target, source, set(chain.from_iterable(map(_cancelled, body))))
+        case ast.If(test=test, body=body) if _is_under_way(test):
+            return set(chain.from_iterable(map(_cancelled, body)))
+        case _:
+            return set()
+
+
+def _each(target: ast.expr, source: ast.expr, cancelled: set[str]) -> set[str]:
+    """The names of what a loop goes through, if it cancels each."""
+    if not isinstance(target, ast.Name) or target.id not in cancelled:
+        return set()
+    parts = source.elts if isinstance(source, (ast.Tuple, ast.List, ast.Set)) else [source]
+    return {one.id for one in parts if isinstance(one, ast.Name)}
+
+
+def _is_under_way(test: ast.expr) -> bool:
+    match test:
+        case ast.UnaryOp(op=ast.Not(), operand=ast.Call(func=ast.Attribute(attr="done"))):
+            return True
+        case _:
+            return False
 
 
 def _awaits_all(one: ast.stmt) -> bool:
