@@ -433,4 +433,6 @@ def test_order_of_calls_is_declared_beside_the_effect() -> None:
 def test_protocol_of_a_server_is_one_of_two():
     server = '{"mcpServers": {"desk": {"command": "desk", "callsheet": {"protocol": "%s"}}}}'
     assert str(read(server % "older").servers[0].protocol) == "older"
-    assert 'mcp.json:1:71: error CFG112: "protocol" is "older" or "newest"' in error(server % "2025-11-25")
+    wrong = error(server % "2025-11-25")
+    assert "mcp.json:1:71: error CFG112: there is no protocol '2025-11-25'" in wrong
+    assert "one of older, newest" in wrong

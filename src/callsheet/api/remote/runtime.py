@@ -574,7 +574,7 @@ class RemoteRuntime(Loops):
             raise self._server.another()
         return cast("Any", answer)
 
-    def _read(self, read: Callable[[wire.Row], _Told], row: Any) -> _Told:
+    def _read(self, read: Callable[[Any], _Told], row: Any) -> _Told:
         """What a row tells; API061 for one that lacks something, or has it in another form."""
         try:
             return read(row)

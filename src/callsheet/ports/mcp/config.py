@@ -167,7 +167,7 @@ class _Reader:
                 self.wrong(position, f"a comma or {close!r} is expected here")
 
 
-_Word = TypeVar("_Word", Effect, Grant, OnInDoubt, ToolClass)
+_Word = TypeVar("_Word", Effect, Grant, OnInDoubt, ToolClass, Protocol)
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,17 +317,10 @@ class _Reading:
             origin=self.source.name,
             rules={tool: rule for tool, (_, rule) in rules.items() if rule != ToolRule()},
             max_concurrent=self.at_once(extension),
-            protocol=self.protocol(extension),
+            protocol=self.word(Protocol, "protocol", extension["protocol"])
+            if "protocol" in extension
+            else None,
         )
-
-    def protocol(self, extension: dict[str, Node]) -> Protocol | None:
-        """In which protocol the server is to be spoken to, if that is said."""
-        if "protocol" not in extension:
-            return None
-        said = self.get(extension, "protocol", str, "")
-        if said not in {*map(str, Protocol)}:
-            self.wrong(extension["protocol"].span, '"protocol" is "older" or "newest"')
-        return Protocol(said)
 
     def with_oauth(self, transport: StdioServer | HttpServer, node: Node) -> HttpServer:
         """The transport with the rules in "oauth"."""

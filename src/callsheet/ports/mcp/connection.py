@@ -108,11 +108,10 @@ class Connection:
         tokens: TokenSource | None = None,
         front: Front | None = None,
         mask: Callable[[Any], Any] = lambda sent: sent,
-        *,
-        is_older: bool = False,
     ) -> None:
         self.config = config
-        self._is_older = is_older
+        usual = Protocol.OLDER if front is not None and front.is_older else Protocol.NEWEST
+        self._is_older = (config.protocol or usual) is Protocol.OLDER
         self._mask = mask
         self._calls = OpenCalls(config.name, front)
         self._tokens = tokens
@@ -151,9 +150,7 @@ class Connection:
         and `mask` takes tokens out of what that client hears. Raises CallsheetError naming the server and a
         way out; nothing is left running then.
         """
-        prefers_older = front is not None and front.is_older
-        is_older = prefers_older if config.protocol is None else config.protocol is Protocol.OLDER
-        self = cls(config, tokens, front, mask, is_older=is_older)
+        self = cls(config, tokens, front, mask)
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._live(ready), name=f"mcp {config.name}")
         try:
@@ -167,7 +164,7 @@ class Connection:
             if isinstance(error, Exception):
                 if self._barred is not None:
                     raise self._barred from None
-                if is_older and config.protocol is None and refuses(error):
+                if self._is_older and config.protocol is None and refuses(error):
                     newest = replace(config, protocol=Protocol.NEWEST)
                     return await cls.open(newest, within, tokens, front, mask)
                 secrets = () if tokens is None else tuple(tokens.secrets())
@@ -445,8 +442,7 @@ class Connection:
 
     async def _log(self, params: LoggingMessageNotificationParams) -> None:
         self._logger.debug("%s: %s", params.level, params.data)
-        sent = params.model_dump(by_alias=True, mode="json", exclude_none=True)
-        await self._calls.logged(self._mask(sent))
+        await self._calls.logged(self._mask(params.model_dump(by_alias=True, mode="json", exclude_none=True)))
 
     def _refused(self, status: str) -> None:
         self.refusal = status
