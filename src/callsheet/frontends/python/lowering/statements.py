@@ -313,7 +313,7 @@ class Translator(Raising):
             self.await_(value, out, targets[0].id)
             return
         made = self.spilled(value, out) if any(map(waits, targets)) else self.value(value, out)
-        targets = [self._target(one, out) if waits(one) else one for one in targets]
+        targets = [self.target(one, out) if waits(one) else one for one in targets]
         for one in targets:
             self.check(one)
         if len(targets) == 1 and isinstance(targets[0], ast.Name):
@@ -321,26 +321,6 @@ class Translator(Raising):
             if isinstance(made, ast.Name) and made.id == target:
                 return
         out.append(core.Pure(ast.copy_location(ast.Assign(list(targets), made), node)))
-
-    def _target(self, node: ast.expr, out: core.Block) -> ast.expr:
-        """A target without its awaits, which come behind the value that it is given."""
-        made = copy.copy(node)
-        match made:
-            case ast.Subscript():
-                made.value = self._holder(made.value, made.slice, out)
-                made.slice = self.spilled(made.slice, out)
-            case ast.Attribute():
-                made.value = self.spilled(made.value, out)
-            case ast.Tuple() | ast.List():
-                raise Refused(
-                    "PYT019",
-                    node,
-                    "several targets, of which one is awaited, are set in one statement",
-                    "take the values apart into variables, and then set each",
-                )
-            case _:
-                pass
-        return made
 
     def _augmented(self, node: ast.AugAssign, out: core.Block) -> None:
         target = node.target
@@ -355,7 +335,7 @@ class Translator(Raising):
             if held.id != target.id:
                 out.append(assigned(target.id, name_of(held.id, target), node))
             return
-        holder = self._holder(target.value, node.value, out)
+        holder = self.holder(target.value, node.value, out)
         place: ast.expr
         if isinstance(target, ast.Subscript):
             place = ast.Subscript(holder, self.spilled(target.slice, out), ast.Load())
@@ -371,19 +351,6 @@ class Translator(Raising):
         stored.ctx = ast.Store()
         self.check(stored)
         out.append(core.Pure(ast.copy_location(ast.Assign([stored], made), node)))
-
-    def _holder(self, holder: ast.expr, value: ast.expr, out: core.Block) -> ast.expr:
-        """The container that `x[k] += await f()` changes: by its path, where nothing can change that."""
-        steps = holder
-        while isinstance(steps, (ast.Subscript, ast.Attribute)):
-            if isinstance(steps, ast.Subscript) and not isinstance(steps.slice, (ast.Name, ast.Constant)):
-                return self.spilled(holder, out)
-            steps = steps.value
-        called = {dotted(one.func) or "" for one in among(own_nodes(value), ast.Call)}
-        is_settled = isinstance(steps, ast.Name) and not names_bound(value)
-        if not is_settled or any(self.helper(name) is not None for name in called):
-            return self.spilled(holder, out)
-        return self.value(holder, out)
 
     def _return(self, node: ast.Return, value: ast.expr | None, out: core.Block) -> None:
         if value is None or (isinstance(value, ast.Constant) and value.value is None):

@@ -11,7 +11,16 @@ from typing import cast
 from callsheet.frontends.python import core
 from callsheet.frontends.python.lowering.scope import Scope
 from callsheet.frontends.python.lowering.started import Started, only_starts
-from callsheet.frontends.python.source import Refused, names_bound, waits, waits_between_items, walk
+from callsheet.frontends.python.source import (
+    Refused,
+    among,
+    dotted,
+    names_bound,
+    own_nodes,
+    waits,
+    waits_between_items,
+    walk,
+)
 from callsheet.frontends.python.syntax import (
     Renaming,
     assigned,
@@ -83,6 +92,39 @@ class Values(Started):
         held = self.names.fresh("value")
         out.append(assigned(held, made, node))
         return name_of(held, node)
+
+    def target(self, node: ast.expr, out: core.Block) -> ast.expr:
+        """A target without its awaits, which come behind the value that it is given."""
+        made = copy.copy(node)
+        match made:
+            case ast.Subscript():
+                made.value = self.holder(made.value, made.slice, out)
+                made.slice = self.spilled(made.slice, out)
+            case ast.Attribute():
+                made.value = self.spilled(made.value, out)
+            case ast.Tuple() | ast.List():
+                raise Refused(
+                    "PYT019",
+                    node,
+                    "several targets, of which one is awaited, are set in one statement",
+                    "take the values apart into variables, and then set each",
+                )
+            case _:
+                pass
+        return made
+
+    def holder(self, holder: ast.expr, value: ast.expr, out: core.Block) -> ast.expr:
+        """The container that `x[k] += await f()` changes: by its path, where nothing can change that."""
+        steps = holder
+        while isinstance(steps, (ast.Subscript, ast.Attribute)):
+            if isinstance(steps, ast.Subscript) and not isinstance(steps.slice, (ast.Name, ast.Constant)):
+                return self.spilled(holder, out)
+            steps = steps.value
+        called = {dotted(one.func) or "" for one in among(own_nodes(value), ast.Call)}
+        is_settled = isinstance(steps, ast.Name) and not names_bound(value)
+        if not is_settled or any(self.helper(name) is not None for name in called):
+            return self.spilled(holder, out)
+        return self.value(holder, out)
 
     def _logic(self, node: ast.BoolOp, op: ast.boolop, values: list[ast.expr], out: core.Block) -> ast.expr:
         first = next(number for number, one in enumerate(values) if waits(one))
