@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Final, cast
 
 from callsheet.frontends.python import core
@@ -38,17 +39,21 @@ class SpreadCalls(Scope, ABC):
             return True
         spread = [one for one in call.keywords if one.arg is None and not _is_literal_dict(one.value)]
         callee, known = self._called(call)
-        if len(spread) != 1 or known is None or known.is_open:
+        if not spread or known is None or known.is_open:
+            return False
+        if len(spread) > 1 and len(spread) < sum(one.arg is None for one in call.keywords):
             return False
         shape = copy.copy(call)
         shape.args = [self.kept_plain(one, out) for one in call.args]
         shape.keywords = self._kept_words(call, out)
-        place = call.keywords.index(spread[0])
-        given = shape.keywords.pop(place).value
+        parts = [shape.keywords[call.keywords.index(one)].value for one in spread]
+        shape.keywords = [one for one in shape.keywords if one.value not in parts]
+        given = parts[0] if len(parts) == 1 else self._merged(parts, call, out)
         named = {*known.parameters[: len(call.args)], *(one.arg for one in shape.keywords)}
         free = [one for one in known.parameters if one not in named]
         optional = [one for one in free if one not in known.required]
-        keys = keys_of(spread[0].value, self.function)
+        found = [keys_of(one.value, self.function) for one in spread]
+        keys = None if None in found else set[str]().union(*(one for one in found if one is not None))
         if keys is not None and keys <= set(free):
             optional = [one for one in optional if one in keys]
             free = [one for one in free if one in known.required or one in keys]
@@ -81,6 +86,19 @@ class SpreadCalls(Scope, ABC):
         wrong: core.Block = [core.Fail(message, "TYPE", call)]
         out.append(core.Choice(check, calls(optional, []), wrong, call))
         return True
+
+    def _merged(self, parts: Sequence[ast.expr], call: ast.Call, out: core.Block) -> ast.expr:
+        """One dict of several behind stars, which may not give an argument twice."""
+        made = ast.Dict([None] * len(parts), [*parts])
+        held = self.spilled(ast.fix_missing_locations(ast.copy_location(made, call)), out)
+        test = parsed(f"len(x) < {' + '.join(['len(x)'] * len(parts))}", call)
+        for one, part in zip(
+            (one for one in ast.walk(test) if isinstance(one, ast.Call)), [held, *parts], strict=True
+        ):
+            one.args = [part]
+        message = ast.copy_location(ast.Constant("an argument is given twice"), call)
+        out.append(core.Choice(test, [core.Fail(message, "TYPE", call)], [], call))
+        return held
 
     def _called(self, call: ast.Call) -> tuple[str, Signature | None]:
         """The name of what a call is of, and its parameters; None if they are not known."""

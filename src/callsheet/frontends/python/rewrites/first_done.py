@@ -12,8 +12,8 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, placed
-from callsheet.frontends.python.rewrites.task_words import task_cancelled, task_of
+from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, placed, rewrite_blocks
+from callsheet.frontends.python.rewrites.task_words import only_cancels, task_cancelled, task_of
 from callsheet.frontends.python.source import (
     Nodes,
     among,
@@ -56,10 +56,25 @@ def firsts_as_one(nodes: Nodes) -> bool:
         blocks = [one.body]
         while blocks:
             block = blocks.pop()
+            rewrite_blocks([block], _cancelled_at_once)
             while (made := _rewritten(block, one, fresh, catches=catches)) is not None:
                 block[:], found = made, True
             blocks += [inner for each in block if not _is_scope(each) for inner in blocks_in(each)]
     return found
+
+
+def _cancelled_at_once(one: ast.stmt) -> list[ast.stmt] | None:
+    """A wait for the first task with what cancels the others right behind it, where `finally` does so."""
+    match one:
+        case ast.Try(body=[first, *rest], handlers=[], orelse=[], finalbody=[cancels, *behind]) if (
+            _wait_in(first) is not None
+            and only_cancels(cancels)
+            and not any(map(waits, rest))
+            and not any(names_read(each) - names_read(cancels, first) - {"asyncio"} for each in behind)
+        ):
+            return [first, cancels, *behind, *rest]
+        case _:
+            return None
 
 
 def _is_scope(node: ast.stmt) -> bool:
