@@ -335,7 +335,9 @@ async def test_calls_beyond_slots_of_their_tool_say_that_they_wait():
         def queued(self, key: str) -> None:
             told.append(key)
 
-    gateway = types.SimpleNamespace(listener=Listener(), withholds=False)
+    gateway = types.SimpleNamespace(
+        listener=Listener(), withholds=False, queued=lambda key, turn: None, leaving=lambda key: None
+    )
 
     async def pause(args: dict[str, object], context: CallContext) -> None:
         await asyncio.sleep(0.01)

@@ -329,7 +329,7 @@ def test_commands_that_only_read_or_change_runs_create_no_journal(machine):
         line = ["note.txt" if each.name == "place" else "1" for each in takes]
         if any("--output" in each.opts for each in known[name].params):
             line += ["--output", "out"]
-        if name in {"runs cancel", "runs rerun", "runs delete"}:
+        if name in {"runs cancel", "runs rerun", "runs delete", "runs pause", "runs resume"}:
             line += ["--status", "failed", "--yes"]
         result = machine(*name.split(), *line, *NEEDS.get(name, ()), "--journal", "absent/j.db", stdin="")
         assert not (machine.folder / "absent").exists(), name

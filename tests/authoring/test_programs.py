@@ -9,9 +9,17 @@ from typing import Any
 
 import pytest
 
+from callsheet import Plan as PublicPlan
 from callsheet import Runtime, tool
 from callsheet.api.compiling import Compiled
-from callsheet.authoring.compiler.answers import bound_names, program_in, with_imports, with_main
+from callsheet.authoring.compiler.answers import (
+    Lookup,
+    bound_names,
+    program_in,
+    with_imports,
+    with_lookups,
+    with_main,
+)
 from callsheet.authoring.compiler.compile import compile_goal, prompt_for
 from callsheet.authoring.compiler.program import fields_of, told_ids
 from callsheet.authoring.compiler.program_prompt import ROOM, program_question, stubs_for
@@ -169,6 +177,8 @@ def test_statements_without_a_function_are_those_of_main(answer: str) -> None:
 def test_text_over_lines_is_the_same_in_main() -> None:
     program = with_main("text = '''a\n  b'''\nawait send(text=text)\n")
     assert "text = 'a\\n  b'" in program
+    assert with_main("await f(a=city)\n", ["city"]) == "async def main(city):\n    await f(a=city)\n"
+    assert with_main("def main():\n    pass\n\nawait f()\n").startswith("def main")
     assert with_main("async def main():\n    return await f()\n\nawait main()\n").startswith("async def main")
 
 
@@ -747,7 +757,7 @@ def test_thing_is_found_by_its_name_in_a_list(arguments: dict[str, object]) -> N
     draft = asyncio.run(compile_goal(request, small, lambda _: ()))
     by = "title='Winter Bees'" if arguments else ""
     assert draft.source.text.splitlines()[3:] == [
-        f"    book = [x for x in await search_books({by}) if x['title'].lower() == 'winter bees'][0]",
+        f"    [book] = [x for x in await search_books({by}) if str(x.get('title')).lower() == 'winter bees']",
         "    await reserve_book(book_id=book['id'])",
     ]
     assert [one.message for one in draft.diagnostics] == [
@@ -757,7 +767,7 @@ def test_thing_is_found_by_its_name_in_a_list(arguments: dict[str, object]) -> N
 
 
 def test_lookup_of_what_nobody_spoke_of_is_left_out_where_nothing_reads_it() -> None:
-    find = listing("find_reader", "id", "name", name=TEXT)
+    find = replace(listing("find_reader", "id", "name", name=TEXT), effect=Effect.READ)
     request = Request("Block card 4401.", (find, spec("block_card", "Block.", card=TEXT)))
     unread = (
         'async def main():\n    ann = await find_reader(name="Ann Moss")\n    await block_card(card="4401")\n'
@@ -768,7 +778,44 @@ def test_lookup_of_what_nobody_spoke_of_is_left_out_where_nothing_reads_it() -> 
     assert [(one.code, one.severity) for one in draft.diagnostics] == [("CMP010", Severity.HINT)]
     read = unread.replace('"4401"', 'ann[0]["id"]')
     asked = Scripted([read, read], strength=Strength.SMALL)
-    assert "find_reader" in asyncio.run(compile_goal(request, asked, lambda _: ())).source.text
+    kept = asyncio.run(compile_goal(request, asked, lambda _: ()))
+    assert "find_reader" in kept.source.text
+    assert "is left out" not in "".join(one.message for one in kept.diagnostics)
+
+
+def test_call_of_an_undeclared_effect_is_never_left_out() -> None:
+    block = spec("block_card", "Block.", card=TEXT)
+    check_in = replace(block, name="CHECK_IN_GUEST", executor="check_in_guest")
+    check_in = replace(check_in, parameters={"type": "object", "properties": {"name": TEXT}})
+    request = Request("Block card 4401.", (check_in, block))
+    program = (
+        'async def main():\n    x = await check_in_guest(name="Emma")\n    await block_card(card="4401")\n'
+    )
+    small = Scripted([program, program], strength=Strength.SMALL)
+    assert "check_in_guest" in asyncio.run(compile_goal(request, small, lambda _: ())).source.text
+
+
+@pytest.mark.parametrize(
+    ("names", "fails"),
+    [(["Winter Bees", None], False), (["winter bees"], False), (["Winter Bees"] * 2, True), (["Bees"], True)],
+)
+def test_found_thing_is_the_only_one_of_its_name(names: list[str | None], *, fails: bool) -> None:
+    @tool(effect="read")
+    def search_books() -> list[dict[str, Any]]:
+        """Search books. Returns [{id, title}]."""
+        return [{"id": f"B-{n}", "title": name} for n, name in enumerate(names)] + [{"id": "none"}]
+
+    @tool
+    def reserve_book(book_id: str) -> str:
+        """Reserve a book."""
+        return book_id
+
+    lookup = Lookup("search_books", "", "id", "title", "Winter Bees")
+    sought = {("reserve_book", "book_id", "Winter Bees"): lookup}
+    program = with_lookups('async def main():\n    return await reserve_book(book_id="Winter Bees")', sought)
+    result = Runtime([search_books, reserve_book]).run_sync(PublicPlan.parse(program, language="python"))
+    assert result.ok is not fails
+    assert fails or result.answer == "B-0"
 
 
 def test_field_that_a_description_does_not_show_is_a_doubt() -> None:

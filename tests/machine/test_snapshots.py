@@ -170,7 +170,8 @@ def test_state_of_different_plan_is_refused() -> None:
 def test_state_contains_every_field_of_machine() -> None:
     """What a run takes over from another one; a new field has to be taken, or to be named here.
 
-    Those that are named belong to the driver, follow from the program and the rules, or have no value
+    Those that are named belong to the driver, say what the last event did, follow from the program and the
+    rules, or have no value
     while there is a state.
     """
     fields = {name for name, found in vars(Run).items() if isdatadescriptor(found)}
@@ -184,6 +185,8 @@ def test_state_contains_every_field_of_machine() -> None:
         "is_paused",
         "unfilled",
         "held",
+        "withdrawn",
+        "told",
     }
     bench = Bench("S1: @READ (1)")
     other = Machine(bench.machine.program)

@@ -120,7 +120,7 @@ async def test_handle_pauses_its_run(tmp_path: Path) -> None:
     run = runtime.start(PLAN)
     pausing = asyncio.create_task(run.pause(by="ada", reason="prices", patience=60))  # before it has begun
     async with asyncio.timeout(60):
-        assert await run.pause(patience=0.1) is None or not shop.begun
+        assert await run.pause(by="ada", reason="prices", patience=0.1) is None or not shop.begun
         shop.gate.set()
         paused = await pausing
         result = await run.result()

@@ -431,6 +431,15 @@ async def test_server_that_does_not_tell_what_it_serves_is_taken_as_the_settings
         assert "temperature" not in provider.asked[0].body
 
 
+async def test_server_that_is_not_up_yet_is_asked_again() -> None:
+    with serving() as provider:
+        url = provider.url
+    model = open_model(f"{url}/v1", ModelSettings(retries=0))
+    for _ in range(2):
+        assert (await failing(model)).kind is Failure.UNREACHABLE
+    assert strength_of(model) is Strength.STRONG
+
+
 @pytest.mark.parametrize("spec", ["", "gpt-5", "opnai:gpt-5", "olama:x"])
 def test_unknown_model_name_is_reported(spec: str) -> None:
     with pytest.raises(CallsheetError, match="MDL001"):

@@ -56,10 +56,10 @@ def program_in(answer: str) -> str:
     return "\n".join(lines[starts[0] : next(ends, len(lines))]).rstrip() + "\n"
 
 
-def with_main(program: str) -> str:
+def with_main(program: str, given: Iterable[str] = ()) -> str:
     """A program whose statements stand in `main`, where a model wrote them at the top level.
 
-    Imports, functions and classes that begin at the margin stay where they are.
+    Imports, functions and classes that begin at the margin stay where they are; `given` are the inputs.
 
     >>> print(with_main("import math\\nx = await f(n=1)\\nreturn math.floor(x)\\n"), end="")
     import math
@@ -72,10 +72,13 @@ def with_main(program: str) -> str:
         return program
     above = [one for one in tree.body if isinstance(one, _STAYS)]
     inside = [one for one in tree.body if not isinstance(one, _STAYS)]
-    is_there = any(isinstance(one, ast.AsyncFunctionDef) for one in above)
+    is_there = any(
+        isinstance(one, ast.AsyncFunctionDef) or (isinstance(one, ast.FunctionDef) and one.name == "main")
+        for one in above
+    )
     if is_there or not any(isinstance(n, ast.Await) for one in inside for n in ast.walk(one)):
         return program
-    head = "async def main():\n"
+    head = f"async def main({', '.join(given)}):\n"
     if not above and not _LONG_TEXT.search(program):
         return f"{head}{textwrap.indent(program, '    ')}"
     main = ast.parse(f"{head}    pass").body[0]
@@ -263,17 +266,23 @@ class Lookup(NamedTuple):
 
     @property
     def value(self) -> ast.expr:
-        """What finds the thing: one whose name has other capitals is the same."""
+        """What finds the thing, or the things of a list with its name: other capitals make no other name."""
         name = ast.Constant(self.name)
         by = [ast.keyword(self.argument, name)] if self.argument else []
         call = ast.Await(ast.Call(ast.Name(self.tool), [], by))
         if not self.key:
             return call
-        one = ast.parse(f"[x for x in y if x[{self.key!r}].lower() == {self.name.lower()!r}][0]", mode="eval")
-        assert isinstance(one.body, ast.Subscript)
-        assert isinstance(one.body.value, ast.ListComp)
-        one.body.value.generators[0].iter = call
-        return one.body
+        each = ast.parse(
+            f"[x for x in y if str(x.get({self.key!r})).lower() == {self.name.lower()!r}]", mode="eval"
+        )
+        assert isinstance(each.body, ast.ListComp)
+        each.body.generators[0].iter = call
+        return each.body
+
+    def assigned(self, variable: str) -> ast.Assign:
+        """The statement that finds the thing; it fails where a list has several of that name, or none."""
+        name = ast.Name(variable, ast.Store())
+        return ast.Assign([ast.List([name], ast.Store()) if self.key else name], self.value)
 
 
 def with_lookups(program: str, sought: Mapping[tuple[str, str, str], Lookup]) -> str:
@@ -326,7 +335,10 @@ def without_calls(program: str, meant: Collection[tuple[str, str, str]]) -> str:
             for one in call.keywords
         )
 
-    for owner, part, block in _blocks(tree):
+    blocks = _blocks(tree)
+    if all(stays(one) for _, _, block in blocks for one in block):
+        return program
+    for owner, part, block in blocks:
         setattr(owner, part, [one for one in block if stays(one)] or [ast.Pass()])
     return f"{ast.unparse(ast.fix_missing_locations(tree))}\n"
 
@@ -427,7 +439,7 @@ def _looked_up(
                         variable = f"{variable}_found"
                     names.add(variable)
                     known[found] = variable
-                    yield ast.Assign([ast.Name(variable, ast.Store())], lookup.value)
+                    yield lookup.assigned(variable)
                 given.value = ast.Subscript(ast.Name(known[found]), ast.Constant(lookup.field))
         yield statement
 

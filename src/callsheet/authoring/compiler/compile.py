@@ -101,6 +101,7 @@ async def compile_goal(
 
 async def _program(request: Request, model: LanguageModel, check: Check, chosen: Options) -> Draft:
     """The draft of a Python program; a program without errors is taken as it is."""
+    declared = frozenset(one.name for one in request.tools if one.effect.only_reads)
     tools = (replace(one, effect=likely_effect(one.name, one.effect)) for one in request.tools)
     request = replace(request, tools=tuple(tools))
     strength = strength_of(model)
@@ -113,7 +114,7 @@ async def _program(request: Request, model: LanguageModel, check: Check, chosen:
             return Reading(None, (asks(question),), Source(NAME, text), question=question)
         if not looks_like_program(text):
             return _in_another_syntax(text, request, check)
-        reading = read_program_answer(text, request, check, mends=is_small)
+        reading = read_program_answer(text, request, check, reads=declared if is_small else None)
         return with_doubts(reading) if is_small and chosen.second_look else reading
 
     is_small = strength is Strength.SMALL

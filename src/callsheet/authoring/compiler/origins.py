@@ -11,10 +11,12 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from heapq import nsmallest
+from keyword import iskeyword
 from typing import Any, NamedTuple
 
 from callsheet import lazy
 from callsheet.authoring.compiler.goal_parts import words_of
+from callsheet.authoring.likely_effects import likely_effect
 from callsheet.ports.tools import ToolSpec
 from callsheet.views.python_types import required_of, table
 from callsheet.views.stubs import function_name
@@ -24,8 +26,14 @@ _NUMBER = lazy.pattern(r"(?:^|_)(?:sku|uuid)$|_no$")
 """Arguments that take what identifies a thing beside its id."""
 _FIRST = lazy.pattern(r"\{\W{0,3}(\w+)\W")
 """The first field of what a description shows."""
-_SHOWN = lazy.pattern(r"(\[\s*)?\{([\w, \"']+)\}")
-"""The fields that a description shows in braces, of one record or of each in a list."""
+_SHOWN = lazy.pattern(r"\{([\w, ]+)\}")
+"""The fields that a description shows in braces."""
+_RESULT = lazy.pattern(
+    r"(?:\b(?:returns?|gives?)\b(?P<said>[^.{}\[]{0,30})|:\s*)(?P<opening>\[\s*)?\{(?P<names>[^{}]+)\}",
+    re.IGNORECASE,
+)
+"""What a description shows of a result, of one record or of each in a list: behind a verb or a colon."""
+_NAMES = lazy.pattern(r"\s*[\"']?[A-Za-z_]\w*[\"']?\s*(?:,\s*[\"']?[A-Za-z_]\w*[\"']?\s*)+")
 _IN_RECORD = lazy.pattern(r"""(?: as "|\[")([^"]+)"\]?""")
 _MOST = 2
 
@@ -303,7 +311,7 @@ def _place(spec: ToolSpec, argument: str) -> _Place:
     is_declared = bool(fields)
     shown = _SHOWN.search(spec.description)
     if not fields and shown is not None:
-        fields = re.findall(r"\w+", shown[2])
+        fields = re.findall(r"\w+", shown[1])
     if not fields:
         return _Place(None if _is_scalar(inner or result) else "")
     ids = [name for name in fields if _ID.match(name)]
@@ -321,16 +329,19 @@ def described_result(spec: ToolSpec) -> Mapping[str, Any]:
 
     >>> described_result(ToolSpec("T", "t", "Find a reader. Returns {card, name}."))["properties"]
     {'card': {}, 'name': {}}
-    >>> [described_result(ToolSpec("T", "t", d)).get("type") for d in ("All: [{id, name}].", "")]
-    ['array', None]
+    >>> said = ("Returns [{id, name}].", "Set it to one of {on, off}.", "Mode: {on, off}", "Gives {1, 2}.")
+    >>> [described_result(ToolSpec("SET_MODE", "t", one)).get("type") for one in said]
+    ['array', None, None, None]
     """
-    match _SHOWN.findall(spec.description):
-        case [(opening, names)] if "," in names:
-            fields = {name: dict[str, object]() for name in re.findall(r"\w+", names)}
-            record = {"type": "object", "properties": fields}
-            return {"type": "array", "items": record} if opening else record
-        case _:
-            return {}
+    shown = [*_RESULT.finditer(spec.description)]
+    if len(shown) != 1 or spec.description.count("{") != 1 or not _NAMES.fullmatch(shown[0]["names"]):
+        return {}
+    names = re.findall(r"\w+", shown[0]["names"])
+    is_said = shown[0]["said"] is not None or likely_effect(spec.name, spec.effect).only_reads
+    if not is_said or any(map(iskeyword, names)):
+        return {}
+    record = {"type": "object", "properties": {name: dict[str, object]() for name in names}}
+    return {"type": "array", "items": record} if shown[0]["opening"] else record
 
 
 def _fields(spec: ToolSpec) -> Mapping[str, Any]:

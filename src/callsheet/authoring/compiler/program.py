@@ -61,22 +61,24 @@ def asks(question: str) -> Diagnostic:
     )
 
 
-def read_program_answer(answer: str, request: Request, check: Check, *, mends: bool = False) -> Reading:
+def read_program_answer(
+    answer: str, request: Request, check: Check, *, reads: Collection[str] | None = None
+) -> Reading:
     """The checked plan of the program in an answer; errors have their places in what the model wrote.
 
     A program without a docstring gets the goal as that of its file, and is otherwise taken as it is, unless
-    it `mends` what small models often write: see `_mended`.
+    it is of a small model and mended: see `_mended`. `reads` are then the tools declared to only read.
     """
     tools = [function_name(spec.name) for spec in request.tools]
-    program = with_own_names(with_main(program_in(answer)), tools)
+    program = with_own_names(with_main(program_in(answer), request.given), tools)
     program = with_results_awaited(program, tools)
     program = with_imports(program, _names_of(request))
     hidden = tuple(_hidden_tools(program, request))
     if hidden:
         return Reading(None, hidden, Source(NAME, program))
-    example = _OF_SMALL if mends else EXAMPLES
-    if mends:
-        mended, hints = _mended(program, request)
+    example = EXAMPLES if reads is None else _OF_SMALL
+    if reads is not None:
+        mended, hints = _mended(program, request, reads)
         reading = _with_goal(mended, request, check, example) if hints else None
         if reading is not None and reading.plan is not None:
             return reading._replace(diagnostics=(*reading.diagnostics, *hints))
@@ -91,7 +93,7 @@ def _with_goal(program: str, request: Request, check: Check, example: str) -> Re
     return _checked(f"{docstring(_header(request.goal), '')}\n\n{program.lstrip()}", request, check, example)
 
 
-def _mended(program: str, request: Request) -> tuple[str, tuple[Diagnostic, ...]]:
+def _mended(program: str, request: Request, reads: Collection[str]) -> tuple[str, tuple[Diagnostic, ...]]:
     """A program with each word spelled as in the goal, and with ids that are looked up.
 
     A hint says so for each. Small models write `living_room` for the living room, `to="Tom"` where one tool
@@ -115,7 +117,7 @@ def _mended(program: str, request: Request) -> tuple[str, tuple[Diagnostic, ...]
         elif found is not None:
             sought[function_name(one.act.tool), one.argument, one.phrase] = Lookup(*found, one.named)
             message = f"{one.argument}={one_line(one.phrase)[:60]!r} is looked up by {found.tool}"
-        elif one.made_up and one.act.tool in specs and specs[one.act.tool].effect.only_reads:
+        elif one.made_up and one.act.tool in reads:
             unmeant.add((function_name(one.act.tool), one.argument, one.made_up))
             continue
         else:

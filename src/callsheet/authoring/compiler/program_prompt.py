@@ -213,7 +213,7 @@ def stubs_for(
             if estimate_tokens(text) <= room:
                 return Stubs(text, tuple(offered))
     ranked = by_fit(goal, offered)[:most]
-    size = min(len(ranked), FEWEST)
+    size = min(len(ranked), FEWEST if context is None else 1)
     detail = next((d for d in _DETAILS if estimate_tokens(_text(ranked[:size], d)) <= room), _DETAILS[-1])
     used = estimate_tokens(_text(ranked[:size], detail))
     for spec in ranked[size:]:

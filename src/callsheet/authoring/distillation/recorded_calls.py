@@ -32,6 +32,8 @@ from callsheet.store.events import Event, EventType
 _TURN = re.compile(r".*/t(\d+)(?:c(\d+))?\Z")
 _WORD = re.compile(r"\S{4,}")
 """A word of a listing that is taken for a name."""
+_LOOKS = ("QUERY", "CHECK")
+"""Verbs of tools whose calls in a session that is over were looks."""
 _LEAST = 4
 """The characters that a text has at least to be recognised in another one."""
 
@@ -184,7 +186,7 @@ def _is_named(call: RecordedCall, said: str) -> bool:
 
 def only_reads(tool: str, effects: Mapping[str, Effect]) -> bool:
     """Whether a tool changes nothing; of one of an unknown effect, its name tells."""
-    return likely_effect(tool, effects.get(tool, Effect.UNSAFE)).only_reads
+    return likely_effect(tool, effects.get(tool, Effect.UNSAFE), _LOOKS).only_reads
 
 
 def _gives(texts: Iterable[str], wanted: Iterable[str]) -> bool:

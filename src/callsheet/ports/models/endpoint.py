@@ -349,23 +349,26 @@ class EndpointModel:
         return self._settings.kind if self._settings.kind != "openai" else told or "openai"
 
     async def identify(self) -> None:
-        """Ask a server of the user's own what it serves, once: see `served_model`.
+        """Ask a server of the user's own what it serves, before its first answer: see `served_model`.
 
-        It costs one request to this machine or network. A server that does not tell is taken as the settings
-        say; one that is not up yet is asked again.
+        It costs one request to this machine or network. A server that does not tell, or not in time, is taken
+        as the settings say; one that is not up yet is asked again.
         """
         if self._served is not None:
             return
         if not is_own_server(self._host):
             self._served = ServedModel()
             return
-        with suppress(ModelFailed):
+        try:
             status, text, _ = await self._send("GET", "/models", None, _BYTES_OF_LIST, _TELLING)
-            if status >= 500:
-                return
-            self._served = ServedModel()
-            with suppress(ValueError, RecursionError):
-                self._served = served_model(json.loads(text), self._settings.name)
+        except ModelFailed as error:
+            self._served = None if error.kind is Failure.UNREACHABLE else ServedModel()
+            return
+        if status >= 500:
+            return
+        self._served = ServedModel()
+        with suppress(ValueError, RecursionError):
+            self._served = served_model(json.loads(text), self._settings.name)
 
     async def complete(
         self, messages: Messages, constraint: Constraint | None = None, *, max_tokens: int | None = None
