@@ -148,6 +148,7 @@ async def test_resumed_and_replayed_runs_count_the_same(tmp_path: Path) -> None:
         ("max_tokens=0", "max_tokens of CALL solve is a whole number above 0, and constant"),
         ("max_tokens=2.5", "max_tokens of CALL solve is a whole number above 0, and constant"),
         ("max_cost=$n", "max_cost of CALL solve is a number above 0, and constant"),
+        (f"max_cost={10**400}", "max_cost of CALL solve is a number above 0, and constant"),
         ("max_calls=3", "solve has no input max_calls"),
     ],
 )

@@ -5,6 +5,7 @@ In: a CALL and its sub-plan. Out: the arguments that are no inputs of it, and wh
 
 from __future__ import annotations
 
+from sys import float_info
 from typing import TYPE_CHECKING
 
 from callsheet.ir.expr import Literal
@@ -23,12 +24,12 @@ def budget_arguments(call: Invoke, plan: SubPlan) -> dict[str, Expression]:
 
 
 def amount_of(name: str, value: Expression) -> int | float | None:
-    """The amount that an argument of the budget is; None if it is no literal amount above zero."""
+    """The amount that an argument of the budget is; None if it is no literal above 0 in a float's range."""
     found = value.value if isinstance(value, Literal) else None
     kinds = int if name == TOKENS else int | float
     if isinstance(found, bool) or not isinstance(found, kinds):
         return None
-    return found if 0 < found < float("inf") else None
+    return found if 0 < found <= float_info.max else None
 
 
 def amounts_of(call: Invoke, plan: SubPlan) -> tuple[int | None, float | None] | None:

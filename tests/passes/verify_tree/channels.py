@@ -31,6 +31,7 @@ CHANNELS = [
     Example('how far a block came within its time', 'TRY WITHIN (5) {\nS1: @READ_FILE (path="notes.txt") > $a ON_FAIL CONTINUE\nZ: @WEB_SEARCH (query="z")\n}'),
     Example('how far a sub-plan came within its time', 'PLAN p () {\nS1: @READ_FILE (path="notes.txt") > $a ON_FAIL CONTINUE\nZ: @WEB_SEARCH (query="z")\n}\nTRY WITHIN (5) {\nC: CALL p ()\n} ON_FAIL {\nNOTE ("x")\n}'),
     Example('how far a sub-plan came within its budget', 'PLAN p () {\nS1: @READ_FILE (path="notes.txt") > $a ON_FAIL CONTINUE\nZ: @WEB_SEARCH (query="z")\n}\nC: CALL p (max_tokens=500)'),
+    Example('what an attempt at a sub-plan had left of its budget', 'PLAN p () {\nZ: @WEB_SEARCH (query="z") ON_FAIL CONTINUE\nS1: @READ_FILE (path="notes.txt") > $a ON_FAIL CONTINUE\nREQUIRE (1 == 2)\n}\nC: CALL p (max_tokens=500) ON_FAIL @RETRY(2)'),
     Example('whether the budget of a sub-plan was spent', 'PLAN p () {\nS1: @READ_FILE (path="notes.txt") > $a ON_FAIL CONTINUE\n}\nC: CALL p (max_cost=0.5) ON_FAIL BUDGET {\nZ: @WEB_SEARCH (query="z")\n}'),
     Example('what a sub-plan had left of the budget around it', 'PLAN q () {\nX: @WEB_SEARCH (query="z")\n}\nPLAN p () {\nS1: @READ_FILE (path="notes.txt") > $a ON_FAIL CONTINUE\nD: CALL q ()\n}\nC: CALL p (max_tokens=500)'),
     Example('whether its time was over', 'TRY WITHIN (5) {\nS1: @READ_FILE (path="notes.txt") > $a ON_FAIL CONTINUE\n} ON_FAIL TIMEOUT {\nZ: @WEB_SEARCH (query="z")\n}'),

@@ -8,6 +8,7 @@ only rise, so the last visit of a statement is the one that counts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import assert_never
 
 from callsheet.ir.expression import Expression
@@ -245,11 +246,7 @@ class Interpreter(Blocks):
         self._again += again > 0
         if call.recovery is not None:
             self._protected.append(protected)
-        while True:
-            version = self._version
-            over = self._bounded_body(call, plan, pc)
-            if self._version == version or not again:
-                break
+        over = self._attempts(call, plan, pc, again)
         if call.recovery is not None:
             self._protected.pop()
             self._written = written
@@ -275,17 +272,19 @@ class Interpreter(Blocks):
             protected,
         )
 
-    def _bounded_body(self, call: Invoke, plan: SubPlan, pc: Label) -> Label | None:
-        """Walk a sub-plan; with a budget of its own, what decides how far it comes.
+    def _attempts(self, call: Invoke, plan: SubPlan, pc: Label, again: int) -> Label | None:
+        """Walk a sub-plan as often as attempts differ; gives what decides how far a budget lets it come.
 
-        That is what was spent, which is reckoned as if it were time.
+        That is what all attempts have spent, which is reckoned as if it were time. None without a budget.
         """
-        if not budget_arguments(call, plan):
-            self._body(plan, pc)
-            return None
-        with self._against_time():
-            self._body(plan, pc)
-            return self._reached()
+        is_bounded = bool(budget_arguments(call, plan))
+        with self._against_time() if is_bounded else nullcontext():
+            while True:
+                before = self._version, self._timed and self._elapsed
+                self._body(plan, pc)
+                if not again or (self._version, self._timed and self._elapsed) == before:
+                    break
+            return self._reached() if is_bounded else None
 
     def _body(self, plan: SubPlan, pc: Label) -> None:
         """Walk the statements of a sub-plan; what is stored may be what was stored where it returned."""
