@@ -171,8 +171,7 @@ def test_state_contains_every_field_of_machine() -> None:
     """What a run takes over from another one; a new field has to be taken, or to be named here.
 
     Those that are named belong to the driver, say what the last event did, follow from the program and the
-    rules, or have no value
-    while there is a state.
+    rules, or have no value while there is a state.
     """
     fields = {name for name, found in vars(Run).items() if isdatadescriptor(found)}
     follows = {
