@@ -36,6 +36,7 @@ from callsheet.machine import (
     PlanCompiled,
     PolicyChanged,
     Sleep,
+    Spent,
     Started,
     Status,
     Succeeded,
@@ -296,3 +297,38 @@ def test_data_of_others_is_not_restored_and_of_broken_data_nothing_else_is_told(
                 state_from_json(machine.program, whole, enforcement=enforcement)
                 restored_anyway += 1
     assert restored_anyway < broken / 2
+
+
+@pytest.mark.parametrize("is_older", [False, True])
+def test_what_attempts_at_a_sub_plan_have_spent_and_why_survives_a_snapshot(is_older: bool) -> None:
+    """The second attempt tells by its call what the private one of the first has left of the budget."""
+    read = read_structured(
+        "# ltp: 2\nPLAN p () {\nS1: @WRITE (x=1)\nS2: @READ (x=1) ON_FAIL CONTINUE\nREQUIRE (1 == 2)\n}\n"
+        "S3: CALL p (max_tokens=9) ON_FAIL @RETRY(1, delay=1)\n"
+    )
+    enforcement = Enforcement.under(POLICY)
+    program = compile_plan(read.require(), FACTS)
+
+    def second(tokens: int) -> tuple[str, Status | None]:
+        """The error and the status of a run that is restored between its attempts."""
+        machine = Machine(program, enforcement=enforcement)
+        machine.feed(Started({}))
+        machine.feed(Succeeded("S3/S1.1", 1))
+        machine.feed(Succeeded("S3/S2.1", 1, spent=Spent(tokens)))
+        state = machine.state()
+        assert state is not None
+        data = json.loads(json.dumps(state_to_json(state)))
+        if is_older:
+            *guard, (spent, _) = data["tree"]["acts"][0]["failure"][1]
+            data["tree"]["acts"][0]["failure"][1] = guard
+            data["tree"]["tried"] = {"S3": spent}
+        machine = Machine.at(state_from_json(program, data, enforcement=enforcement))
+        (wait,) = machine.open_commands()
+        machine.feed(TimerFired(wait))
+        assert machine.result is not None
+        return str(machine.result.error), machine.result.status
+
+    error, status = second(1)
+    assert (status, "S1" in error) == (Status.REFUSED, True)
+    error, status = second(9)
+    assert (status, "the budget of p is spent" in error) == (Status.FAILED, True)

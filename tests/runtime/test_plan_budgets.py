@@ -60,9 +60,11 @@ async def test_failure_names_the_plan_and_what_was_spent() -> None:
     assert "the budget of solve is spent: 600 of 600 tokens" in result.response
 
 
-async def test_all_attempts_share_it() -> None:
-    result, asked = await outcome(loop("max_tokens=600", "ON_FAIL @RETRY(3, delay=0)", mode=""))
-    assert (result.status, asked[1]) == (RunStatus.FAILED, 6)
+@pytest.mark.parametrize(("body", "item"), [("", 1), ("LET $x: json = [$n]\n  RETURN ($x)", 0)])
+async def test_all_attempts_share_it(body: str, item: int) -> None:
+    """Whether they fail inside or by what they give; all four attempts at item 0 would ask eight times."""
+    result, asked = await outcome(loop("max_tokens=600", "ON_FAIL @RETRY(3, delay=0)", body, mode=""))
+    assert (result.status, asked[item]) == (RunStatus.FAILED, 6)
 
 
 async def test_budget_of_a_plan_around_counts_what_is_spent_in_those_that_it_calls() -> None:

@@ -202,9 +202,14 @@ LEAKS = {
     "an early end that its time limit prevents": "TRY WITHIN (5) {\nS1: @SECRET () > $a\n@RESPOND (1)\n} ON_FAIL {\nNOTE ('x')\n}\nS2: @SEND (x=1)",
     "how far a sub-plan comes with its budget": "PLAN p () {\nS1: @SECRET () > $a ON_FAIL CONTINUE\nS2: @SEND (x=1)\n}\nS3: CALL p (max_tokens=5)",
     "whether the budget of a sub-plan is spent": "PLAN p () {\nS1: @SECRET () > $a ON_FAIL CONTINUE\nRETURN (1)\n}\nS3: CALL p (max_tokens=5) > $b ON_FAIL USE (2)\nS2: @SEND (x=$b)",
+    "what an attempt at a sub-plan has left of its budget": "PLAN p () {\nS2: @SEND (x=1)\nS1: @SECRET () > $a ON_FAIL CONTINUE\nREQUIRE (1 == 2)\n}\nS3: CALL p (max_tokens=5) ON_FAIL @RETRY(2)",
     "a wait": "S1: @SECRET () > $a\nTRY {\nWAIT (len(str($a)) - 100)\n} ON_FAIL {\nS2: @SEND (x=1)\n}",
     "pure code": 'S1: @SECRET () > $a\nCOMPUTE (reads=[$a]) > $b """\nb = [a]\n"""\nS2: @SEND (x=$b)',
 }  # fmt: skip
+
+
+AFTER_ONE = {"the next item", "what an attempt at a sub-plan has left of its budget"}
+"""Those where the first call tells nothing yet."""
 
 
 @pytest.mark.parametrize("name", LEAKS)
@@ -213,7 +218,7 @@ def test_leak_is_stopped_at_the_call(name: str) -> None:
     assert run.result.status is Status.REFUSED, run.result
     assert run.result.objection is not None
     assert run.result.objection.step == "S2"
-    assert run.seen == ([("S2", "{'x': 1}")] if name == "the next item" else [])
+    assert run.seen == ([("S2", "{'x': 1}")] if name in AFTER_ONE else [])
 
 
 @pytest.mark.parametrize(

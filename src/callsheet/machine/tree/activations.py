@@ -54,6 +54,16 @@ class Done(NamedTuple):
     led: Label | None = None
 
 
+class Tried(NamedTuple):
+    """What the attempts so far at a sub-plan with a budget of its own have spent.
+
+    `label` is of all that has decided how much; under a policy, None is that it is not known.
+    """
+
+    spent: Spent
+    label: Label | None = None
+
+
 class Guard(NamedTuple):
     """What protects the statements of an activation: where a failure is caught, where FINALLY begins."""
 
@@ -68,6 +78,8 @@ class Guard(NamedTuple):
     """How many calls that could be undone its activation had made when it began."""
     undoes: bool = False
     """Whether it is that of an ON_FAIL UNDO."""
+    tried: Tried | None = None
+    """Of a CALL with a budget, what its attempts so far have spent."""
 
 
 class Ended(NamedTuple):

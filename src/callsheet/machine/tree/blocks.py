@@ -154,14 +154,15 @@ class Blocks(Statements):
     # -------------------------------------------------------------- guards
 
     def _guard(self, run: Run, act: Activation, op: GuardOp, out: list[Command]) -> int:
-        attempt, path = 1, act.path
+        attempt, path, tried = 1, act.path, None
         if act.failure is not None and act.failure[1].at == act.pc:
-            attempt, path = act.failure[1].attempt + 1, act.failure[1].path
+            before = act.failure[1]
+            attempt, path, tried = before.attempt + 1, before.path, before.tried
         act.failure = None
         caught = None if op.catch == NONE else act.body.operations[op.catch]
         undoes = isinstance(caught, CatchOp) and caught.undo is not None
         act.guards.append(
-            Guard(act.pc, op.catch, op.final, path, len(act.pending), attempt, len(act.done), undoes)
+            Guard(act.pc, op.catch, op.final, path, len(act.pending), attempt, len(act.done), undoes, tried)
         )
         if attempt > 1:
             act.path = f"{path}{segment(op.id)}~{attempt}/"
@@ -562,8 +563,7 @@ class Blocks(Statements):
         if run.edits is not None:
             self._edit_beginning(run, inner, visit)
         if op.budget is not None:
-            enter(self, act, op, inner)
-            self.budget_begins(act, op, inner)
+            self.budget_begins(inner, enter(self, act, op, inner))
         signal = self._execute(run, inner, out, None)
         return WAITING if signal == WAITING else self._returned(run, act, op, inner)
 
@@ -576,8 +576,7 @@ class Blocks(Statements):
     def _returned(self, run: Run, act: Activation, op: InvokeOp, inner: Activation) -> int:
         assert inner.ended is not None
         if op.budget is not None:
-            leave_budget(self, act, op, inner)
-            self.budget_ends(act, op)
+            leave_budget(self, act, op, inner, self.budget_ends(act, op))
         act.done += inner.done
         visit, by = act.path + segment(op.id), inner.ended.by
         if isinstance(by, Failure):

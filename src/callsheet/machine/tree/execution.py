@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from callsheet.ir import JSON
 from callsheet.ir.failing import Failing
+from callsheet.ir.labels import Label
 from callsheet.machine.budget import Refusal
 from callsheet.machine.commands import Command
 from callsheet.machine.expressions import ExpressionFailed
@@ -30,6 +31,7 @@ from callsheet.machine.tree.activations import (
     Ended,
     Loop,
     Members,
+    Tried,
     new_environment,
     unwind,
 )
@@ -54,7 +56,6 @@ from callsheet.machine.tree.program import (
 )
 from callsheet.machine.tree.spending import failure_of, overspent
 from callsheet.machine.tree.values import conformed, plain
-from callsheet.machine.usage import Spent
 
 if TYPE_CHECKING:
     from callsheet.machine.run import Run
@@ -95,7 +96,7 @@ class Execution:
 
     __slots__ = (
         "capped", "carry_out", "ending", "env", "hears_edit", "hears_failed_item", "hears_failure", "layout",
-        "main", "paused", "program", "stopping", "tried", "undone", "was_edited", "worked",
+        "main", "paused", "program", "stopping", "undone", "was_edited", "worked",
     )  # fmt: skip
 
     def __init__(
@@ -116,8 +117,6 @@ class Execution:
         """How many tasks have to end before their next call, as their group has failed."""
         self.capped: int = 0
         """How many sub-plans with a budget of their own are under way."""
-        self.tried: dict[str, Spent] = {}
-        """What failed attempts at calls of such sub-plans have spent, by the place of the call."""
         self.ending: End | None = None
         """How the run ends once the calls that have left have their outcomes; nothing else starts."""
         self.env: Environment = new_environment()
@@ -232,11 +231,12 @@ class Execution:
 
     # -------------------------------------------------------------- under a policy
 
-    def budget_begins(self, act: Activation, op: InvokeOp, inner: Activation) -> None:
-        """A sub-plan begins of which its own budget decides how far it comes."""
+    def budget_begins(self, inner: Activation, tried: Tried | None) -> None:
+        """A sub-plan begins of which its own budget decides how far it comes, as earlier attempts left it."""
 
-    def budget_ends(self, act: Activation, op: InvokeOp) -> None:
-        """Such a sub-plan has ended."""
+    def budget_ends(self, act: Activation, op: InvokeOp) -> Label | None:
+        """Such a sub-plan has ended; gives the label of what it has spent, None if it is not known."""
+        return None
 
     def blamed(self, run: Run, act: Activation, failure: Failure) -> Failure:
         """A failure of the current statement of an activation, before it is handled."""

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from callsheet.ir import JSON
 from callsheet.ir.expression import Expression
-from callsheet.ir.labels import LITERAL
+from callsheet.ir.labels import LITERAL, Label
 from callsheet.ir.tree import Ends, Foreach, If, Leave, Repeat, Require, Say, Try, Word, recovery_of
 from callsheet.machine.commands import Command
 from callsheet.machine.frames import Attempt
 from callsheet.machine.monitor.tree_labels import ABSENT, Scope, Values
 from callsheet.machine.monitor.trees import TreeMonitor
-from callsheet.machine.tree.activations import Activation, Done, Ended, Loop
+from callsheet.machine.tree.activations import Activation, Done, Ended, Loop, Tried
 from callsheet.machine.tree.failures import Failure
 from callsheet.machine.tree.interpreter import OPERATIONS, CarryOut, TreeRun
 from callsheet.machine.tree.program import (
@@ -308,14 +308,19 @@ class MonitoredTreeRun(TreeRun):
         inner.labels = self.labels.invoked(_scope(act), op.id, self._values(act))
         return inner
 
-    def budget_begins(self, act: Activation, op: InvokeOp, inner: Activation) -> None:
+    def budget_begins(self, inner: Activation, tried: Tried | None) -> None:
         """A sub-plan begins of which its own budget decides how far it comes: as time does of a block."""
-        self.labels.against_time()
+        if tried is None:
+            self.labels.against_time()
+        else:
+            self.labels.against_time(self.labels.clock if tried.label is None else tried.label)
         _scope(inner).is_timed = True
 
-    def budget_ends(self, act: Activation, op: InvokeOp) -> None:
-        """Such a sub-plan has ended."""
+    def budget_ends(self, act: Activation, op: InvokeOp) -> Label:
+        """Such a sub-plan has ended; gives the label of what it has spent, as that of the time it took."""
+        spent = self.labels.elapsed
         self.labels.time_over(_scope(act), op.id)
+        return spent
 
     def _returned(self, run: Run, act: Activation, op: InvokeOp, inner: Activation) -> int:
         scope = _scope(inner)

@@ -19,6 +19,7 @@ from callsheet.ir.labels import Label, read_label
 from callsheet.ir.step import Call, Step
 from callsheet.ir.tree import Word
 from callsheet.machine.frames import TreeFrame
+from callsheet.machine.keys import segment
 from callsheet.machine.program import NOWHERE, StepCode
 from callsheet.machine.snapshots import control_from_json, control_to_json
 from callsheet.machine.tree.activations import (
@@ -30,6 +31,7 @@ from callsheet.machine.tree.activations import (
     Loop,
     Members,
     Pending,
+    Tried,
 )
 from callsheet.machine.tree.failures import Failure
 from callsheet.machine.tree.program import (
@@ -139,7 +141,6 @@ class TreeWriter:
             "acts": [self._act(act) for act in self.acts],
             "containers": [self._container(one) for one in self._containers],
             "undone": tree.undone,
-            "tried": {place: [*spent] for place, spent in tree.tried.items()},
             "was_edited": tree.was_edited,
         }
 
@@ -152,9 +153,11 @@ class TreeWriter:
             "in": self._container_numbers[id(role)] if is_container else None,
             "at": [act.index, act.pc, act.path, act.is_inner, act.now.isoformat()],
             "slots": None if shared else [keep(value) for value in act.slots],
-            "guards": [list(guard) for guard in act.guards],
+            "guards": [_guard(guard) for guard in act.guards],
             "pending": [self._pending(one) for one in act.pending],
-            "failure": None if act.failure is None else [_failure(act.failure[0], keep), [*act.failure[1]]],
+            "failure": None
+            if act.failure is None
+            else [_failure(act.failure[0], keep), _guard(act.failure[1])],
             "yielded": keep(act.yielded),
             "done": [self._done(one) for one in act.done],
             **({} if act.spent is None else {"spent": [*act.spent]}),
@@ -216,12 +219,13 @@ class TreeReader:
         self._give = give
         self._containers: list[Mapping[str, Any]] = data["containers"]
         self._made: dict[int, Loop | Members] = {}
+        self._tried: Mapping[str, list[Any]] = data.get("tried", {})
+        """Of a snapshot by an earlier version, what attempts at CALLs have spent, by their places."""
         self.acts: list[Activation] = []
         for row in data["acts"]:
             self.acts.append(self._act(row))
         tree.main = self.acts[0]
         tree.undone = dict(data["undone"])
-        tree.tried = {place: Spent(*spent) for place, spent in data.get("tried", {}).items()}
         tree.was_edited = data.get("was_edited", False)
 
     def frame(self, row: list[Any]) -> TreeFrame:
@@ -252,11 +256,11 @@ class TreeReader:
             slots = parent.slots if isinstance(role, Members) else [give(kept) for kept in row["slots"]]
             act = Activation(body, slots, path, parent, role, index, is_inner)
         act.pc, act.now = pc, datetime.fromisoformat(now)
-        act.guards = [Guard(*guard) for guard in row["guards"]]
+        act.guards = [self._guard(guard, act) for guard in row["guards"]]
         act.pending = [self._pending(one) for one in row["pending"]]
         if row["failure"] is not None:
             failure, guard = row["failure"]
-            act.failure = _read_failure(failure, give), Guard(*guard)
+            act.failure = _read_failure(failure, give), self._guard(guard, act)
         act.yielded = give(row["yielded"])
         act.done = [self._done(one) for one in row["done"]]
         if "spent" in row:
@@ -270,6 +274,14 @@ class TreeReader:
         if not 0 <= pc < max(1, len(act.body.operations)) or len(act.slots) < len(act.body.names):
             raise ValueError("a place is outside its body")
         return act
+
+    def _guard(self, row: list[Any], act: Activation) -> Guard:
+        guard = Guard(*row[:8])
+        if len(row) > 8:
+            spent, label = row[8]
+            return guard._replace(tried=Tried(Spent(*spent), _label(label)))
+        before = self._tried.get(guard.path + segment(statement_of(act.body.operations[guard.at])))
+        return guard if before is None else guard._replace(tried=Tried(Spent(*before)))
 
     def _role(self, number: int | None, parent: Activation, index: int) -> tuple[Any, Body]:
         """What an activation is for, and its body, by where the one around it stands."""
@@ -317,6 +329,11 @@ class TreeReader:
         step, tool, args, value, fate, label, led = data
         given = {name: self._give(kept) for name, kept in args.items()}
         return Done(step, tool, given, self._give(value), Fate(fate), _label(label), _label(led))
+
+
+def _guard(guard: Guard) -> list[Any]:
+    *row, tried = guard
+    return row if tried is None else [*row, [[*tried.spent], _text(tried.label)]]
 
 
 def _failure(failure: Failure, keep: Keep) -> list[Any]:

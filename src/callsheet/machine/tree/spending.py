@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from callsheet.ir.failing import Failing
-from callsheet.machine.keys import segment
-from callsheet.machine.tree.activations import Activation
+from callsheet.ir.labels import Label
+from callsheet.machine.tree.activations import Activation, Guard, Tried
 from callsheet.machine.tree.failures import Failure
 from callsheet.machine.tree.program import GuardOp, InvokeOp
 from callsheet.machine.usage import Spent
@@ -20,35 +20,30 @@ if TYPE_CHECKING:
     from callsheet.machine.tree.execution import Execution
 
 
-def enter(tree: Execution, act: Activation, op: InvokeOp, inner: Activation) -> None:
-    """A sub-plan with a budget begins; all attempts at its call share it."""
-    place, attempt = _call_of(act, op)
-    before = tree.tried.pop(place, None)
-    inner.spent = before if before is not None and attempt > 1 else Spent()
+def enter(tree: Execution, act: Activation, op: InvokeOp, inner: Activation) -> Tried | None:
+    """A sub-plan with a budget begins; gives what earlier attempts at its call have spent, which share it."""
+    guard = _guard_of(act, op)
+    tried = None if guard is None else guard.tried
+    inner.spent = Spent() if tried is None else tried.spent
     tree.capped += 1
+    return tried
 
 
-def leave(tree: Execution, act: Activation, op: InvokeOp, inner: Activation) -> None:
-    """It has ended; what it has spent is kept for another attempt."""
+def leave(tree: Execution, act: Activation, op: InvokeOp, inner: Activation, label: Label | None) -> None:
+    """It has ended; what it has spent, with its label, is kept for another attempt."""
     tree.capped -= 1
-    place, attempt = _call_of(act, op)
-    if (
-        attempt
-        and inner.spent is not None
-        and inner.ended is not None
-        and isinstance(inner.ended.by, Failure)
-    ):
-        tree.tried[place] = inner.spent
+    guard = _guard_of(act, op)
+    if guard is not None and inner.spent is not None:
+        act.guards[-1] = guard._replace(tried=Tried(inner.spent, label))
 
 
-def _call_of(act: Activation, op: InvokeOp) -> tuple[str, int]:
-    """The place of a CALL without the number of its attempt, and that number; 0 if it is made only once."""
+def _guard_of(act: Activation, op: InvokeOp) -> Guard | None:
+    """The guard of a CALL itself, which leads to its attempts; None if it is made only once."""
     if act.guards:
-        guard = act.guards[-1]
-        operation = act.body.operations[guard.at]
+        operation = act.body.operations[act.guards[-1].at]
         if isinstance(operation, GuardOp) and operation.id == op.id:
-            return guard.path + segment(op.id), guard.attempt
-    return act.path + segment(op.id), 0
+            return act.guards[-1]
+    return None
 
 
 def spend(act: Activation, spent: Spent) -> None:
