@@ -28,8 +28,9 @@ def main() -> int:
         help="A..B, A+COUNT, or one, whose trace is printed (1..1000, or for a planted bug its own)",
     )
     parser.add_argument("--jobs", type=int, default=1, help="try seeds in this many processes")
-    parser.add_argument("--mutations", nargs="?", const="", help="plant each bug whose name has this text")
-    parser.add_argument("--stops", action="store_true", help="with time limits, and groups that stop")
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--mutations", nargs="?", const="", help="plant each bug whose name has this text")
+    kinds.add_argument("--stops", action="store_true", help="with time limits, and groups that stop")
     given = parser.parse_args()
     logging.getLogger("opentelemetry.context").disabled = True  # it reports sessions of dead processes
     gc.freeze()  # of what a seed leaves, little is in cycles
