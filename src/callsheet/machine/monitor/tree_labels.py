@@ -354,7 +354,10 @@ class LabelReading:
         self.clock, self.elapsed = self.clock.join(label), self.elapsed.join(label)
 
     def against_time(self, label: Label = LITERAL) -> None:
-        """A block begins of which time decides how far it comes; `label` is that of its time limit."""
+        """A block begins of which time decides how far it comes.
+
+        `label` is that of its time limit, or of what attempts before have used of it.
+        """
         self.elapsed = self.elapsed if self.timed else LITERAL
         self.timed += 1
         self.takes_time(label)
