@@ -21,7 +21,7 @@ PLAN twice ($n: int) -> int {
 }
 
 LET $xs = [1, 2]
-S2: ?FOREACH ($x IN $xs) {
+S2: ?FOREACH ($x IN $xs) IN ORDER {
   S3: CALL twice (n=$x) > $y
   S4: ?IF ($y > 2) {
     S5: @CHAT (text="big {$y}") > $said
