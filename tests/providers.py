@@ -96,9 +96,9 @@ class Provider:
 
 
 @contextmanager
-def serving(*behaviours: Behaviour, always: Behaviour | None = None) -> Iterator[Provider]:
-    """A provider that runs during the context."""
-    server = _Server(("127.0.0.1", 0), Handler)
+def serving(*behaviours: Behaviour, always: Behaviour | None = None, port: int = 0) -> Iterator[Provider]:
+    """A provider that runs during the context, at a free port or this one."""
+    server = _Server(("127.0.0.1", port), Handler)
     provider = Provider(f"http://127.0.0.1:{server.server_port}", list(behaviours))
     if always is not None:
         provider.always = always

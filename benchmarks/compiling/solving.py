@@ -57,9 +57,13 @@ from callsheet.ports.models.model import (
     Strength,
     Syntax,
     Usage,
+    context_of,
+    identify,
     strength_of,
 )
+from callsheet.ports.models.opening import open_model
 from callsheet.ports.models.prompts import Messages
+from callsheet.ports.models.settings import is_address
 from callsheet.ports.tools import Tool, ToolSpec
 
 _LONGEST = 300.0
@@ -133,6 +137,13 @@ class _Heard:
     @property
     def strength(self) -> Strength:
         return strength_of(self._model)
+
+    @property
+    def context(self) -> int | None:
+        return context_of(self._model)
+
+    async def identify(self) -> None:
+        await identify(self._model)
 
     async def complete(
         self, messages: Messages, constraint: Constraint | None = None, *, max_tokens: int | None = None
@@ -288,7 +299,7 @@ _GOALS: Mapping[str, Callable[[], Iterable[Task]]] = {
 def main() -> None:
     """Measure a model in some forms, and print the counts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--model", help="local:FILE.gguf or local:NAME")
+    parser.add_argument("--model", help="local:FILE.gguf, local:NAME or the address of a server")
     parser.add_argument("--form", default="python,free,ltp", help="python, free, sandbox, ltp, micro, json")
     parser.add_argument("--goals", choices=list(_GOALS), default="bfcl", help="whose goals")
     parser.add_argument("--of-each", type=int, help="the goals over each set of tools")
@@ -307,9 +318,9 @@ def main() -> None:
         return
     if asked.model is None or (asked.resume and asked.save is None):
         parser.error("a measurement needs --model, and --resume needs --save")
-    model = open_local(
-        asked.model.removeprefix("local:"), LocalSettings(threads=asked.threads, timeout=900, context=8_192)
-    )
+    settings = LocalSettings(threads=asked.threads, timeout=900, context=8_192)
+    is_served = is_address(asked.model)
+    model = open_model(asked.model) if is_served else open_local(asked.model.removeprefix("local:"), settings)
     limits = Limits(asked.seconds, asked.tokens)
     rows = _saved(asked.save) if asked.resume and asked.save.exists() else []
     known = {(row.goal, row.form) for row in rows}

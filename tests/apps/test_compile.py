@@ -138,6 +138,14 @@ def test_prompt_is_printed_without_request(home):
     assert asked(home) == []
 
 
+def test_printed_prompt_is_the_one_that_a_model_of_a_small_context_is_asked(home):
+    with serving() as provider:
+        provider.listed = {"data": [{"id": "m", "meta": {"n_params": 10**9, "n_ctx": 2001}}]}
+        line = ("compile", GOAL, "--model", f"{provider.url}/v1", "--tools", "tools.py")
+        home(*line)
+        assert home.json(*line, "--prompt")["messages"] == provider.asked[0].body["messages"]
+
+
 # ---------------------------------------------------------------- the plan library
 
 

@@ -178,6 +178,9 @@ def test_text_over_lines_is_the_same_in_main() -> None:
     program = with_main("text = '''a\n  b'''\nawait send(text=text)\n")
     assert "text = 'a\\n  b'" in program
     assert with_main("await f(a=city)\n", ["city"]) == "async def main(city):\n    await f(a=city)\n"
+    assert with_main("import math\nawait f()\n", ["class", "a b"]).startswith(
+        "import math\nasync def main():"
+    )
     assert with_main("def main():\n    pass\n\nawait f()\n").startswith("def main")
     assert with_main("async def main():\n    return await f()\n\nawait main()\n").startswith("async def main")
 
@@ -766,6 +769,25 @@ def test_thing_is_found_by_its_name_in_a_list(arguments: dict[str, object]) -> N
     assert draft.accounting.calls == 1
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        'await reserve_book(book_id=f"Winter Bees")',
+        'await reserve_book(**{"book_id": "Winter Bees"})',
+        'book: str = "Winter Bees"\n    await reserve_book(book_id=book)',
+        'book = await find_book(q="Winter Bees")\n    await reserve_book(**{"book_id": book})',
+    ],
+)
+def test_hint_tells_only_of_what_is_mended(body: str) -> None:
+    one = spec("find_book", "Find.", q=TEXT)
+    one = replace(one, result={"type": "object", "properties": {"id": TEXT, "title": TEXT}})
+    request = Request("Reserve Winter Bees.", (one, spec("reserve_book", "Reserve.", book_id=TEXT)))
+    program = f"async def main():\n    {body}\n"
+    draft = asyncio.run(compile_goal(request, small(program, program, accepts=()), lambda _: ()))
+    assert draft.source.text.endswith(program)
+    assert not [one for one in draft.diagnostics if one.severity is Severity.HINT]
+
+
 def test_lookup_of_what_nobody_spoke_of_is_left_out_where_nothing_reads_it() -> None:
     find = replace(listing("find_reader", "id", "name", name=TEXT), effect=Effect.READ)
     request = Request("Block card 4401.", (find, spec("block_card", "Block.", card=TEXT)))
@@ -785,14 +807,12 @@ def test_lookup_of_what_nobody_spoke_of_is_left_out_where_nothing_reads_it() -> 
 
 def test_call_of_an_undeclared_effect_is_never_left_out() -> None:
     block = spec("block_card", "Block.", card=TEXT)
-    check_in = replace(block, name="CHECK_IN_GUEST", executor="check_in_guest")
-    check_in = replace(check_in, parameters={"type": "object", "properties": {"name": TEXT}})
-    request = Request("Block card 4401.", (check_in, block))
-    program = (
-        'async def main():\n    x = await check_in_guest(name="Emma")\n    await block_card(card="4401")\n'
-    )
+    fetch = replace(block, name="FETCH_GUEST", executor="fetch_guest")
+    fetch = replace(fetch, parameters={"type": "object", "properties": {"name": TEXT}})
+    request = Request("Block card 4401.", (fetch, block))
+    program = 'async def main():\n    x = await fetch_guest(name="Emma")\n    await block_card(card="4401")\n'
     small = Scripted([program, program], strength=Strength.SMALL)
-    assert "check_in_guest" in asyncio.run(compile_goal(request, small, lambda _: ())).source.text
+    assert "fetch_guest" in asyncio.run(compile_goal(request, small, lambda _: ())).source.text
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.frontends.spelling import Syntax, is_json, is_python
 from callsheet.ir import Plan
 from callsheet.policy.model import Policy
-from callsheet.ports.models.model import LanguageModel, Strength, identify, strength_of
+from callsheet.ports.models.model import LanguageModel, Strength, context_of, identify, strength_of
 from callsheet.ports.tools import Registry
 from callsheet.runtime.remaining import left_before
 from callsheet.store.library import PlanLibrary, StoredPlan
@@ -260,8 +260,9 @@ async def prompt_of(
     if model is not None:
         await identify(model)
     strength = Strength.STRONG if model is None else strength_of(model)
+    window = None if model is None else context_of(model)
     async with open_toolbox(setup, calls=False) as toolbox:
-        return prompt_with_toolbox(toolbox, goal, context, strength, form)
+        return prompt_with_toolbox(toolbox, goal, context, strength, form, window)
 
 
 def prompt_with_toolbox(
@@ -270,10 +271,11 @@ def prompt_with_toolbox(
     context: str = "",
     strength: Strength = Strength.STRONG,
     form: PlanForm = PlanForm.PYTHON,
+    window: int | None = None,
 ) -> list[dict[str, str]]:
-    """The prompt for a model of this strength, with tools that are open."""
+    """The prompt for a model of this strength and context in tokens, with tools that are open."""
     from callsheet.authoring.compiler.compile import prompt_for  # noqa: PLC0415 - brings grammars
 
     return prompt_for(
-        Request(goal, offered(toolbox.registry), context), strength, Options(form=form)
+        Request(goal, offered(toolbox.registry), context), strength, Options(form=form), window
     ).messages

@@ -380,6 +380,7 @@ def test_model_is_strong_unless_known_to_be_small(tmp_path: Path) -> None:
         ("openrouter:meta-llama/llama-3.2-3b-instruct", Strength.SMALL),
         ("vllm:Qwen3-30B-A3B", Strength.STRONG),
         ("ollama:gpt-oss:20b", Strength.STRONG),
+        ("azure:gpt-4.1-1m", Strength.STRONG),
     ],
 )
 def test_model_is_as_strong_as_the_size_in_its_name(named: str, strength: Strength) -> None:
@@ -435,9 +436,12 @@ async def test_server_that_is_not_up_yet_is_asked_again() -> None:
     with serving() as provider:
         url = provider.url
     model = open_model(f"{url}/v1", ModelSettings(retries=0))
-    for _ in range(2):
-        assert (await failing(model)).kind is Failure.UNREACHABLE
+    assert (await failing(model)).kind is Failure.UNREACHABLE
     assert strength_of(model) is Strength.STRONG
+    with serving(port=int(url.rpartition(":")[2])) as provider:
+        provider.listed = {"data": [LLAMA_CPP]}
+        await model.complete(ASK)
+    assert (strength_of(model), context_of(model)) == (Strength.SMALL, 4096)
 
 
 @pytest.mark.parametrize("spec", ["", "gpt-5", "opnai:gpt-5", "olama:x"])

@@ -59,7 +59,8 @@ def program_in(answer: str) -> str:
 def with_main(program: str, given: Iterable[str] = ()) -> str:
     """A program whose statements stand in `main`, where a model wrote them at the top level.
 
-    Imports, functions and classes that begin at the margin stay where they are; `given` are the inputs.
+    Imports, functions and classes that begin at the margin stay where they are; `given` are the inputs, of
+    which those that Python cannot name are left out.
 
     >>> print(with_main("import math\\nx = await f(n=1)\\nreturn math.floor(x)\\n"), end="")
     import math
@@ -78,7 +79,8 @@ def with_main(program: str, given: Iterable[str] = ()) -> str:
     )
     if is_there or not any(isinstance(n, ast.Await) for one in inside for n in ast.walk(one)):
         return program
-    head = f"async def main({', '.join(given)}):\n"
+    named = (name for name in given if name.isidentifier() and not iskeyword(name))
+    head = f"async def main({', '.join(named)}):\n"
     if not above and not _LONG_TEXT.search(program):
         return f"{head}{textwrap.indent(program, '    ')}"
     main = ast.parse(f"{head}    pass").body[0]
@@ -301,10 +303,12 @@ def with_lookups(program: str, sought: Mapping[tuple[str, str, str], Lookup]) ->
     if not isinstance(tree, ast.Module) or not sought:
         return program
     names = {one.id for one in ast.walk(tree) if isinstance(one, ast.Name)}
-    constants = _constants(tree)
+    constants, is_changed = _constants(tree), False
     for owner, part, block in _blocks(tree):
-        setattr(owner, part, [*_looked_up(block, sought, constants, names)])
-    return f"{ast.unparse(ast.fix_missing_locations(tree))}\n"
+        changed = [*_looked_up(block, sought, constants, names)]
+        is_changed = is_changed or len(changed) > len(block)
+        setattr(owner, part, changed)
+    return f"{ast.unparse(ast.fix_missing_locations(tree))}\n" if is_changed else program
 
 
 def without_calls(program: str, meant: Collection[tuple[str, str, str]]) -> str:
@@ -367,6 +371,7 @@ def with_fields(program: str, taken: Mapping[tuple[str, str, str], str]) -> str:
     tree = next(nodes_of(program), None)
     if not isinstance(tree, ast.Module) or not taken:
         return program
+    is_changed = False
     for call in (one for one in ast.walk(tree) if isinstance(one, ast.Call)):
         for given in call.keywords:
             match given.value:
@@ -379,7 +384,8 @@ def with_fields(program: str, taken: Mapping[tuple[str, str, str], str]) -> str:
             tool = call.func.id if isinstance(call.func, ast.Name) else ""
             if (field := taken.get((tool, given.arg or "", passed))) is not None:
                 given.value = ast.Subscript(given.value, ast.Constant(field))
-    return f"{ast.unparse(ast.fix_missing_locations(tree))}\n"
+                is_changed = True
+    return f"{ast.unparse(ast.fix_missing_locations(tree))}\n" if is_changed else program
 
 
 def times_set(every: Iterable[ast.AST]) -> Counter[str]:

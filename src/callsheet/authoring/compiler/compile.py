@@ -73,12 +73,15 @@ MANY_TOOLS = 40
 
 
 def prompt_for(
-    request: Request, strength: Strength = Strength.STRONG, options: Options | None = None
+    request: Request,
+    strength: Strength = Strength.STRONG,
+    options: Options | None = None,
+    window: int | None = None,
 ) -> Question:
-    """The prompt for a model of this strength."""
+    """The prompt for a model of this strength, whose context has so many tokens, if that is known."""
     chosen = options or Options()
     if chosen.form == PlanForm.PYTHON:
-        stubs = stubs_for(request.goal, request.tools, strength, chosen.max_tools)
+        stubs = stubs_for(request.goal, request.tools, strength, chosen.max_tools, window)
         return program_question(request, stubs, strength)
     catalogue = _catalogue(request, strength, chosen)
     return question(request.goal, request.context, catalogue, request.given)

@@ -105,33 +105,33 @@ def _mended(program: str, request: Request, reads: Collection[str]) -> tuple[str
         return program, ()
     origins, specs = Origins(request.tools), {spec.name: spec for spec in request.tools}
     sought: dict[tuple[str, str, str], Lookup] = {}
-    hints: dict[str, Diagnostic] = {}
     unmeant: set[tuple[str, str, str]] = set()
+    done: list[str] = []
     for one in doubtful(result.plan.tree, _told(request), request.tools, _OF_SMALL):
         found = origins.by_name(specs[one.act.tool], one.argument) if one.named else None
         if one.spellings is not None:
             word, told = one.spellings
+            before = program
             for quote in "\"'":
                 program = program.replace(f"{quote}{word}{quote}", f"{quote}{told}{quote}")
-            message = f"{word!r} is written as in the goal, {told!r}"
+            if program != before:
+                done.append(f"{word!r} is written as in the goal, {told!r}")
         elif found is not None:
             sought[function_name(one.act.tool), one.argument, one.phrase] = Lookup(*found, one.named)
-            message = f"{one.argument}={one_line(one.phrase)[:60]!r} is looked up by {found.tool}"
         elif one.made_up and one.act.tool in reads:
             unmeant.add((function_name(one.act.tool), one.argument, one.made_up))
-            continue
-        else:
-            continue
-        hints[message] = Diagnostic("CMP010", Severity.HINT, message, help=None)
     taken = dict(_whole(result.plan.tree, request, origins, times_set(nodes_of(program))))
-    for (_, argument, _), field in taken.items():
-        message = f"{argument} takes the field {field} of what is found, and not the whole"
-        hints[message] = Diagnostic("CMP010", Severity.HINT, message, help=None)
     fewer = without_calls(program, unmeant)
     if fewer != program:
-        message = "a lookup of what the goal does not speak of, which nothing reads, is left out"
-        hints[message] = Diagnostic("CMP010", Severity.HINT, message, help=None)
-    return with_fields(with_lookups(fewer, sought), taken), tuple(hints.values())
+        done.append("a lookup of what the goal does not speak of, which nothing reads, is left out")
+    for (tool, argument, phrase), lookup in sought.items():  # a value that is written otherwise stays
+        if with_lookups(fewer, {(tool, argument, phrase): lookup}) != fewer:
+            done.append(f"{argument}={one_line(phrase)[:60]!r} is looked up by {lookup.tool}")
+    for whole, field in taken.items():
+        if with_fields(fewer, {whole: field}) != fewer:
+            done.append(f"{whole[1]} takes the field {field} of what is found, and not the whole")
+    hints = (Diagnostic("CMP010", Severity.HINT, one, help=None) for one in dict.fromkeys(done))
+    return with_fields(with_lookups(fewer, sought), taken), tuple(hints)
 
 
 def _whole(

@@ -161,7 +161,7 @@ things, write no program but one line: `QUESTION: ` and what you need to know.""
 ROOM: Mapping[Strength, int] = {Strength.STRONG: 20_000, Strength.SMALL: 3_000}
 """The most tokens of all stubs together, estimated."""
 FEWEST = 15
-"""The tools that are told in any case where there are so many, even if they take more than the room."""
+"""The tools that are told even if they take more than the room, unless the context of the model is known."""
 
 
 class Detail(NamedTuple):

@@ -18,9 +18,11 @@ SMALL = 5_000_000_000
 
 _OWNERS: dict[str, Kind] = {"llamacpp": "llama.cpp", "vllm": "vllm", "library": "ollama"}
 """What these servers say in `owned_by`."""
-_SIZE = lazy.pattern(r"(?i)(?<![a-z0-9.])(?P<count>\d{1,4}(?:\.\d{1,3})?)(?P<unit>[bm])(?![a-z0-9])")
+_SIZE = lazy.pattern(
+    r"(?i)(?<![a-z0-9.])(?P<count>\d{1,4}(?:\.\d{1,3})?(?=b)|\d{2,4})(?P<unit>[bm])(?![a-z0-9])"
+)
 """The size in a name: *qwen2.5-coder:1.5b*, *Llama-3.2-3B-Instruct*, *gemma-3-270m*; not *A3B*, the active
-part of a mixture."""
+part of a mixture, nor *1m*, a context."""
 _UNITS = {"b": 1e9, "m": 1e6}
 
 
@@ -55,8 +57,8 @@ def served_model(listed: object, name: str) -> ServedModel:
 def parameters_named(name: str) -> int:
     """The parameters that a model's name tells, the largest number if there are several; 0 if none.
 
-    >>> [*map(parameters_named, ("qwen2.5-coder:1.5b", "Qwen3-30B-A3B", "gpt-5-mini"))]
-    [1500000000, 30000000000, 0]
+    >>> [*map(parameters_named, ("qwen2.5-coder:1.5b", "Qwen3-30B-A3B", "gemma-3-270m", "qwen-long-1m"))]
+    [1500000000, 30000000000, 270000000, 0]
     """
     found = _SIZE.finditer(name)
     return max((int(float(one["count"]) * _UNITS[one["unit"].lower()]) for one in found), default=0)

@@ -50,6 +50,8 @@ def read_docstring(text: str) -> Documentation:
     'Tell it. Returns: An id.'
     >>> read_docstring("Tell it.\\n\\nReturns {id}, which\\nis new.\\n\\nMore.").description
     'Tell it. Returns: {id}, which is new.'
+    >>> read_docstring("Tell it.\\n\\nArgs:\\n    to: Whom.\\n\\nReturns {id}.").description
+    'Tell it. Returns: {id}.'
     """
     lines = text.split("\n")
     first = next(
@@ -74,7 +76,7 @@ def read_docstring(text: str) -> Documentation:
         elif not said or _NUMPY.match(said):
             section = "" if section == "sentence" else section
             continue
-        elif not indent and said.startswith("Returns ") and section in ("", "others"):
+        elif line.startswith("Returns ") and (section in ("", "others") or not lines[n - 1].strip()):
             section, said = "sentence", said.partition(" ")[2]
         else:
             depth = indent if depth is None else depth
