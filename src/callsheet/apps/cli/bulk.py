@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections import Counter
@@ -222,21 +223,28 @@ def resume_runs(wanted: RunFilter, assume_yes: bool, journal: Path | None, as_js
 
     def do(opened: Journal, target: Target) -> str:
         line = [target.run_id, "--journal", str(opened.path)]
-        status = _run_command(resume, line, as_json=as_json)
+        status, ended = _run_command(resume, line, as_json=as_json)
         if status not in (Exit.OK, Exit.UNDECIDED):
-            raise CallsheetError.single("RUN022", f"it ended with exit status {status}")
+            raise CallsheetError.single("RUN022", f"it {ended}")
         return ""
 
     return _in_bulk(BulkAction.RESUME, wanted, journal, do, assume_yes=assume_yes, as_json=as_json)
 
 
-def _run_command(command: click.Command, line: list[str], *, as_json: bool) -> int:
-    """Run a command for one of many runs; returns its exit status. With `as_json` it prints nothing."""
+def _run_command(command: click.Command, line: list[str], *, as_json: bool) -> tuple[int, str]:
+    """Run a command for one of many runs; returns its exit status, and how it ended as words.
+
+    With `as_json` it prints nothing, and the words have the error.
+    """
+    printed = TextIOWrapper(BytesIO())
     try:
-        with redirect_stdout(TextIOWrapper(BytesIO())) if as_json else nullcontext():  # one document for all
-            return int(command.main([*line, *(["--json"] if as_json else [])], standalone_mode=False) or 0)
+        with redirect_stdout(printed) if as_json else nullcontext():  # one document for all
+            status = int(command.main([*line, *(["--json"] if as_json else [])], standalone_mode=False) or 0)
     except click.ClickException as error:
         raise CallsheetError.single("RUN022", error.format_message()) from error
+    printed.seek(0)
+    error = json.loads(printed.read() or "{}").get("error")
+    return status, f"ended with exit status {status}{f': {error}' if error else ''}"
 
 
 @click.command("delete")
@@ -283,9 +291,9 @@ def rerun_runs(wanted: RunFilter, assume_yes: bool, journal: Path | None, as_jso
     def do(opened: Journal, target: Target) -> str:
         new = new_run_id()
         line = [target.run_id, "--from", target.step, "--run-id", new, "--yes", "--journal", str(opened.path)]
-        status = _run_command(rerun, line, as_json=as_json)
+        status, ended = _run_command(rerun, line, as_json=as_json)
         if status:
-            raise CallsheetError.single("RUN022", f"its new run {new} ended with exit status {status}")
+            raise CallsheetError.single("RUN022", f"its new run {new} {ended}")
         return new
 
     return _in_bulk(BulkAction.RERUN, wanted, journal, do, assume_yes=assume_yes, as_json=as_json)

@@ -260,7 +260,7 @@ class McpPool:
         for task in self._opening.values():
             task.cancel()
         opening = asyncio.gather(*self._opening.values(), return_exceptions=True)
-        closing = asyncio.gather(opening, *(server.close() for server in self._servers))
+        closing = asyncio.gather(opening, asyncio.gather(*(server.close() for server in self._servers)))
         try:
             await asyncio.shield(closing)
         except asyncio.CancelledError:
