@@ -2,7 +2,6 @@
 
 import asyncio
 import dataclasses
-import gc
 import os
 import signal
 import socket
@@ -24,7 +23,6 @@ from callsheet.machine.keys import span_id, trace_id
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.mcp import HttpServer, McpPool, McpServerConfig, StdioServer, folder_sink
 from callsheet.ports.mcp.declarations import pin_of
-from callsheet.ports.mcp.front import Front
 from callsheet.ports.tools import Registry
 
 pytestmark = pytest.mark.servers
@@ -428,47 +426,6 @@ async def test_failing_server_does_not_block_others(workshop):
         (said,) = await pool.connect(keep_going=True)
         assert said.code == "TOL010"
         assert await handlers(pool)["texts"]({}, CONTEXT) == ["one", "two"]
-
-
-REFUSES = """
-import json, sys
-
-with open(sys.argv[1], "a") as log:
-    log.write("started ")
-for line in sys.stdin:
-    asked = json.loads(line)
-    if sys.argv[2] == "ends":
-        break
-    if "id" in asked:
-        error = {"code": int(sys.argv[2]), "message": "no"}
-        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "error": error}), flush=True)
-"""
-
-
-@pytest.mark.parametrize(
-    ("says", "code", "starts"), [("ends", "TOL011", 1), ("-32603", "TOL014", 1), ("-32601", "TOL014", 2)]
-)
-async def test_only_a_server_that_knows_no_older_protocol_is_started_again(tmp_path, says, code, starts):
-    log = tmp_path / "log"
-    server = McpServerConfig("odd", StdioServer(sys.executable, ("-c", REFUSES, str(log), says)))
-    async with McpPool([server], front=Front(is_older=True)) as pool:
-        (said,) = await pool.connect(keep_going=True)
-    assert (said.code, log.read_text().split()) == (code, ["started"] * starts)
-
-
-async def test_opening_that_fails_while_its_pool_is_closed_is_not_told_as_a_bug(tmp_path, monkeypatch):
-    monkeypatch.setattr("callsheet.ports.mcp.pool._GRACE_WITHOUT", 0.1)
-    heard, asked = [], tmp_path / "asked"
-    asyncio.get_running_loop().set_exception_handler(lambda _, told: heard.append(told))
-    stays = f"trap 'touch {asked}' TERM; while :; do sleep 0.1; done"
-    pool = McpPool([McpServerConfig("late", StdioServer("sh", ("-c", stays)))], start_timeout=1)
-    await pool.connect(keep_going=True, leaves_late=True)
-    assert pool.is_opening
-    await until(asked.exists)  # it was given up, and does not end
-    await pool.close()
-    del pool
-    gc.collect()
-    assert (heard, _running(str(asked))) == ([], [])
 
 
 async def test_no_process_remains_after_close_or_cancel(workshop):
