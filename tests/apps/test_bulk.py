@@ -93,6 +93,18 @@ def test_runs_are_paused_and_go_on_together(failed):
     assert {each["why"] for each in skipped} == {"it is not paused"}
 
 
+def test_json_says_why_a_run_that_went_on_has_failed(machine):
+    machine.write(
+        "asks.ltp", '# ltp: 2\n@ASK_HUMAN ("?") > $x\nLET $a = [1]\nLET $y = $a[5]\n@RESPOND ($y)\n'
+    )
+    machine("run", "asks.ltp", "--run-id", "asks")
+    machine("pause", "asks")
+    machine("approve", "asks", "call1.1", "--answer", "yes")
+    (skipped,) = machine.json("runs", "resume", "--status", "paused", "--yes")["skipped"]
+    assert skipped["why"].startswith("it ended with exit status 1: ")
+    assert "there is no item 5" in skipped["why"]
+
+
 def test_runs_are_cancelled_and_deleted(failed):
     assert failed.json("runs", "cancel", "--tag", "team=a", "--yes")["done"] == 1
     assert failed.json("runs", "--status", "cancelled")[0]["run_id"] == "asks"

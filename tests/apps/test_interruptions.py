@@ -116,6 +116,21 @@ def test_signal_leaves_resumable_run_and_no_server(with_server, wait_for, number
     assert with_server.json("runs")[0]["status"] == "interrupted"
 
 
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_signal_begins_no_other_of_many_runs(machine, wait_for, number, status):
+    plan = machine.plan('S1: @ASK_HUMAN ("?") > $a', 'S2: @LOOK (path="here", wait=300) > $b')
+    for name in ("one", "two"):
+        machine("run", plan, "--tools", "tools.py", "--run-id", name)
+        machine("pause", name)
+        machine("approve", name, "S1", "--answer", "yes")
+    process = machine.spawn("runs", "resume", "--status", "paused", "--yes")
+    wait_for(machine.folder / "here")
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, "not begun: an earlier one was interrupted" in err) == (status, True), err
+    assert sorted(row["status"] for row in machine.json("runs")) == ["interrupted", "paused"]
+
+
 def test_ignored_signal_stays_ignored(machine, wait_for):
     plan = machine.plan('S1: @LOOK (path="here", wait=1) > $b', "S2: @RESPOND ($b)")
     nohup = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)"

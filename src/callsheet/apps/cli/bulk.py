@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections import Counter
@@ -37,6 +38,14 @@ _SHOWN = 10
 _assume_yes = click.option("--yes", "assume_yes", is_flag=True, help="Do not ask for confirmation.")
 
 
+class _Interrupted(Exception):
+    """A signal has interrupted what was done to a run; `status` is the exit status that says so."""
+
+    def __init__(self, status: Exit) -> None:
+        super().__init__("it was interrupted")
+        self.status = status
+
+
 def _in_bulk(
     action: BulkAction,
     wanted: RunFilter,
@@ -49,7 +58,8 @@ def _in_bulk(
 ) -> int:
     """Show the runs that an action is for, ask, and do it to each, `first` to all. Returns the exit status.
 
-    `do` returns the id of a new run, else "", and raises CallsheetError if it could not be done.
+    `do` returns the id of a new run, else "", and raises CallsheetError if it could not be done. A signal
+    ends it: nothing is done to the runs that are left.
     Raises click.UsageError without any condition: `--status` or another one has to say which runs are meant.
     """
     from callsheet.store.runs import ALL_RUNS  # noqa: PLC0415 - imports the store
@@ -69,9 +79,16 @@ def _in_bulk(
             for target in chosen.targets:
                 with suppress(CallsheetError):
                     first(opened, target)
+        stop: _Interrupted | None = None
         for target in chosen.targets:
+            if stop is not None:
+                failed.append(Skipped(target.run_id, "not begun: an earlier one was interrupted"))
+                continue
             try:
                 made = do(opened, target)
+            except _Interrupted as error:
+                stop = error
+                failed.append(Skipped(target.run_id, str(error)))
             except CallsheetError as error:
                 failed.append(Skipped(target.run_id, reason_in(error)))
             else:
@@ -83,7 +100,7 @@ def _in_bulk(
         for each in failed:
             to_stderr(f"{each.run_id}: {each.why}")
         to_stderr(f"{_PAST[action]}: {len(done):,} of {_counted(chosen.targets)}")
-    return Exit.FAILED if failed else Exit.OK
+    return stop.status if stop is not None else Exit.FAILED if failed else Exit.OK
 
 
 _PAST = {
@@ -222,21 +239,30 @@ def resume_runs(wanted: RunFilter, assume_yes: bool, journal: Path | None, as_js
 
     def do(opened: Journal, target: Target) -> str:
         line = [target.run_id, "--journal", str(opened.path)]
-        status = _run_command(resume, line, as_json=as_json)
+        status, ended = _run_command(resume, line, as_json=as_json)
         if status not in (Exit.OK, Exit.UNDECIDED):
-            raise CallsheetError.single("RUN022", f"it ended with exit status {status}")
+            raise CallsheetError.single("RUN022", f"it {ended}")
         return ""
 
     return _in_bulk(BulkAction.RESUME, wanted, journal, do, assume_yes=assume_yes, as_json=as_json)
 
 
-def _run_command(command: click.Command, line: list[str], *, as_json: bool) -> int:
-    """Run a command for one of many runs; returns its exit status. With `as_json` it prints nothing."""
+def _run_command(command: click.Command, line: list[str], *, as_json: bool) -> tuple[int, str]:
+    """Run a command for one of many runs; returns its exit status, and how it ended as words.
+
+    With `as_json` it prints nothing, and the words have the error. Raises _Interrupted after a signal.
+    """
+    printed = TextIOWrapper(BytesIO())
     try:
-        with redirect_stdout(TextIOWrapper(BytesIO())) if as_json else nullcontext():  # one document for all
-            return int(command.main([*line, *(["--json"] if as_json else [])], standalone_mode=False) or 0)
+        with redirect_stdout(printed) if as_json else nullcontext():  # one document for all
+            status = int(command.main([*line, *(["--json"] if as_json else [])], standalone_mode=False) or 0)
     except click.ClickException as error:
         raise CallsheetError.single("RUN022", error.format_message()) from error
+    if status in (Exit.HUNG_UP, Exit.INTERRUPTED, Exit.TERMINATED):
+        raise _Interrupted(Exit(status))
+    printed.seek(0)
+    error = json.loads(printed.read() or "{}").get("error")
+    return status, f"ended with exit status {status}{f': {error}' if error else ''}"
 
 
 @click.command("delete")
@@ -283,9 +309,9 @@ def rerun_runs(wanted: RunFilter, assume_yes: bool, journal: Path | None, as_jso
     def do(opened: Journal, target: Target) -> str:
         new = new_run_id()
         line = [target.run_id, "--from", target.step, "--run-id", new, "--yes", "--journal", str(opened.path)]
-        status = _run_command(rerun, line, as_json=as_json)
+        status, ended = _run_command(rerun, line, as_json=as_json)
         if status:
-            raise CallsheetError.single("RUN022", f"its new run {new} ended with exit status {status}")
+            raise CallsheetError.single("RUN022", f"its new run {new} {ended}")
         return new
 
     return _in_bulk(BulkAction.RERUN, wanted, journal, do, assume_yes=assume_yes, as_json=as_json)

@@ -185,7 +185,6 @@ class SharedTools:
             has_tried = self._tried > float("-inf")
             if self._pool is not None and has_tried and not (self._failed and now - self._tried >= _PAUSE):
                 return
-            self._tried = now
             if self._pool is None:
                 await self._make_pool()
             if self._pool is None:
@@ -196,7 +195,9 @@ class SharedTools:
                 return
             # a client in front is told when more tools are there
             may_come_later = plan is None and self.front is not None
-            self._note_opened(await self._pool.connect(keep_going=True, leaves_late=may_come_later))
+            found = await self._pool.connect(keep_going=True, leaves_late=may_come_later)
+            self._tried = now  # only here: what was cancelled or has failed is tried at the next request
+            self._note_opened(found)
             self._begin_late(self._pool)
 
     async def _retry(self, pool: McpPool) -> None:

@@ -86,11 +86,11 @@ class Scope:
     may_pick: bool = True
     """Whether items of lists may be picked that words name besides those that the lists are read for."""
     is_ordered: bool = False
+    """Whether a tool was asked for an order, so that the first is the least or the greatest of something."""
     has_bounds: bool = False
     """Whether a bound that the words name has to be part of what is asked of items."""
     request: str = ""
     """What the user of the first run has said."""
-    """Whether a tool was asked for an order, so that the first is the least or the greatest of something."""
     is_look: bool = False
     """Whether the call to be written only reads."""
     asks: frozenset[str] = frozenset()

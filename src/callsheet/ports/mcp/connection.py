@@ -20,7 +20,14 @@ from callsheet.ir import JSON
 from callsheet.ports.calls import TIMEOUT, ToolFailed
 from callsheet.ports.mcp.bounds import TOO_LONG, longer_than_taken, noted_in, repeated_keys_in_answer
 from callsheet.ports.mcp.declarations import needs_task, no_two_alike, pin_of
-from callsheet.ports.mcp.failures import because, is_lost, is_unreadable, not_opened, refuses, troubles
+from callsheet.ports.mcp.failures import (
+    because,
+    is_lost,
+    is_unreadable,
+    not_opened,
+    refuses_protocol,
+    troubles,
+)
 from callsheet.ports.mcp.front import Ask, Changed, Front, OpenCall, OpenCalls, TaskOfCall
 from callsheet.ports.mcp.late_answers import LateAnswers, observed
 from callsheet.ports.mcp.listed_tools import usable_tools
@@ -146,6 +153,7 @@ class Connection:
     ) -> Connection:
         """Start or contact the server, initialise the session and list its tools, within `within` seconds.
 
+        One that does not know the older protocol is opened anew in the newest, with as many seconds again.
         `tokens` provides access tokens for a server at a URL, `front` is the client for which it is opened,
         and `mask` takes tokens out of what that client hears. Raises CallsheetError naming the server and a
         way out; nothing is left running then.
@@ -164,7 +172,7 @@ class Connection:
             if isinstance(error, Exception):
                 if self._barred is not None:
                     raise self._barred from None
-                if self._is_older and config.protocol is None and refuses(error):
+                if self._is_older and config.protocol is None and refuses_protocol(error):
                     newest = replace(config, protocol=Protocol.NEWEST)
                     return await cls.open(newest, within, tokens, front, mask)
                 secrets = () if tokens is None else tuple(tokens.secrets())

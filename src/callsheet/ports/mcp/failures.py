@@ -26,7 +26,10 @@ _UNREADABLE = (
 )
 """How the SDK's messages begin for a response from which nothing can be learnt about the call."""
 _LONGEST_PLACE = 200
-_LOST = frozenset({"Connection closed", "Session terminated", "Server returned an error response"})
+_ERROR_STATUS = "Server returned an error response"
+_LOST = frozenset({"Connection closed", "Session terminated", _ERROR_STATUS})
+_UNKNOWN = frozenset((-32_022, -32_600, -32_601, -32_602))
+"""The codes of an unknown protocol, and of a request, a method and parameters that are none of a protocol."""
 
 
 def _innermost(error: BaseException) -> BaseException:
@@ -112,9 +115,12 @@ def not_opened(
     return _refused(name, how, _masked(transport, because(error)))
 
 
-def refuses(error: BaseException) -> bool:
-    """Whether a server has answered a request with an error of the protocol."""
-    return type(_innermost(error)).__name__ == "MCPError"
+def refuses_protocol(error: BaseException) -> bool:
+    """Whether a server has answered that it does not know the protocol, at a URL perhaps by a status."""
+    error = _innermost(error)
+    if type(error).__name__ != "MCPError":
+        return False
+    return cast("Any", error).code in _UNKNOWN or str(error) == _ERROR_STATUS
 
 
 def _is_protocol(error: BaseException) -> bool:

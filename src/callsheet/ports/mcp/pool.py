@@ -140,8 +140,7 @@ class McpPool:
             for server, task in begun.items():
                 task.cancel()
                 self._opening.pop(server, None)
-            if begun:
-                await asyncio.wait({*begun.values()})
+            await asyncio.gather(*begun.values(), return_exceptions=True)
             raise
         self._note_ended()
 
@@ -260,7 +259,8 @@ class McpPool:
         """End all sessions and processes; waits until they are gone, even if cancelled."""
         for task in self._opening.values():
             task.cancel()
-        closing = asyncio.gather(*(server.close() for server in self._servers))
+        opening = asyncio.gather(*self._opening.values(), return_exceptions=True)
+        closing = asyncio.gather(opening, asyncio.gather(*(server.close() for server in self._servers)))
         try:
             await asyncio.shield(closing)
         except asyncio.CancelledError:
