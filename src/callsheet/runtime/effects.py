@@ -1,5 +1,6 @@
 """The side effects that lie ahead of a run that branches off, as data and as text for people.
 
+Also what all previews of them share: the calls that are open, those of the parent, and the effect of each.
 Every face that asks for consent shows these texts: each call with the arguments that it will have,
 `old → new` where they differ from those of the parent's call.
 """

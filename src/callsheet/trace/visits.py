@@ -93,9 +93,9 @@ class Visit:
     answers: list[str] = field(default_factory=list[str])
     """The answers of people to its questions and calls."""
     turns: list[str] = field(default_factory=list[str])
+    """What an agent did, turn by turn."""
     observed: list[str] = field(default_factory=list[str])
     """What a policy that only observes would have refused or asked; `turns` has it too."""
-    """What an agent did, turn by turn."""
     cast_failed: bool = False
     is_unused: bool = False
     """Whether its result came too late and was not used; `detail` says why."""

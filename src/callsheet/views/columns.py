@@ -1,4 +1,4 @@
-"""Text on a terminal: printable, measured in columns, truncated; and which rows a screen shows."""
+"""Text for people: printable, measured in columns, truncated; which rows a screen shows; labels of charts."""
 
 from __future__ import annotations
 

@@ -148,6 +148,8 @@ REFUSED = {
             ("f([n for n in range(n)])", "[(page, 2), (score, 3)]"),
         )
     },
+    "import asyncio\nasync def pause():\n    score = asyncio.sleep\n    await score(0)\n"
+    "async def main():\n    await pause()\n    return await score(1)": ("PYT010", 4),
     "async def main():\n    return await nothing(1)": ("PYT008", 2),
     "async def main():\n    return await score(m=1)": ("PYT009", 2),
     "async def main():\n    return await score()": ("PYT009", 2),

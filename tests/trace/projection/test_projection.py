@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from tests.machine.driving import FACTS
 from tests.trace.projection.runs import Told, errors_of, scripted, tell
 
 from callsheet.diagnostics import CallsheetError
-from callsheet.ir import Effect
+from callsheet.ir import JSON, Call, Effect, Order, Output, Plan, Step
 from callsheet.machine import Limits, ToolFacts
+from callsheet.ports.calls import ToolFailed
+from callsheet.runtime.runs import resume_run
 from callsheet.store import Journal
+from callsheet.store.events import EventType
 from callsheet.trace.lctl.check import check
 from callsheet.trace.lctl.graph import Evidence, root_cause
 from callsheet.trace.lctl.model import DebugDocument, Fact, Handoff
@@ -215,6 +223,43 @@ def test_visit_can_be_named_and_step_means_last_visit(journal: Journal) -> None:
     with pytest.raises(CallsheetError, match="RUN060") as refused:
         handoff(told, at="S2@9")
     assert "it has done S1, S2, S3, S2@2" in (refused.value.diagnostics[0].help or "")
+
+
+def test_visits_of_resumed_graph_have_labels_of_their_own(journal: Journal) -> None:
+    """Also that of a step which was skipped at first, as the machine counts no visit of it."""
+    works = [False]
+
+    def read(_: dict[str, Any]) -> JSON:
+        if not works[0]:
+            raise ToolFailed("not yet")
+        return 1
+
+    steps = (
+        Step("1", Call("READ"), output=Output("a")),
+        Step("2", Call("READ"), output=Output("b"), depends_on=("1",)),
+    )
+    ports = scripted(read=read)
+    told = tell(journal, Plan(steps, Order.DAG), ports, facts=FACTS)
+    works[0] = True
+    asyncio.run(resume_run(journal, "run-0", lambda _placed, _plan: nullcontext(ports)))
+    record = record_of(told.plan, journal.events("run-0"), journal.plan_of)
+    assert [(visit.label, visit.outcome.value, visit.begun) for visit in record.visits] == [
+        ("1", "failed", 0),
+        ("2", "skipped", 1),
+        ("1@2", "ok", 2),
+        ("2@2", "ok", 3),
+    ]
+    assert handoff_of(record, "run", "2@2").entries[-1].agent == "2@2:@READ"
+
+
+def test_stopped_step_lasts_until_end_of_run_not_until_late_answer(journal: Journal) -> None:
+    told = tell(journal, "S1: @READ () > $a\nS2: @RESPOND ($a)", scripted(read=1), facts=FACTS)
+    start, left = told.rows[:2]
+    body = {"reason": "no more"}
+    cancel = replace(left, seq=3, type=EventType.CANCEL, key=None, step=None, ts=left.ts + 5, body=body)
+    late = replace(left, seq=4, type=EventType.LATE, ts=left.ts + 3600, body={"outcome": "ok", "value": 1})
+    (visit,) = record_of(told.plan, [start, left, cancel, late], journal.plan_of).visits
+    assert (visit.outcome.value, round(visit.seconds)) == ("stopped", 5)
 
 
 def test_failure_has_likely_cause_from_slice(journal: Journal) -> None:

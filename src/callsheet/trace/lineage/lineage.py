@@ -326,10 +326,6 @@ class Lineage:
         own = self.code(visit).id
         return own if visit.visit == 1 else f"{own}@{visit.visit}"
 
-    def full_label(self, visit: Visit) -> str:
-        """The label of a visit with its plan, which no other visit of the run has: `r1/S3@2`."""
-        return f"r{visit.program}/{self.label(visit)}" if visit.program else self.label(visit)
-
     def place(self, visit: Visit) -> str:
         """The step of a visit: its id, or its path in a plan with blocks."""
         return visit.path or self.code(visit).id

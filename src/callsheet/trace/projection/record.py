@@ -97,6 +97,8 @@ class Visit:
     """How many items a FOREACH goes through; 0 for other steps."""
     is_unused: bool = False
     """Whether its result came too late and was not used; `detail` says why."""
+    begun: int = -1
+    """The number that it has in the lineage of the run; -1 if no step did it."""
 
     @property
     def reads(self) -> tuple[Write, ...]:

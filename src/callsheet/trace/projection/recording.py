@@ -87,6 +87,8 @@ class _Listener:
 
     def __init__(self, plan: Plan, plan_of: PlanOf) -> None:
         self.visits = Visits(plan, plan_of, lambda one: self._at[one.step].append(one))
+        self.ended = 0.0
+        """When the run ended; late answers may follow."""
         self.failed: dict[int, Seen] = {}
         """The vain requests for a new plan, by their place in `Lineage.beside`."""
         self._of: dict[int, Seen] = {}
@@ -97,6 +99,8 @@ class _Listener:
     def note(self, note: Note) -> None:
         """Take a note of the machine on the current event."""
         seen, lineage = self.visits.note(note), self.lineage
+        if note.kind is NoteKind.ENDED:
+            self.ended = self.visits.now
         if seen is None or isinstance(lineage, TreeLineage):
             return
         if note.kind is NoteKind.STARTED or note.kind is NoteKind.SKIPPED:
@@ -242,7 +246,8 @@ class _Maker:
             detail = told.detail
         wrote = tuple(self._write(one, place, self._items(one, told)) for one in self._wrote[visit.id])
         return Visit(
-            lineage.full_label(visit), step, visit.program, visit.number,
+            told.label if told is not None and statement is None else lineage.label(visit),
+            step, visit.program, visit.number,
             self._outcome(visit, told, failures), shown_text(detail), data, control, wrote,
             end if is_whole else lineage.began[visit.id], end, self._seconds(told),
             1 if told is None else told.retries + 1, failures,
@@ -253,13 +258,17 @@ class _Maker:
             word="" if statement is None else word_of_statement(statement),
             deed="" if statement is None else _deed(statement),
             items=0 if told is None else told.items, is_unused=told is not None and told.is_unused,
+            begun=visit.id,
         )  # fmt: skip
 
     def _seconds(self, told: Seen | None) -> float:
         if told is None:
             return 0.0
         end = told.answered if told.ended is None else told.ended
-        return max(0.0, (self._listener.visits.now if end is None else end) - told.started)
+        if end is None:
+            is_over = self._lineage.machine.result is not None
+            end = self._listener.ended if is_over else self._listener.visits.now
+        return max(0.0, end - told.started)
 
     def _outcome(self, visit: Begun, told: Seen | None, failures: int) -> Outcome:
         lineage = self._lineage

@@ -117,7 +117,7 @@ def visits_and_calls(
     lineage: Lineage, record: Record, rows: Sequence[Event], times: Times, values: Values
 ) -> tuple[list[VisitRow], list[CallRow]]:
     """Returns the visits in the order of their beginning, and their calls, those of one visit together."""
-    recorded = {visit.label: visit for visit in (*record.visits, *record.under_way)}
+    recorded = {visit.begun: visit for visit in (*record.visits, *record.under_way)}
     sent_at, closed = answers_of(rows)
     visits: list[VisitRow] = []
     calls: list[CallRow] = []
@@ -125,8 +125,7 @@ def visits_and_calls(
         first = len(calls)
         for key in lineage.keys_of(visit):
             calls.append(_call(visit.id, key, lineage.commands[key], sent_at, closed, times, values))
-        of_record = recorded.get(lineage.full_label(visit))
-        visits.append(_visit(lineage, visit, of_record, calls[first:], first, times, values))
+        visits.append(_visit(lineage, visit, recorded.get(visit.id), calls[first:], first, times, values))
     if isinstance(lineage, TreeLineage):
         _stretch(lineage, visits)
     return _mark_critical_path(visits), calls

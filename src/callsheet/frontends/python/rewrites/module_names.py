@@ -1,18 +1,19 @@
 """Names that a file gives asyncio, time, and what is in them: `asyncio.gather`, however it was imported.
 
 In: the tree of a file, which is changed in place, so that who reads it later knows one spelling. A name that
-means something else anywhere in the file keeps its own spelling.
+means something else anywhere in the file keeps its own spelling, and so does one that a function gives and
+others use: there it is a tool, or nothing.
 """
 
 from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from callsheet.frontends.python.rewrites.inlining import blocks_of, placed, rewrite_blocks
-from callsheet.frontends.python.source import Nodes, dotted
+from callsheet.frontends.python.source import SCOPES, Nodes, among, dotted, own_nodes, walk
 
 _MODULES: Final = frozenset({"asyncio", "time"})
 """The modules of which rewrites ask for what they know by its full name."""
@@ -48,7 +49,7 @@ def modules_by_their_names(module: ast.Module, nodes: Nodes) -> bool:
     kept = dict(filter(all, (_given(one, meant) for one in nodes.of(ast.Assign))))
     if not meant and not kept:
         return False
-    bound = _bound(nodes)
+    bound, elsewhere = _bound(nodes), _used_elsewhere(nodes, kept)
     meanings = Counter(name for name, _ in imported)
     meant = {
         name: full
@@ -58,7 +59,10 @@ def modules_by_their_names(module: ast.Module, nodes: Nodes) -> bool:
     kept = {
         name: full
         for name, full in kept.items()
-        if bound.get(name) == 1 and _module(full) not in bound and name not in meanings
+        if bound.get(name) == 1
+        and _module(full) not in bound
+        and name not in meanings
+        and name not in elsewhere
     }
 
     def written(one: ast.stmt) -> list[ast.stmt] | None:
@@ -85,6 +89,18 @@ def _bound(nodes: Iterable[ast.AST]) -> dict[str, int]:
                 found[name] = found.get(name, 0) + 1
         for name in one.names if isinstance(one, (ast.Global, ast.Nonlocal)) else ():
             found[name] = found.get(name, 0) + 1
+    return found
+
+
+def _used_elsewhere(nodes: Nodes, names: Collection[str]) -> set[str]:
+    """Those of some names that a function or class sets, and that stand outside of it, too."""
+    everywhere = Counter(one.id for one in nodes.of(ast.Name) if one.id in names)
+    found = set[str]()
+    for scope in nodes.of(*SCOPES) if everywhere else ():
+        set_here = {one.id for one in among(own_nodes(scope), ast.Name) if isinstance(one.ctx, ast.Store)}
+        if not set_here.isdisjoint(everywhere):
+            inside = Counter(one.id for one in among(walk(scope), ast.Name))
+            found.update(name for name in set_here if inside[name] < everywhere[name])
     return found
 
 
