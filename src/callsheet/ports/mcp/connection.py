@@ -21,12 +21,14 @@ from callsheet.ports.calls import TIMEOUT, ToolFailed
 from callsheet.ports.mcp.bounds import TOO_LONG, longer_than_taken, noted_in, repeated_keys_in_answer
 from callsheet.ports.mcp.declarations import needs_task, no_two_alike, pin_of
 from callsheet.ports.mcp.failures import (
+    OtherHeaders,
     because,
     is_lost,
     is_unreadable,
     not_opened,
     refuses_protocol,
     troubles,
+    unwelcome,
 )
 from callsheet.ports.mcp.front import Ask, Changed, Front, OpenCall, OpenCalls, TaskOfCall
 from callsheet.ports.mcp.late_answers import LateAnswers, observed
@@ -83,10 +85,6 @@ _CLOSE, _CLOSE_AT_URL = 10.0, 2.0
 _MAX_PAGES = 1_000
 _LISTS = {"Tools": Changed.TOOLS, "Prompts": Changed.PROMPTS, "Resources": Changed.RESOURCES}
 _HEADER_MISMATCH, _NO_METHOD = -32020, -32601
-
-
-class OtherHeaders(ToolFailed):
-    """The server rejected a call for its headers, so its declaration of the tool may have changed."""
 
 
 class Beside(NamedTuple):
@@ -269,7 +267,7 @@ class Connection:
             if isinstance(error, TaskLost):
                 raise ToolFailed(str(error), in_doubt=True) from None
             if heard_of:
-                raise _unwelcome(heard_of[-1]) from None  # it was refused, and not made
+                raise unwelcome(heard_of[-1]) from None  # it was refused, and not made
             raise await self._failed(error) from error
 
     def _result(self, result: dict[str, Any] | None, error: str) -> CallToolResult | ToolFailed:
@@ -593,12 +591,6 @@ async def _not_by_itself(**_: Any) -> ListToolsResult:
     from mcp.shared.exceptions import MCPError  # noqa: PLC0415 - a session is open
 
     raise MCPError(_NO_METHOD, "tools are listed by callsheet alone")
-
-
-def _unwelcome(trouble: CallsheetError) -> ToolFailed:
-    """The failure that a plan sees for a call refused for its login."""
-    diagnostic = trouble.diagnostics[0]
-    return ToolFailed(f"{diagnostic.message}; {diagnostic.help}" if diagnostic.help else diagnostic.message)
 
 
 async def _finished(task: asyncio.Task[None]) -> None:

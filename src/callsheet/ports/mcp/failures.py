@@ -1,4 +1,4 @@
-"""Describes why an MCP session could not be opened or failed.
+"""Describes why an MCP session could not be opened or failed, and failures of its calls by their reason.
 
 In: an exception from the session. Out: CallsheetError (TOL010 to TOL014) naming the server, what was tried
 and a way out. Environment variables, arguments, headers and passwords are not shown.
@@ -13,6 +13,7 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 from callsheet.diagnostics import CallsheetError
+from callsheet.ports.calls import ToolFailed
 from callsheet.ports.mcp.servers import HttpServer, McpServerConfig, StdioServer, finder_for
 from callsheet.ports.mcp.transport import ServerProcess
 from callsheet.sealing.masking import mask_text
@@ -30,6 +31,16 @@ _ERROR_STATUS = "Server returned an error response"
 _LOST = frozenset({"Connection closed", "Session terminated", _ERROR_STATUS})
 _UNKNOWN = frozenset((-32_022, -32_600, -32_601, -32_602))
 """The codes of an unknown protocol, and of a request, a method and parameters that are none of a protocol."""
+
+
+class OtherHeaders(ToolFailed):
+    """The server rejected a call for its headers, so its declaration of the tool may have changed."""
+
+
+def unwelcome(trouble: CallsheetError) -> ToolFailed:
+    """The failure that a plan sees for a call refused for its login."""
+    diagnostic = trouble.diagnostics[0]
+    return ToolFailed(f"{diagnostic.message}; {diagnostic.help}" if diagnostic.help else diagnostic.message)
 
 
 def _innermost(error: BaseException) -> BaseException:

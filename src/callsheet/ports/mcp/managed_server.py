@@ -14,7 +14,7 @@ from callsheet.machine import Fact, Spent
 from callsheet.ports.answers import BlobSink, Probed, Prober, probed_json, value_of
 from callsheet.ports.calls import CallContext, ServerQuestion, ToolFailed
 from callsheet.ports.mcp.bounds import repeated_keys_of
-from callsheet.ports.mcp.connection import TRACEPARENT, Beside, Connection, OtherHeaders
+from callsheet.ports.mcp.connection import TRACEPARENT, Beside, Connection
 from callsheet.ports.mcp.content import (
     check_declared,
     has_blobs,
@@ -30,6 +30,7 @@ from callsheet.ports.mcp.declarations import (
     terms_of,
     unused_settings,
 )
+from callsheet.ports.mcp.failures import OtherHeaders
 from callsheet.ports.mcp.front import PASSAGE, Front, Passage, TaskOfCall
 from callsheet.ports.mcp.server_labels import said_of_result
 from callsheet.ports.mcp.servers import HttpServer, McpServerConfig, ToolProbe, ToolRule
