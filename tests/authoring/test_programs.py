@@ -788,6 +788,34 @@ def test_hint_tells_only_of_what_is_mended(body: str) -> None:
     assert not [one for one in draft.diagnostics if one.severity is Severity.HINT]
 
 
+@pytest.mark.parametrize(
+    ("name", "rest", "written"),
+    [
+        (
+            "M-104",
+            "    if found:\n        await pause(member_id=found['id'])\n        return found['name']\n",
+            ["    await pause(member_id='M-104')", "    return 'M-104'"],
+        ),
+        ("M-104", "    await pause(member_id=found['id'], mail=found['mail'])\n", None),
+        ("Ann Ray", "    await pause(member_id=found['id'])\n", None),
+    ],
+    ids=["an id", "an id of which more is needed", "a name"],
+)
+def test_what_is_told_by_its_id_is_not_looked_up_as_a_name(
+    name: str, rest: str, written: list[str] | None
+) -> None:
+    record = {"type": "object", "properties": dict.fromkeys(("id", "name", "mail"), TEXT)}
+    schema = {"type": "object", "properties": {"name": TEXT}, "required": ["name"]}
+    find = ToolSpec("FIND_MEMBER", "find_member", "Find by name.", schema, Effect.READ, result=record)
+    request = Request(f"Pause {name}.", (find, spec("pause", "Pause.", member_id=TEXT, mail=TEXT)))
+    program = f"async def main():\n    found = await find_member(name='{name}')\n{rest}"
+    draft = asyncio.run(compile_goal(request, small(program, program, accepts=()), lambda _: ()))
+    lines = draft.source.text.splitlines()[3:]
+    assert lines == (written or program.splitlines()[1:])
+    hints = [one.message for one in draft.diagnostics if one.severity is Severity.HINT]
+    assert hints == (["'M-104' is taken for an id, and not looked up as a name"] if written else [])
+
+
 def test_lookup_of_what_nobody_spoke_of_is_left_out_where_nothing_reads_it() -> None:
     find = replace(listing("find_reader", "id", "name", name=TEXT), effect=Effect.READ)
     request = Request("Block card 4401.", (find, spec("block_card", "Block.", card=TEXT)))

@@ -112,6 +112,7 @@ CODES: dict[str, Code] = _table(
     CHK132="a call that is the same for each item of a loop",
     CHK133="a change before the condition that should decide it",
     CHK134="a change of the first of all that was looked up",
+    CHK135="a loop that ends with its first item",
     LTP001="a text without steps",
     LTP002="a line that is not a step",
     LTP003="an unknown version of the language",

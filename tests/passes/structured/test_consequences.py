@@ -82,6 +82,19 @@ def test_lookup_of_which_neither_result_nor_failure_counts_is_doubted(text: str,
             "  S2: @CHANGE (x=$r[0].id)\n  S3: @LOOK () > $r\n}",
             [],
         ),
+        ("FOREACH $i IN [1, 2] {\n  S1: @CHANGE (x=$i)\n  @RESPOND ($i)\n}", [("CHK135", "foreach1")]),
+        (
+            "FOREACH $i IN [1, 2] {\n  S1: @CHANGE (x=$i)\n"
+            "  ?IF ($i > 1) {\n    BREAK\n  } ELSE {\n    FAIL (1)\n  }\n}",
+            [("CHK135", "foreach1")],
+        ),
+        ("FOREACH $i IN [1, 2] {\n  S1: @CHANGE (x=$i)\n  ?IF ($i > 1) {\n    BREAK\n  }\n}", []),
+        ("FOREACH $i IN [1, 2] {\n  BREAK\n}", []),
+        (
+            "?FOREACH ($i IN [1, 2]) TOGETHER AS DONE {\n  S1: @CHANGE (x=$i) > $r\n  YIELD ($r)\n} > $all\n"
+            "?FOREACH ($one IN $all) {\n  LET $first = $one\n  @RESPOND ($first)\n}",
+            [],
+        ),
     ],
 )
 def test_change_for_which_neither_the_item_nor_the_condition_nor_the_choice_counts_is_doubted(

@@ -347,6 +347,98 @@ def without_calls(program: str, meant: Collection[tuple[str, str, str]]) -> str:
     return f"{ast.unparse(ast.fix_missing_locations(tree))}\n"
 
 
+def with_ids(program: str, fields: Mapping[tuple[str, str], str]) -> tuple[str, tuple[str, ...]]:
+    """A program that uses an id in place of the id of what it would find under it as a name; and these ids.
+
+    `fields` are those of the ids, of tools that find a thing by its name, with their argument for the name.
+    Small models look up whatever they are told.
+
+    >>> text = "async def main():\\n    pet = await find_pet(name='P-7')\\n    await feed(pet_id=pet['id'])"
+    >>> print(with_ids(text, {("find_pet", "name"): "id"})[0], end="")
+    async def main():
+        await feed(pet_id='P-7')
+    """
+    tree = next(nodes_of(program), None)
+    if not isinstance(tree, ast.Module) or not fields:
+        return program, ()
+    direct = _Direct(fields, times_set(ast.walk(tree)))
+    changed = direct.visit(tree)
+    for owner, part, block in _blocks(changed):
+        ends = (number for number, one in enumerate(block) if isinstance(one, ast.Return))
+        setattr(owner, part, block[: next(ends, len(block)) + 1])
+    text = f"{ast.unparse(ast.fix_missing_locations(changed))}\n"
+    fewer = without_calls(text, direct.used)
+    if not direct.used or fewer == text:  # what else is read of the thing has to be looked up
+        return program, ()
+    return fewer, tuple(dict.fromkeys(told for _, _, told in direct.used))
+
+
+_IS_ID = lazy.pattern(r"(?:[A-Za-z]{1,5}[-_#])?\d+", re.ASCII)
+"""A word that is rather an id than a name: a number, or letters and a number."""
+
+
+class _Direct(ast.NodeTransformer):
+    """Puts ids in place of a field of what is looked up under them."""
+
+    def __init__(self, fields: Mapping[tuple[str, str], str], times: Mapping[str, int]) -> None:
+        self._fields = fields
+        self._times = times
+        self._found: dict[str, tuple[str, str, str]] = {}
+        self.used: dict[tuple[str, str, str], None] = {}
+        """The lookups that are not needed: tool, argument and id."""
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        """A variable that is set once may hold what is looked up."""
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)]) if self._times[name] == 1:
+                lookup = self._lookup(node.value)
+                if lookup is not None:
+                    self._found[name] = lookup
+            case _:
+                pass
+        return self.generic_visit(node)
+
+    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
+        """Whether something was found need not be asked."""
+        self.generic_visit(node)
+        match node.test:
+            case ast.Name(id=name) if name in self._found:
+                return node.body
+            case ast.Compare(
+                left=ast.Name(id=name), ops=[ast.IsNot()], comparators=[ast.Constant(value=None)]
+            ) if name in self._found:
+                return node.body
+            case _:
+                return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        """The field of the id is the id, and so is that of the name, where it is only told."""
+        match node:
+            case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=field)):
+                lookup = self._found.get(name)
+            case ast.Subscript(value=ast.Await(), slice=ast.Constant(value=field)):
+                lookup = self._lookup(node.value)
+            case _:
+                return self.generic_visit(node)
+        if lookup is None or field not in (self._fields[lookup[:2]], lookup[1]):
+            return self.generic_visit(node)
+        self.used[lookup] = None
+        return ast.Constant(lookup[2])
+
+    def _lookup(self, node: ast.expr) -> tuple[str, str, str] | None:
+        match node:
+            case ast.Await(
+                value=ast.Call(
+                    func=ast.Name(id=tool),
+                    args=[],
+                    keywords=[ast.keyword(arg=str(argument), value=ast.Constant(value=str(text)))],
+                )
+            ) if (tool, argument) in self._fields and _IS_ID.fullmatch(text):
+                return tool, argument, text
+            case _:
+                return None
+
+
 def _blocks(tree: ast.Module) -> list[tuple[ast.AST, str, list[ast.stmt]]]:
     """The blocks of statements in a program that have any, each with what it belongs to."""
     return [

@@ -142,7 +142,7 @@ class Origins:
         self._texts = {
             function_name(spec.name): name
             for spec in self._reading
-            if (name := _only_text(spec)) and not self.identifies(name)
+            if (name := _only_text(spec)) and (name in _NAMING or not self.identifies(name))
         }
         self._listing = {function_name(spec.name): spec for spec in self._reading}
         self._takers: dict[str, list[set[str]]] = {}

@@ -18,6 +18,7 @@ from callsheet.authoring.compiler.answers import (
     program_in,
     times_set,
     with_fields,
+    with_ids,
     with_imports,
     with_lookups,
     with_main,
@@ -27,7 +28,7 @@ from callsheet.authoring.compiler.answers import (
 )
 from callsheet.authoring.compiler.asking import NAME, Reading
 from callsheet.authoring.compiler.catalogue import by_fit
-from callsheet.authoring.compiler.origins import Origins, described_result
+from callsheet.authoring.compiler.origins import Origins, address_kind, described_result
 from callsheet.authoring.compiler.program_prompt import EXAMPLES, OTHER_EXAMPLES, SHORT_EXAMPLES
 from callsheet.authoring.compiler.prompt import finding_line
 from callsheet.authoring.compiler.quantities import is_date
@@ -121,8 +122,10 @@ def _mended(program: str, request: Request, reads: Collection[str]) -> tuple[str
         elif one.made_up and one.act.tool in reads:
             unmeant.add((function_name(one.act.tool), one.argument, one.made_up))
     taken = dict(_whole(result.plan.tree, request, origins, times_set(nodes_of(program))))
-    fewer = without_calls(program, unmeant)
-    if fewer != program:
+    direct, told = with_ids(program, _found_by_name(request, origins))
+    done += (f"{one!r} is taken for an id, and not looked up as a name" for one in told)
+    fewer = without_calls(direct, unmeant)
+    if fewer != direct:
         done.append("a lookup of what the goal does not speak of, which nothing reads, is left out")
     for (tool, argument, phrase), lookup in sought.items():  # a value that is written otherwise stays
         if with_lookups(fewer, {(tool, argument, phrase): lookup}) != fewer:
@@ -132,6 +135,17 @@ def _mended(program: str, request: Request, reads: Collection[str]) -> tuple[str
             done.append(f"{whole[1]} takes the field {field} of what is found, and not the whole")
     hints = (Diagnostic("CMP010", Severity.HINT, one, help=None) for one in dict.fromkeys(done))
     return with_fields(with_lookups(fewer, sought), taken), tuple(hints)
+
+
+def _found_by_name(request: Request, origins: Origins) -> dict[tuple[str, str], str]:
+    """The field of the id that other tools take, of each tool that finds one thing by its name."""
+    finders = (
+        origins.by_name(spec, argument)
+        for spec in request.tools
+        for argument in spec.parameter_names
+        if address_kind(spec, argument) is None
+    )
+    return {(one.tool, one.argument): one.field for one in finders if one is not None and not one.key}
 
 
 def _whole(
@@ -276,7 +290,8 @@ def _checked(program: str, request: Request, check: Check, example: str) -> Read
 
 
 _DOUBTS = (
-    *("CHK120", "CHK121", "CHK130", "CHK131", "CHK132", "CHK133", "CHK134", "CMP010", "CMP011", "CMP013"),
+    *("CHK120", "CHK121", "CHK130", "CHK131", "CHK132", "CHK133", "CHK134", "CHK135"),
+    *("CMP010", "CMP011", "CMP013"),
 )
 """What is found in a valid plan and makes it doubtful that it does what was meant."""
 

@@ -69,6 +69,8 @@ _FROM = (
     "from datetime import datetime",
     "from collections import Counter",
 )
+_MOST_IMPORTS = 4
+"""Small models go on importing; what a program lacks is imported for it."""
 _OPERATORS = "==,!=,<=,>=,<,>,in,not in,is,is not,and,or,+,-,*,//,/,%,**,|,&"
 _EXPR = Use("expr")
 _PART_OF_RESULT = seq(Use("name"), Many(Use("after"), 0, 8))
@@ -130,7 +132,7 @@ def program_grammar(
     imports = one_of((*(f"import {name}" for name in _IMPORTS), *_FROM))
     head = f"async def main({', '.join(given)}):"
     rules["program"] = seq(
-        Many(seq(imports, "\n"), 0, ANY_NUMBER),
+        Many(seq(imports, "\n"), 0, _MOST_IMPORTS),
         Many(Text("\n"), 0, 2),
         head,
         _looked_up_first(tools, sought),

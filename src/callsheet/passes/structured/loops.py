@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from callsheet.diagnostics import Severity
 from callsheet.ir import Literal
-from callsheet.ir.tree import Foreach, Repeat, Say, Word, statements, variables_set
+from callsheet.ir.expression import Variable
+from callsheet.ir.tree import Foreach, Repeat, Say, Word, all_statements, statements, variables_set
 from callsheet.passes.structured import operations as of
 from callsheet.passes.structured.shapes import (
     ANY,
@@ -64,10 +65,10 @@ def items_of(flow: Flow, one: Foreach, item: Shape) -> Shape:
     """Go through the body of a loop; gives what its items yield."""
     body = flow.scopes.items[one.id]
     outer = flow.scope
-    yielded = NOTHING
+    yielded, comes_on = NOTHING, True
 
     def run() -> list[Changes]:
-        nonlocal yielded
+        nonlocal yielded, comes_on
         mark = flow.state.mark()
         loop = Loop(mark)
         flow.loops.append(loop)
@@ -84,11 +85,24 @@ def items_of(flow: Flow, one: Foreach, item: Shape) -> Shape:
         broken = [changes[YIELDED] for changes in loop.breaks]
         given = (holding.shape for holding in broken if holding is not None)
         yielded = join(*map(_yielded_by, loop.ends), *given)
+        comes_on = bool(loop.ends)
         return [_only(changes, body.sets) for changes in (*loop.ends, *loop.breaks)]
 
     outcomes = rounds(flow, body.sets, run)
     flow.state.merge([{}, *outcomes])
+    if not comes_on and not _takes_first(flow, one):
+        message = f"the loop never comes to its second {one.var}: it ends with the first in any case"
+        help_ = "let what ends it stand behind the loop, or in a condition"
+        flow.report.add("CHK135", message, one, help=help_, severity=Severity.WARNING)
     return yielded
+
+
+def _takes_first(flow: Flow, one: Foreach) -> bool:
+    """Whether a loop is to take the first item: it does nothing else, or that is the first to be done."""
+    if len(one.body) == 1 or not isinstance(one.source, Variable):
+        return len(one.body) == 1
+    loops = (each for each in all_statements(flow.tree) if isinstance(each, Foreach) and each.as_done)
+    return any(each.into is not None and each.into.name == one.source.name for each in loops)
 
 
 def repeat(flow: Flow, one: Repeat) -> None:
