@@ -12,15 +12,9 @@ import pytest
 from callsheet import Plan as PublicPlan
 from callsheet import Runtime, tool
 from callsheet.api.compiling import Compiled
-from callsheet.authoring.compiler.answers import (
-    Lookup,
-    bound_names,
-    program_in,
-    with_imports,
-    with_lookups,
-    with_main,
-)
+from callsheet.authoring.compiler.answers import bound_names, program_in, with_imports, with_main
 from callsheet.authoring.compiler.compile import compile_goal, prompt_for
+from callsheet.authoring.compiler.mends import Lookup, with_lookups
 from callsheet.authoring.compiler.program import fields_of, told_ids
 from callsheet.authoring.compiler.program_prompt import ROOM, program_question, stubs_for
 from callsheet.authoring.compiler.request import Draft, Options, PlanForm, Request
@@ -798,12 +792,15 @@ def test_hint_tells_only_of_what_is_mended(body: str) -> None:
         ),
         ("M-104", "    await pause(member_id=found['id'], mail=found['mail'])\n", None),
         ("Ann Ray", "    await pause(member_id=found['id'])\n", None),
+        (
+            "Ann Ray",
+            "    await pause(member_id='M-1')\n    return found['name']\n",
+            ["    await pause(member_id='M-1')", "    return 'Ann Ray'"],
+        ),
     ],
-    ids=["an id", "an id of which more is needed", "a name"],
+    ids=["an id", "an id of which more is needed", "a name", "a name alone"],
 )
-def test_what_is_told_by_its_id_is_not_looked_up_as_a_name(
-    name: str, rest: str, written: list[str] | None
-) -> None:
+def test_what_was_told_is_not_looked_up(name: str, rest: str, written: list[str] | None) -> None:
     record = {"type": "object", "properties": dict.fromkeys(("id", "name", "mail"), TEXT)}
     schema = {"type": "object", "properties": {"name": TEXT}, "required": ["name"]}
     find = ToolSpec("FIND_MEMBER", "find_member", "Find by name.", schema, Effect.READ, result=record)
@@ -813,7 +810,17 @@ def test_what_is_told_by_its_id_is_not_looked_up_as_a_name(
     lines = draft.source.text.splitlines()[3:]
     assert lines == (written or program.splitlines()[1:])
     hints = [one.message for one in draft.diagnostics if one.severity is Severity.HINT]
-    assert hints == (["'M-104' is taken for an id, and not looked up as a name"] if written else [])
+    assert bool(hints) is (written is not None)
+    assert all(one.startswith(f"'{name}' is ") for one in hints)
+
+
+def test_id_of_the_goal_that_is_looked_up_as_something_else_is_doubted() -> None:
+    jobs = replace(listing("list_jobs", "id", "title", project=TEXT), effect=Effect.READ)
+    tools = (jobs, spec("close_job", "Close.", job_id=TEXT))
+    text = "async def main():\n    for x in await list_jobs(project='{}'):\n        await close_job(job_id=x['id'])"
+    for told, doubted in (("t-1", ["project='t-1' is rather an id than a project"]), ("house", [])):
+        tree = read_python(text.format(told)).plan.tree
+        assert [one.message for one in unstated(tree, [f"Close {told}."], tools)] == doubted
 
 
 def test_lookup_of_what_nobody_spoke_of_is_left_out_where_nothing_reads_it() -> None:

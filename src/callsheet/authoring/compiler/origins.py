@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from heapq import nsmallest
 from keyword import iskeyword
 from typing import Any, NamedTuple
@@ -158,6 +158,10 @@ class Origins:
         name of a field by which another one begins what it tells of a thing.
         """
         return _names_id(argument) or argument in self._keys
+
+    def by_text(self) -> Iterable[tuple[str, str]]:
+        """The tools that read and need one text that is no id, each with its argument."""
+        return self._texts.items()
 
     def takes_id(self, called: ToolSpec, argument: str) -> bool:
         """Whether an argument takes an id or an address by its name, and no record by its schema."""

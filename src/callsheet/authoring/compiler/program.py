@@ -6,30 +6,24 @@ Pure. In: an answer, the request it answers. Out: the plan with its findings, or
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import cast
 
 from callsheet.authoring.compiler.answer_doubts import answers_alike, answers_sometimes, left_out
 from callsheet.authoring.compiler.answers import (
-    Lookup,
     nodes_of,
     program_in,
-    times_set,
-    with_fields,
-    with_ids,
     with_imports,
-    with_lookups,
     with_main,
     with_own_names,
     with_results_awaited,
-    without_calls,
 )
 from callsheet.authoring.compiler.asking import NAME, Reading
 from callsheet.authoring.compiler.catalogue import by_fit
-from callsheet.authoring.compiler.origins import Origins, address_kind, described_result
-from callsheet.authoring.compiler.program_prompt import EXAMPLES, OTHER_EXAMPLES, SHORT_EXAMPLES
+from callsheet.authoring.compiler.mends import mended
+from callsheet.authoring.compiler.origins import Origins, described_result
+from callsheet.authoring.compiler.program_prompt import EXAMPLES, EXAMPLES_OF_SMALL
 from callsheet.authoring.compiler.prompt import finding_line
 from callsheet.authoring.compiler.quantities import is_date
 from callsheet.authoring.compiler.request import Check, Request
@@ -37,17 +31,13 @@ from callsheet.authoring.compiler.value_doubts import doubtful, unstated
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span
 from callsheet.frontends.python import Signature, read_python
 from callsheet.ir import CallKind, Plan, call_kind
-from callsheet.ir.expression import Variable
-from callsheet.ir.tree import Act, Tree, acts, all_statements, variables_set
+from callsheet.ir.tree import Tree, acts
 from callsheet.passes import check as check_plan
 from callsheet.passes.finding import ToolSignature
-from callsheet.ports.models.prompts import one_line
 from callsheet.ports.tools import ToolSpec
 from callsheet.views.python_types import docstring, table
 from callsheet.views.stubs import function_name
 
-_OF_SMALL = f"{SHORT_EXAMPLES}\n{OTHER_EXAMPLES}"
-"""The examples of both requests."""
 MOST_OF_SMALL = 600
 """The most tokens of a small model's answer: one that goes on for longer repeats itself."""
 
@@ -77,10 +67,10 @@ def read_program_answer(
     hidden = tuple(_hidden_tools(program, request))
     if hidden:
         return Reading(None, hidden, Source(NAME, program))
-    example = EXAMPLES if reads is None else _OF_SMALL
+    example = EXAMPLES if reads is None else EXAMPLES_OF_SMALL
     if reads is not None:
-        mended, hints = _mended(program, request, reads)
-        reading = _with_goal(mended, request, check, example) if hints else None
+        text, hints = mended(program, request, reads)
+        reading = _with_goal(text, request, check, example) if hints else None
         if reading is not None and reading.plan is not None:
             return reading._replace(diagnostics=(*reading.diagnostics, *hints))
     return _with_goal(program, request, check, example)
@@ -92,87 +82,6 @@ def _with_goal(program: str, request: Request, check: Check, example: str) -> Re
     if reading.plan is None or _has_docstring(program):
         return reading
     return _checked(f"{docstring(_header(request.goal), '')}\n\n{program.lstrip()}", request, check, example)
-
-
-def _mended(program: str, request: Request, reads: Collection[str]) -> tuple[str, tuple[Diagnostic, ...]]:
-    """A program with each word spelled as in the goal, and with ids that are looked up.
-
-    A hint says so for each. Small models write `living_room` for the living room, `to="Tom"` where one tool
-    finds the address of Tom, and `pet_id=pet` for the id of the pet that was found; and they look things up
-    of which nobody spoke, and do not use them.
-    """
-    result = read_python(program, NAME)
-    if result.plan is None or result.plan.tree is None:
-        return program, ()
-    origins, specs = Origins(request.tools), {spec.name: spec for spec in request.tools}
-    sought: dict[tuple[str, str, str], Lookup] = {}
-    unmeant: set[tuple[str, str, str]] = set()
-    done: list[str] = []
-    for one in doubtful(result.plan.tree, _told(request), request.tools, _OF_SMALL):
-        found = origins.by_name(specs[one.act.tool], one.argument) if one.named else None
-        if one.spellings is not None:
-            word, told = one.spellings
-            before = program
-            for quote in "\"'":
-                program = program.replace(f"{quote}{word}{quote}", f"{quote}{told}{quote}")
-            if program != before:
-                done.append(f"{word!r} is written as in the goal, {told!r}")
-        elif found is not None:
-            sought[function_name(one.act.tool), one.argument, one.phrase] = Lookup(*found, one.named)
-        elif one.made_up and one.act.tool in reads:
-            unmeant.add((function_name(one.act.tool), one.argument, one.made_up))
-    taken = dict(_whole(result.plan.tree, request, origins, times_set(nodes_of(program))))
-    direct, told = with_ids(program, _found_by_name(request, origins))
-    done += (f"{one!r} is taken for an id, and not looked up as a name" for one in told)
-    fewer = without_calls(direct, unmeant)
-    if fewer != direct:
-        done.append("a lookup of what the goal does not speak of, which nothing reads, is left out")
-    for (tool, argument, phrase), lookup in sought.items():  # a value that is written otherwise stays
-        if with_lookups(fewer, {(tool, argument, phrase): lookup}) != fewer:
-            done.append(f"{argument}={one_line(phrase)[:60]!r} is looked up by {lookup.tool}")
-    for whole, field in taken.items():
-        if with_fields(fewer, {whole: field}) != fewer:
-            done.append(f"{whole[1]} takes the field {field} of what is found, and not the whole")
-    hints = (Diagnostic("CMP010", Severity.HINT, one, help=None) for one in dict.fromkeys(done))
-    return with_fields(with_lookups(fewer, sought), taken), tuple(hints)
-
-
-def _found_by_name(request: Request, origins: Origins) -> dict[tuple[str, str], str]:
-    """The field of the id that other tools take, of each tool that finds one thing by its name."""
-    finders = (
-        origins.by_name(spec, argument)
-        for spec in request.tools
-        for argument in spec.parameter_names
-        if address_kind(spec, argument) is None
-    )
-    return {(one.tool, one.argument): one.field for one in finders if one is not None and not one.key}
-
-
-def _whole(
-    tree: Tree, request: Request, origins: Origins, times_set: Mapping[str, int]
-) -> Iterator[tuple[tuple[str, str, str], str]]:
-    """The records that are passed on whole where a tool takes an id or an address, and the field that has it.
-
-    Each with the tool, the argument and what is passed, by the names that programs know: a variable that the
-    program sets once, or the tool that is awaited there.
-    """
-    specs = {spec.name: spec for spec in request.tools}
-    every = [*all_statements(tree)]
-    times = Counter(name for one in every for name in variables_set(one))
-    results = {
-        one.into.name: function_name(one.tool)
-        for one in every
-        if isinstance(one, Act) and one.into is not None
-        if times[one.into.name] == 1 and times_set.get(one.into.name, 0) < 2
-    }
-    for act in acts(tree):
-        for argument, value in act.named if act.tool in specs else ():
-            spec = specs[act.tool]
-            if isinstance(value, Variable) and value.name in results and origins.takes_id(spec, argument):
-                for origin in origins.of(spec, argument):
-                    if origin.field and not origin.is_guess and origin.tool == results[value.name]:
-                        passed = value.name if value.name in times_set else f"{origin.tool}()"
-                        yield (function_name(act.tool), argument, passed), origin.field
 
 
 def _names_of(request: Request) -> frozenset[str]:
@@ -279,7 +188,7 @@ def _checked(program: str, request: Request, check: Check, example: str) -> Read
     if result.plan.tree is not None:
         found = (
             *found,
-            *unstated(result.plan.tree, _told(request), request.tools, example),
+            *unstated(result.plan.tree, request.told, request.tools, example),
             *answers_sometimes(result.plan.tree, _reading(request)),
             *answers_alike(result.plan.tree, _reading(request)),
             *_without_calls(result.plan.tree, request),
@@ -316,7 +225,7 @@ def lookups(plan: Plan, request: Request) -> dict[tuple[str, str], dict[str, str
     """
     if plan.tree is None:
         return {}
-    found = doubtful(plan.tree, _told(request), request.tools, _OF_SMALL)
+    found = doubtful(plan.tree, request.told, request.tools, EXAMPLES_OF_SMALL)
     return {
         (function_name(one.act.tool), one.argument): {origin.tool: origin.place for origin in one.origins}
         for one in found
@@ -336,7 +245,7 @@ def told_ids(tools: Iterable[ToolSpec], request: Request) -> dict[tuple[str, str
     description: an id is one of them, or in a result. A name among them can be looked up; one that is made
     up cannot. A long goal limits nothing.
     """
-    origins, own = Origins(request.tools), tuple(_phrases(" ".join(_told(request))))
+    origins, own = Origins(request.tools), tuple(_phrases(" ".join(request.told)))
     found: dict[tuple[str, str], tuple[str | int, ...]] = {}
     for spec in tools:
         properties = table(spec.parameters.get("properties"))
@@ -375,14 +284,6 @@ def changes_something(plan: Plan, request: Request) -> bool:
 def _reading(request: Request) -> frozenset[str]:
     """The tools that change nothing."""
     return frozenset(spec.name for spec in request.tools if spec.effect.only_reads)
-
-
-def _told(request: Request) -> Iterator[str]:
-    """What the model was told beside the tools, in which a value of the goal may stand."""
-    yield request.goal
-    yield request.context
-    yield from (text for answer in request.answers.items() for text in answer)
-    yield from request.given.values()
 
 
 def _left_out(tree: Tree, request: Request) -> Iterator[Diagnostic]:

@@ -110,6 +110,8 @@ async def main():
     away = [x for x in boats if not x["in_port"]]
     return f"They weigh {sum(x['weight'] for x in away)} kg."'''
 """For the second request to a small model: to the same one it mostly gives the same answer."""
+EXAMPLES_OF_SMALL = f"{SHORT_EXAMPLES}\n{OTHER_EXAMPLES}"
+"""The examples of both requests."""
 
 _OPERATIONS = '''\
 async def llm(prompt: str, data: Any = None) -> str:

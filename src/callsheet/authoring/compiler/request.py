@@ -33,6 +33,12 @@ class Request:
     given: Mapping[str, str] = field(default_factory=dict[str, str])
     answers: Mapping[str, str] = field(default_factory=dict[str, str])
 
+    @property
+    def told(self) -> tuple[str, ...]:
+        """What a model is told beside the tools, in which a value of the goal may stand."""
+        said = (text for answer in self.answers.items() for text in answer)
+        return self.goal, self.context, *said, *self.given.values()
+
 
 class PlanForm(StrEnum):
     """The form in which a plan is asked for and given."""

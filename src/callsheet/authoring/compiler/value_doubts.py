@@ -26,6 +26,8 @@ from callsheet.views.python_types import required_of
 from callsheet.views.stubs import function_name
 
 PART = lazy.pattern(r"[^\s,;()\[\]{}<>\"']+")
+IS_ID = lazy.pattern(r"[A-Za-z]{1,5}[-_#]\d+", re.ASCII)
+"""A word that is rather an id than a name."""
 _DIGITS = lazy.pattern(r"\d{1,9}", re.ASCII)
 _QUOTED = lazy.pattern(r'"([^"\n{}]+)"')
 _WORD = lazy.pattern(r"[^\W\d]+(?:-[^\W\d]+)*")
@@ -99,6 +101,12 @@ def doubtful(
     known = _Known(own, texts, plain(texts), Origins(tools), taken[0] & taken[1], tuple(tools), numbers)
     set_once, known_sources = constants(tree), sources(tree)
     known_ids = ids(tree, known_sources)
+    is_by_id = any(
+        known.origins.takes_id(declared[act.tool][0], name)
+        for act in acts(tree)
+        for name, _ in act.named
+        if act.tool in declared
+    )
     for act in acts(tree):
         spec, said = declared.get(act.tool, (None, ""))
         for name, given in (*(("", value) for value in act.positional), *act.named):
@@ -119,6 +127,9 @@ def doubtful(
             if _is_no_thing(number, known.numbers) and known.origins.takes_id(spec, name):
                 message = f"{name}={number} is not an id that was told"
                 yield Doubtful(act, name, message, f"find it: {_finders(found)}", found)
+            if is_by_id and text is not None and known.is_no_name(spec, name, text):
+                message = f"{name}={text!r} is rather an id than a {name}"
+                yield Doubtful(act, name, message, "give it to the argument that takes an id")
             source = source_of(given, known_sources)
             if source is not None and known.origins.told_otherwise(spec, name, source):
                 message = f"{name} is given what {function_name(source)} finds, which is another thing"
@@ -151,6 +162,12 @@ class _Known:
         """The tools that tell the id or address that an argument takes."""
         is_sought = self.origins.identifies(argument) or address_kind(spec, argument) is not None
         return tuple(self.origins.of(spec, argument)) if is_sought else ()
+
+    def is_no_name(self, spec: ToolSpec, argument: str, text: str) -> bool:
+        """Whether a lookup gets an id of the goal for an argument that says no id."""
+        is_id = IS_ID.fullmatch(text) is not None and _stands(text, self.own)
+        takes = self.origins.identifies(argument) or self.origins.takes_id(spec, argument)
+        return is_id and not takes and spec.effect.only_reads and plain(text) in plain(self.own)
 
 
 def _finders(found: Iterable[Origin], about: str = "") -> str:
