@@ -817,7 +817,7 @@ def test_what_was_told_is_not_looked_up(name: str, rest: str, written: list[str]
 def test_id_of_the_goal_that_is_looked_up_as_something_else_is_doubted() -> None:
     jobs = replace(listing("list_jobs", "id", "title", project=TEXT), effect=Effect.READ)
     tools = (jobs, spec("close_job", "Close.", job_id=TEXT))
-    text = "async def main():\n    for x in await list_jobs(project='{}'):\n        await close_job(job_id=x['id'])"
+    text = "async def main():\n for x in await list_jobs(project='{}'):\n  await close_job(job_id=x['id'])"
     for told, doubted in (("t-1", ["project='t-1' is rather an id than a project"]), ("house", [])):
         tree = read_python(text.format(told)).plan.tree
         assert [one.message for one in unstated(tree, [f"Close {told}."], tools)] == doubted
