@@ -1034,3 +1034,10 @@ def test_only_strong_models_are_told_to_ask() -> None:
     for strength in Strength:
         rules = prompt_for(Request(GOALS[0], TOOLS), strength).messages[0]["content"]
         assert ("QUESTION:" in rules) is (strength is Strength.STRONG)
+
+
+def test_tools_leave_room_in_a_small_context_for_a_long_goal() -> None:
+    tools = tuple(spec(f"find_thing_{number}", "Find a thing by what it is. " * 5) for number in range(40))
+    for goal in ("Find it.", "Find it, and this as well. " * 250):
+        told = prompt_for(Request(goal, tools), Strength.SMALL, window=4_096)
+        assert sum(estimate_tokens(str(one["content"])) for one in told.messages) < 4_096 - 600

@@ -30,7 +30,13 @@ from callsheet.authoring.compiler.program import (
     unplaced,
     with_doubts,
 )
-from callsheet.authoring.compiler.program_prompt import Stubs, other_question, program_question, stubs_for
+from callsheet.authoring.compiler.program_prompt import (
+    Stubs,
+    other_question,
+    program_question,
+    room_beside,
+    stubs_for,
+)
 from callsheet.authoring.compiler.prompt import Question, as_json, question
 from callsheet.authoring.compiler.request import Accounting, Check, Draft, Options, PlanForm, Request
 from callsheet.authoring.compiler.review import with_telling_names, with_whole_answer
@@ -81,7 +87,9 @@ def prompt_for(
     """The prompt for a model of this strength, whose context has so many tokens, if that is known."""
     chosen = options or Options()
     if chosen.form == PlanForm.PYTHON:
-        stubs = stubs_for(request.goal, request.tools, strength, chosen.max_tools, window)
+        stubs = stubs_for(
+            request.goal, request.tools, strength, chosen.max_tools, room_beside(request, window)
+        )
         return program_question(request, stubs, strength)
     catalogue = _catalogue(request, strength, chosen)
     return question(request.goal, request.context, catalogue, request.given)
@@ -108,7 +116,8 @@ async def _program(request: Request, model: LanguageModel, check: Check, chosen:
     tools = (replace(one, effect=likely_effect(one.name, one.effect)) for one in request.tools)
     request = replace(request, tools=tuple(tools))
     strength = strength_of(model)
-    stubs = stubs_for(request.goal, request.tools, strength, chosen.max_tools, context_of(model))
+    room = room_beside(request, context_of(model))
+    stubs = stubs_for(request.goal, request.tools, strength, chosen.max_tools, room)
     asked = program_question(request, stubs, strength)
 
     def read(text: str, _: Constraint | None) -> Reading:

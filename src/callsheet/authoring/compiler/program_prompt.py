@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from callsheet.authoring.compiler.catalogue import by_fit
 from callsheet.authoring.compiler.origins import described_result
-from callsheet.authoring.compiler.prompt import Question, asked_for
+from callsheet.authoring.compiler.prompt import MAX_CONTEXT, Question, asked_for
 from callsheet.authoring.compiler.request import Request
 from callsheet.authoring.compiler.tool_lines import estimate_tokens
 from callsheet.ir import CallKind, call_kind
@@ -187,7 +187,19 @@ class Stubs:
 
 
 _BESIDE = 2_000
-"""Tokens of a context for the rules, examples, goal, answer, and a repair of it."""
+"""Tokens of a context for the rules, examples, a short goal, answer, and a repair of it."""
+_SHORT = 300
+"""Tokens of a goal, with the data about it, that are among them."""
+
+
+def room_beside(request: Request, context: int | None) -> int | None:
+    """The tokens of a model's context that a long goal and the data about it leave; None if it is not known.
+
+    >>> [room_beside(Request("Pay the rent. " * n, ()), 4_096) for n in (1, 500)]
+    [4096, 2396]
+    """
+    told = "".join((request.goal, request.context[:MAX_CONTEXT], *request.given.values()))
+    return None if context is None else context - max(0, estimate_tokens(told) - _SHORT)
 
 
 def stubs_for(
