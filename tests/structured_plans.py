@@ -47,7 +47,7 @@ from callsheet.ir.tree import (
     Use,
     Word,
 )
-from callsheet.ir.tree_edits import plan_of_tree
+from callsheet.ir.tree_edits import plan_of_tree, with_own_failures
 from callsheet.ir.types import Basic, DictOf, ListOf, Maybe, Named, OneOf, Record, Type
 
 # ---------------------------------------------------------------- all that can be said
@@ -273,7 +273,7 @@ def _with_written_ids(tree: Tree) -> Tree:
         return map_blocks(one, named)
 
     plans = tuple(replace(one, body=named(one.body)) for one in tree.plans)
-    return with_ids(replace(tree, body=named(tree.body), plans=plans))
+    return with_ids(with_own_failures(replace(tree, body=named(tree.body), plans=plans)))
 
 
 @st.composite

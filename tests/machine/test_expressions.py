@@ -523,6 +523,7 @@ def test_meaning_of_the_languages_own(text: str, value: Any) -> None:
         ("1 + $rows[1].by.name", FailureKind.TYPE, "written .name?", "$rows[1].by.name"),
         ('$n == "7"', FailureKind.TYPE, "convert one", '$n == "7"'),
         ("$yes == 1", FailureKind.TYPE, "convert one", "$yes == 1"),
+        ("now() != datetime(2024, 1, 1)", FailureKind.TYPE, "offset", "now() != datetime(2024, 1, 1)"),
         ('$day > date("2026-01-01")', FailureKind.TYPE, "not supported", '$day > date("2026-01-01")'),
         ('"by ${rows.1.by}"', FailureKind.VALUE, "null stands in a text", "rows.1.by"),
         ('"${{1, 2}}"', FailureKind.TYPE, "list(…)", "{1, 2}"),

@@ -194,6 +194,19 @@ def test_first_handler_that_fits_and_finally() -> None:
     assert one.result.answer == "on"
 
 
+def test_each_handler_has_a_failure_of_its_own() -> None:
+    one = 'TRY {\nFAIL ("one")\n} ON_FAIL {\n%s\nLET $one = $error.message\n}\n'
+    two = 'TRY {\nFAIL ("two")\n} ON_FAIL {\nLET $two = "${error.message}"\n}'
+    told = "@RESPOND ([$one, $two])"
+    assert done(one % two + told) == ["one", "two"]
+    group = bench("@PARALLEL {\n" + one % "S1: @READ (x=1)" + two + "\n}\n" + told)
+    group.ok("S1.1", 1)
+    assert group.result.answer == ["one", "two"]
+    item = one % f"?FOREACH ($i IN [1]) {{\n{two}\nYIELD ([$two, $error.message])\n}} > $list"
+    assert done(f"{item}@RESPOND ([$one, $list])") == ["one", [["two", "one"]]]
+    assert done(f"INPUT $error: str\n{two}\n@RESPOND ([$error, $two])", error="mine") == ["mine", "two"]
+
+
 def test_finally_comes_after_success_and_after_a_failed_handler() -> None:
     one = bench(HANDLED)
     one.ok("S1.1")

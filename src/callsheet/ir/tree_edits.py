@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import fields, replace
-from typing import Any, TypeVar, assert_never
+from itertools import count
+from typing import Any, TypeVar, assert_never, cast
 
 from callsheet.ir import step
 from callsheet.ir.expr import ListExpr, Literal, Value
-from callsheet.ir.expression import Display, Expression, Kind
+from callsheet.ir.expression import Display, Expression, Kind, Variable
 from callsheet.ir.operations import CallKind
 from callsheet.ir.plan import Order, Plan
 from callsheet.ir.tree import (
     Act,
     Assign,
+    Block,
     Compute,
     Foreach,
+    Handler,
     If,
     Input,
     Invoke,
@@ -28,6 +31,8 @@ from callsheet.ir.tree import (
     Tree,
     Try,
     acts,
+    all_statements,
+    is_single,
     recovery_of,
     statements,
     variables_read,
@@ -50,6 +55,86 @@ def with_inputs(tree: Tree, names: Collection[str]) -> Tree:
     )
     added = tuple(Input(name, Basic.JSON) for name in read if name in names and name not in made)
     return replace(tree, inputs=(*tree.inputs, *added)) if added else tree
+
+
+def with_own_failures(tree: Tree) -> Tree:
+    """The tree in which the variable of each handler means one failure: that of its own block.
+
+    The variable of a handler gets another name, as `$error_2`, if it stands in a handler with the same name,
+    if another member of its @PARALLEL has one, or if the plan has a variable of that name.
+    """
+    if not any(_handlers(one) for one in all_statements(tree)):
+        return tree
+    own, none = _OwnFailures, frozenset[str]()
+    plans = tuple(replace(one, body=own(one.inputs, one.body).block(one.body, none)) for one in tree.plans)
+    return replace(tree, plans=plans, body=own(tree.inputs, tree.body).block(tree.body, none))
+
+
+class _OwnFailures:
+    """Gives the variables of handlers their names in the main plan or a sub-plan."""
+
+    def __init__(self, inputs: tuple[Input, ...], body: Block) -> None:
+        every = tuple(statements(body))
+        self.made = {one.name for one in inputs} | {one.var for one in every if isinstance(one, Foreach)}
+        self.made.update(name for one in every for name in variables_set(one))
+        self.taken = self.made | {each.binds for one in every for each in _handlers(one)}
+
+    def block(self, block: Block, known: frozenset[str], *, is_group: bool = False) -> Block:
+        """The block where handlers have bound the names `known`, in a group also those of other members."""
+        made: list[Statement] = []
+        for one in block:
+            made.append(self.statement(one, known))
+            if is_group:
+                known |= {each.binds for inner in statements((made[-1],)) for each in _handlers(inner)}
+        return tuple(made)
+
+    def statement(self, one: Statement, known: frozenset[str]) -> Statement:
+        """The statement in a place where handlers have bound the names `known`."""
+        if is_single(one):
+            return one
+        recovery = recovery_of(one)
+        if recovery is not None and recovery.handlers:
+            handlers = tuple(self.handler(each, known) for each in recovery.handlers)
+            one = cast("Try", replace(cast("Try", one), recovery=replace(recovery, handlers=handlers)))
+        inside = {id(each.body): known | {each.binds} for each in _handlers(one)}
+        members = one.members if isinstance(one, Parallel) else None
+        return map_blocks(
+            one, lambda block: self.block(block, inside.get(id(block), known), is_group=block is members)
+        )
+
+    def handler(self, one: Handler, known: frozenset[str]) -> Handler:
+        """The handler under a name of its own; one whose block uses the name in other ways keeps it."""
+        old = one.binds
+        if old not in known and old not in self.made:
+            return one
+        if any(old in (*variables_set(each), *_names_of_code(each)) for each in statements(one.body)):
+            return one
+        new = next(name for n in count(2) if (name := f"{old}_{n}") not in self.taken)
+        self.taken.add(new)
+        return replace(one, binds=new, body=_renamed(one.body, old, new))
+
+
+def _handlers(one: Statement) -> tuple[Handler, ...]:
+    recovery = recovery_of(one)
+    return () if recovery is None else recovery.handlers
+
+
+def _names_of_code(one: Statement) -> tuple[str, ...]:
+    return one.names if isinstance(one, Compute) else ()
+
+
+def _renamed(node: Any, old: str, new: str) -> Any:
+    """The node that reads `new` for `old`, but in a handler whose variable that is."""
+    if isinstance(node, tuple):
+        made = tuple(_renamed(one, old, new) for one in node)  # pyright: ignore[reportUnknownVariableType]
+        return made if any(a is not b for a, b in zip(made, node, strict=True)) else node  # pyright: ignore
+    if isinstance(node, Variable):
+        return replace(node, name=new) if node.name == old else node
+    if not hasattr(node, "__dataclass_fields__") or (isinstance(node, Handler) and node.binds == old):
+        return node
+    held = {part.name: getattr(node, part.name) for part in fields(node) if part.init and part.compare}
+    changed = {name: made for name, value in held.items() if (made := _renamed(value, old, new)) is not value}
+    return replace(node, **changed) if changed else node
 
 
 def without_spans(node: _S) -> _S:

@@ -21,7 +21,7 @@ from callsheet.frontends.values.reader import replace as replace_text
 from callsheet.ir.gc_pause import gc_paused
 from callsheet.ir.statement_ids import with_ids
 from callsheet.ir.tree import Input, Origin, Statement, SubPlan, Tree, all_statements
-from callsheet.ir.tree_edits import plan_of_tree
+from callsheet.ir.tree_edits import plan_of_tree, with_own_failures
 from callsheet.ir.types import Record, Type
 
 _STATEMENT = lazy.pattern(
@@ -97,7 +97,7 @@ class Document(BlockReader):
         plans = tuple(self.plans.values())
         tree = Tree(body, tuple(self.inputs.values()), tuple(self.types.items()), plans, self.result)
         self._check_ids(tree)
-        return tree
+        return with_own_failures(tree)
 
     # ------------------------------------------------------------ the head, and prose
 

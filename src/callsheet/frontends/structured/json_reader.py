@@ -69,7 +69,7 @@ from callsheet.ir.tree import (
     all_statements,
     variables_set,
 )
-from callsheet.ir.tree_edits import plan_of_tree
+from callsheet.ir.tree_edits import plan_of_tree, with_own_failures
 from callsheet.ir.types import Basic, Record, Type
 
 _NAME = lazy.pattern(NAME)
@@ -142,7 +142,9 @@ class _Reader:
         self.values.warn_of_dollars(_names_in(tree))
         id_, title, goal = (self.words(fields, name) for name in ("id", "title", "goal"))
         comments = self.comments(fields)
-        return plan_of_tree(with_ids(tree), id=id_, title=title, goal=goal, comments=comments), self.lost
+        return plan_of_tree(
+            with_ids(with_own_failures(tree)), id=id_, title=title, goal=goal, comments=comments
+        ), self.lost
 
     # ------------------------------------------------------------ declarations
 

@@ -411,11 +411,20 @@ def _family(value: Any) -> object:
 
 
 def equals(env: Environment, left: Any, right: Any) -> bool:
-    """`left == right`. Raises ExpressionFailed for values of different types, unless one is None."""
+    """`left == right`. Raises ExpressionFailed for values that cannot be equal, unless one is None.
+
+    These are values of different types, and times with and without an offset (decision 11).
+    """
     kind = type_of(left)
     if kind is type(right):
         if kind in (list, dict, tuple, set):
             env.spend(min(weight(left), weight(right)))
+        elif kind is datetime and (left.utcoffset() is None) != (right.utcoffset() is None):
+            raise ExpressionFailed(
+                FailureKind.TYPE,
+                "a datetime with an offset and one without are compared, which would never be equal;"
+                ' write an offset in both, as in datetime("2026-11-28T09:00:00Z")',
+            )
         return bool(left == right)
     if left is None or right is None:
         return False
