@@ -96,7 +96,7 @@ def candidates(
         is_asked = {*plan.reasons.values()} - {SAID}  # what a model decided may be what it was said for
         if missing := (
             _unused(inputs, works, plan.text) if not is_asked and (changing or len(runs) > 1) else ""
-        ) or (_merged(inputs, lines) if len(runs) == 1 else ""):
+        ) or _merged(inputs, lines):
             lacks_bound = bool(signs_in(inputs.request).get(missing))
             yield Missed(missing)
             continue

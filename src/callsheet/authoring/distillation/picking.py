@@ -22,7 +22,7 @@ from callsheet.authoring.distillation.item_tests import (
     words_of_field,
 )
 from callsheet.authoring.distillation.leaves import NAMES_OF_IDS, Source, is_number, leaves_of
-from callsheet.authoring.distillation.rules import Rule, rows_of, rules_for, said_in, tests_of
+from callsheet.authoring.distillation.rules import LIKELY, Rule, rows_of, rules_for, said_in, tests_of
 from callsheet.authoring.distillation.scopes import MOST_ROWS, Looped, Scope, Term, kept_by
 from callsheet.authoring.distillation.wording import NUMBER_WORDS, is_kin
 from callsheet.ir import JSON
@@ -30,6 +30,8 @@ from callsheet.ir import JSON
 _SHORTEST, _LEAST = 4, 3
 _CLEAR = 4
 """Of so many choices the first line is no chance, although no word names it."""
+_NO_CHANCE = 50
+"""Of so many choices an item by a field that no word asks for is none."""
 _ASKED = 0.4
 _MOST_TESTS = 200
 _SUPERLATIVES = {
@@ -100,7 +102,8 @@ def picks(
     items = tuple(table[place] for table, place in zip(tables, places, strict=True))
     code, cost = term.code, term.cost
     is_extreme = bool(scope.words & _EXTREMES) and not scope.is_ordered
-    yield from _extremes(scope, code, tables, items, cost + 0.5)
+    extremes = [*_extremes(scope, code, tables, items, cost + 0.5)]
+    yield from extremes
     counts = [*map(len, tables)]
     rows = rows_of([*chain.from_iterable(tables)])
     wanted = [place == n for place, table in zip(places, tables, strict=True) for n in range(len(table))]
@@ -117,7 +120,10 @@ def picks(
         if (
             places == places_at
             and not is_named
-            and (scope.words & _PLACES[at] or not (scope.only_said or is_extreme))
+            and (
+                scope.words & _PLACES[at]
+                or not (scope.only_said or is_extreme or (at == "-1" and _is_chance(scope, tables)))
+            )
         ):
             likely = 0.2 if scope.words & _PLACES[at] else 0.7 if at == "0" else 1.3
             yield f"{code}[{at}]", items, cost + likely, ()
@@ -147,6 +153,8 @@ def picks(
             asks = tuple(conditions_of(test.code, code))
             if is_meant and all(one[0] == item for one, item in zip(kept, items, strict=True)):
                 yield f"{listing}[0]", items, cost + 0.3 + test.cost - named, asks
+            if extremes and test.cost >= LIKELY:
+                continue  # the whole list has the same item there: the test is chance
             for picked, chosen, price, conditions in _extremes(
                 scope, listing, kept, items, cost + 0.1 + test.cost
             ):
@@ -207,11 +215,16 @@ def _extremes(
                 other = _bonus(scope, name, "min" if word == "max" else "max", columns)
                 if other > bonus and not said_in(name, scope.words):
                     continue  # the user asks for the opposite, of another field
-                if bonus < _ASKED and (scope.only_said or is_named):
+                if bonus < _ASKED and (scope.only_said or is_named or _is_chance(scope, every)):
                     continue
                 picked = f"{word}({code}, key=lambda one: {at})"
                 alone = f"len([one for one in {code} if {at} == {field_code(picked, name)}]) == 1"
                 yield picked, (*items,), cost + 0.5 - bonus, (*conditions_of(at, code), alone)
+
+
+def _is_chance(scope: Scope, tables: Sequence[Sequence[object]]) -> bool:
+    """Whether an item may be the least, the greatest or the last by chance: by how many there were."""
+    return scope.means_all or prod(map(len, tables)) < _NO_CHANCE
 
 
 def _is_asked_of(request: str, code: str) -> bool:

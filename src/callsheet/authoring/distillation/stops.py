@@ -195,7 +195,8 @@ class Stops:
             met = {*re.findall(rf"\b{name}((?:\[[^\]]+\])+)", plain(text))}
             conditions = [one for one in conditions if not any(f"{name}{field}" in one for field in met)]
             outliers = self.outliers(name, text, "\n".join(found), is_round=len(indent) > 4)
-            more = self.stops([*conditions, *self.apart(name, text), *outliers], indent)
+            idle = self.idle_items(name, text)
+            more = self.stops([*conditions, *self.apart(name, text), *idle, *outliers], indent)
             found += [line for line in more if not _is_said_before(line, found)]
         return found
 
@@ -358,6 +359,14 @@ class Stops:
                 for one, two, column in _apart([*lists]):
                     taken = f"[one{column} for one in {name}{one}]"
                     yield f"all(each{column} not in {taken} for each in {other}{two})"
+
+    def idle_items(self, name: str, text: str) -> Iterator[str]:
+        """The conditions that items with which nothing was done are no others: something may be done with these."""
+        results = [call.result for call in self.looks[name]]
+        for code, _ in tables_in(name, results[0]) if self.changed and not _is_used(name, text) else ():
+            items = [item for one in results for item in dict(tables_in(name, one)).get(code, [])]
+            for one in outside("each", items, self.left_out(code, text), []).conditions:
+                yield f"all({one} for each in {code})"
 
     def unlike(self, name: str, call: RecordedCall, text: str) -> Iterator[str]:
         """The conditions on a result; more of them if nothing else uses it, or it was changed."""

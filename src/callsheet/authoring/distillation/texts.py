@@ -103,6 +103,7 @@ def _forms(term: Term, goal: Sequence[str]) -> Iterator[Term]:
                 code=f"{term.code}.removeprefix({quoted(start)})",
                 values=tuple(v.removeprefix(start) for v in values),
                 cost=term.cost + 0.6 + 0.1 * len(start.split()),  # a sentence is not stripped, but a mark is
+                conditions=(*term.conditions, f"{term.code}.startswith({quoted(start)})"),
             )
     for code, found, condition in _labelled(term.code, values, goal) if not term.is_given else ():
         conditions = (*term.conditions, condition)

@@ -61,6 +61,7 @@ _State = tuple[
     dict[str, int],
     dict[str, JSON],
     dict[str, str],
+    dict[tuple[str, str], tuple[list[JSON], ...]],
 ]
 _INPUT = "an input"
 _UNEXPLAINED, _CHOSEN = "nothing before it explains it", "a model chose them"
@@ -82,6 +83,10 @@ class PlanWriter(Stops):
     picks: frozenset[str] = frozenset()
     """The results from whose lists the latest call has an item."""
     places: dict[str, int] = field(default_factory=dict[str, int])
+    parted: dict[tuple[str, str], tuple[list[JSON], ...]] = field(
+        default_factory=dict[tuple[str, str], "tuple[list[JSON], ...]"]
+    )
+    """By the tool of a loop and the list of which it takes a part: the items of that."""
 
     def decided(self, place: str, value: JSON, codes: Sequence[str]) -> tuple[int, bool]:
         """The number of the reading at the next place of this kind, and whether it was chosen."""
@@ -360,12 +365,13 @@ class PlanWriter(Stops):
             {**self.places},
             {**self.inputs.values},
             {**self.inputs.reasons},
+            {**self.parted},
         )
 
     def restore(self, state: _State) -> None:
         """Undo what was written since."""
         del self.calls[state[0] :]
-        _, self.looks, names, self.open, self.places, values, reasons = state
+        _, self.looks, names, self.open, self.places, values, reasons, self.parted = state
         said = {name for name, reason in self.inputs.reasons.items() if reason == SAID}
         self.inputs.names = names | said
         self.inputs.values = values | {name: self.inputs.values[name] for name in said}
@@ -380,6 +386,7 @@ class PlanWriter(Stops):
         options: Sequence[Looped],
     ) -> list[str]:
         """The lines of a loop over a list."""
+        part = self.part_of(node, looped, scope)
         items = tuple(chain.from_iterable(looped.items))
         rounds = [*chain.from_iterable(found)]
         counts = [*map(len, found)]
@@ -440,7 +447,27 @@ class PlanWriter(Stops):
             lines += self.know_joined(chosen, looped, found, every, scope)
         if chosen != looped.code:
             scope.know(Source(chosen, cast("tuple[JSON, ...]", looped.items)))
+        self.parted |= {part: looped.items} if part else {}
         return lines
+
+    def part_of(self, node: Node, looped: Looped, scope: Scope) -> tuple[str, str] | None:
+        """What a loop does with a part of which list, if it changes something.
+
+        Raises Missed if it did the same with another part before, and may be one loop with it: in the order of
+        the list both parts are as they were recorded.
+        """
+        of = re.match(r"\[each for each in (.+?) if ", looped.code)
+        tool = node.head[0][0]
+        if of is None or tool in self.reads:
+            return None
+        tables = next((one.values for one in scope.every_list if one.code == of[1]), ())
+        before = self.parted.get((tool, of[1]))
+        if before is not None and all(
+            [one for one in cast("list[JSON]", table) if one in [*first, *then]] == [*first, *then]
+            for table, first, then in zip(tables, before, looped.items, strict=True)
+        ):
+            raise Missed(tool, "the order of two loops over one list")
+        return tool, of[1]
 
     def know_joined(
         self, listing: str, looked: Looped, found: Sequence[list[Round]], every: str, scope: Scope
