@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, pairwise
 from math import prod
 from typing import Any, cast
 
@@ -47,7 +47,8 @@ _OF_TIME = {
 _OF_PRICES = frozenset(["cheapest", "priciest", "dearest"])
 _EXTREMES = frozenset[str]().union(*_SUPERLATIVES.values()) - {"best", "top", "most"}
 """Words that name the least or the greatest, which no place in a list does."""
-_ORDERLY = frozenset(("sorted", "sort", "alphabetical", "alphabetically", "name", "order"))
+_SORTED = frozenset(("sorted", "sort", "alphabetical", "alphabetically"))
+_ORDERLY = _SORTED | {"name", "order"}
 _PLACES = {
     "0": frozenset(("first", "next", "latest", "newest", "top")),
     "-1": frozenset(("last", "latest", "newest")),
@@ -347,6 +348,10 @@ def _looped(
         return  # what the words leave out, the run does not show
     if all(wanted) and in_order:
         yield Looped(term.code, items, term.cost)
+        for fields in (_ordered_by(scope.request, items),) if scope.request else ():
+            for one in _sorted(scope, term.code, tables, items, term.cost - 0.6):
+                if any(f"{field_code('one', name)}" in one.code for name in fields):
+                    yield one  # that the list was in this order already may be chance
         return
     rows = rows_of([*chain.from_iterable(tables)])
     at_hand = scope.at_hand([*map(len, tables)], term.code)
@@ -398,6 +403,18 @@ def _looped(
             )
             if may_end:
                 yield one._replace(is_prefix=True)
+
+
+def _ordered_by(request: str, items: Sequence[Sequence[JSON]]) -> list[str]:
+    """The fields by which the words want things in order."""
+    words = [word for word in words_in(request) if word not in {"the", "their", "its"}]
+    names = [*dict.fromkeys(name for row in rows_of([*chain.from_iterable(items)]) for name in row)]
+    if _SORTED & {*words}:
+        return names
+    after = [two for one, two in pairwise(words) if one == "by"]
+    return [
+        name for name in names if any(is_kin(word, part) for word in after for part in words_of_field(name))
+    ]
 
 
 def _sorted(

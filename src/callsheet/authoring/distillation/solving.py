@@ -271,7 +271,7 @@ def _texts(scope: Scope, name: str, goal: Sequence[str]) -> Iterator[Term]:
         forms: list[tuple[str, tuple[str, ...]]] = []
         if all(isinstance(value, str) for value in term.values):
             forms.append((term.code, cast("tuple[str, ...]", term.values)))
-        elif all(map(is_number, term.values)):
+        elif all(map(is_number, term.values)) and not _is_chance(scope, term, goal):
             forms.append((f"str({term.code})", tuple(map(str, term.values))))
             if all(isinstance(value, int) and 0 <= value < 24 for value in term.values):
                 hours = cast("tuple[int, ...]", term.values)
@@ -310,6 +310,15 @@ def _texts(scope: Scope, name: str, goal: Sequence[str]) -> Iterator[Term]:
     whole_text = composed(goal, pool, scope)
     if whole_text is not None:
         yield whole_text
+
+
+def _is_chance(scope: Scope, term: Term, goal: Sequence[str]) -> bool:
+    """Whether one run alone has a small number in a text and in a look that was given nothing."""
+    found = re.match(r"(\w+)\[.*\"(\w+)\"\]\Z", term.code)
+    if scope.readings is None or found is None or scope.readings.asked.get(found[1]) != frozenset():
+        return False
+    words = scope.words | {*re.findall(r"[a-z]+", goal[0].lower())}
+    return not said_in(found[2], words) and all(abs(cast("float", one)) < _SMALL for one in term.values)
 
 
 def _numbers_in(

@@ -193,6 +193,9 @@ class PlanWriter(Stops):
                 written = {name: renamed(one, {code: short}) for name, one in written.items()}
                 lines = [f"{indent}{short} = {code}", *(renamed(line, {code: short}) for line in lines)]
                 scope.know(Source(short, cast("tuple[JSON, ...]", looped.items)))
+                self.nouns[short] = self.nouns_in(looped.code)
+                every = [*chain.from_iterable(looped.items)]
+                lines.insert(1, self.marked("each", short, every, indent, [*map(len, looped.items)]))
         scope.made, scope.derived = [], {}
         result = self.inputs.new_name(noun_of(tool))
         self.calls.append(WrittenCall(tool, written))
@@ -453,8 +456,8 @@ class PlanWriter(Stops):
     def part_of(self, node: Node, looped: Looped, scope: Scope) -> tuple[str, str] | None:
         """What a loop does with a part of which list, if it changes something.
 
-        Raises Missed if it did the same with another part before, and may be one loop with it: in the order of
-        the list both parts are as they were recorded.
+        Raises Missed if another loop did the same with another part, and the list has both in this order:
+        they may be one loop.
         """
         of = re.match(r"\[each for each in (.+?) if ", looped.code)
         tool = node.head[0][0]
