@@ -347,11 +347,7 @@ def _looped(
     if all(wanted) and not scope.is_look and scope.is_unclear(term.code):
         return  # what the words leave out, the run does not show
     if all(wanted) and in_order:
-        yield Looped(term.code, items, term.cost)
-        for fields in (_ordered_by(scope.request, items),) if scope.request else ():
-            for one in _sorted(scope, term.code, tables, items, term.cost - 0.6):
-                if any(f"{field_code('one', name)}" in one.code for name in fields):
-                    yield one  # that the list was in this order already may be chance
+        yield from _as_they_are(scope, term, items)
         return
     rows = rows_of([*chain.from_iterable(tables)])
     at_hand = scope.at_hand([*map(len, tables)], term.code)
@@ -405,16 +401,17 @@ def _looped(
                 yield one._replace(is_prefix=True)
 
 
-def _ordered_by(request: str, items: Sequence[Sequence[JSON]]) -> list[str]:
-    """The fields by which the words want things in order."""
-    words = [word for word in words_in(request) if word not in {"the", "their", "its"}]
-    names = [*dict.fromkeys(name for row in rows_of([*chain.from_iterable(items)]) for name in row)]
-    if _SORTED & {*words}:
-        return names
+def _as_they_are(scope: Scope, term: Term, items: tuple[list[JSON], ...]) -> Iterator[Looped]:
+    """A whole list; and in the order that the words want, which it had in the record, perhaps by chance."""
+    yield Looped(term.code, items, term.cost)
+    words = [word for word in words_in(scope.request) if word not in {"the", "their", "its"}]
     after = [two for one, two in pairwise(words) if one == "by"]
-    return [
-        name for name in names if any(is_kin(word, part) for word in after for part in words_of_field(name))
-    ]
+    for one in (
+        _sorted(scope, term.code, items, items, term.cost - 0.6) if after or _SORTED & {*words} else ()
+    ):
+        field = words_of_field(one.code.rpartition("lambda one: ")[2].rpartition('["')[2])
+        if _SORTED & {*words} or any(is_kin(word, part) for word in after for part in field):
+            yield one
 
 
 def _sorted(

@@ -12,7 +12,7 @@ from itertools import chain, permutations
 from typing import Any, cast
 
 from callsheet.authoring.distillation import guards
-from callsheet.authoring.distillation.calculations import calculated, in_cents, is_one_measure
+from callsheet.authoring.distillation.calculations import calculated, in_cents, with_differences
 from callsheet.authoring.distillation.leaves import Source, is_number, leaves_of, number_of
 from callsheet.authoring.distillation.picking import loops, picks
 from callsheet.authoring.distillation.rules import common_start, said_in
@@ -207,23 +207,15 @@ def _numbers(scope: Scope, goal: Sequence[float]) -> Iterator[Term]:
     ]
     known = known[:30]
     of_two = [*_calculations(permutations(known, 2), goal)]
-    for term in of_two or [*_calculations(_with_differences(known), goal)]:
+    differing = (
+        with_differences(known, lambda one, two, code, gone: Term(code, gone, one.cost + two.cost))
+        if not of_two
+        else ()
+    )
+    either = [pair for one, two in differing for pair in ((one, two), (two, one))]
+    for term in of_two or [*_calculations(either, goal)]:
         code, asks = (term.code, ()) if of_two else in_cents(term.code, goal)
         yield term._replace(code=code, conditions=(*term.conditions, *asks))
-
-
-def _with_differences(known: Sequence[Term]) -> Iterator[tuple[Term, Term]]:
-    """The difference of a measure in two results, which is what was used or grew, with each other number."""
-    for one, two in permutations(known, 2):
-        if not is_one_measure(one.code, two.code):
-            continue
-        a, b = cast("Sequence[float]", one.values), cast("Sequence[float]", two.values)
-        values = tuple(x - y for x, y in zip(a, b, strict=True))
-        difference = Term(f"({one.code} - {two.code})", values, one.cost + two.cost)
-        for other in known:
-            if other not in (one, two):
-                yield difference, other
-                yield other, difference
 
 
 def _calculations(pairs: Iterable[tuple[Term, Term]], goal: Sequence[float]) -> Iterator[Term]:

@@ -186,16 +186,7 @@ class PlanWriter(Stops):
             written[name] = renamed(one.code, names)
             lines += self.stops(more, indent)
             scope.made.append(Term(written[name], tuple(goal), 2.0))
-        for code, looped in scope.derived.items():
-            is_used = any(code in plain(one) for one in (*written.values(), *lines))
-            if is_used and not re.fullmatch(r"\w+", code):
-                short = self.inputs.new_name(f"{singular(code)}s")
-                written = {name: renamed(one, {code: short}) for name, one in written.items()}
-                lines = [f"{indent}{short} = {code}", *(renamed(line, {code: short}) for line in lines)]
-                scope.know(Source(short, cast("tuple[JSON, ...]", looped.items)))
-                self.nouns[short] = self.nouns_in(looped.code)
-                every = [*chain.from_iterable(looped.items)]
-                lines.insert(1, self.marked("each", short, every, indent, [*map(len, looped.items)]))
+        lines, written = self.with_names(scope, written, lines, indent)
         scope.made, scope.derived = [], {}
         result = self.inputs.new_name(noun_of(tool))
         self.calls.append(WrittenCall(tool, written))
@@ -216,6 +207,22 @@ class PlanWriter(Stops):
                 scope.readings.know(result, calls)
             lines.append(f"{LOOKED}{indent}{result}")
         return lines, result
+
+    def with_names(
+        self, scope: Scope, written: dict[str, str], lines: list[str], indent: str
+    ) -> tuple[list[str], dict[str, str]]:
+        """The lines before a call and its arguments, with names for the parts of lists that are used."""
+        for code, looped in scope.derived.items():
+            is_used = any(code in plain(one) for one in (*written.values(), *lines))
+            if is_used and not re.fullmatch(r"\w+", code):
+                short = self.inputs.new_name(f"{singular(code)}s")
+                written = {name: renamed(one, {code: short}) for name, one in written.items()}
+                lines = [f"{indent}{short} = {code}", *(renamed(line, {code: short}) for line in lines)]
+                scope.know(Source(short, cast("tuple[JSON, ...]", looped.items)))
+                self.nouns[short] = self.nouns_in(looped.code)
+                every = [*chain.from_iterable(looped.items)]
+                lines.insert(1, self.marked("each", short, every, indent, [*map(len, looped.items)]))
+        return lines, written
 
     def marked(
         self, code: str, whole: str, items: Sequence[JSON], indent: str, counts: Sequence[int] = ()
@@ -314,7 +321,10 @@ class PlanWriter(Stops):
             one = next(each for each in options if each.code == code)
             state = self.state()
             try:
-                return self.write_rounds(node, found, scope, one, options)
+                part = self.part_of(node, one, scope)
+                lines = self.write_rounds(node, found, scope, one, options)
+                self.parted |= {part: one.items} if part else {}
+                return lines
             except Missed as error:
                 missed = missed or error
                 self.restore(state)
@@ -389,7 +399,6 @@ class PlanWriter(Stops):
         options: Sequence[Looped],
     ) -> list[str]:
         """The lines of a loop over a list."""
-        part = self.part_of(node, looped, scope)
         items = tuple(chain.from_iterable(looped.items))
         rounds = [*chain.from_iterable(found)]
         counts = [*map(len, found)]
@@ -450,7 +459,6 @@ class PlanWriter(Stops):
             lines += self.know_joined(chosen, looped, found, every, scope)
         if chosen != looped.code:
             scope.know(Source(chosen, cast("tuple[JSON, ...]", looped.items)))
-        self.parted |= {part: looped.items} if part else {}
         return lines
 
     def part_of(self, node: Node, looped: Looped, scope: Scope) -> tuple[str, str] | None:
