@@ -88,7 +88,11 @@ def solve(scope: Scope, name: str, goal: Sequence[JSON]) -> list[Term]:
 
 def _has_name(value: JSON, scope: Scope) -> bool:
     """Whether a text has a name in it that a tool has answered, so that another time it is another."""
-    words = re.findall(r"[^\W\d_]*[A-Z]\w*[a-z]\w*", value) if isinstance(value, str) else ()
+    if not isinstance(value, str):
+        return False
+    if " " in value and any(one in text for one in re.findall(r"[a-z]+_\w+", value) for text in scope.seen):
+        return True
+    words = re.findall(r"[^\W\d_]*[A-Z]\w*[a-z]\w*", value)
     return any(word in scope.seen and word.lower() not in scope.words for word in words)
 
 

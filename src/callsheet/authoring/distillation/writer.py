@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, product
 from typing import cast
 
 from callsheet.authoring.distillation import guards
@@ -346,13 +346,15 @@ class PlanWriter(Stops):
     def write_out(self, node: Node, found: Sequence[list[Round]], scope: Scope) -> list[str]:
         """The lines of rounds without a loop."""
         asks, self.may_ask = self.may_ask, False
+        lines: list[str] = []
+        picks = [frozenset[str]()] * len(node.head)
         try:
-            return [
-                line
-                for number in range(len(found[0]))
-                for place in range(len(node.head))
-                for line in self.write_call([each[number].head[place] for each in found], scope, "    ")[0]
-            ]
+            for number, place in product(range(len(found[0])), range(len(node.head))):
+                lines += self.write_call([each[number].head[place] for each in found], scope, "    ")[0]
+                if picks[place] & self.picks:  # a loop whose list nothing explains
+                    raise Missed(node.head[place][0], "a list")
+                picks[place] |= self.picks
+            return lines
         finally:
             self.may_ask = asks
 
