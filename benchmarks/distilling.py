@@ -1,6 +1,6 @@
 """What plans distilled from recorded sessions do with other inputs: right, stopped, or wrong without a word.
 
-    python -m benchmarks.distilling [--show] [--runs N] [--only SET]
+    python -m benchmarks.distilling [--show] [--runs N] [--only SET] [--sessions N]
 
 Fifty sessions of a small office (mails, people, orders, files), and 146 of other jobs in eight sets, are
 recorded: for each task a scripted agent makes its calls for one input, or in N runs for one input each. The
@@ -8,7 +8,8 @@ agents of the last three sets are distracted (see `distilling_world`). The plan 
 three other inputs, in a world with other data, longer lists, and empty ones. A variant is right if the plan
 has changed exactly what the task asks for; stopped if it ended with an error, or has an input that nobody
 gave, and has changed nothing else before; and wrong otherwise. The inputs of a variant are what the user says
-anew; an input that is no word of the user is not filled in.
+anew; an input that is no word of the user is not filled in. `--sessions N` distils N sessions of each job, or
+N times the runs; each variant that is wrong is printed with its plan.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import ModuleType
 from typing import Any, cast
@@ -27,6 +28,7 @@ from typing import Any, cast
 from benchmarks.distilling_world import Agent, Call, Distracted, World, only_reads
 
 from benchmarks import distilling_agencies as agencies
+from benchmarks import distilling_cars as cars
 from benchmarks import distilling_errands as errands
 from benchmarks import distilling_housing as housing
 from benchmarks import distilling_operations as operations
@@ -312,16 +314,30 @@ def _made(office: Any, tool: str, **args: Any) -> Any:
     return office.call(tool, args)
 
 
-async def outcomes(suite: Suite, runs: int = 1) -> list[tuple[str, str, str]]:
-    """The task, the outcome and the plan of each variant."""
-    found: list[tuple[str, str, str]] = []
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a variant."""
+
+    said: str
+    """The request of its job."""
+    kind: str
+    """right, stopped, WRONG, or not distilled."""
+    plan: str
+    """The plan, or why there is none."""
+    variant: str
+    """The session, the variant, the inputs and, if it is wrong, what was done and what the task asks for."""
+
+
+async def outcomes(suite: Suite, runs: int = 1) -> list[Outcome]:
+    """What became of each variant."""
+    found: list[Outcome] = []
     for number in range(suite.sessions):
         task = suite.tasks[number % len(suite.tasks)]
         made, given = await distilled(suite, task, number, runs)
         for variant in range(3):
             now = task.inputs(random.Random(f"variant {number} {variant}"))
             if isinstance(made, CallsheetError):
-                found.append((task.said, "not distilled", str(made)))
+                found.append(Outcome(task.said, "not distilled", str(made), f"session {number}"))
                 continue
             inputs = filled(made, task.said, given, now)
             if inputs is None:  # a user says two words of the request as one value
@@ -331,11 +347,12 @@ async def outcomes(suite: Suite, runs: int = 1) -> list[tuple[str, str, str]]:
             wanted, office = suite.world(900 + variant), suite.world(900 + variant)
             task.agent(partial(_made, wanted), now)
             has_ended = inputs is not None and await ended(suite, made, inputs, office)
+            at = f"session {number}, variant {variant} with {inputs}"
             if office.done != wanted.done[: None if has_ended else len(office.done)]:
-                outcome = "WRONG"
+                kind, at = "WRONG", f"{at}:\n  done:   {office.done}\n  wanted: {wanted.done}"
             else:
-                outcome = "right" if has_ended else "stopped"
-            found.append((task.said, outcome, made.plan.text))
+                kind = "right" if has_ended else "stopped"
+            found.append(Outcome(task.said, kind, made.plan.text, at))
     return found
 
 
@@ -356,25 +373,35 @@ OTHERS = (
     _suite("errands", errands, errands.WORLD, is_distracted=True),
     _suite("agencies", agencies, agencies.Agencies, is_distracted=True),
     _suite("housing", housing, housing.Housing, is_distracted=True),
+    _suite("cars", cars, cars.Cars, is_distracted=True),
 )
 
 
+def _number(option: str, default: int) -> int:
+    return int(sys.argv[sys.argv.index(option) + 1]) if option in sys.argv else default
+
+
 def main() -> int:
-    """Print the outcomes by task; 1 if a plan was wrong."""
+    """Print the outcomes by task, and each variant that was wrong; 1 if there is one."""
     wrong = 0
-    runs = int(sys.argv[sys.argv.index("--runs") + 1]) if "--runs" in sys.argv else 1
+    runs = _number("--runs", 1)
     only = sys.argv[sys.argv.index("--only") + 1] if "--only" in sys.argv else ""
     suites = [suite for suite in (OFFICE, *OTHERS) if only in suite.name]
     if not suites:
         sys.exit(f"no set is called {only}: name one of {', '.join(one.name for one in (OFFICE, *OTHERS))}")
-    for suite in suites:
+    for asked in suites:
+        each = _number("--sessions", asked.sessions // len(asked.tasks))
+        suite = replace(asked, sessions=each * len(asked.tasks))
         found = asyncio.run(outcomes(suite, runs))
-        for said in dict.fromkeys(said for said, _, _ in found):
-            counts = Counter(outcome for name, outcome, _ in found if name == said)
-            print(f"{said:66} {', '.join(f'{count} {name}' for name, count in counts.items())}")
+        for said in dict.fromkeys(one.said for one in found):
+            counts = Counter(one.kind for one in found if one.said == said)
+            print(f"{said:66} {', '.join(f'{count} {kind}' for kind, count in counts.items())}")
             if "--show" in sys.argv:
-                print(next(text for name, _, text in found if name == said))
-        total = Counter(outcome for _, outcome, _ in found)
+                print(next(one.plan for one in found if one.said == said))
+        for one in found:
+            if one.kind == "WRONG":
+                print(f"WRONG: {one.said}, {one.variant}\n{one.plan}")
+        total = Counter(one.kind for one in found)
         share = total["right"] / len(found)
         print(f"{suite.name}: {len(found)} variants of {suite.sessions} sessions: {dict(total)}, {share:.0%}")
         wrong += total["WRONG"]

@@ -7,7 +7,7 @@ import random
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import pytest
 
@@ -15,6 +15,7 @@ from callsheet import Plan, arun
 from callsheet.api.distillation import distil_all, tried
 from callsheet.authoring.distillation.plan_text import DistilledPlan
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, RecordedWork, slice_of
+from callsheet.authoring.distillation.retelling import Retelling
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Effect
 from callsheet.ports.calls import CallContext, ToolFailed
@@ -1106,6 +1107,196 @@ async def test_words_that_nothing_recorded_shows_are_told() -> None:
     plan = (await distil_all(runs, {}, ["monday", "tuesday"])).plan
     told = "no test in the plan follows the words “nobody answered”, which may leave items out"
     assert plan.readings == (told,)
+
+
+def _announced(house: str, *tenants: str | None) -> RecordedWork:
+    flats: Rows = [{"floor": n, "tenant": one} for n, one in enumerate(tenants)]
+    return _work(
+        f'tell all tenants in {house}: "no water", and put up a notice',
+        ("POST_NOTICE", {"house": house, "text": "no water"}, "ok"),
+        ("LIST_FLATS", {"house": house}, {"flats": flats}),
+        *(("SEND_LETTER", {"to": one, "text": "no water"}, "ok") for one in tenants if one),
+    )
+
+
+def _unpaid(house: str, *paid: bool) -> RecordedWork:
+    flats: Rows = [{"floor": n, "tenant": f"{house}-{n}@x.example"} for n in range(len(paid))]
+    looks = [
+        ("LIST_PAYMENTS", {"of": one["tenant"]}, [{"sum": 7}] * has)
+        for one, has in zip(flats, paid, strict=True)
+    ]
+    late = [one for one, has in zip(flats, paid, strict=True) if not has]
+    calls = [("REMIND", {"who": one["tenant"]}, "ok") for one in late]
+    return _work(
+        f"remind every tenant of {house} who has not paid",
+        ("LIST_FLATS", {"house": house}, flats),
+        *looks,
+        *calls,
+    )
+
+
+def _claims(car: str, *sums: int) -> RecordedWork:
+    damages: Rows = [{"part": f"{car}-{n}", "sum": one} for n, one in enumerate(sums)]
+    calls = [
+        ("CLAIM", {"part": one["part"], "urgency": "high" if one["sum"] >= 900 else "low"}, "ok")
+        for one in damages
+        if one["sum"] >= 500
+    ]
+    return _work(
+        f"claim the damages of {car} of at least 500, urgency high from 900 on and low below",
+        ("LIST_DAMAGES", {"car": car}, damages),
+        *calls,
+    )
+
+
+def _tracks(album: str, playlist: str, *albums: tuple[str, str]) -> RecordedWork:
+    rows: Rows = [
+        {"album": f"{album}-{n}", "title": title, "label": label} for n, (title, label) in enumerate(albums)
+    ]
+    number = next(one["album"] for one in rows if one["title"] == album)
+    return _work(
+        f"add {album} ballads to {playlist}",
+        ("SEARCH_ALBUMS", {"name": f"{album} ballads"}, {"albums": rows}),
+        ("ADD", {"album": number, "playlist": playlist}, "ok"),
+    )
+
+
+def _replaced(old: str, new: str, path: str, text: str) -> RecordedWork:
+    return _work(
+        f"replace {old} by {new} in {path}",
+        ("READ_TEXT", {"path": path}, text),
+        ("WRITE_TEXT", {"path": path, "text": text.replace(old, new)}, "ok"),
+    )
+
+
+def _pupils(course: str, *names: str) -> RecordedWork:
+    return _work(
+        f"list the pupils of {course} by name",
+        ("LIST_PUPILS", {"course": course}, {"pupils": [{"name": one} for one in names]}),
+        ("POST", {"text": ", ".join(sorted(names))}, "ok"),
+    )
+
+
+def _counted(project: str, items: int, *states: str) -> RecordedWork:
+    done = len([one for one in states if one == "Done"])
+    return _work(
+        f"post how many of the tickets of {project} are done",
+        ("GET_CART", {}, {"items": items}),
+        ("LIST_TICKETS", {"project": project}, {"tickets": [{"fields": {"state": one}} for one in states]}),
+        ("POST", {"text": f"{project}: {done} done"}, "ok"),
+    )
+
+
+def _level(path: str, name: str, port: int, level: str) -> RecordedWork:
+    text = "name: {}\nregion: eu-west-with-a-long-name\nlevel: {}\nport: {}\n"
+    return _work(
+        f"set the level in {path} to {level}",
+        ("READ_FILE", {"path": path}, text.format(name, "debug", port)),
+        ("WRITE_FILE", {"path": path, "content": text.format(name, level, port)}, "ok"),
+    )
+
+
+def _bought(count: int, product: str, *offers: tuple[int, int]) -> RecordedWork:
+    rows: Rows = [
+        {"sku": f"{product}-{n}", "price": price, "stars": stars} for n, (price, stars) in enumerate(offers)
+    ]
+    best = min(
+        (one for one in rows if cast("int", one["stars"]) >= 4), key=lambda one: cast("int", one["price"])
+    )
+    return _work(
+        f"order {count} of the cheapest {product} with at least 4 stars",
+        ("SEARCH_OFFERS", {"query": product}, rows),
+        ("ORDER", {"sku": best["sku"], "quantity": count}, "ok"),
+    )
+
+
+def _balconies(town: str, rent: int, *flats: tuple[int, bool]) -> RecordedWork:
+    rows: Rows = [{"ref": f"{town}-{n}", "rent": cost, "balcony": has} for n, (cost, has) in enumerate(flats)]
+    lines = [
+        f"{one['ref']}: {one['rent']}" for one in rows if one["balcony"] and cast("int", one["rent"]) <= rent
+    ]
+    return _work(
+        f"post a list of the flats in {town} with a balcony for at most {rent}",
+        ("SEARCH_FLATS", {"town": town}, rows),
+        ("POST", {"text": "\n".join(lines)}, "ok"),
+    )
+
+
+def _failing(repo: str, path: str, *tests: str) -> RecordedWork:
+    return _work(
+        f"open an issue in {repo} for each failing test in {path}",
+        ("READ_REPORT", {"path": path}, "\n".join(f"FAIL {one}" for one in tests)),
+        *(("OPEN_ISSUE", {"repo": repo, "title": f"Fix {one}"}, "ok") for one in tests),
+    )
+
+
+CHANCES: list[tuple[str, list[RecordedWork], RecordedWork]] = [
+    ("all flats were empty", [_announced("Elm", None, None)], _announced("Oak", "ann@x.example", None)),
+    (
+        "one was late, on the highest floor",
+        [_unpaid("elm", True, True, False), _unpaid("oak", True, False)],
+        _unpaid("fir", False, True, False),
+    ),
+    ("the high one came first", [_claims("H-9", 950, 600, 100)], _claims("N-7", 700, 990)),
+    (
+        "a name has the word",
+        [_tracks("kettle", "pillow-mix", ("kettle", "pillow"), ("other", "lamp"))],
+        _tracks("ladder", "hammer-mix", ("other", "hammer"), ("ladder", "lamp")),
+    ),
+    (
+        "there was nothing to replace",
+        [_replaced("basket", "annaware", "lists/a-1.txt", "kettle costs 3\n" * 4)],
+        _replaced("ladder", "bobware", "lists/b-2.txt", "ladder costs 4\n" * 4),
+    ),
+    ("they were in order", [_pupils("art-1", "Amara", "Bela", "Chidi")], _pupils("art-2", "Ines", "Bela")),
+    (
+        "a cart had as many items",
+        [_counted("Alpha", 2, "Done", "Open", "Done")],
+        _counted("Delta", 3, "Done"),
+    ),
+    (
+        "it was one file",
+        [_level("a-1.yml", "lamp", 71, "error"), _level("b-2.yml", "lamp", 82, "warning")],
+        _level("c-3.yml", "desk", 93, "error"),
+    ),
+    (
+        "as many as stars",
+        [_bought(4, "lamp", (5, 2), (6, 4), (9, 5)), _bought(3, "desk", (8, 2), (9, 4))],
+        _bought(2, "mat", (4, 3), (5, 5)),
+    ),
+    (
+        "all cheap ones had a balcony",
+        [
+            _balconies("Rom", 900, (700, True), (800, True), (999, True)),
+            _balconies("Ulm", 600, (500, True), (550, True), (700, False)),
+        ],
+        _balconies("Ahr", 700, (600, False), (650, True), (680, True)),
+    ),
+    (
+        "the same test failed",
+        [_failing("a/one", "x-1.log", "test_lamp"), _failing("b/two", "y-2.log", "test_lamp")],
+        _failing("c/six", "z-3.log", "test_desk"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("runs", "other"), [one[1:] for one in CHANCES], ids=[one[0] for one in CHANCES])
+async def test_what_was_so_by_chance_is_no_plan_that_is_silently_wrong(
+    runs: list[RecordedWork], other: RecordedWork
+) -> None:
+    try:
+        made = await distil_all(runs, {}, ["monday", "tuesday"][: len(runs)])
+    except CallsheetError:
+        return  # no plan
+    if made.plan.unexplained:
+        return  # whoever runs it is asked
+    told = Retelling(made.work.said, other.said)
+    given = {
+        name: value if (said := told.value_for(value)) is None else said
+        for name, value in made.plan.inputs.items()
+    }
+    trial = await tried(made.plan, given, other.calls, {})
+    assert trial.is_same or "the recorded run does not show" in trial.error, made.plan.text
 
 
 def _place(work: RecordedWork) -> JSON:

@@ -8,12 +8,24 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import permutations
-from typing import cast
+from typing import Protocol, TypeVar, cast
 
 from callsheet.authoring.distillation.leaves import Leaf, Source, is_number, leaves_of
 from callsheet.ir import JSON
 
 _LEAST_SUM = 10
+
+
+class _Coded(Protocol):
+    """Something with its code, and its value in each round."""
+
+    @property
+    def code(self) -> str: ...
+    @property
+    def values(self) -> tuple[JSON, ...]: ...
+
+
+_Number = TypeVar("_Number", bound=_Coded)
 
 
 def column_sums(value: JSON) -> Iterator[float]:
@@ -54,30 +66,34 @@ def calculated(values: tuple[JSON, ...], leaves: Sequence[Leaf], asked: frozense
     if not all(map(is_number, values)):
         return None
     numbers = [leaf for leaf in leaves if all(map(is_number, leaf.values))][:_MOST_NUMBERS]
-    return _of_pairs(values, permutations(numbers, 2), asked) or _of_pairs(
-        values, _with_differences(numbers), asked
+    differing = with_differences(
+        numbers, lambda one, two, code, gone: Leaf(code, gone, False, (*one.conditions, *two.conditions))
     )
+    return _of_pairs(values, permutations(numbers, 2), asked) or _of_pairs(values, differing, asked)
 
 
-def is_one_measure(one: str, two: str) -> bool:
+def _is_one_measure(one: str, two: str) -> bool:
     """Whether codes name the same field of two results.
 
-    >>> is_one_measure('before["litres"]', 'after["litres"]'), is_one_measure("a", "b")
+    >>> _is_one_measure('before["litres"]', 'after["litres"]'), _is_one_measure("a", "b")
     (True, False)
     """
     fields = [re.search(r"\[\"\w+\"\]\Z", code) for code in (one, two)]
     return one != two and fields[0] is not None and fields[1] is not None and fields[0][0] == fields[1][0]
 
 
-def _with_differences(numbers: Sequence[Leaf]) -> Iterator[tuple[Leaf, Leaf]]:
-    """The difference of a measure in two results, which is what was used or grew, with each other number."""
+def with_differences(
+    numbers: Sequence[_Number], made: Callable[[_Number, _Number, str, tuple[float, ...]], _Number]
+) -> Iterator[tuple[_Number, _Number]]:
+    """The difference of a measure in two results, which is what was used or grew, with each other number.
+
+    `made` makes it, of the two, its code and its values.
+    """
     for one, two in permutations(numbers, 2):
-        if is_one_measure(one.code, two.code):
+        if _is_one_measure(one.code, two.code):
             pairs = cast("Sequence[tuple[float, float]]", [*zip(one.values, two.values, strict=True)])
-            gone = tuple(a - b for a, b in pairs)
-            conditions = (*one.conditions, *two.conditions)
-            difference = Leaf(f"({one.code} - {two.code})", gone, False, conditions)
-            yield from ((difference, other) for other in numbers if other not in (one, two))
+            gone = made(one, two, f"({one.code} - {two.code})", tuple(a - b for a, b in pairs))
+            yield from ((gone, other) for other in numbers if other not in (one, two))
 
 
 def _of_pairs(

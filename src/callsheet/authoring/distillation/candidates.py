@@ -19,6 +19,7 @@ from callsheet.authoring.distillation.plan_text import DistilledPlan, assembled,
 from callsheet.authoring.distillation.readings import Readings
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, RecordedWork, only_reads, texts_in
 from callsheet.authoring.distillation.retelling import Retelling
+from callsheet.authoring.distillation.rules import in_all
 from callsheet.authoring.distillation.scopes import Scope
 from callsheet.authoring.distillation.stops import Missed, restricts
 from callsheet.authoring.distillation.texts import LONE
@@ -29,6 +30,7 @@ from callsheet.ir import JSON, Effect
 _TAKEN = ("main", "row", "each", "one", "item", "line", "date", "datetime", "timedelta", "re")
 """The names that expressions have within."""
 _ORDER = re.compile(r"sort|order_?by|direction|rank", re.IGNORECASE)
+_SHORT = 40
 _WORD = re.compile(r"[a-z][\w-]+")
 
 
@@ -94,9 +96,11 @@ def candidates(
             yield Missed("a text that is no Unicode")
             continue
         is_asked = {*plan.reasons.values()} - {SAID}  # what a model decided may be what it was said for
-        if missing := (
-            _unused(inputs, works, plan.text) if not is_asked and (changing or len(runs) > 1) else ""
-        ) or (_merged(inputs, lines) if len(runs) == 1 else ""):
+        if (
+            missing := _unchanged(runs, reads)
+            or (_unused(inputs, works, plan.text) if not is_asked and (changing or len(runs) > 1) else "")
+            or _merged(inputs, lines)
+        ):
             lacks_bound = bool(signs_in(inputs.request).get(missing))
             yield Missed(missing)
             continue
@@ -235,6 +239,25 @@ def _merged(inputs: Inputs, lines: Sequence[str]) -> str:
         ),
         "",
     )
+
+
+def _unchanged(runs: Sequence[Sequence[RecordedCall]], reads: frozenset[str]) -> str:
+    """A text that each run wrote where it had read it, as it was: none shows what to change in it."""
+    each = [
+        {
+            f"{call.tool} {name}"
+            for number, call in enumerate(calls)
+            for name, text in call.args.items()
+            if call.tool not in reads and isinstance(text, str) and len(text) > _SHORT
+            for look in calls[:number]
+            if look.tool in reads
+            and text in texts_in(look.result)
+            and look.args
+            and look.args.items() <= call.args.items()
+        }
+        for calls in runs
+    ]
+    return next(iter(in_all(each)), "")
 
 
 def _unused(inputs: Inputs, works: Sequence[RecordedWork], text: str) -> str:

@@ -375,9 +375,12 @@ def _is_said(text: str, said: str) -> bool:
 
 
 def _is_within(text: str, asking: Asking) -> bool:
-    """Whether a text is said only as a part of others that the tools were given, as a first name is."""
+    """Whether a text is said only as a part of others: of what tools were given, or of a name in one word."""
     said = asking.said
-    longer = [one for one in asking.asked if text.lower() in one.lower() and one != text and one in said]
+    names = re.findall(r"\w+(?:[-.@/]\w+)+", said)
+    longer = [
+        one for one in (*asking.asked, *names) if text.lower() in one.lower() and one != text and one in said
+    ]
     for one in longer:
         said = said.replace(one, " ")
     return bool(longer) and not _is_said(text, said)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, pairwise
 from math import prod
 from typing import Any, cast
 
@@ -22,7 +22,7 @@ from callsheet.authoring.distillation.item_tests import (
     words_of_field,
 )
 from callsheet.authoring.distillation.leaves import NAMES_OF_IDS, Source, is_number, leaves_of
-from callsheet.authoring.distillation.rules import Rule, rows_of, rules_for, said_in, tests_of
+from callsheet.authoring.distillation.rules import LIKELY, Rule, rows_of, rules_for, said_in, tests_of
 from callsheet.authoring.distillation.scopes import MOST_ROWS, Looped, Scope, Term, kept_by
 from callsheet.authoring.distillation.wording import NUMBER_WORDS, is_kin
 from callsheet.ir import JSON
@@ -30,6 +30,8 @@ from callsheet.ir import JSON
 _SHORTEST, _LEAST = 4, 3
 _CLEAR = 4
 """Of so many choices the first line is no chance, although no word names it."""
+_NO_CHANCE = 50
+"""Of so many choices an item by a field that no word asks for is none."""
 _ASKED = 0.4
 _MOST_TESTS = 200
 _SUPERLATIVES = {
@@ -45,7 +47,8 @@ _OF_TIME = {
 _OF_PRICES = frozenset(["cheapest", "priciest", "dearest"])
 _EXTREMES = frozenset[str]().union(*_SUPERLATIVES.values()) - {"best", "top", "most"}
 """Words that name the least or the greatest, which no place in a list does."""
-_ORDERLY = frozenset(("sorted", "sort", "alphabetical", "alphabetically", "name", "order"))
+_SORTED = frozenset(("sorted", "sort", "alphabetical", "alphabetically"))
+_ORDERLY = _SORTED | {"name", "order"}
 _PLACES = {
     "0": frozenset(("first", "next", "latest", "newest", "top")),
     "-1": frozenset(("last", "latest", "newest")),
@@ -100,7 +103,8 @@ def picks(
     items = tuple(table[place] for table, place in zip(tables, places, strict=True))
     code, cost = term.code, term.cost
     is_extreme = bool(scope.words & _EXTREMES) and not scope.is_ordered
-    yield from _extremes(scope, code, tables, items, cost + 0.5)
+    extremes = [*_extremes(scope, code, tables, items, cost + 0.5)]
+    yield from extremes
     counts = [*map(len, tables)]
     rows = rows_of([*chain.from_iterable(tables)])
     wanted = [place == n for place, table in zip(places, tables, strict=True) for n in range(len(table))]
@@ -117,7 +121,10 @@ def picks(
         if (
             places == places_at
             and not is_named
-            and (scope.words & _PLACES[at] or not (scope.only_said or is_extreme))
+            and (
+                scope.words & _PLACES[at]
+                or not (scope.only_said or is_extreme or (at == "-1" and _is_chance(scope, tables)))
+            )
         ):
             likely = 0.2 if scope.words & _PLACES[at] else 0.7 if at == "0" else 1.3
             yield f"{code}[{at}]", items, cost + likely, ()
@@ -147,6 +154,8 @@ def picks(
             asks = tuple(conditions_of(test.code, code))
             if is_meant and all(one[0] == item for one, item in zip(kept, items, strict=True)):
                 yield f"{listing}[0]", items, cost + 0.3 + test.cost - named, asks
+            if extremes and test.cost >= LIKELY:
+                continue  # the whole list has the same item there: the test is chance
             for picked, chosen, price, conditions in _extremes(
                 scope, listing, kept, items, cost + 0.1 + test.cost
             ):
@@ -207,11 +216,16 @@ def _extremes(
                 other = _bonus(scope, name, "min" if word == "max" else "max", columns)
                 if other > bonus and not said_in(name, scope.words):
                     continue  # the user asks for the opposite, of another field
-                if bonus < _ASKED and (scope.only_said or is_named):
+                if bonus < _ASKED and (scope.only_said or is_named or _is_chance(scope, every)):
                     continue
                 picked = f"{word}({code}, key=lambda one: {at})"
                 alone = f"len([one for one in {code} if {at} == {field_code(picked, name)}]) == 1"
                 yield picked, (*items,), cost + 0.5 - bonus, (*conditions_of(at, code), alone)
+
+
+def _is_chance(scope: Scope, tables: Sequence[Sequence[object]]) -> bool:
+    """Whether an item may be the least, the greatest or the last by chance: by how many there were."""
+    return scope.means_all or prod(map(len, tables)) < _NO_CHANCE
 
 
 def _is_asked_of(request: str, code: str) -> bool:
@@ -333,7 +347,7 @@ def _looped(
     if all(wanted) and not scope.is_look and scope.is_unclear(term.code):
         return  # what the words leave out, the run does not show
     if all(wanted) and in_order:
-        yield Looped(term.code, items, term.cost)
+        yield from _as_they_are(scope, term, items)
         return
     rows = rows_of([*chain.from_iterable(tables)])
     at_hand = scope.at_hand([*map(len, tables)], term.code)
@@ -385,6 +399,19 @@ def _looped(
             )
             if may_end:
                 yield one._replace(is_prefix=True)
+
+
+def _as_they_are(scope: Scope, term: Term, items: tuple[list[JSON], ...]) -> Iterator[Looped]:
+    """A whole list; and in the order that the words want, which it had in the record, perhaps by chance."""
+    yield Looped(term.code, items, term.cost)
+    words = [word for word in words_in(scope.request) if word not in {"the", "their", "its"}]
+    after = [two for one, two in pairwise(words) if one == "by"]
+    for one in (
+        _sorted(scope, term.code, items, items, term.cost - 0.6) if after or _SORTED & {*words} else ()
+    ):
+        field = words_of_field(one.code.rpartition("lambda one: ")[2].rpartition('["')[2])
+        if _SORTED & {*words} or any(is_kin(word, part) for word in after for part in field):
+            yield one
 
 
 def _sorted(

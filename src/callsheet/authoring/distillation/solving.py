@@ -12,7 +12,7 @@ from itertools import chain, permutations
 from typing import Any, cast
 
 from callsheet.authoring.distillation import guards
-from callsheet.authoring.distillation.calculations import calculated, in_cents, is_one_measure
+from callsheet.authoring.distillation.calculations import calculated, in_cents, with_differences
 from callsheet.authoring.distillation.leaves import Source, is_number, leaves_of, number_of
 from callsheet.authoring.distillation.picking import loops, picks
 from callsheet.authoring.distillation.rules import common_start, said_in
@@ -88,7 +88,11 @@ def solve(scope: Scope, name: str, goal: Sequence[JSON]) -> list[Term]:
 
 def _has_name(value: JSON, scope: Scope) -> bool:
     """Whether a text has a name in it that a tool has answered, so that another time it is another."""
-    words = re.findall(r"[^\W\d_]*[A-Z]\w*[a-z]\w*", value) if isinstance(value, str) else ()
+    if not isinstance(value, str):
+        return False
+    if " " in value and any(one in text for one in re.findall(r"[a-z]+_\w+", value) for text in scope.seen):
+        return True
+    words = re.findall(r"[^\W\d_]*[A-Z]\w*[a-z]\w*", value)
     return any(word in scope.seen and word.lower() not in scope.words for word in words)
 
 
@@ -207,23 +211,15 @@ def _numbers(scope: Scope, goal: Sequence[float]) -> Iterator[Term]:
     ]
     known = known[:30]
     of_two = [*_calculations(permutations(known, 2), goal)]
-    for term in of_two or [*_calculations(_with_differences(known), goal)]:
+    differing = (
+        with_differences(known, lambda one, two, code, gone: Term(code, gone, one.cost + two.cost))
+        if not of_two
+        else ()
+    )
+    either = [pair for one, two in differing for pair in ((one, two), (two, one))]
+    for term in of_two or [*_calculations(either, goal)]:
         code, asks = (term.code, ()) if of_two else in_cents(term.code, goal)
         yield term._replace(code=code, conditions=(*term.conditions, *asks))
-
-
-def _with_differences(known: Sequence[Term]) -> Iterator[tuple[Term, Term]]:
-    """The difference of a measure in two results, which is what was used or grew, with each other number."""
-    for one, two in permutations(known, 2):
-        if not is_one_measure(one.code, two.code):
-            continue
-        a, b = cast("Sequence[float]", one.values), cast("Sequence[float]", two.values)
-        values = tuple(x - y for x, y in zip(a, b, strict=True))
-        difference = Term(f"({one.code} - {two.code})", values, one.cost + two.cost)
-        for other in known:
-            if other not in (one, two):
-                yield difference, other
-                yield other, difference
 
 
 def _calculations(pairs: Iterable[tuple[Term, Term]], goal: Sequence[float]) -> Iterator[Term]:
@@ -271,7 +267,7 @@ def _texts(scope: Scope, name: str, goal: Sequence[str]) -> Iterator[Term]:
         forms: list[tuple[str, tuple[str, ...]]] = []
         if all(isinstance(value, str) for value in term.values):
             forms.append((term.code, cast("tuple[str, ...]", term.values)))
-        elif all(map(is_number, term.values)):
+        elif all(map(is_number, term.values)) and not _is_chance(scope, term, goal):
             forms.append((f"str({term.code})", tuple(map(str, term.values))))
             if all(isinstance(value, int) and 0 <= value < 24 for value in term.values):
                 hours = cast("tuple[int, ...]", term.values)
@@ -310,6 +306,15 @@ def _texts(scope: Scope, name: str, goal: Sequence[str]) -> Iterator[Term]:
     whole_text = composed(goal, pool, scope)
     if whole_text is not None:
         yield whole_text
+
+
+def _is_chance(scope: Scope, term: Term, goal: Sequence[str]) -> bool:
+    """Whether one run alone has a small number in a text and in a look that was given nothing."""
+    found = re.match(r"(\w+)\[.*\"(\w+)\"\]\Z", term.code)
+    if scope.readings is None or found is None or scope.readings.asked.get(found[1]) != frozenset():
+        return False
+    words = scope.words | {*re.findall(r"[a-z]+", goal[0].lower())}
+    return not said_in(found[2], words) and all(abs(cast("float", one)) < _SMALL for one in term.values)
 
 
 def _numbers_in(

@@ -16,7 +16,7 @@ from typing import Any, cast
 from callsheet.authoring.distillation import guards
 from callsheet.authoring.distillation.choices import ORDERS, is_unclear
 from callsheet.authoring.distillation.conditions import Condition, Result, condition_of
-from callsheet.authoring.distillation.inputs import Inputs
+from callsheet.authoring.distillation.inputs import SAID, Inputs
 from callsheet.authoring.distillation.item_tests import words_in
 from callsheet.authoring.distillation.leaves import Source, is_number
 from callsheet.authoring.distillation.lists import tables_in
@@ -195,7 +195,8 @@ class Stops:
             met = {*re.findall(rf"\b{name}((?:\[[^\]]+\])+)", plain(text))}
             conditions = [one for one in conditions if not any(f"{name}{field}" in one for field in met)]
             outliers = self.outliers(name, text, "\n".join(found), is_round=len(indent) > 4)
-            more = self.stops([*conditions, *self.apart(name, text), *outliers], indent)
+            idle = self.idle_items(name, text)
+            more = self.stops([*conditions, *self.apart(name, text), *idle, *outliers], indent)
             found += [line for line in more if not _is_said_before(line, found)]
         return found
 
@@ -209,6 +210,12 @@ class Stops:
                 yield line
                 continue
             indent, code, whole = line[1:].split(CHOSEN)
+            if code == "each":
+                asks = self.of_items(
+                    code, whole, self.chosen[line], self.counts[line], text, self.looks.keys() & known
+                )
+                yield from self.stops([f"all({one} for each in {whole})" for one in asks], indent)
+                continue
             if self.unmet(whole, text):
                 asks = guards.same_item(code, self.chosen[line], self.inputs.request)
                 yield from self.stops([self.as_said(one) for one in asks], indent)
@@ -358,6 +365,16 @@ class Stops:
                 for one, two, column in _apart([*lists]):
                     taken = f"[one{column} for one in {name}{one}]"
                     yield f"all(each{column} not in {taken} for each in {other}{two})"
+
+    def idle_items(self, name: str, text: str) -> Iterator[str]:
+        """The conditions that the items of a list are as they were, if nothing was done with any of them."""
+        if not self.changed or _is_used(name, text) or {*self.inputs.reasons.values()} - {SAID}:
+            return  # whoever gives an input says what is to be done with which
+        results = [call.result for call in self.looks[name]]
+        for code, _ in tables_in(name, results[0]):
+            items = [item for one in results for item in dict(tables_in(name, one)).get(code, [])]
+            for one in outside("each", items, self.left_out(code, text), []).conditions:
+                yield f"all({one} for each in {code})"
 
     def unlike(self, name: str, call: RecordedCall, text: str) -> Iterator[str]:
         """The conditions on a result; more of them if nothing else uses it, or it was changed."""

@@ -103,6 +103,7 @@ def _forms(term: Term, goal: Sequence[str]) -> Iterator[Term]:
                 code=f"{term.code}.removeprefix({quoted(start)})",
                 values=tuple(v.removeprefix(start) for v in values),
                 cost=term.cost + 0.6 + 0.1 * len(start.split()),  # a sentence is not stripped, but a mark is
+                conditions=(*term.conditions, f"{term.code}.startswith({quoted(start)})"),
             )
     for code, found, condition in _labelled(term.code, values, goal) if not term.is_given else ():
         conditions = (*term.conditions, condition)
@@ -288,6 +289,7 @@ def composed(goal: Sequence[str], pool: dict[tuple[str, ...], list[Term]], scope
     if len(pieces) == 1 or any(
         LONE.search(text)
         or _is_data(text, scope.seen)
+        or _is_rest_of_name(text, scope.seen)
         or not ((len({*goal}) > 1 and not re.search(r"\d", text)) or scope.may_stay(_SECONDS.sub("", text)))
         for text, term in pieces
         if term is None
@@ -312,6 +314,12 @@ def _is_data(text: str, seen: frozenset[str]) -> bool:
     return any(
         word in seen for word in (*re.findall(r"[^\W\d_]*[A-Z]\w*", text), text.strip(" ,.;:")) if word
     )
+
+
+def _is_rest_of_name(text: str, seen: frozenset[str]) -> bool:
+    """Whether words begin or end within a name that a tool has answered."""
+    found = re.match(r"_[a-z]\w*", text) or re.search(r"(?<![^\W_])[a-z]\w*_\Z", text)
+    return found is not None and any(found[0] in one for one in seen)
 
 
 def _is_one_word(left: str, right: str) -> bool:

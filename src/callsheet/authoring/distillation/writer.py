@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, product
 from typing import cast
 
 from callsheet.authoring.distillation import guards
@@ -61,6 +61,7 @@ _State = tuple[
     dict[str, int],
     dict[str, JSON],
     dict[str, str],
+    dict[tuple[str, str], tuple[list[JSON], ...]],
 ]
 _INPUT = "an input"
 _UNEXPLAINED, _CHOSEN = "nothing before it explains it", "a model chose them"
@@ -82,6 +83,10 @@ class PlanWriter(Stops):
     picks: frozenset[str] = frozenset()
     """The results from whose lists the latest call has an item."""
     places: dict[str, int] = field(default_factory=dict[str, int])
+    parted: dict[tuple[str, str], tuple[list[JSON], ...]] = field(
+        default_factory=dict[tuple[str, str], "tuple[list[JSON], ...]"]
+    )
+    """By the tool of a loop and the list of which it takes a part: the items of that."""
 
     def decided(self, place: str, value: JSON, codes: Sequence[str]) -> tuple[int, bool]:
         """The number of the reading at the next place of this kind, and whether it was chosen."""
@@ -181,13 +186,7 @@ class PlanWriter(Stops):
             written[name] = renamed(one.code, names)
             lines += self.stops(more, indent)
             scope.made.append(Term(written[name], tuple(goal), 2.0))
-        for code, looped in scope.derived.items():
-            is_used = any(code in plain(one) for one in (*written.values(), *lines))
-            if is_used and not re.fullmatch(r"\w+", code):
-                short = self.inputs.new_name(f"{singular(code)}s")
-                written = {name: renamed(one, {code: short}) for name, one in written.items()}
-                lines = [f"{indent}{short} = {code}", *(renamed(line, {code: short}) for line in lines)]
-                scope.know(Source(short, cast("tuple[JSON, ...]", looped.items)))
+        lines, written = self.with_names(scope, written, lines, indent)
         scope.made, scope.derived = [], {}
         result = self.inputs.new_name(noun_of(tool))
         self.calls.append(WrittenCall(tool, written))
@@ -208,6 +207,22 @@ class PlanWriter(Stops):
                 scope.readings.know(result, calls)
             lines.append(f"{LOOKED}{indent}{result}")
         return lines, result
+
+    def with_names(
+        self, scope: Scope, written: dict[str, str], lines: list[str], indent: str
+    ) -> tuple[list[str], dict[str, str]]:
+        """The lines before a call and its arguments, with names for the parts of lists that are used."""
+        for code, looped in scope.derived.items():
+            is_used = any(code in plain(one) for one in (*written.values(), *lines))
+            if is_used and not re.fullmatch(r"\w+", code):
+                short = self.inputs.new_name(f"{singular(code)}s")
+                written = {name: renamed(one, {code: short}) for name, one in written.items()}
+                lines = [f"{indent}{short} = {code}", *(renamed(line, {code: short}) for line in lines)]
+                scope.know(Source(short, cast("tuple[JSON, ...]", looped.items)))
+                self.nouns[short] = self.nouns_in(looped.code)
+                every = [*chain.from_iterable(looped.items)]
+                lines.insert(1, self.marked("each", short, every, indent, [*map(len, looped.items)]))
+        return lines, written
 
     def marked(
         self, code: str, whole: str, items: Sequence[JSON], indent: str, counts: Sequence[int] = ()
@@ -306,7 +321,10 @@ class PlanWriter(Stops):
             one = next(each for each in options if each.code == code)
             state = self.state()
             try:
-                return self.write_rounds(node, found, scope, one, options)
+                part = self.part_of(node, one, scope)
+                lines = self.write_rounds(node, found, scope, one, options)
+                self.parted |= {part: one.items} if part else {}
+                return lines
             except Missed as error:
                 missed = missed or error
                 self.restore(state)
@@ -328,13 +346,15 @@ class PlanWriter(Stops):
     def write_out(self, node: Node, found: Sequence[list[Round]], scope: Scope) -> list[str]:
         """The lines of rounds without a loop."""
         asks, self.may_ask = self.may_ask, False
+        lines: list[str] = []
+        picks = [frozenset[str]()] * len(node.head)
         try:
-            return [
-                line
-                for number in range(len(found[0]))
-                for place in range(len(node.head))
-                for line in self.write_call([each[number].head[place] for each in found], scope, "    ")[0]
-            ]
+            for number, place in product(range(len(found[0])), range(len(node.head))):
+                lines += self.write_call([each[number].head[place] for each in found], scope, "    ")[0]
+                if picks[place] & self.picks:  # a loop whose list nothing explains
+                    raise Missed(node.head[place][0], "a list")
+                picks[place] |= self.picks
+            return lines
         finally:
             self.may_ask = asks
 
@@ -360,12 +380,13 @@ class PlanWriter(Stops):
             {**self.places},
             {**self.inputs.values},
             {**self.inputs.reasons},
+            {**self.parted},
         )
 
     def restore(self, state: _State) -> None:
         """Undo what was written since."""
         del self.calls[state[0] :]
-        _, self.looks, names, self.open, self.places, values, reasons = state
+        _, self.looks, names, self.open, self.places, values, reasons, self.parted = state
         said = {name for name, reason in self.inputs.reasons.items() if reason == SAID}
         self.inputs.names = names | said
         self.inputs.values = values | {name: self.inputs.values[name] for name in said}
@@ -441,6 +462,25 @@ class PlanWriter(Stops):
         if chosen != looped.code:
             scope.know(Source(chosen, cast("tuple[JSON, ...]", looped.items)))
         return lines
+
+    def part_of(self, node: Node, looped: Looped, scope: Scope) -> tuple[str, str] | None:
+        """What a loop does with a part of which list, if it changes something.
+
+        Raises Missed if another loop did the same with another part, and the list has both in this order:
+        they may be one loop.
+        """
+        of = re.match(r"\[each for each in (.+?) if ", looped.code)
+        tool = node.head[0][0]
+        if of is None or tool in self.reads:
+            return None
+        tables = next((one.values for one in scope.every_list if one.code == of[1]), ())
+        before = self.parted.get((tool, of[1]))
+        if before is not None and all(
+            [one for one in cast("list[JSON]", table) if one in [*first, *then]] == [*first, *then]
+            for table, first, then in zip(tables, before, looped.items, strict=True)
+        ):
+            raise Missed(tool, "the order of two loops over one list")
+        return tool, of[1]
 
     def know_joined(
         self, listing: str, looked: Looped, found: Sequence[list[Round]], every: str, scope: Scope
