@@ -512,8 +512,9 @@ async def _resume(job: ResumeJob, hint: str) -> RunOutcome:
         observer = job.masker.masked_observer(job.progress.note)
         job.progress.begin()
         return await resume_on_temporal(
-            job.journal, job.run_id, job.engine, job.verdict, job.limits, waits=job.waits, observer=observer
-        )
+            job.journal, job.run_id, job.engine, job.verdict, job.limits,
+            waits=job.waits, observer=observer, unpaused_by=job.unpaused_by,
+        )  # fmt: skip
     from callsheet.api.requirements import absent_tools  # noqa: PLC0415 - as above
     from callsheet.api.run_service import Conduct, Opened, ResumeTerms, resume  # noqa: PLC0415 - as above
     from callsheet.apps.cli.outcome import question_printer  # noqa: PLC0415
