@@ -284,8 +284,8 @@ async def cancel(run: TemporalRun, reason: str) -> None:
 async def pause(run: TemporalRun, by: str, reason: str, patience: float) -> RunPause | None:
     """Pause a run; None if calls are under way, or no worker has taken it up, for `patience` seconds.
 
-    A run that is paused already stays as it is. Raises CallsheetError: JRN032 if it has ended or ends instead,
-    TMP005 if unknown.
+    A run that is paused already stays as it is. Raises CallsheetError: JRN032 if it has ended or ends
+    instead, TMP005 if unknown.
     """
     outcome, deadline = await bring_up_to_date(run), time.monotonic() + patience
     if outcome.result is None and outcome.pause is None:
@@ -311,9 +311,10 @@ async def resume_and_wait(
 ) -> RunOutcome:
     """Resume a run and wait for it, applying a verdict to all of its calls in doubt; returns its state.
 
-    One that is paused goes on if somebody is named that lets it, otherwise nothing happens. A run that never reached the server is started; a failed graph retries what failed and what depended on
-    it. Unanswered model calls are repeated. `limits` maps the run's limits to those that apply from now on;
-    `observer` hears of past and new events. Raises what `bring_up_to_date` raises.
+    One that is paused goes on if somebody is named that lets it; otherwise nothing happens. A run that never
+    reached the server is started; a failed graph retries what failed and what depended on it. Unanswered
+    model calls are repeated. `limits` maps the run's limits to those that apply from now on; `observer` hears
+    of past and new events. Raises what `bring_up_to_date` raises.
     """
     await _start_again(run)
     history = await _synchronized(run)
