@@ -147,15 +147,13 @@ def pause(run: str, reason: str, by: str | None, patience: float, journal: Path 
             status = "asked" if made is None else "paused"
             print_json({"run_id": run_id, "status": status, "pause": pause_json(made)})
         elif made is None:
-            asked = (
-                "the process that executes the run was asked to pause it; calls are still under way, and it"
-            )
+            asked = "the process that executes the run was asked to pause it; calls are still under way"
             if on_server:
                 asked = (
-                    "the request is on the Temporal server; calls are still under way, or no worker drives the"
-                    " run, and one that does"
+                    "the request is on the Temporal server; calls are still under way, or no worker has taken"
+                    " it up yet (callsheet worker)"
                 )
-            to_stderr(f"{asked} makes no other: callsheet show {run_id}{hint}")
+            to_stderr(f"{asked}, and no other is made: callsheet show {run_id}{hint}")
         else:
             to_stderr(f"the run is {without_controls(made.words)}")
             to_stderr(f"let it go on with: callsheet resume {run_id}{hint}")
