@@ -248,7 +248,7 @@ def test_calls_that_a_branch_keeps_belong_to_its_parent(runtime: Runtime, world:
     runtime.rerun_sync("r", "S2", effects=True, new_id="s")
     runtime.undo_sync("s", effects=lambda undoing: undoing.inherited == 1 and undoing.parent == "r")
     assert world.values == {1: 10, 2: 20, 3: 6}
-    runtime.undo_sync("r", effects=True)
+    runtime.undo_sync("r", effects=lambda undoing: "run s branched off it" in undo_lines(undoing)[0])
     assert world.values == {1: 10, 2: 20}
 
 

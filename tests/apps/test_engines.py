@@ -118,17 +118,14 @@ def test_engine_options_need_engine_and_exclude_no_journal(machine: Machine, pla
 def test_copy_of_remote_run_is_not_resumed_locally(machine: Machine, plan: str) -> None:
     machine("run", plan, "--run-id", "here")
     _copy_on_temporal(machine, {})
-    for line in (("resume",), ("decide", "S1", "skip"), ("cancel",), ("approve",)):
+    for line in (("resume",), ("decide", "S1", "skip"), ("cancel",), ("approve",), ("pause",)):
         said = machine(line[0], "there", *line[1:])
         assert (said.exit_code, "TMP002" in said.stderr) == (2, True), line
     for option in ("--tools", "--policy", "--model"):
         said = machine("resume", "there", option, "other.py")
         assert (said.exit_code, "keeps the options it was started with" in said.stderr) == (2, True), option
-    for pause in (("pause", "there"), ("runs", "pause", "--text", "there", "--yes")):
-        said = machine(*pause)
-        assert (said.exit_code != 0, "run there is executed by Temporal" in said.stderr) == (True, True), (
-            pause
-        )
+    said = machine("runs", "pause", "--text", "there", "--yes")
+    assert (said.exit_code != 0, "run there is executed by Temporal" in said.stderr) == (True, True)
     shown = machine("show", "there")
     assert shown.exit_code == 0
     assert ", 1 event, chain verified" in shown.stdout

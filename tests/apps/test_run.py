@@ -449,7 +449,9 @@ def test_run_with_failures_is_told_apart_everywhere(machine):
     told = machine("run", plan, "--tools", machine.tools, "--progress", "none", "--run-id", "r")
     assert (told.exit_code, told.stdout) == (0, "done\n")
     assert told.stderr.splitlines()[0] == FAILED
-    assert FAILED in machine("resume", "r").stderr
+    again = machine("resume", "r").stderr
+    assert FAILED in again
+    assert "callsheet rerun r --from STEP (--failed-items:" in again
     assert f"status   {FAILED}" in machine("show", "r").stdout
     shown = machine.json("show", "r")
     assert (shown["status"], shown["outcome"]) == ("done", "done_with_failures")

@@ -69,6 +69,18 @@ def test_rerun_reuses_earlier_steps_and_repeats_rest(machine):
     assert (row["parent"], row["forked_at"]) == ("r1", machine.json("show", "r2")["from"]["event"])
 
 
+def test_calls_that_are_kept_are_told_from_those_that_are_made_and_take_no_time_of_the_parent(machine):
+    loop = "# ltp: 2\nS1: ?FOREACH ($n IN [1]) {\n  S2: @ADD (a=$n)\n}\n"
+    machine("run", machine.write("p.ltp", loop), "--tools", machine.tools, "--run-id", "r1")
+    edited = machine.write("p.ltp", f"{loop}S3: @ADD (a=2)\n")
+    said = machine("rerun", "r1", "--plan", edited, "--yes", "--run-id", "r2").stderr.splitlines()
+    told = {line.split()[0]: "(kept: event 3 of run r1)" in line for line in said if " ok " in line}
+    assert told == {"S1[0]/S2": True, "S1": False, "S3": False}
+    shown = machine.json("show", "r2")
+    assert shown["steps"][0]["step"] == "S1"
+    assert shown["steps"][0]["started"] > shown["created"]
+
+
 def test_set_variable_replaces_result(machine):
     done_run(machine)
     at = event_of(machine, "r1", "S1.0.1")

@@ -170,6 +170,13 @@ S1: CALL part (max_tokens=1) > $r
     assert Runtime().run_sync(text).answer == 2
 
 
+@pytest.mark.parametrize("name", ["max_tokens", "max_cost"])
+def test_function_of_a_python_plan_has_none_and_says_who_has(name: str) -> None:
+    text = "async def f(n: int):\n    return await agent_solve(n)\n"
+    with pytest.raises(CallsheetError, match=rf"(?s)PYT009.*f has no .*agent_solve\(…, {name}=…\)"):
+        Plan.parse(f"{text}async def main():\n    return await f(1, {name}=5)\n", syntax="python")
+
+
 def test_json_says_it_and_python_refuses_to() -> None:
     plan = Plan.parse(loop("max_tokens=600"))
     assert "CALL solve (n=$n, max_tokens=600)" in Plan.parse(plan.to_dag()).to_ltp()

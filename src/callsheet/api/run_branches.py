@@ -323,7 +323,29 @@ async def begin_undo(
 
 def undo_lines(undoing: Undoing) -> list[str]:
     """What undoing a run takes, what it cannot take back first."""
-    return [*_irreversible_lines(undoing), *_reversal_lines(undoing), *_other_lines(undoing)]
+    return [
+        *_heirs_lines(undoing),
+        *_irreversible_lines(undoing),
+        *_reversal_lines(undoing),
+        *_other_lines(undoing),
+    ]
+
+
+def _heirs_lines(undoing: Undoing) -> Iterator[str]:
+    for heir in undoing.heirs[:_MOST_CALLS]:
+        name = heir.run_id
+        if heir.status.is_final:
+            yield (
+                f"run {name} branched off it, and may have kept calls that are taken back here: "
+                f"`callsheet undo {name}` takes back what it made itself"
+            )
+        else:
+            yield (
+                f"run {name} branched off it and has not ended: it counts on the calls that it has kept, "
+                f"also when they are taken back here; to end it first: callsheet cancel {name}"
+            )
+    if len(undoing.heirs) > _MOST_CALLS:
+        yield f"and {len(undoing.heirs) - _MOST_CALLS} more runs branched off it"
 
 
 def _irreversible_lines(undoing: Undoing) -> Iterator[str]:

@@ -78,7 +78,8 @@ class Undoing:
 
     `reversals` and `irreversible` are newest first. `undone` counts calls that earlier undoings have taken
     back, and `inherited` those that belong to `parent`, the run that this one branched off. `unfinished` is
-    an earlier undoing that has not ended: it has to be resumed first.
+    an earlier undoing that has not ended: it has to be resumed first. `heirs` are the runs that branched off
+    this one, and may have kept calls of it.
     """
 
     of: RunInfo
@@ -88,6 +89,7 @@ class Undoing:
     undone: int = 0
     inherited: int = 0
     unfinished: str | None = None
+    heirs: tuple[RunInfo, ...] = ()
     known: Known = field(default_factory=Known)
     policy: Policy | None = None
     """The policy of the run."""
@@ -203,6 +205,7 @@ def prepare_undo(
         undone,
         made.inherited,
         before.unfinished,
+        tuple(journal.children(parent.run_id)),
         known,
         first.policy,
         label,

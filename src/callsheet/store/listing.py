@@ -60,7 +60,8 @@ def check_here(journal: Journal, run_id: str) -> None:
         raise JournalError(
             "TMP007",
             f"run {run_id} is executed by {name}; this journal has a copy of it",
-            hint="resume, decide, approve, cancel, and rerun for plans with blocks send their request to it",
+            hint="in the shell, resume, decide, approve, cancel, pause, and rerun for plans with blocks send"
+            " their request to it",
         )
 
 

@@ -9,6 +9,7 @@ from callsheet.store.events import EventType
 from callsheet.store.writer import RunStatus
 
 if TYPE_CHECKING:
+    from callsheet.store.events import Event
     from callsheet.store.journal import Journal
     from callsheet.store.runs import RunInfo
 
@@ -41,5 +42,10 @@ def pause_of(journal: Journal, run: RunInfo) -> RunPause | None:
     event = journal.parts.reader.last_of(run.run_id, EventType.PAUSE)
     if event is None:  # an import may bring the status without it
         return RunPause("", run.updated)
+    return pause_in(event)
+
+
+def pause_in(event: Event) -> RunPause:
+    """The pause that a `pause` event tells of."""
     body: dict[str, Any] = event.body or {}
     return RunPause(str(body.get("by", "")), event.ts, str(body.get("reason", "")))

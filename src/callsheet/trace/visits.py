@@ -159,6 +159,7 @@ class Visits:
         self._plan_of = plan_of
         self._hears = hears
         self._time = SteadyTime()
+        self._has_only_begun = False
         self._next_plan = ""
         self._generation = 0
         self._steps: dict[str, tuple[int, Step]] = {}
@@ -193,8 +194,12 @@ class Visits:
 
     def sees(self, event: Event) -> None:
         """Take the next event, before the machine does."""
+        begun_by = self.epoch if self._has_only_begun else event.epoch
         self.at(self._time.of(event), event.epoch)
         kind, key = event.type, event.key or ""
+        self._has_only_begun = kind is EventType.START
+        if event.epoch > begun_by:  # another process takes the first step: that of a branch, or of a queue
+            self.begin_anew()
         if self._veil is None and self.plans:
             self._veil = veil_of(self.plans[-1], event)
         if kind.part is CallPart.NONE or event.step is None:

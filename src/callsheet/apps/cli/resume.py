@@ -369,7 +369,7 @@ def execute_resume(  # noqa: PLR0913 - an argument for each option
             status = _execute(job, hint=hint, as_json=as_json, reopens=reopens, is_strict=is_strict)
     if info.status.is_final and not as_json and not (reopens and info.status == "failed"):
         to_stderr(f"run {info.run_id} had already ended: no call was made and nothing was changed")
-        if info.status == "failed":
+        if info.status == "failed" or info.has_failures:
             again = f"callsheet rerun {info.run_id} {_from_where(journal, info)}"
             items = "--failed-items: only the items of loops that failed"
             to_stderr(f"run it again, as a new run: {again}{hint} ({items})")
@@ -512,8 +512,9 @@ async def _resume(job: ResumeJob, hint: str) -> RunOutcome:
         observer = job.masker.masked_observer(job.progress.note)
         job.progress.begin()
         return await resume_on_temporal(
-            job.journal, job.run_id, job.engine, job.verdict, job.limits, waits=job.waits, observer=observer
-        )
+            job.journal, job.run_id, job.engine, job.verdict, job.limits,
+            waits=job.waits, observer=observer, unpaused_by=job.unpaused_by,
+        )  # fmt: skip
     from callsheet.api.requirements import absent_tools  # noqa: PLC0415 - as above
     from callsheet.api.run_service import Conduct, Opened, ResumeTerms, resume  # noqa: PLC0415 - as above
     from callsheet.apps.cli.outcome import question_printer  # noqa: PLC0415

@@ -121,7 +121,7 @@ def pause(run: str, reason: str, by: str | None, patience: float, journal: Path 
     itself: `callsheet resume RUN` lets it go on where it was.
 
     The exit status is 1 if calls are still under way after --patience; the run is paused when they have
-    ended.
+    ended. A run on Temporal needs a worker to be paused; the server keeps the request.
 
     \b
     Examples:
@@ -130,22 +130,30 @@ def pause(run: str, reason: str, by: str | None, patience: float, journal: Path 
     """
     from callsheet.api import run_service  # noqa: PLC0415
     from callsheet.apps.cli.arguments import actor_name  # noqa: PLC0415
+    from callsheet.apps.cli.engines import temporal_runs  # noqa: PLC0415 - imports the store
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - imports asyncio, as below
     from callsheet.apps.operations.runs import pause_json  # noqa: PLC0415 - as above
 
-    with journals.open_recorded(journal) as opened:
-        run_id = opened.find_run(run).run_id
-        made = run_async(run_service.pause(opened, run_id, actor_name(by), reason, patience))
+    on_server, name = temporal_runs.runs_on_temporal(journal, run), actor_name(by)
+    if on_server:
+        made, run_id = temporal_runs.pause_on_temporal(journal, run, name, reason, patience)
+    else:
+        with journals.open_recorded(journal) as opened:
+            run_id = opened.find_run(run).run_id
+            made = run_async(run_service.pause(opened, run_id, name, reason, patience))
     hint = journals.journal_hint(journal)
     with ignoring_broken_pipe():
         if as_json:
             status = "asked" if made is None else "paused"
             print_json({"run_id": run_id, "status": status, "pause": pause_json(made)})
         elif made is None:
-            to_stderr(
-                "the process that executes the run was asked to pause it; calls are still under way, and it"
-                f" makes no other: callsheet show {run_id}{hint}"
-            )
+            asked = "the process that executes the run was asked to pause it; calls are still under way"
+            if on_server:
+                asked = (
+                    "the request is on the Temporal server; calls are still under way, or no worker has taken"
+                    " it up yet (callsheet worker)"
+                )
+            to_stderr(f"{asked}, and no other is made: callsheet show {run_id}{hint}")
         else:
             to_stderr(f"the run is {without_controls(made.words)}")
             to_stderr(f"let it go on with: callsheet resume {run_id}{hint}")

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from tests.runtime.engines.temporal.conftest import World, read
+from tests.runtime.engines.temporal.test_kept_calls import plan_of
+from tests.runtime.test_agent_budgets import CAUGHT, TURNS, talkers
+from tests.runtime.test_plan_budgets import loop
 
 from callsheet.api.requirements import facts_of
 from callsheet.apps.equipment import models_for_any_plan
 from callsheet.apps.settings import Settings
 from callsheet.apps.setup import Setup
 from callsheet.apps.toolbox import open_toolbox
-from callsheet.ir import OnInDoubt
-from callsheet.machine import Status
+from callsheet.ir import Effect, OnInDoubt
+from callsheet.machine import Status, ToolFacts
+from callsheet.machine.program import Loop
+from callsheet.machine.tree.compiling import OWN_FACTS
+from callsheet.ports.calls import CallContext
+from callsheet.ports.models.agents import AgentTurns, asking
 from callsheet.ports.models.settings import ModelSettings
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.engines.temporal import client
-from callsheet.runtime.gateway import Ports
+from callsheet.runtime.gateway import Ports, Route
 from providers import Provider, answer, refuses, serving
 
 
@@ -66,3 +74,17 @@ async def test_failed_model_call_is_repeated_on_resume(world: World, tmp_path: P
         outcome = await _run(world, provider, 'S1: @LLM_SUMMARIZE ($t) > $s\nS2: @RESPOND ("$s")', tmp_path)
     assert outcome.result is not None
     assert (outcome.result.response, len(provider.asked)) == ("short", 2)
+
+
+async def test_budget_of_a_sub_plan_counts_on_the_server(world: World) -> None:
+    turns = AgentTurns(asking(talkers(TURNS)), lambda _: None)
+    agent = ToolFacts(loop=Loop(("NOTE",)))
+    facts = {"NOTE": ToolFacts(Effect.PURE, ("turn",)), "AGENT_SOLVE": agent, **OWN_FACTS}
+
+    async def noted(args: dict[str, Any], context: CallContext) -> str:
+        return "<noted>"
+
+    async with world.worker(Ports({"NOTE": Route(noted)}.get, turn=turns)):
+        outcome = await world.run(plan_of(loop("max_tokens=600", CAUGHT)), {}, facts, turn_over=20)
+    assert outcome.result is not None
+    assert (outcome.result.answer, outcome.result.usage.tokens) == ([0, -1, 2], 1_400)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from callsheet.runtime.engines.temporal.settings import TemporalSettings
     from callsheet.runtime.forking import Forking
     from callsheet.store.journal import Journal
+    from callsheet.store.pauses import RunPause
 
 _T = TypeVar("_T")
 
@@ -39,7 +40,7 @@ class SecretReference(NamedTuple):
 
 _PATIENCE = 30.0
 """Seconds to wait until a run that another one replaces has ended."""
-_OPEN = (RunStatus.RUNNING, RunStatus.WAITING, RunStatus.IN_DOUBT)
+_OPEN = (RunStatus.RUNNING, RunStatus.WAITING, RunStatus.IN_DOUBT, RunStatus.PAUSED)
 
 
 def secret_references(secrets: Iterable[str]) -> dict[str, SecretReference]:
@@ -234,6 +235,18 @@ def cancel_on_temporal(
     return with_connection(journal, run, work)
 
 
+def pause_on_temporal(
+    journal: Path | None, run: str, by: str, reason: str, patience: float
+) -> tuple[RunPause | None, str]:
+    """Pause a run on Temporal; returns the pause, None if it has not begun in time, and the run id."""
+    from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - as above
+
+    async def work(on_server: TemporalRun) -> tuple[RunPause | None, str]:
+        return await client.pause(on_server, by, reason, patience), on_server.run_id
+
+    return with_connection(journal, run, work)
+
+
 def check_branch(made: Forking, settings: TemporalSettings) -> None:
     """Raise CallsheetError (TMP008), before anything is changed, for a branch that could not be started."""
     from callsheet.runtime.engines.temporal.call_rules import check_secrets  # noqa: PLC0415 - as above
@@ -273,8 +286,11 @@ async def resume_on_temporal(
     *,
     waits: bool,
     observer: Observer,
+    unpaused_by: str | None,
 ) -> RunOutcome:
-    """Wait for the end of a run on Temporal with changed limits; a failed graph continues."""
+    """Wait for the end of a run on Temporal with changed limits; a failed graph continues, and so does a run
+    that is paused, if somebody lets it.
+    """
     from callsheet.runtime.engines.temporal import client  # noqa: PLC0415 - as above
     from callsheet.runtime.engines.temporal.connection import reach  # noqa: PLC0415 - as above
 
@@ -282,5 +298,5 @@ async def resume_on_temporal(
     idle = no_worker_warning(connection, to_stderr)
     run = client.TemporalRun(connection, journal, run_id)
     return await client.resume_and_wait(
-        run, verdict, waits=waits, on_idle=idle, limits=limits, observer=observer
+        run, verdict, waits=waits, on_idle=idle, limits=limits, observer=observer, unpaused_by=unpaused_by
     )

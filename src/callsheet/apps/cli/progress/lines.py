@@ -18,6 +18,8 @@ from callsheet.views.describe import LTP, ActionTexts, Wording
 
 _APPROVAL = lazy.pattern(r"^(may (?:the answer of )?)@([A-Z]\w*)(?= be )")
 """How a note about a question whether a call may be made begins."""
+_KEPT = "kept: "
+"""How the fact about a call begins that was not made, as an earlier run has made it (`kept_calls.REMARK`)."""
 NEW_PLAN = ""
 """The key of the note about a new plan; later notes belong to its steps."""
 
@@ -119,6 +121,8 @@ class PlainLines:
         self._throttle = LineThrottle()
         self._since: dict[str, float] = {}
         """The start of each running step, in seconds of the monotonic clock."""
+        self._kept: dict[str, str] = {}
+        """Which calls the next outcomes are of, by step, where they were not made."""
 
     def begin(self, done: dict[str, Note]) -> None:
         """Print the earlier progress, if any, and the running steps as started."""
@@ -137,11 +141,16 @@ class PlainLines:
     def show(self, note: Note, took: float | None, ago: float = 0.0) -> None:
         """Print the note."""
         self._follow(note, ago)
+        if note.kind is NoteKind.FACT and note.detail.startswith(_KEPT):
+            self._kept[note.step] = note.detail
         word = label_of(note)
         if word is not None:
             begins = note.kind in (NoteKind.STARTED, NoteKind.EARLY)
             of = self._actions
             said = action_of(note, of.of(note.step)) if begins else message_of(note, of.words)
+            kept = None if begins else self._kept.pop(note.step, None)
+            if kept is not None:
+                said, took = f"{said}  ({kept})", None
             self._print(note.step, word, said, took)
         if note.kind is NoteKind.REPLANNED:
             self._forget()

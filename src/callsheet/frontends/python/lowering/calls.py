@@ -30,6 +30,7 @@ from callsheet.frontends.python.syntax import (
     none,
     parsed,
 )
+from callsheet.ir.own_budgets import COST, TOKENS
 
 _GATHER: Final = "asyncio.gather"
 STARTS: Final = frozenset({"asyncio.create_task", "asyncio.ensure_future", "asyncio.shield"})
@@ -477,11 +478,14 @@ class Calls(SpreadCalls, ABC):
         for one in made:
             if one.name is not None and one.name not in known and not is_open:
                 meant = did_you_mean(one.name, known)
+                takes = f"it takes {', '.join(known) or 'no arguments'}"
+                if is_helper and one.name in (TOKENS, COST):
+                    takes += f"; a Python plan gives a budget to each agent: agent_solve(…, {one.name}=…)"
                 raise Refused(
                     "PYT009",
                     one.value,
                     f"{callee} has no parameter {one.name}",
-                    said(meant) or f"it takes {', '.join(known) or 'no arguments'}",
+                    said(meant) or takes,
                 )
         lacking = sorted(required - seen)
         if lacking:

@@ -1,4 +1,4 @@
-"""Client operations on Temporal runs: start, wait, answer, decide, cancel, resume.
+"""Client operations on Temporal runs: start, wait, answer, decide, cancel, pause, resume.
 
 In: an order or a run. Out: the run in the local journal, up to date.
 """
@@ -44,6 +44,7 @@ from callsheet.runtime.engines.temporal.history import (
 )
 from callsheet.runtime.engines.temporal.run_order import (
     MEMO,
+    PAUSED,
     RESTING,
     RUNNING,
     WORKFLOW,
@@ -54,7 +55,8 @@ from callsheet.runtime.engines.temporal.run_order import (
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
 from callsheet.runtime.engines.temporal.wire import kept_of
 from callsheet.runtime.inbox import answered_already, fitting, not_asked
-from callsheet.store import EventType, Journal
+from callsheet.store import EventType, Journal, RunStatus
+from callsheet.store.pauses import RunPause
 from callsheet.store.records import event_record
 from callsheet.store.replay import start_from
 from callsheet.store.start import Start
@@ -160,7 +162,7 @@ async def wait_for(
     on_idle: Callable[[], Awaitable[None]] | None = None,
     observer: Observer | None = None,
 ) -> RunOutcome:
-    """Wait until a run has ended or, unless `waits`, only people can continue it; returns its state.
+    """Wait until a run is paused or has ended or, unless `waits`, only people can continue it; its state.
 
     `on_idle` is called if no worker has picked the run up for a while. `observer` hears of events, less often
     for longer histories.
@@ -171,7 +173,7 @@ async def wait_for(
     try:
         while True:
             status, unheard = await _status_of(handle)
-            if status == _ENDED or (status == RESTING and not waits):
+            if status in (_ENDED, PAUSED) or (status == RESTING and not waits):
                 history = await _synchronized(run)
                 if watching is not None:
                     watching.notify(history)
@@ -256,12 +258,15 @@ async def decide(
 
 
 async def _first_recorded(run: TemporalRun, first: Callable[[], _T | None]) -> _T | None:
-    """What the run took first about one matter; None if that is not known within some seconds."""
+    """What the run took first about one matter; None if that is not known within some seconds, or before
+    somebody lets it go on.
+    """
     deadline = time.monotonic() + _PATIENCE
     while True:
         await bring_up_to_date(run)
         taken = first()
-        is_over = run.journal.find_run(run.run_id).status.is_final or time.monotonic() >= deadline
+        status = run.journal.find_run(run.run_id).status
+        is_over = status.is_final or status is RunStatus.PAUSED or time.monotonic() >= deadline
         if taken is not None or is_over:
             return taken
         await asyncio.sleep(_PAUSE)
@@ -276,6 +281,24 @@ async def cancel(run: TemporalRun, reason: str) -> None:
         raise has_ended(run.run_id, str(run.journal.find_run(run.run_id).status), "cancel")
 
 
+async def pause(run: TemporalRun, by: str, reason: str, patience: float) -> RunPause | None:
+    """Pause a run; None if calls are under way, or no worker has taken it up, for `patience` seconds.
+
+    A run that is paused already stays as it is. Raises CallsheetError: JRN032 if it has ended or ends
+    instead, TMP005 if unknown.
+    """
+    outcome, deadline = await bring_up_to_date(run), time.monotonic() + patience
+    if outcome.result is None and outcome.pause is None:
+        await _signal(run, "pause", by, reason)
+    while True:
+        outcome = await bring_up_to_date(run)
+        if outcome.result is not None:
+            raise has_ended(run.run_id, str(outcome.result.status), "pause")
+        if outcome.pause is not None or time.monotonic() >= deadline:
+            return outcome.pause
+        await asyncio.sleep(_PAUSE)
+
+
 async def resume_and_wait(
     run: TemporalRun,
     verdict: Resolution | None,
@@ -284,16 +307,20 @@ async def resume_and_wait(
     on_idle: Callable[[], Awaitable[None]] | None = None,
     limits: Callable[[Limits], Limits] = lambda limits: limits,
     observer: Observer | None = None,
+    unpaused_by: str | None = None,
 ) -> RunOutcome:
     """Resume a run and wait for it, applying a verdict to all of its calls in doubt; returns its state.
 
-    A run that never reached the server is started; a failed graph retries what failed and what depended on
-    it. Unanswered model calls are repeated. `limits` maps the run's limits to those that apply from now on;
-    `observer` hears of past and new events. Raises what `bring_up_to_date` raises.
+    One that is paused goes on if somebody is named that lets it; otherwise nothing happens. A run that never
+    reached the server is started; a failed graph retries what failed and what depended on it. Unanswered
+    model calls are repeated. `limits` maps the run's limits to those that apply from now on; `observer` hears
+    of past and new events. Raises what `bring_up_to_date` raises.
     """
     await _start_again(run)
     history = await _synchronized(run)
     outcome, machine = journaled_outcome(run.journal, run.run_id), machine_of(run.journal, run.run_id)
+    if outcome.pause is not None and unpaused_by is None:
+        return outcome
     bounds = bounded(limits(machine.limits), history.order.start.policy)
     if outcome.result is not None:
         if not machine.may_reopen:
@@ -306,6 +333,8 @@ async def resume_and_wait(
         await decide(run, [call.key for call in outcome.in_doubt], verdict)
     if outcome.unanswered:
         await _signal(run, "resume")
+    if unpaused_by is not None:
+        await _signal(run, "unpause", unpaused_by)
     return await wait_for(run, waits=waits, on_idle=on_idle, observer=observer)
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from temporalio import workflow
@@ -53,6 +53,7 @@ from callsheet.runtime.engines.temporal.run_order import (
     KEEP,
     MEMO,
     PAST,
+    PAUSED,
     RESTING,
     RUNNING,
     WORKFLOW,
@@ -64,8 +65,9 @@ from callsheet.runtime.engines.temporal.run_order import (
     refold,
     state_of,
 )
-from callsheet.runtime.engines.temporal.wire import Row, kept_to_json, read_kept, row_of
+from callsheet.runtime.engines.temporal.wire import Row, kept_to_json, read_kept, row_beside, row_of
 from callsheet.runtime.gateway import NOTES
+from callsheet.store.events import EventType
 from callsheet.store.kept_calls import Kept
 from callsheet.store.mailbox import Message
 from callsheet.store.records import event_of, result_body
@@ -81,6 +83,8 @@ _MOST_GIVEN = 500
 _OF_CALLS = Succeeded | Failed | PlanCompiled | Doubted | Decided | Answered
 """Events that count only while their call or question is open."""
 _KEEPING = timedelta(minutes=5)
+_WAITS_FOR_REST = "time limits that wait for rests"
+"""The patch with which a watch sets no timers while the run's clock is stopped."""
 _MOST_SAID = 48 * 1024
 """Bytes of a result that are not yet moved out of the history."""
 
@@ -142,7 +146,10 @@ class PlanRun:
         self._kept = None if kept is None else read_kept(self.order.plan, kept)
         self._given = 0
         """The kept outcomes that were given since the last workflow task began."""
+        self._pause: dict[str, str] | None = None
+        """The body of the pause that a person has asked for, until one lets the run go on."""
         self._rested = 0.0
+        self._rests_since: datetime | None = None
         self._began = workflow.now()
 
     @workflow.run
@@ -177,7 +184,7 @@ class PlanRun:
                 if self._given > _MOST_GIVEN:
                     self._given = 0
                     await workflow.sleep(0.001)
-                if self._is_long():
+                if self._is_long() and self._pause is None:
                     await self._turn_over()
                 commands = self._take(await self._arrivals())
         except asyncio.CancelledError:
@@ -223,6 +230,22 @@ class PlanRun:
     def bound(self, limits: dict[str, Any]) -> None:
         """Set the limits that apply from now on."""
         self._arrived.append(LimitsChanged(Limits.from_json(limits)))
+
+    @workflow.signal
+    def pause(self, by: str, reason: str) -> None:
+        """Let no further call leave; the run is paused when those under way have ended."""
+        if self._pause is None:
+            self._pause = {"by": by, "reason": reason}
+            self._pending_work.is_held = True
+
+    @workflow.signal
+    def unpause(self, by: str) -> None:
+        """Let a run go on that is paused, or is to be."""
+        if self._pause is not None:
+            self._pause = None
+            self._pending_work.is_held = False
+            self.happened.append(row_beside(workflow.now().timestamp(), EventType.UNPAUSE, {"by": by}))
+            self._pending_work.fill()
 
     @workflow.signal
     def resume(self) -> None:
@@ -302,15 +325,37 @@ class PlanRun:
     async def _arrivals(self) -> list[Event]:
         """Wait for events; while only people are waited for, the run's clock is stopped."""
         self._publish_status()
-        rests, since = self._is_idle(), workflow.now()
-        await workflow.wait_condition(lambda: bool(self._arrived) or self._pending_work.raise_fault())
-        if rests:
-            self._rested += (workflow.now() - since).total_seconds()
-        return list(self._arrived)
+        await self._until(lambda: bool(self._arrived) or self._may_pause(), rests=self._is_idle())
+        if not self._may_pause():
+            return list(self._arrived)
+        asked = self._pause
+        assert asked is not None
+        self.happened.append(row_beside(workflow.now().timestamp(), EventType.PAUSE, asked))
+        self._publish_status(is_paused=True)
 
-    def _publish_status(self) -> None:
-        """Publish in the memo whether only people can continue the run; reading it needs no worker."""
-        status = RESTING if self._is_idle() else RUNNING
+        def cancellations() -> list[Event]:
+            return [event for event in self._arrived if isinstance(event, Cancelled)]
+
+        await self._until(lambda: self._pause is not asked or bool(cancellations()), rests=True)
+        self._publish_status()
+        return cancellations() if self._pause is asked else list(self._arrived)
+
+    def _may_pause(self) -> bool:
+        """Whether the pause that was asked for may begin: the outcomes of all calls have been taken."""
+        return self._pause is not None and not self._arrived and not self._pending_work.has_calls
+
+    async def _until(self, is_met: Callable[[], bool], *, rests: bool) -> None:
+        """Wait; the run's clock is stopped meanwhile if it `rests`."""
+        began = workflow.now()
+        self._rests_since = began if rests else None
+        await workflow.wait_condition(lambda: is_met() or self._pending_work.raise_fault())
+        if rests:
+            self._rested += (workflow.now() - began).total_seconds()
+            self._rests_since = None
+
+    def _publish_status(self, *, is_paused: bool = False) -> None:
+        """Publish in the memo what the run waits for; reading it needs no worker."""
+        status = PAUSED if is_paused else RESTING if self._is_idle() else RUNNING
         if status != self._published:
             self._published = status
             workflow.upsert_memo({MEMO: status})
@@ -327,8 +372,10 @@ class PlanRun:
     async def _watch_time(self) -> None:
         """End the run when its time limit is reached."""
         while (limit := self._machine.limits.max_seconds) is not None:
+            if self._rests_since is not None and workflow.patched(_WAITS_FOR_REST):
+                await workflow.wait_condition(lambda: self._rests_since is None)
             seconds_left = limit - self._worked()
-            if seconds_left <= 0 and not self._is_idle():
+            if seconds_left <= 0 and not self._is_idle() and self._rests_since is None:
                 self._arrived.append(TimeUp(limit))
                 return
             await workflow.sleep(max(seconds_left, 1.0))
@@ -403,7 +450,7 @@ class PlanRun:
             digest = await workflow.execute_activity(
                 KEEP, args=[self.happened], start_to_close_timeout=_KEEPING, result_type=str
             )
-            if not self._arrived and count == len(self.happened):
+            if not self._arrived and count == len(self.happened) and self._pause is None:
                 kept = None if self._kept is None else kept_to_json(self._kept.left(), self._kept.again)
                 carried = self._carried(state, digest).to_json()
                 workflow.continue_as_new(args=[self.order.to_json(), carried, None, kept])

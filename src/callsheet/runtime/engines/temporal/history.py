@@ -9,6 +9,7 @@ at any time. When people acted at the same moment, it says whose answer or decis
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -43,6 +44,7 @@ from callsheet.sealing.sealer import Path, is_sealed
 from callsheet.store import EventType, Journal, RunStatus, RunWriter
 from callsheet.store.blobs import BlobMissing
 from callsheet.store.errors import JournalError
+from callsheet.store.pauses import RunPause, pause_in
 from callsheet.store.pending import NO_FACTS
 from callsheet.store.replay import begin
 from callsheet.store.run_index import facts_of_rest
@@ -216,14 +218,24 @@ def journaled_outcome(journal: Journal, run_id: str) -> RunOutcome:
     result, doubtful = folded.machine.result, doubtful_calls(folded)
     if result is not None:
         return RunOutcome(run_id, result, doubtful, usage=folded.usage())
-    return unfinished(run_id, folded, doubtful, tuple(asks_of(journal, run_id)), unanswered_calls(folded))
+    asks, pause = tuple(asks_of(journal, run_id)), recorded_pause(journal, run_id)
+    return replace(unfinished(run_id, folded, doubtful, asks, unanswered_calls(folded)), pause=pause)
+
+
+def recorded_pause(journal: Journal, run_id: str) -> RunPause | None:
+    """The pause of a run by its events; None if a person has let it go on since, or none is recorded."""
+    reader = journal.parts.reader
+    began, ended = reader.last_of(run_id, EventType.PAUSE), reader.last_of(run_id, EventType.UNPAUSE)
+    return None if began is None or (ended is not None and ended.seq > began.seq) else pause_in(began)
 
 
 def _set_status(journal: Journal, run_id: str) -> None:
     """Update the status that lists of runs show."""
     outcome = journaled_outcome(journal, run_id)
     status = RunStatus.RUNNING
-    if outcome.in_doubt:
+    if outcome.pause is not None:
+        status = RunStatus.PAUSED
+    elif outcome.in_doubt:
         status = RunStatus.IN_DOUBT
     elif outcome.waiting:
         status = RunStatus.WAITING

@@ -75,7 +75,7 @@ class PendingWork:
 
     `note` is called with each command when it leaves, and with the wall time at which a wait ends; `arrived`
     receives the events. `caps` limits concurrent calls of single tools; `rules_of` returns a call's rules.
-    While `is_closed`, no call leaves.
+    While `is_closed` or `is_held`, no call leaves.
     """
 
     def __init__(
@@ -99,6 +99,8 @@ class PendingWork:
         self.due: dict[str, float] = {}
         """The wall times at which waits end, by key."""
         self.is_closed = False
+        self.is_held = False
+        """Whether a person wants no further call."""
         self._under_way: Counter[str] = Counter()
         self._tasks: dict[asyncio.Task[None], None] = {}  # ordered, so that a replay has the same order
         self._fault: BaseException | None = None
@@ -137,7 +139,8 @@ class PendingWork:
         """Let queued calls leave as capacity allows."""
         postponed: deque[Remote] = deque()
         caps = self._caps()
-        while self.waiting and not self.is_closed and self._under_way.total() < _MOST_AT_ONCE:
+        is_shut = self.is_closed or self.is_held
+        while self.waiting and not is_shut and self._under_way.total() < _MOST_AT_ONCE:
             command = self.waiting.popleft()
             tool = _tool_of(command)
             if self._under_way[tool] >= caps.get(tool, _MOST_AT_ONCE):

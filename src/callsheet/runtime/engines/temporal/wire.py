@@ -233,6 +233,11 @@ def row_of(at: float, entry: Event | Awaited | Result, due: float | None = None)
             return _row(at, *event_record(entry))
 
 
+def row_beside(at: float, kind: EventType, body: Data) -> Row:
+    """The row of an event about the run that the machine does not see."""
+    return _row(at, kind, None, body)
+
+
 def event_in(row: Row) -> Event | None:
     """The machine's event in a row; None for a row that is not fed to the machine."""
     steps = row.get("steps")
