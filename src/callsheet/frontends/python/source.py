@@ -452,6 +452,15 @@ def parameters_of(of: ast.arguments) -> list[ast.arg]:
     return made + [one for one in (of.vararg, of.kwarg) if one is not None]
 
 
+def given_by_default(of: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
+    """The parameters that a call need not give, with their values."""
+    names = [one.arg for one in (*of.posonlyargs, *of.args)]
+    yield from zip(names[len(names) - len(of.defaults) :], of.defaults, strict=True)
+    for one, default in zip(of.kwonlyargs, of.kw_defaults, strict=True):
+        if default is not None:
+            yield one.arg, default
+
+
 def returned_names(function: ast.AST) -> set[str]:
     """What an async function returns by its name; empty texts for all else."""
     returns = [one.value for one in own_nodes(function) if isinstance(one, ast.Return)]

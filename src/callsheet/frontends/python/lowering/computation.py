@@ -33,7 +33,7 @@ from callsheet.frontends.python.source import (
     own_nodes,
     walk,
 )
-from callsheet.frontends.python.syntax import marked_failure
+from callsheet.frontends.python.syntax import assigned, marked_failure, name_of
 from callsheet.ir import expression as ir
 from callsheet.ir import tree
 from callsheet.ir.expr import Literal
@@ -346,7 +346,8 @@ class Computation(FunctionFacts):
             for name in outputs
             if name in self.variables.scopes and not self.is_here(name, path)
         }
-        stores = {name: _stored(held, name, body[-1]) for name, held in renamed.items()}
+        end = body[-1]
+        stores = {name: assigned(held, name_of(name, end), end).stmt for name, held in renamed.items()}
         failed = self.fresh("failed") if keeps or carries else None
         if failed is None:
             body = [*body, *stores.values()]
@@ -519,11 +520,6 @@ def _is_view(node: ast.expr) -> bool:
             return True
         case _:
             return False
-
-
-def _stored(name: str, value: str, place: ast.stmt) -> ast.stmt:
-    made = ast.Assign([ast.Name(name, ast.Store())], ast.Name(value, ast.Load()))
-    return ast.fix_missing_locations(ast.copy_location(made, place))
 
 
 def _around(text: Text, body: Sequence[ast.stmt]) -> Span | None:

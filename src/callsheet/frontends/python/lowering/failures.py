@@ -306,10 +306,7 @@ class Failures(ast.NodeTransformer):
 
     def _type(self, held: ast.expr, node: ast.AST) -> ast.expr:
         """The name of the class of an error."""
-        kinds = next(
-            (kinds for _, name, kinds in self.of.caught if isinstance(held, ast.Name) and name == held.id), ()
-        )
-        known_names = {one: exception_name(one) for one in kinds or FAILURE_KINDS}
+        known_names = {one: exception_name(one) for one in self._kinds(held) or FAILURE_KINDS}
         if len(set(known_names.values())) == 1:
             return ast.copy_location(ast.Constant(next(iter(known_names.values()))), node)
         table = {one: name for one, name in known_names.items() if one != name}

@@ -130,10 +130,7 @@ class Raising(Loops, ABC):
             f'{{"kind": {kind!r}, "message": str({held}), "step": "", "fields": '
             f"{fields_of(held, self.program.error_fields)}}}"
         )
-        value = ast.parse(text, mode="eval").body
-        for one in ast.walk(value):
-            ast.copy_location(one, node)
-        out.append(assigned(record, value, node))
+        out.append(assigned(record, parsed(text, node), node))
         out.append(core.Fail(None, None, node, record))
 
     def _check_kept(self, errors: ast.expr) -> None:

@@ -30,11 +30,7 @@ from callsheet.frontends.python.source import (
     said,
     walk,
 )
-from callsheet.frontends.python.syntax import (
-    bound_inside,
-    chosen_from,
-    loads_of,
-)
+from callsheet.frontends.python.syntax import assigned, bound_inside, chosen_from, loads_of
 
 if TYPE_CHECKING:
     from callsheet.frontends.python.lowering.held_calls import Held
@@ -236,8 +232,7 @@ class Scope:
         """A value, in the variable `into` if that has a name."""
         if not into:
             return value
-        made = ast.Assign([ast.Name(into, ast.Store())], value)
-        out.append(core.Pure(ast.fix_missing_locations(ast.copy_location(made, value))))
+        out.append(assigned(into, value))
         return ast.copy_location(ast.Name(into, ast.Load()), value)
 
     def failure_variable(self, name: str) -> str | None:

@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from typing import Final, cast
 
 from callsheet.frontends.python import core
-from callsheet.frontends.python.analysis.container_words import given_by_default
 from callsheet.frontends.python.lowering.scope import Scope
 from callsheet.frontends.python.program import Signature
-from callsheet.frontends.python.source import Refused
+from callsheet.frontends.python.source import Refused, given_by_default
 from callsheet.frontends.python.syntax import keys_of, parsed
 
 _MOST_OPTIONAL: Final = 4
@@ -176,6 +175,6 @@ def _signature(helper: ast.AsyncFunctionDef) -> Signature | None:
     of = helper.args
     if of.vararg or of.kwarg or of.posonlyargs:
         return None
-    optional = {name for name, _ in given_by_default(helper)}
+    optional = {name for name, _ in given_by_default(helper.args)}
     names = tuple(one.arg for one in (*of.args, *of.kwonlyargs))
     return Signature(names, frozenset(names) - optional)

@@ -19,6 +19,7 @@ from callsheet.frontends.python.source import (
     Refused,
     among,
     dotted,
+    given_by_default,
     leaves,
     names_bound,
     names_read,
@@ -117,20 +118,18 @@ class Translator(Raising):
         return read & known
 
     def _defaults(self, of: ast.arguments) -> dict[str, ast.expr]:
-        given = [*of.posonlyargs, *of.args]
-        pairs = list(zip(given[len(given) - len(of.defaults) :], of.defaults, strict=True))
-        pairs += [(one, value) for one, value in zip(of.kwonlyargs, of.kw_defaults, strict=True) if value]
-        for one, value in pairs:
+        defaults = dict(given_by_default(of))
+        for name, value in defaults.items():
             self.check(value)
-            names = {name for name in names_read(value) if name in (self.outer.bound if self.outer else ())}
+            names = names_read(value) & (self.outer.bound if self.outer else set[str]())
             if names:
                 raise Refused(
                     "PYT019",
                     value,
-                    f"the default of {one.arg} reads the variable {min(names)} when it is defined",
+                    f"the default of {name} reads the variable {min(names)} when it is defined",
                     "give the value at the call instead",
                 )
-        return {one.arg: value for one, value in pairs}
+        return defaults
 
     def _declare(self, one: ast.stmt) -> None:
         """Note the functions that a body defines, also inside its blocks."""

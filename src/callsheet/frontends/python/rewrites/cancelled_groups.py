@@ -17,7 +17,7 @@ from callsheet.frontends.python.rewrites.first_done import Group, group_of, star
 from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_of, placed
 from callsheet.frontends.python.rewrites.task_words import is_task, only_cancels
 from callsheet.frontends.python.source import Nodes, Refused, among, dotted, own_nodes, waits, walk
-from callsheet.frontends.python.syntax import parsed_lines
+from callsheet.frontends.python.syntax import PuttingNodes, name_of, parsed_lines
 
 _LEAVING: Final = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 _ALL: Final = frozenset({"Exception", "BaseException"})
@@ -89,7 +89,7 @@ class _Gathered:
         names = {word: fresh(word) for word in ("group", "tasks", "task", "results", "failed")}
         made = self._group(names)
         attempt, at = self.attempt, self.attempt.body[self.place]
-        _Putting(self.waited, ast.Name(names["results"], ast.Load())).visit(at)
+        PuttingNodes({id(self.waited): name_of(names["results"], self.waited)}).visit(at)
         attempt.body[self.place : self.place + 1] = [made, at]
         for each in (attempt.body, attempt.finalbody, *(one.body for one in attempt.handlers)):
             kept = [one for one in each if id(one) not in gone]
@@ -121,19 +121,8 @@ class _Gathered:
             )
             given = [placed(ast.ListComp(ast.copy_location(start, calls.elt), calls.generators), calls)]
         for one, call in zip(places, given, strict=True):
-            _Putting(one, call).visit(made)
+            PuttingNodes({id(one): ast.copy_location(call, one)}).visit(made)
         return made
-
-
-class _Putting(ast.NodeTransformer):
-    """Puts one node in the place of another."""
-
-    def __init__(self, old: ast.AST, new: ast.expr) -> None:
-        self.old, self.new = old, new
-
-    def visit(self, node: ast.AST) -> ast.AST:
-        """A node."""
-        return ast.copy_location(self.new, node) if node is self.old else self.generic_visit(node)
 
 
 def _gathered(attempt: ast.Try, before: Sequence[ast.stmt]) -> _Gathered | None:

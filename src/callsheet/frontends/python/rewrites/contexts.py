@@ -37,6 +37,7 @@ from callsheet.frontends.python.source import (
     waits,
     walk,
 )
+from callsheet.frontends.python.syntax import parsed_lines
 
 _MANAGERS: Final = frozenset({"contextmanager", "asynccontextmanager"})
 _ENTERS: Final[Mapping[str, tuple[str, str]]] = {
@@ -145,13 +146,9 @@ def _changes(final: Sequence[ast.stmt]) -> bool:
         isinstance(one, (ast.AugAssign, ast.Delete))
         or (isinstance(one, (ast.Subscript, ast.Attribute)) and isinstance(one.ctx, ast.Store))
         or (isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in MUTATORS)
-        or (isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and any(map(_is_object, one.args)))
+        or (isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and any(among(one.args, ast.Name)))
         for one in own_nodes(*final)
     )
-
-
-def _is_object(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name)
 
 
 def _is_manager(node: Generator) -> bool:
@@ -285,7 +282,7 @@ class _Contexts:
 
     # ------------------------------------------------------------ classes
 
-    def _entered(  # noqa: PLR0912 - cases
+    def _entered(
         self, owner: ast.ClassDef, enter: str, item: ast.withitem, body: list[ast.stmt], node: ast.AST
     ) -> list[ast.stmt] | None:
         leave = _ENTERS[enter][1]
@@ -344,10 +341,7 @@ class _Contexts:
                 f"    except (Exception, {DENIED}) as {error}:\n        {failed} = True\n        {again}\n"
                 f"finally:\n    if not {failed}: {leave_call}({nothing})"
             ).replace("\n            raise", "\n        raise")
-        statements = ast.parse(text).body
-        for one in statements:
-            for each in ast.walk(one):
-                ast.copy_location(each, node)
+        statements = parsed_lines([text], node)
         first = cast("ast.Expr", statements[0])
         if item.optional_vars is not None and not (
             isinstance(item.optional_vars, ast.Name) and item.optional_vars.id == manager

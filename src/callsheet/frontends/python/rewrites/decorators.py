@@ -20,6 +20,7 @@ from callsheet.frontends.python.source import (
     Nodes,
     decorator_name,
     dotted,
+    given_by_default,
     names_bound,
     names_read,
     own_nodes,
@@ -229,13 +230,7 @@ def _given(mark: ast.Call, of: _Decorator) -> dict[str, ast.expr] | None:
     if arguments.vararg or arguments.kwarg or any(isinstance(one, ast.Starred) for one in mark.args):
         return None
     plain = [one.arg for one in (*arguments.posonlyargs, *arguments.args)]
-    values = dict(zip(plain[len(plain) - len(arguments.defaults) :], arguments.defaults, strict=True))
-    values |= {
-        one.arg: value
-        for one, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-        if value is not None
-    }
-    values |= dict(zip(plain, mark.args, strict=False))
+    values = dict(given_by_default(arguments)) | dict(zip(plain, mark.args, strict=False))
     values |= {word.arg: word.value for word in mark.keywords if word.arg is not None}
     return values if set(values) == {one.arg for one in parameters_of(arguments)} else None
 

@@ -50,7 +50,7 @@ from callsheet.frontends.python.source import (
     waits,
     walk,
 )
-from callsheet.frontends.python.syntax import PuttingNodes
+from callsheet.frontends.python.syntax import PuttingNodes, parsed_lines
 
 _MOST_DEPTH: Final = 12
 ASKED_FOR_ITEMS: Final = frozenset({"__aiter__", "__anext__", "__next__"})
@@ -380,9 +380,7 @@ class _Flows:
         if isinstance(one, ast.For):
             asked, ended = f"next({held})", "StopIteration"
         text = f"while True:\n    try:\n        {item} = {asked}\n    except {ended}:\n        break\n"
-        (loop,) = ast.parse(text).body
-        for each in walk(loop):
-            ast.copy_location(each, one)
+        (loop,) = parsed_lines([text], one)
         taken = ast.Assign([one.target], ast.Name(item, ast.Load()))
         body = cast("ast.While", loop).body
         if one.orelse:

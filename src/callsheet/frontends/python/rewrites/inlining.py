@@ -15,6 +15,7 @@ from callsheet.frontends.python.source import (
     Nodes,
     among,
     dotted,
+    given_by_default,
     made_name,
     names_bound,
     names_read,
@@ -127,8 +128,7 @@ def _bound(function: Generator, call: ast.Call, site: set[str]) -> dict[str, ast
     if of.kwarg is not None:
         keys: list[ast.expr | None] = [placed(ast.Constant(word.arg), word) for word in words]
         given[of.kwarg.arg] = placed(ast.Dict(keys, [word.value for word in words]), call)
-    defaults = dict(zip(plain[len(plain) - len(of.defaults) :], of.defaults, strict=True))
-    defaults |= {one.arg: value for one, value in zip(of.kwonlyargs, of.kw_defaults, strict=True) if value}
+    defaults = dict(given_by_default(of))
     for one in parameters_of(of):
         if one.arg not in given:
             value = defaults.get(one.arg)

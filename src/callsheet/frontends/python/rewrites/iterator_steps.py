@@ -14,13 +14,20 @@ from typing import Final, NamedTuple
 
 from callsheet.frontends.python.analysis.container_words import (
     LAZY,
-    given_by_default,
     iterators_set,
     makes_iterator,
 )
 from callsheet.frontends.python.rewrites.flows import breaks
 from callsheet.frontends.python.rewrites.inlining import Fresh, full_names, name_called, placed
-from callsheet.frontends.python.source import Nodes, Refused, own_nodes, parameters_of, waits, walk
+from callsheet.frontends.python.source import (
+    Nodes,
+    Refused,
+    given_by_default,
+    own_nodes,
+    parameters_of,
+    waits,
+    walk,
+)
 from callsheet.frontends.python.syntax import parsed_lines
 
 _EACH_ALONE: Final = frozenset(
@@ -89,7 +96,7 @@ def _held_in(
         found = held.setdefault(one.name, set())
         found |= {name for each in own_nodes(one) for name in iterators_set(each, full_name)}
     parameters = {one.name: [each.arg for each in parameters_of(one.args)] for one in functions}
-    defaults = {(one.name, name): value for one in functions for name, value in given_by_default(one)}
+    defaults = {(one.name, name): value for one in functions for name, value in given_by_default(one.args)}
     others: dict[tuple[str, str], ast.expr] = {}
     changed = True
     while changed:

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, cast
 
 from callsheet.frontends.python.rewrites.inherited import classes_above, depths
 from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_of, placed, rewrite_blocks
+from callsheet.frontends.python.rewrites.task_words import RUNNERS
 from callsheet.frontends.python.source import (
     Nodes,
     decorator_name,
@@ -27,9 +28,6 @@ from callsheet.frontends.python.source import (
 from callsheet.frontends.python.syntax import name_of
 
 _PLAIN: Final = frozenset({"staticmethod", "classmethod"})
-_RUNNERS: Final = frozenset(
-    {"gather", "create_task", "ensure_future", "wait_for", "shield", "wait", "as_completed"}
-)
 _OFTEN: Final = frozenset(
     {
         *("get", "pop", "update", "add", "remove", "append", "clear", "copy", "insert", "index", "count"),
@@ -397,7 +395,7 @@ class _Calls(ast.NodeTransformer):
         match node:
             case ast.Call(func=func) as call:
                 self.awaited.add(id(call))
-                if (dotted(func) or "").rpartition(".")[2] in _RUNNERS:
+                if (dotted(func) or "").rpartition(".")[2] in RUNNERS:
                     for one in call.args:
                         self._note(one)
             case ast.Starred(value=value):
@@ -437,7 +435,7 @@ class _Calls(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """A call."""
-        if (dotted(node.func) or "").rpartition(".")[2] in _RUNNERS:
+        if (dotted(node.func) or "").rpartition(".")[2] in RUNNERS:
             self._note(node)
         self._map(node)
         target = self._target(node, is_awaited=id(node) in self.awaited)

@@ -251,18 +251,6 @@ class _OneItem(ast.NodeTransformer):
         """A name, of which those of workers stand in remarks alone."""
         return ast.copy_location(ast.Constant("worker"), node) if node.id in self.dropped else node
 
-    def visit_For(self, node: ast.For) -> ast.AST:
-        """A loop of its own."""
-        return self._inner_loop(node)
-
-    def visit_While(self, node: ast.While) -> ast.AST:
-        """A loop of its own."""
-        return self._inner_loop(node)
-
-    def visit_AsyncFor(self, node: ast.AsyncFor) -> ast.AST:
-        """A loop of its own."""
-        return self._inner_loop(node)
-
     def _inner_loop(self, node: ast.For | ast.AsyncFor | ast.While) -> ast.AST:
         held, behind = _OneItem(self.dropped), node.orelse
         held.visit_Continue = lambda node: node  # type: ignore[method-assign]
@@ -270,6 +258,8 @@ class _OneItem(ast.NodeTransformer):
         held.generic_visit(node)
         node.orelse = [cast("ast.stmt", self.visit(one)) for one in behind]
         return node
+
+    visit_For = visit_AsyncFor = visit_While = _inner_loop
 
 
 def of_one_item(

@@ -12,6 +12,8 @@ from typing import Final
 from callsheet.frontends.python.source import Refused, among, dotted, own_nodes, waits, walk
 
 STARTS: Final = frozenset({"create_task", "ensure_future"})
+RUNNERS: Final = STARTS | {"gather", "as_completed", "wait", "wait_for", "shield"}
+"""The functions that run others, and after whose failure a program may go on."""
 _AROUND: Final = frozenset({"asyncio.wait_for", "asyncio.shield"})
 QUESTIONS: Final = frozenset({"result", "exception", "done", "cancelled", "get_name"})
 """What a task is asked, by methods without arguments."""

@@ -358,8 +358,6 @@ class _Queue(WorkerItems):
         self.keeps = False
         return made
 
-    keeps = False
-
     def _is_group(self, one: ast.With | ast.AsyncWith) -> bool:
         match one.items:
             case [ast.withitem(context_expr=ast.Call(func=func), optional_vars=ast.Name())]:
