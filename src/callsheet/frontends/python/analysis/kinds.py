@@ -14,7 +14,7 @@ from typing import Final
 from callsheet.frontends.expressions.names import FUNCTIONS, VERSION_1
 from callsheet.frontends.python import core
 from callsheet.frontends.python.analysis.container_words import BINDERS, PUTS
-from callsheet.frontends.python.source import dotted, own_nodes, parameters_of, walk
+from callsheet.frontends.python.source import dotted, last_name, own_nodes, parameters_of, walk
 
 ANY, OPAQUE, DATA = "any", "opaque", "data"
 NUMBERS: Final = frozenset({"int", "float", "bool", "number"})
@@ -78,7 +78,7 @@ _OF_LTP: Final = {"str": "str", "match": "bool", "date": "date", "datetime": "da
 def _makes_objects(one: ast.stmt, resolved: Callable[[ast.AST], str | None]) -> bool:
     """Whether a definition is one of a class whose objects are values, or of a named tuple."""
     if isinstance(one, ast.ClassDef):
-        names = {(dotted(base) or "").split(".")[-1] for base in one.bases}
+        names = {last_name(base) for base in one.bases}
         return not any(name == "TypedDict" or name.endswith(("Error", "Exception")) for name in names)
     value = one.value if isinstance(one, (ast.Assign, ast.AnnAssign)) else None
     return isinstance(value, ast.Call) and resolved(value.func) == "collections.namedtuple"

@@ -313,8 +313,7 @@ def _counts_through(source: ast.expr) -> str | None:
     """The list of which a loop over `range(len(…))` has the numbers."""
     match source:
         case ast.Call(
-            func=ast.Name(id="range"),
-            args=[ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)])],
+            func=ast.Name(id="range"), args=[ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)])]
         ):
             return name
         case _:

@@ -14,7 +14,7 @@ from typing import Final
 from callsheet.frontends.python import core
 from callsheet.frontends.python.analysis.turns import is_blind
 from callsheet.frontends.python.error_values import is_marked
-from callsheet.frontends.python.source import dotted, names_read, own_nodes
+from callsheet.frontends.python.source import dotted, is_named, names_read, own_nodes
 from callsheet.frontends.python.syntax import assigned, marked_failure, parsed, parsed_lines
 
 _MAKERS: Final = {"list": "list", "dict": "dict", "set": "set"}
@@ -266,19 +266,14 @@ def _set_to(around: ast.AsyncFunctionDef, name: str) -> ast.expr | None:
                 for target in targets:
                     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
                         pairs = zip(target.elts, value.elts, strict=False)
-                        found += [
-                            each for part, each in pairs if isinstance(part, ast.Name) and part.id == name
-                        ]
-                    elif isinstance(target, ast.Name) and target.id == name:
+                        found += [each for part, each in pairs if is_named(part, name)]
+                    elif is_named(target, name):
                         found.append(value)
             case ast.AnnAssign(target=ast.Name(id=known), value=value) if known == name:
                 found.append(value)
             case _:
                 pass
-    stores = sum(
-        isinstance(one, ast.Name) and one.id == name and not isinstance(one.ctx, ast.Load)
-        for one in own_nodes(around)
-    )
+    stores = sum(is_named(one, name) and not isinstance(one.ctx, ast.Load) for one in own_nodes(around))
     return found[0] if len(found) == 1 and stores == 1 else None
 
 

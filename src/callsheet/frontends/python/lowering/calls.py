@@ -24,14 +24,7 @@ from callsheet.frontends.python.source import (
     said,
     waits,
 )
-from callsheet.frontends.python.syntax import (
-    assigned,
-    functions_in,
-    is_plain,
-    named_functions,
-    none,
-    parsed,
-)
+from callsheet.frontends.python.syntax import assigned, functions_in, is_plain, named_functions, none, parsed
 
 _GATHER: Final = "asyncio.gather"
 STARTS: Final = frozenset({"asyncio.create_task", "asyncio.ensure_future", "asyncio.shield"})

@@ -24,7 +24,7 @@ from callsheet.frontends.python.error_values import as_group, is_marked
 from callsheet.frontends.python.lowering.additions import added_after, added_after_all, raised_if
 from callsheet.frontends.python.rewrites.inlining import name_called
 from callsheet.frontends.python.rewrites.task_words import RUNNERS
-from callsheet.frontends.python.source import Refused, dotted, names_read, own_nodes, returned_names
+from callsheet.frontends.python.source import Refused, dotted, is_named, names_read, own_nodes, returned_names
 from callsheet.frontends.python.syntax import assigned, marked_failure, parsed, parsed_lines
 
 
@@ -199,10 +199,7 @@ class _Late:
     """Whether nothing that could fail follows what touches the changed variables."""
 
     def __init__(
-        self,
-        changes: frozenset[str],
-        effects: Effects,
-        functions: Mapping[int, core.Function],
+        self, changes: frozenset[str], effects: Effects, functions: Mapping[int, core.Function]
     ) -> None:
         self.changes, self.effects, self.functions = changes, effects, functions
 
@@ -438,19 +435,13 @@ class Taking:
 
 def _changes_a_record(function: ast.AsyncFunctionDef, name: str) -> bool:
     """Whether all that an async function does to a parameter is to set fields of a dict by their names."""
-    read = [
-        one
-        for part in function.body
-        for one in ast.walk(part)
-        if isinstance(one, ast.Name) and one.id == name
-    ]
+    read = [one for part in function.body for one in ast.walk(part) if is_named(one, name)]
     fields = [
         one
         for part in function.body
         for one in ast.walk(part)
         if isinstance(one, ast.Subscript)
-        and isinstance(one.value, ast.Name)
-        and one.value.id == name
+        and is_named(one.value, name)
         and isinstance(one.slice, ast.Constant)
         and isinstance(one.slice.value, str)
     ]
@@ -459,7 +450,7 @@ def _changes_a_record(function: ast.AsyncFunctionDef, name: str) -> bool:
         one
         for part in function.body
         for one in ast.walk(part)
-        if isinstance(one, ast.Return) and isinstance(one.value, ast.Name) and one.value.id == name
+        if isinstance(one, ast.Return) and is_named(one.value, name)
     ]
     is_read = all(isinstance(one.ctx, ast.Load) for one in read)
     return stored and is_read and len(read) == len(fields) + len(whole)

@@ -21,18 +21,11 @@ from callsheet.frontends.python.analysis.kinds import ANY, FLAT, NUMBERS
 from callsheet.frontends.python.analysis.objects import find
 from callsheet.frontends.python.analysis.variables import PureFlow
 from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR
-from callsheet.frontends.python.lowering.expressions import NotSimple, made_span
+from callsheet.frontends.python.lowering.expressions import NotSimple
 from callsheet.frontends.python.lowering.function_facts import FunctionFacts, Path
 from callsheet.frontends.python.lowering.products import guarded, in_place, is_product
 from callsheet.frontends.python.rewrites.definitions import has_functions, is_built_in
-from callsheet.frontends.python.source import (
-    Refused,
-    Text,
-    names_bound,
-    names_read,
-    own_nodes,
-    walk,
-)
+from callsheet.frontends.python.source import Refused, Text, names_bound, names_read, own_nodes, walk
 from callsheet.frontends.python.syntax import assigned, marked_failure, name_of
 from callsheet.ir import expression as ir
 from callsheet.ir import tree
@@ -258,7 +251,7 @@ class Computation(FunctionFacts):
                 condition = self.lowering.expression(test)
                 made = None if message is None else self.lowering.expression(message)
                 if message is not None and self.kinds.of(message) != "str" and made is not None:
-                    made = ir.Call("pystr", (made,), (), made_span(made))
+                    made = ir.Call("pystr", (made,), (), made.span)
                 return [tree.Require("", condition, made, span=span)]
             case _:
                 raise NotSimple

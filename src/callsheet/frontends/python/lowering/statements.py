@@ -18,8 +18,8 @@ from callsheet.frontends.python.rewrites.definitions import holds_functions, is_
 from callsheet.frontends.python.source import (
     Refused,
     among,
-    dotted,
     given_by_default,
+    last_name,
     leaves,
     names_bound,
     names_read,
@@ -150,7 +150,7 @@ class Translator(Raising):
             elif isinstance(each, ast.ClassDef):
                 self.local_definitions[each.name] = each
                 for base in each.bases:
-                    name = (dotted(base) or "").split(".")[-1]
+                    name = last_name(base)
                     if self.program.exceptions.is_exception(name):
                         self.program.exceptions.own[each.name] = name
             elif isinstance(each, ast.Nonlocal) and self.outer is not None:
@@ -400,7 +400,7 @@ class Translator(Raising):
             listed = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
             names: list[str] = []
             for one in listed:
-                name = (dotted(one) or "").split(".")[-1]
+                name = last_name(one)
                 if not self.program.exceptions.is_exception(name):
                     raise Refused(
                         "PYT021",

@@ -13,14 +13,7 @@ from callsheet.frontends.python.lowering.calls import FORMS
 from callsheet.frontends.python.lowering.held_calls import Held, HeldCalls
 from callsheet.frontends.python.rewrites.first_done import IS_FIRST, IS_TAKEN
 from callsheet.frontends.python.source import Refused, dotted, walk
-from callsheet.frontends.python.syntax import (
-    assigned,
-    call_of,
-    is_plain_lambda,
-    marked_failure,
-    none,
-    parsed,
-)
+from callsheet.frontends.python.syntax import assigned, call_of, is_plain_lambda, marked_failure, none, parsed
 
 _GATHER: Final = "asyncio.gather"
 

@@ -23,6 +23,7 @@ from callsheet.frontends.python.source import (
     given_by_default,
     names_bound,
     names_read,
+    outside_of,
     own_nodes,
     parameters_of,
     walk,
@@ -444,8 +445,7 @@ def _at_once(one: ast.stmt) -> list[ast.AST]:
     """What is evaluated where a statement of a file stands: of a function its defaults and decorators."""
     match one:
         case ast.FunctionDef() | ast.AsyncFunctionDef():
-            defaults = [each for each in one.args.kw_defaults if each is not None]
-            return [*one.decorator_list, *one.args.defaults, *defaults]
+            return [*outside_of(one)]
         case ast.ClassDef():
             return [*one.decorator_list, *(each for inner in one.body for each in _at_once(inner))]
         case _:

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-from callsheet.frontends.python.rewrites.inlining import placed
 from callsheet.frontends.python.rewrites.parameters import makes_semaphore
 from callsheet.frontends.python.source import Nodes, given_by_default, own_nodes, parameters_of
+from callsheet.frontends.python.syntax import placed
 
 
 class KnownNumbers:

@@ -12,9 +12,9 @@ import copy
 from collections.abc import Iterator
 from typing import Final, cast
 
-from callsheet.frontends.python.rewrites.inlining import Fresh, name_called, placed
+from callsheet.frontends.python.rewrites.inlining import Fresh, name_called
 from callsheet.frontends.python.source import Nodes, dotted, given_by_default, own_nodes, parameters_of, walk
-from callsheet.frontends.python.syntax import SHARED_LOCK
+from callsheet.frontends.python.syntax import SHARED_LOCK, placed
 
 SEMAPHORES: Final = frozenset({"Semaphore", "BoundedSemaphore", "Lock"})
 

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, placed
-from callsheet.frontends.python.source import dotted, ends_loop, names_read, own_nodes, walk
-from callsheet.frontends.python.syntax import parsed
+from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in
+from callsheet.frontends.python.source import dotted, ends_loop, last_name, names_read, own_nodes, walk
+from callsheet.frontends.python.syntax import parsed, placed
 
 _ENDS: Final = frozenset({"QueueEmpty", "TimeoutError", "QueueShutDown"})
 
@@ -109,7 +109,7 @@ def _ended(one: ast.stmt) -> ast.stmt:
 def _caught(one: ast.Try) -> set[str]:
     """The errors that are caught, by the last part of their names; one without a name stands for all."""
     return {
-        (dotted(kind) or "").rpartition(".")[2] if kind is not None else ""
+        last_name(kind) if kind is not None else ""
         for each in one.handlers
         for kind in (each.type.elts if isinstance(each.type, ast.Tuple) else [each.type])
     }
@@ -141,10 +141,9 @@ def _taken(loop: ast.While, queue: str) -> tuple[ast.expr, list[ast.stmt]] | Non
             method_of(test, queue) == "qsize"
         ):
             may_end = False
-        case ast.Compare(
-            left=ast.NamedExpr(target=target, value=value),
-            ops=[ast.IsNot() | ast.NotEq()],
-        ) if method_of(value, queue) == "get":
+        case ast.Compare(left=ast.NamedExpr(target=target, value=value), ops=[ast.IsNot() | ast.NotEq()]) if (
+            method_of(value, queue) == "get"
+        ):
             return target, loop.body
         case _:
             return None

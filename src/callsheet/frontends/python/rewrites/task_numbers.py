@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Final, cast
 
 from callsheet.frontends.python.rewrites.first_done import IS_TAKEN
-from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, placed
+from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in
 from callsheet.frontends.python.rewrites.task_calls import TaskCalls
 from callsheet.frontends.python.rewrites.task_order import check_order, check_questions
 from callsheet.frontends.python.rewrites.task_words import (
@@ -42,7 +42,7 @@ from callsheet.frontends.python.source import (
     waits,
     walk,
 )
-from callsheet.frontends.python.syntax import parsed, parsed_lines
+from callsheet.frontends.python.syntax import parsed, parsed_lines, placed
 
 _ASKED: Final = frozenset({"get_name", "exception", "cancelled", "add_done_callback"})
 _CONSUMERS: Final = frozenset({"sum", "max", "min", "sorted", "list", "tuple", "set", "dict", "any", "all"})

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Sequence
 from typing import Final
 
-from callsheet.frontends.python.source import Refused, among, dotted, own_nodes, waits, walk
+from callsheet.frontends.python.source import Refused, among, dotted, last_name, own_nodes, waits, walk
 
 STARTS: Final = frozenset({"create_task", "ensure_future"})
 RUNNERS: Final = STARTS | {"gather", "as_completed", "wait", "wait_for", "shield"}
@@ -30,7 +30,7 @@ def task_of(node: ast.AST | None) -> ast.expr | None:
     'f(x)'
     """
     match node:
-        case ast.Call(func=func, args=[given, *_]) if (dotted(func) or "").rpartition(".")[2] in STARTS:
+        case ast.Call(func=func, args=[given, *_]) if last_name(func) in STARTS:
             return given
         case _:
             return None

@@ -7,7 +7,6 @@ import copy
 from collections import Counter
 from typing import cast
 
-from callsheet.frontends.python.rewrites.inlining import placed
 from callsheet.frontends.python.rewrites.queue_loops import (
     QueueLoop,
     loop_of,
@@ -28,7 +27,7 @@ from callsheet.frontends.python.source import (
     waits,
     walk,
 )
-from callsheet.frontends.python.syntax import is_plain, parsed_lines
+from callsheet.frontends.python.syntax import is_plain, parsed_lines, placed
 
 
 class WorkerItems(WorkerStarts):
