@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from datetime import date, datetime, timedelta
 from typing import TypeAlias, cast
 
-from callsheet.frontends.python.source import dotted
+from callsheet.frontends.python.source import last_name
 from callsheet.ir import types
 from callsheet.ir.inputs import duration_text
 
@@ -74,7 +74,7 @@ class Annotations:
     def revealed(self, node: ast.expr | None) -> tuple[ast.expr | None, bool]:
         """The annotation of a value, and whether it was `Secret[…]`, which says that nobody may see it."""
         match node:
-            case ast.Subscript(value=name, slice=inner) if _last(name) == "Secret":
+            case ast.Subscript(value=name, slice=inner) if last_name(name) == "Secret":
                 return inner, True
             case ast.Name(id="Secret") | ast.Attribute(attr="Secret"):
                 return None, True
@@ -100,7 +100,7 @@ class Annotations:
                 except SyntaxError:
                     return None
             case ast.Subscript(value=value, slice=inner):
-                return self._of(_last(value), inner)
+                return self._of(last_name(value), inner)
             case ast.BinOp(left=left, op=ast.BitOr(), right=ast.Constant(value=None)):
                 return self._maybe(left)
             case _:
@@ -127,7 +127,7 @@ class Annotations:
     def _record(self, name: str) -> types.Type | None:
         """The record that a `TypedDict` of the file says; None for any other class, and for one in itself."""
         found = self.definitions.get(name)
-        if not isinstance(found, ast.ClassDef) or [_last(one) for one in found.bases] != ["TypedDict"]:
+        if not isinstance(found, ast.ClassDef) or [last_name(one) for one in found.bases] != ["TypedDict"]:
             return None
         if name not in self.records:
             is_total = not any(
@@ -145,13 +145,9 @@ class Annotations:
 
     def _field(self, node: ast.expr, *, is_total: bool) -> types.Type:
         match node:
-            case ast.Subscript(value=name, slice=inner) if _last(name) in {"NotRequired", "Required"}:
-                made, may_lack = self.type(inner), _last(name) == "NotRequired"
+            case ast.Subscript(value=name, slice=inner) if last_name(name) in {"NotRequired", "Required"}:
+                made, may_lack = self.type(inner), last_name(name) == "NotRequired"
             case _:
                 made, may_lack = self.type(node), not is_total
         made = made or types.Basic.JSON
         return types.Maybe(made) if may_lack and not isinstance(made, types.Maybe) else made
-
-
-def _last(node: ast.expr) -> str:
-    return (dotted(node) or "").split(".")[-1]

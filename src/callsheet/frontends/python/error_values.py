@@ -13,7 +13,7 @@ from typing import Final
 from callsheet.frontends.python import core
 from callsheet.frontends.python.exceptions import Exceptions, kind_of
 from callsheet.frontends.python.rewrites.first_done import IS_FIRST
-from callsheet.frontends.python.source import Nodes, Refused, children, dotted, own_nodes, walk
+from callsheet.frontends.python.source import Nodes, Refused, children, dotted, last_name, own_nodes, walk
 from callsheet.frontends.python.syntax import MARK, assigned, marked_failure, name_of, parsed
 
 GROUP: Final = "ExceptionGroup"
@@ -69,7 +69,7 @@ def made_error(node: ast.AST | None, exceptions: Exceptions) -> str | None:
     >>> made_error(ast.parse("KeyError('k')", mode="eval").body, Exceptions({}))
     'KeyError'
     """
-    name = (dotted(node.func) or "").rpartition(".")[2] if isinstance(node, ast.Call) else ""
+    name = last_name(node.func) if isinstance(node, ast.Call) else ""
     return name if name != GROUP and exceptions.is_exception(name) else None
 
 
@@ -95,7 +95,7 @@ def collections_of_errors(function: ast.AST, exceptions: Exceptions) -> set[str]
     def asks_for_error(test: ast.expr) -> bool:
         match test:
             case ast.Call(func=ast.Name(id="isinstance"), args=[_, kind]):
-                return exceptions.is_exception((dotted(kind) or "").rpartition(".")[2])
+                return exceptions.is_exception(last_name(kind))
             case _:
                 return False
 
@@ -254,7 +254,7 @@ def raised_with_cause(nodes: Nodes) -> tuple[str, ...]:
             case _:
                 pass
     made = [one.func if isinstance(one, ast.Call) else one for one in raised]
-    names = [(dotted(one) or "").rpartition(".")[2] for one in made if one is not None]
+    names = [last_name(one) for one in made if one is not None]
     return tuple(dict.fromkeys(kind_of(one) for one in names if one))
 
 
@@ -289,7 +289,7 @@ def as_group(node: ast.AST, fresh: Callable[[str], str], own: Sequence[str]) -> 
 
 
 def _is_error(node: ast.ClassDef, exceptions: Exceptions) -> bool:
-    return any(exceptions.is_exception((dotted(base) or "").split(".")[-1]) for base in node.bases)
+    return any(exceptions.is_exception(last_name(base)) for base in node.bases)
 
 
 def _fields(node: ast.ClassDef) -> Iterator[str]:

@@ -8,7 +8,7 @@ import copy
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from callsheet.frontends.python.source import Nodes, dotted
+from callsheet.frontends.python.source import Nodes, dotted, last_name
 from callsheet.ir.failing import Failing
 
 TOOL_ERROR: Final = "ToolError"
@@ -157,7 +157,7 @@ def denials_apart(nodes: Nodes) -> bool:
         for handler in one.handlers:
             made.append(handler)
             kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else []
-            names = [(dotted(kind) or "").rpartition(".")[2] for kind in kinds]
+            names = [last_name(kind) for kind in kinds]
             if stops and (handler.type is None or dotted(handler.type) == "BaseException"):
                 made.append(copy.deepcopy(handler))
                 made[-1].type = ast.copy_location(ast.Name(CANCELLED, ast.Load()), handler)

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from callsheet.frontends.python.analysis.kinds import OF_LTP
-from callsheet.frontends.python.rewrites.inlining import placed
 from callsheet.frontends.python.source import Nodes, Refused, dotted, walk
+from callsheet.frontends.python.syntax import placed
 
 PURE_MODULES: Final = frozenset(
     {

@@ -17,7 +17,7 @@ from callsheet.frontends.python.source import (
     Nodes,
     Refused,
     decorator_name,
-    dotted,
+    last_name,
     names_bound,
     names_read,
     own_nodes,
@@ -203,7 +203,7 @@ def _declares_tool(one: ast.stmt) -> bool:
 def _top_level(module: ast.Module) -> Iterator[ast.stmt]:
     """The statements of the top level; what is imported for type checkers alone counts, since it is known."""
     for one in module.body:
-        if isinstance(one, ast.If) and (dotted(one.test) or "").split(".")[-1] == "TYPE_CHECKING":
+        if isinstance(one, ast.If) and last_name(one.test) == "TYPE_CHECKING":
             yield from one.body
         else:
             yield one

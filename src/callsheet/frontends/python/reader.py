@@ -167,15 +167,6 @@ def _rewrites(
             raise failed
         return bool(changed)
 
-    def queues(module: ast.Module, nodes: Nodes) -> bool:
-        return queues_as_lists(module, nodes, warned)
-
-    def cancelled(_: ast.Module, nodes: Nodes) -> bool:
-        return cancelled_groups_as_groups(nodes, warned)
-
-    def tasks(module: ast.Module, nodes: Nodes) -> bool:
-        return tasks_as_numbers(module, nodes, warned)
-
     generators = (ast.Yield, ast.YieldFrom, ast.GeneratorExp, "map", "filter", *ASKED_FOR_ITEMS)
     return (
         (hoist_imports, (ast.Import, ast.ImportFrom)),
@@ -201,7 +192,7 @@ def _rewrites(
         (factories_as_classes, (ast.FunctionDef,)),
         (decorated_as_calls, (ast.FunctionDef,)),
         (move, (ast.Module,)),
-        (cancelled, ("cancel",)),
+        (lambda _, nodes: cancelled_groups_as_groups(nodes, warned), ("cancel",)),
         (_of_nodes(group_handlers_as_plain), (ast.TryStar,)),
         (contexts_as_statements, tuple(CONTEXT_WORDS)),
         (_of_nodes(returns_after_finally), (ast.Try,)),
@@ -214,13 +205,13 @@ def _rewrites(
         (flows_as_loops, generators),  # over methods, which are functions by now
         (given_calls_as_own, (ast.Call,)),
         (limits_as_numbers, tuple(SEMAPHORES)),
-        (queues, tuple(QUEUES)),
+        (lambda module, nodes: queues_as_lists(module, nodes, warned), tuple(QUEUES)),
         (iterators_as_steps, (ast.Call, ast.GeneratorExp)),
         (spread_calls_as_functions, ("gather", *STARTS)),
         (_of_nodes(mixed_calls_as_one), ("gather",)),
         (_of_nodes(collect_tasks), ("TaskGroup",)),
         (_of_nodes(firsts_as_one), ("return_when",)),
-        (tasks, tuple(STARTS)),
+        (lambda module, nodes: tasks_as_numbers(module, nodes, warned), tuple(STARTS)),
         (_of_nodes(declare_fields), (ast.ClassDef,)),
         (_of_nodes(box_nonlocals), (ast.Nonlocal,)),
         (_of_nodes(guard_functions), (ast.AugAssign,)),

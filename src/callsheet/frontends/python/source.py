@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set
 from keyword import iskeyword
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeGuard, TypeVar
 
 from callsheet.diagnostics import Diagnostic, Severity, Source, Span
 from callsheet.ir.operations import canonical_tool_name
@@ -452,6 +452,20 @@ def parameters_of(of: ast.arguments) -> list[ast.arg]:
     return made + [one for one in (of.vararg, of.kwarg) if one is not None]
 
 
+def given_by_default(of: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
+    """The parameters that a call need not give, with their values."""
+    names = [one.arg for one in (*of.posonlyargs, *of.args)]
+    yield from zip(names[len(names) - len(of.defaults) :], of.defaults, strict=True)
+    for one, default in zip(of.kwonlyargs, of.kw_defaults, strict=True):
+        if default is not None:
+            yield one.arg, default
+
+
+def is_named(node: ast.AST | None, name: str) -> TypeGuard[ast.Name]:
+    """Whether a node is this name."""
+    return isinstance(node, ast.Name) and node.id == name
+
+
 def returned_names(function: ast.AST) -> set[str]:
     """What an async function returns by its name; empty texts for all else."""
     returns = [one.value for one in own_nodes(function) if isinstance(one, ast.Return)]
@@ -460,7 +474,12 @@ def returned_names(function: ast.AST) -> set[str]:
 
 def decorator_name(mark: ast.expr) -> str:
     """The last name of a decorator, with arguments or without; empty for anything else."""
-    return (dotted(mark.func if isinstance(mark, ast.Call) else mark) or "").rpartition(".")[2]
+    return last_name(mark.func if isinstance(mark, ast.Call) else mark)
+
+
+def last_name(node: ast.AST) -> str:
+    """`c` of `a.b.c`; empty for anything else."""
+    return (dotted(node) or "").rpartition(".")[2]
 
 
 def dotted(node: ast.AST) -> str | None:

@@ -6,14 +6,10 @@ import ast
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, TypeAlias, cast
+from typing import Final, TypeAlias, TypeVar, cast
 
 from callsheet.frontends.python import core
-from callsheet.frontends.python.source import (
-    names_bound,
-    parameters_of,
-    walk,
-)
+from callsheet.frontends.python.source import names_bound, parameters_of, walk
 from callsheet.ir.failing import IS_FAILURE
 
 MARK: Final = IS_FAILURE
@@ -26,6 +22,29 @@ COMPREHENSIONS: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorE
 _BIND_INSIDE: Final = frozenset({*COMPREHENSIONS, ast.FunctionDef, ast.Lambda, ast.ClassDef, ast.match_case})
 
 
+_Made = TypeVar("_Made", bound=ast.AST)
+
+
+def placed(made: _Made, place: ast.AST) -> _Made:
+    """A node that was made, and all in it that has no place, at the place of another."""
+    return ast.fix_missing_locations(ast.copy_location(made, place))
+
+
+def load(name: str) -> ast.Name:
+    """A name that is read."""
+    return ast.Name(name, ast.Load())
+
+
+def store(name: str) -> ast.Name:
+    """A name that is bound."""
+    return ast.Name(name, ast.Store())
+
+
+def assignment(name: str, value: ast.expr, place: ast.AST) -> ast.Assign:
+    """`name = value`, at the place of a node."""
+    return placed(ast.Assign([store(name)], value), place)
+
+
 def name_of(name: str, place: ast.AST, *, stores: bool = False) -> ast.Name:
     """A name as a node at the place of another one."""
     return ast.copy_location(ast.Name(name, ast.Store() if stores else ast.Load()), place)
@@ -33,9 +52,7 @@ def name_of(name: str, place: ast.AST, *, stores: bool = False) -> ast.Name:
 
 def assigned(name: str, value: ast.expr, place: ast.AST | None = None) -> core.Pure:
     """`name = value`."""
-    at = value if place is None else place
-    made = ast.Assign([name_of(name, at, stores=True)], value)
-    return core.Pure(ast.fix_missing_locations(ast.copy_location(made, at)))
+    return core.Pure(assignment(name, value, value if place is None else place))
 
 
 def constant(value: object, place: ast.AST) -> ast.Constant:

@@ -14,7 +14,8 @@ from callsheet.frontends.python.analysis.container_words import LAZY
 from callsheet.frontends.python.analysis.kinds import FLAT, OPAQUE
 from callsheet.frontends.python.error_values import fields_of
 from callsheet.frontends.python.exceptions import FAILURE_KINDS, exception_name
-from callsheet.frontends.python.source import dotted, own_nodes, walk
+from callsheet.frontends.python.source import dotted, own_nodes
+from callsheet.frontends.python.syntax import parsed_lines
 
 _WHOLE: Final = frozenset(
     {
@@ -159,10 +160,7 @@ def kept_after_failure(body: Sequence[ast.stmt], failed: str, error_fields: Sequ
         exception_name(kind): kind for kind in FAILURE_KINDS if kind not in {"SCHEMA", "REQUIRE", "TIMEOUT"}
     }
     fields = f', "fields": {fields_of("_error", error_fields)}' if error_fields else ""
-    made = ast.parse(_KEPT.format(failed=failed, kinds=kinds, fields=fields)).body
-    for one in made:
-        for each in walk(one):
-            ast.copy_location(each, body[0])
+    made = parsed_lines([_KEPT.format(failed=failed, kinds=kinds, fields=fields)], body[0])
     attempt = cast("ast.Try", made[1])
     attempt.body = list(body)
     return made

@@ -10,7 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from callsheet.frontends.pure_code.laziness import CHANGING_METHODS
-from callsheet.frontends.python.source import dotted, names_bound, names_read, parameters_of, walk
+from callsheet.frontends.python.source import (
+    dotted,
+    given_by_default,
+    names_bound,
+    names_read,
+    parameters_of,
+    walk,
+)
 
 BINDERS: Final = frozenset(
     {
@@ -35,69 +42,28 @@ MUTATORS: Final = NUMBER_DRAWS | ITEM_DRAWS | CHANGING_METHODS
 """The methods that change what they are called on."""
 HEAP_STORES: Final = frozenset({"heapq.heappush", "heapq.heappushpop", "heapq.heapreplace", "bisect.insort"})
 """The functions that put their second argument into their first."""
-STORES: Final = frozenset(
-    {"append", "insert", "add", "setdefault", "appendleft", "update", "extend", "heappush"}
-)
+PUTS: Final = frozenset({"append", "insert", "add", "setdefault", "appendleft", "update", "extend"})
+"""The methods that put their arguments into a container."""
+STORES: Final = PUTS | {"heappush"}
 FRESH_TEXTS: Final = frozenset(
     {
         *("len", "str", "int", "float", "bool", "sum", "abs", "round", "repr", "any", "all", "isinstance"),
-        *(
-            "ord",
-            "chr",
-            "range",
-            "format",
-            "hash",
-            "type",
-            "print",
-            "divmod",
-            "pow",
-            "issubclass",
-            "callable",
-        ),
+        *("ord", "chr", "range", "format", "hash", "type", "print", "divmod", "pow", "issubclass"),
+        "callable",
     }
 )
+"""The functions whose results nothing else holds: numbers, texts, and their like."""
 FRESH_METHODS: Final = frozenset(
     {
-        *(
-            "strip",
-            "lower",
-            "upper",
-            "title",
-            "split",
-            "rsplit",
-            "splitlines",
-            "join",
-            "replace",
-            "startswith",
-        ),
-        *(
-            "endswith",
-            "format",
-            "lstrip",
-            "rstrip",
-            "count",
-            "index",
-            "find",
-            "isdigit",
-            "strftime",
-            "isoformat",
-        ),
-        *(
-            "date",
-            "total_seconds",
-            "group",
-            "groups",
-            "groupdict",
-            "getvalue",
-            "encode",
-            "decode",
-            "casefold",
-        ),
-        *("capitalize", "removeprefix", "removesuffix", "partition", "rpartition", "zfill", "ljust", "rjust"),
-        *("center", "isalpha", "weekday", "timestamp", "sub", "findall", "isupper", "islower", "swapcase"),
-        *("hexdigest", "digest"),
+        *("strip", "lower", "upper", "title", "split", "rsplit", "splitlines", "join", "replace"),
+        *("startswith", "endswith", "format", "lstrip", "rstrip", "count", "index", "find", "isdigit"),
+        *("strftime", "isoformat", "date", "total_seconds", "group", "groups", "groupdict", "getvalue"),
+        *("encode", "decode", "casefold", "capitalize", "removeprefix", "removesuffix", "partition"),
+        *("rpartition", "zfill", "ljust", "rjust", "center", "isalpha", "weekday", "timestamp", "sub"),
+        *("findall", "isupper", "islower", "swapcase", "hexdigest", "digest"),
     }
 )
+"""The methods whose results nothing else holds."""
 SHALLOW: Final = frozenset(
     {"list", "tuple", "set", "frozenset", "sorted", "reversed", "dict", "filter", "deque", "defaultdict",
      "Counter",
@@ -120,19 +86,9 @@ def function_of(name: str, node: ast.AST | None) -> ast.FunctionDef | None:
             return None
 
 
-def given_by_default(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[tuple[str, ast.expr]]:
-    """The parameters that a call need not give, with their values."""
-    of = function.args
-    names = [one.arg for one in (*of.posonlyargs, *of.args)]
-    yield from zip(names[len(names) - len(of.defaults) :], of.defaults, strict=True)
-    for one, default in zip(of.kwonlyargs, of.kw_defaults, strict=True):
-        if default is not None:
-            yield one.arg, default
-
-
 def defaults_of(function: ast.FunctionDef) -> list[ast.expr]:
     """The values of parameters that a call need not give, unless they are constants."""
-    return [one for _, one in given_by_default(function) if not isinstance(one, ast.Constant)]
+    return [one for _, one in given_by_default(function.args) if not isinstance(one, ast.Constant)]
 
 
 def looked_through(node: ast.expr) -> list[ast.expr]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from callsheet.frontends.python.source import Nodes, Refused, dotted, jumps_out
+from callsheet.frontends.python.source import Nodes, Refused, jumps_out, last_name
 
 
 def early_ends(nodes: Nodes) -> list[Refused]:
@@ -33,4 +33,4 @@ def early_ends(nodes: Nodes) -> list[Refused]:
 
 
 def _is_as_completed(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and (dotted(node.func) or "").rpartition(".")[2] == "as_completed"
+    return isinstance(node, ast.Call) and last_name(node.func) == "as_completed"

@@ -13,8 +13,8 @@ from typing import Final
 
 from callsheet.frontends.expressions.names import FUNCTIONS, VERSION_1
 from callsheet.frontends.python import core
-from callsheet.frontends.python.analysis.container_words import BINDERS
-from callsheet.frontends.python.source import dotted, own_nodes, parameters_of, walk
+from callsheet.frontends.python.analysis.container_words import BINDERS, PUTS
+from callsheet.frontends.python.source import dotted, last_name, own_nodes, parameters_of, walk
 
 ANY, OPAQUE, DATA = "any", "opaque", "data"
 NUMBERS: Final = frozenset({"int", "float", "bool", "number"})
@@ -74,14 +74,11 @@ OF_LTP: Final = "callsheet.ltp"
 _OF_LTP: Final = {"str": "str", "match": "bool", "date": "date", "datetime": "date"}
 """The functions of LTP text whose results are of one kind."""
 
-_PUTS: Final = frozenset({"append", "add", "insert", "extend", "appendleft", "update", "setdefault"})
-"""Methods that put their arguments into a container."""
-
 
 def _makes_objects(one: ast.stmt, resolved: Callable[[ast.AST], str | None]) -> bool:
     """Whether a definition is one of a class whose objects are values, or of a named tuple."""
     if isinstance(one, ast.ClassDef):
-        names = {(dotted(base) or "").split(".")[-1] for base in one.bases}
+        names = {last_name(base) for base in one.bases}
         return not any(name == "TypedDict" or name.endswith(("Error", "Exception")) for name in names)
     value = one.value if isinstance(one, (ast.Assign, ast.AnnAssign)) else None
     return isinstance(value, ast.Call) and resolved(value.func) == "collections.namedtuple"
@@ -224,7 +221,7 @@ class Kinds:
                                 self._is(name, kind)
                 case ast.ExceptHandler(name=str() as name):
                     self._is(name, OPAQUE)
-                case ast.Call(func=ast.Attribute(attr=method, value=holder)) if method in _PUTS:
+                case ast.Call(func=ast.Attribute(attr=method, value=holder)) if method in PUTS:
                     if any(self.of(one) == OPAQUE for one in node.args):
                         self._holds_objects(holder)
                 case _:

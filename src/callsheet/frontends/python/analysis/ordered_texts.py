@@ -9,7 +9,7 @@ import ast
 from collections.abc import Container, Iterator
 from typing import Final
 
-from callsheet.frontends.python.source import Nodes, Refused, dotted
+from callsheet.frontends.python.source import Nodes, Refused, last_name
 
 _ORDERED: Final = "OrderedDict"
 _SHOWN: Final = frozenset({"str", "repr", "print", "format"})
@@ -52,7 +52,7 @@ def check_ordered_texts(nodes: Nodes) -> None:
 
 def _is_of(kind: ast.expr, makers: Container[str]) -> bool:
     base = kind.value if isinstance(kind, ast.Subscript) else kind
-    return (dotted(base) or "").rpartition(".")[2] in makers
+    return last_name(base) in makers
 
 
 def _is_ordered(value: ast.expr, names: Container[str], makers: Container[str]) -> bool:

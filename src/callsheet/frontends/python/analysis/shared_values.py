@@ -88,12 +88,7 @@ class Functions:
 class SharedValues(ABC):
     """The nodes of a function's variables, and those of the values of its expressions."""
 
-    def __init__(
-        self,
-        variables: Iterable[str],
-        functions: Functions,
-        kinds: Kinds | None = None,
-    ) -> None:
+    def __init__(self, variables: Iterable[str], functions: Functions, kinds: Kinds | None = None) -> None:
         self.nodes = {name: _node_of(name) for name in variables}
         self.variables = frozenset(self.nodes)
         self.functions, self.definitions, self.resolved = functions, functions.definitions, functions.resolved

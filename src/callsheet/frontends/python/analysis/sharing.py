@@ -21,7 +21,6 @@ from callsheet.frontends.python.analysis.container_words import (
     calculated_with,
     defaults_of,
     function_of,
-    given_by_default,
     iterators_set,
     looked_through,
     may_be_container,
@@ -46,6 +45,7 @@ from callsheet.frontends.python.source import (
     Refused,
     children,
     dotted,
+    given_by_default,
     names_bound,
     names_read,
     own_nodes,
@@ -382,7 +382,7 @@ class Sharing(SharedValues):
         outer = [name for name in inner.nodes if name in parameters]
         seeing = inner.seeing(list(inner.nodes), touched)
         changes = not seeing.isdisjoint(outer)
-        for name, default in given_by_default(function):
+        for name, default in given_by_default(function.args):
             if name in seeing and not isinstance(default, ast.Constant):
                 raise Refused(
                     "PYT015",

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
 from callsheet.frontends.python import core
+from callsheet.frontends.python.analysis.container_words import PUTS
 from callsheet.frontends.python.analysis.kinds import FLAT, Kinds
 from callsheet.frontends.python.source import dotted, parameters_of, walk
 
 _COPIES: Final = frozenset({"list", "tuple", "sorted", "reversed", "dict", "set", "enumerate"})
-_STORES: Final = frozenset({"append", "add", "insert", "appendleft", "extend", "update", "setdefault"})
 _TAKES: Final = frozenset({"get", "values", "items", "copy", "pop", "popleft", "setdefault"})
 
 Where: TypeAlias = "tuple[tuple[int, int], ...]"
@@ -232,13 +232,13 @@ class _Reader:
                     self._note(name, value, where, is_binding=False)
             case ast.Expr(
                 value=ast.Call(func=ast.Attribute(attr=method, value=ast.IfExp() as either), args=args)
-            ) if method in _STORES:
+            ) if method in PUTS:
                 for branch, holder in enumerate((either.body, either.orelse)):
                     func = ast.Attribute(holder, method, ast.Load())
                     stored = ast.Expr(ast.Call(func, args, []))
                     self._statement(stored, (*where, (id(either), branch)))
             case ast.Expr(value=ast.Call(func=ast.Attribute(attr=method, value=holder), args=args)) if (
-                method in _STORES and (name := _root(holder)) is not None
+                method in PUTS and (name := _root(holder)) is not None
             ):
                 for one in (*_stored(method, args), *_given_inside(holder)):
                     self._note(name, one, where, is_binding=False)
@@ -313,8 +313,7 @@ def _counts_through(source: ast.expr) -> str | None:
     """The list of which a loop over `range(len(…))` has the numbers."""
     match source:
         case ast.Call(
-            func=ast.Name(id="range"),
-            args=[ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)])],
+            func=ast.Name(id="range"), args=[ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)])]
         ):
             return name
         case _:

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 from typing import Final
 
-from callsheet.frontends.python.source import Refused, dotted, own_nodes, walk
+from callsheet.frontends.python.source import Refused, dotted, last_name, own_nodes, walk
 
 _MAKERS: Final = frozenset({"set", "frozenset"})
 _METHODS: Final = frozenset({"union", "intersection", "difference", "symmetric_difference", "copy"})
@@ -105,7 +105,7 @@ def _places(
     orderless = {
         id(each)
         for one in nodes
-        if isinstance(one, ast.Call) and (dotted(one.func) or "").rpartition(".")[2] in _ORDERLESS
+        if isinstance(one, ast.Call) and last_name(one.func) in _ORDERLESS
         for each in one.args
     }
     for one in nodes:

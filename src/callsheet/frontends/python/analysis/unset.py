@@ -13,6 +13,7 @@ from typing import Final
 from callsheet.frontends.python import core
 from callsheet.frontends.python.analysis.variables import Variables
 from callsheet.frontends.python.source import Refused, among, children, names_bound, names_read, walk
+from callsheet.frontends.python.syntax import assigned, constant, parsed_lines
 
 
 def with_tests(function: core.Function, variables: Variables, fresh: Callable[[str], str]) -> None:
@@ -63,8 +64,7 @@ def _refused(name: str, one: core.Core) -> Refused:
 
 
 def _assigned(name: str, value: object, place: ast.AST) -> core.Pure:
-    made = ast.Assign([ast.Name(name, ast.Store())], ast.Constant(value))  # type: ignore[arg-type]
-    return core.Pure(ast.fix_missing_locations(ast.copy_location(made, place)))
+    return assigned(name, constant(value, place), place)
 
 
 def _block(
@@ -156,10 +156,7 @@ def _checked(block: list[ast.stmt], name: str, flag: str) -> list[ast.stmt]:
     for one in block:
         if name in names_read(*_heads(one)):
             text = f"cannot access local variable {name!r} where it is not associated with a value"
-            check = ast.parse(f"if not {flag}:\n    raise UnboundLocalError({text!r})").body[0]
-            for each in ast.walk(check):
-                ast.copy_location(each, one)
-            made.append(ast.fix_missing_locations(check))
+            made += parsed_lines([f"if not {flag}:", f"    raise UnboundLocalError({text!r})"], one)
         made.append(one)
         if isinstance(one, _BLOCKS):
             for part in (one, *getattr(one, "handlers", ()), *getattr(one, "cases", ())):

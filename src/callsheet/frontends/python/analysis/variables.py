@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias, assert_never
+from collections.abc import Set as AbstractSet
+from functools import reduce
+from operator import and_
+from typing import NamedTuple, TypeAlias, TypeVar, assert_never
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.source import children, names_bound, names_read, walk
@@ -16,6 +19,7 @@ from callsheet.frontends.python.syntax import COMPREHENSIONS, Given, named_surel
 
 Set: TypeAlias = "frozenset[str]"
 _EMPTY: Set = frozenset()
+_State = TypeVar("_State", bound=AbstractSet[str])
 
 
 def _read_before_set(node: ast.AST, known: set[str]) -> set[str]:
@@ -97,7 +101,7 @@ class PureFlow:
             case ast.If():
                 self.read(node.test, state)
                 true, false = names_given(node.test)
-                return _both(self.run(node.body, state | true), self.run(node.orelse, state | false))
+                return _meet([self.run(node.body, state | true), self.run(node.orelse, state | false)])
             case ast.For() | ast.While():
                 return self._loop(node, state)
             case ast.Try():
@@ -148,7 +152,7 @@ class PureFlow:
         ends: list[set[str] | None] = [*self.breaks.pop()]
         if not endless:
             ends.append(self.run(node.orelse, state))
-        return _all(ends)
+        return _meet(ends)
 
     def _try(self, node: ast.Try, state: set[str]) -> set[str] | None:
         before = set(state)
@@ -166,7 +170,7 @@ class PureFlow:
             if after is not None and one.name:
                 after.discard(one.name)
             ends.append(after)
-        made = _all(ends)
+        made = _meet(ends)
         if not node.finalbody:
             return made
         final = self.run(node.finalbody, before if made is None else before & made)
@@ -188,7 +192,7 @@ class PureFlow:
             ends.append(self.run(one.body, inner))
         if not is_whole:
             ends.append(state)
-        return _all(ends)
+        return _meet(ends)
 
 
 def _named(nodes: Iterable[ast.AST]) -> Set:
@@ -207,37 +211,17 @@ def bound_names(block: core.Block) -> frozenset[str]:
     return frozenset(found)
 
 
-def _meet(states: Iterable[Set | None]) -> Set | None:
+def _meet(states: Iterable[_State | None]) -> _State | None:
     """What is set on all of the paths that go on; None if none does."""
     going = [one for one in states if one is not None]
-    if not going:
-        return None
-    made = going[0]
-    for one in going[1:]:
-        made &= one
-    return made
+    return reduce(and_, going) if going else None
 
 
-def _both(one: set[str] | None, two: set[str] | None) -> set[str] | None:
-    if one is None or two is None:
-        return two if one is None else one
-    return one & two
-
-
-def _all(states: Sequence[set[str] | None]) -> set[str] | None:
-    made: set[str] | None = None
-    first = True
-    for one in states:
-        made = one if first else _both(made, one)
-        first = False
-    return made
-
-
-class Effect:
+class Effect(NamedTuple):
     """What a core statement itself reads from before it, and sets on every path."""
 
-    def __init__(self, reads: Set, sets: Set) -> None:
-        self.reads, self.sets = reads, sets
+    reads: Set
+    sets: Set
 
 
 class Variables:
@@ -537,11 +521,7 @@ class Variables:
     def _is_local(self, name: str, loop: core.Loop) -> bool:
         """Whether no item of a loop needs the value that another one or what is around it gave a variable."""
         entry = self.entry.get(id(loop.body), _EMPTY) - {loop.target}
-        return name not in entry and name not in self.after[id(loop)] and name not in self.exc_after(loop)
-
-    def exc_after(self, loop: core.Loop) -> Set:
-        """What handlers around a loop need; it is part of what each statement before them needs."""
-        return _EMPTY
+        return name not in entry and name not in self.after[id(loop)]
 
     def _scopes(self, name: str, paths: Sequence[tuple[core.Loop, ...]]) -> list[core.Loop | None]:
         found: list[tuple[core.Loop, ...]] = []

@@ -14,7 +14,7 @@ from typing import Final
 from callsheet.frontends.python import core
 from callsheet.frontends.python.analysis.turns import is_blind
 from callsheet.frontends.python.error_values import is_marked
-from callsheet.frontends.python.source import dotted, names_read, own_nodes
+from callsheet.frontends.python.source import dotted, is_named, names_read, own_nodes
 from callsheet.frontends.python.syntax import assigned, marked_failure, parsed, parsed_lines
 
 _MAKERS: Final = {"list": "list", "dict": "dict", "set": "set"}
@@ -60,11 +60,11 @@ def added_after(
     loop = [f"for {each} in {all_of}:", *(f"    {line}" for line in lines)]
     made: core.Block = [one, *(core.Pure(stmt) for stmt in parsed_lines(loop, place))]
     if not keeps and not one.stops:
-        checks: core.Block = [_raised_if(is_error, each, place)]
+        checks: core.Block = [raised_if(is_error, each, place)]
         if found.keeps_failure:
             failure = fresh("failure")
             checks.append(assigned(failure, parsed(f"{each}[{count + 1}]", place), place))
-            checks.append(_raised_if(f"{failure} is not None", failure, place))
+            checks.append(raised_if(f"{failure} is not None", failure, place))
         made.append(core.Loop(each, parsed(all_of, place), checks, place))
     if wanted is not None:
         value = f"{each}[0]"
@@ -199,19 +199,18 @@ class _Parts:
             self.taken += [assigned(into, parsed(f"{held}[0]", place), place)] if into is not None else []
             return
         binds, is_error = self.fresh("error"), ast.unparse(is_marked(ast.Name(held, ast.Load())))
-        kept = ast.Assign([ast.Name(held, ast.Store())], marked_failure(binds, place, self.own_errors))
-        stored: core.Block = [core.Pure(ast.fix_missing_locations(ast.copy_location(kept, place)))]
+        stored: core.Block = [assigned(held, marked_failure(binds, place, self.own_errors), place)]
         self.members.append(core.Attempt([call], [core.Caught((), binds, stored, place)], None, place))
         test = [f"if not ({is_error}):", *(f"    {line}" for line in lines)]
         self.additions += [core.Pure(stmt) for stmt in parsed_lines(test, place)] if lines else []
         value = held if found is None else f"{held}[0]"
         failure = f"{held}[{len(found.changes) + 1}]" if found is not None and found.keeps_failure else None
         if not keeps:
-            self.raised.append(_raised_if(is_error, held, place))
+            self.raised.append(raised_if(is_error, held, place))
             if failure is not None:
                 again = self.fresh("failure")
                 self.raised.append(assigned(again, parsed(failure, place), place))
-                self.raised.append(_raised_if(f"{again} is not None", again, place))
+                self.raised.append(raised_if(f"{again} is not None", again, place))
         elif failure is not None:
             value = f"{failure} if {failure} is not None else {value}"
         if into is not None:
@@ -219,7 +218,7 @@ class _Parts:
             self.taken.append(assigned(into, parsed(value, place), place))
 
 
-def _raised_if(test: str, name: str, place: ast.AST) -> core.Choice:
+def raised_if(test: str, name: str, place: ast.AST) -> core.Choice:
     """Raise the error that a variable holds, if a test says that it does."""
     return core.Choice(parsed(test, place), [core.Fail(None, None, place, name)], [], place)
 
@@ -267,19 +266,14 @@ def _set_to(around: ast.AsyncFunctionDef, name: str) -> ast.expr | None:
                 for target in targets:
                     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
                         pairs = zip(target.elts, value.elts, strict=False)
-                        found += [
-                            each for part, each in pairs if isinstance(part, ast.Name) and part.id == name
-                        ]
-                    elif isinstance(target, ast.Name) and target.id == name:
+                        found += [each for part, each in pairs if is_named(part, name)]
+                    elif is_named(target, name):
                         found.append(value)
             case ast.AnnAssign(target=ast.Name(id=known), value=value) if known == name:
                 found.append(value)
             case _:
                 pass
-    stores = sum(
-        isinstance(one, ast.Name) and one.id == name and not isinstance(one.ctx, ast.Load)
-        for one in own_nodes(around)
-    )
+    stores = sum(is_named(one, name) and not isinstance(one.ctx, ast.Load) for one in own_nodes(around))
     return found[0] if len(found) == 1 and stores == 1 else None
 
 

@@ -381,12 +381,6 @@ class Blocks(Computation):
     ) -> None:
         members: list[tree.Statement] = []
         after: list[tree.Statement] = []
-        first = one.members[0]
-        operands: list[ast.expr] = []
-        for each in one.members:
-            if isinstance(each, core.Call):
-                operands += [argument.value for argument in each.arguments]
-        del first
         if pending:
             group = list(pending)
             pending.clear()

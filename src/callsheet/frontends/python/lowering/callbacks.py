@@ -11,7 +11,7 @@ import copy
 from collections.abc import Callable, Container, Mapping
 from typing import NamedTuple, cast
 
-from callsheet.frontends.python.source import Refused, names_read, own_nodes, parameters_of
+from callsheet.frontends.python.source import Refused, given_by_default, names_read, own_nodes, parameters_of
 
 
 class Known(NamedTuple):
@@ -56,7 +56,7 @@ def _functions_by_default(
     """The functions that stand as defaults of what a call leaves out, and read no variable."""
     return {
         name: one
-        for name, one in _defaults(function.args).items()
+        for name, one in given_by_default(function.args)
         if name not in given
         and isinstance(one, (ast.Lambda, ast.Name))
         and known.is_given(one)
@@ -141,9 +141,10 @@ def specialised(
         fresh,
         known,
     )
+    defaults = dict(given_by_default(of))
     inner.absent = {
         name
-        for name, value in {**_defaults(of), **given}.items()
+        for name, value in {**defaults, **given}.items()
         if isinstance(value, ast.Constant) and value.value is None and _calls_of(function, name)
     }
     body: list[ast.stmt] = []
@@ -154,7 +155,6 @@ def specialised(
     parameters = [
         one for one in parameters_of(of) if one not in (of.vararg, of.kwarg) and one.arg not in functions
     ]
-    defaults = _defaults(of)
     required = [one for one in parameters if one.arg not in defaults]
     optional = [one for one in parameters if one.arg in defaults]
     added = [*rest, *others.values(), *inner.free.values(), *inner.held]
@@ -185,12 +185,6 @@ def _calls_of(function: ast.AsyncFunctionDef, name: str) -> list[ast.Call]:
         for one in own_nodes(*function.body)
         if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == name
     ]
-
-
-def _defaults(of: ast.arguments) -> Mapping[str, ast.expr]:
-    plain = [one.arg for one in (*of.posonlyargs, *of.args)]
-    made = dict(zip(plain[len(plain) - len(of.defaults) :], of.defaults, strict=True))
-    return made | {one.arg: value for one, value in zip(of.kwonlyargs, of.kw_defaults, strict=True) if value}
 
 
 class _Calls(ast.NodeTransformer):
@@ -269,8 +263,8 @@ class _Calls(ast.NodeTransformer):
             return ast.copy_location(ast.Call(self._lambda(given), args, []), node)
         parameters = [one.arg for one in given.args.args]
         values: dict[str, ast.expr] = dict(zip(parameters, args, strict=False))
-        defaults = _defaults(given.args)
-        values |= {name: self._from_around(value) for name, value in defaults.items() if name not in values}
+        defaults = given_by_default(given.args)
+        values |= {name: self._from_around(value) for name, value in defaults if name not in values}
         if len(args) > len(parameters) or set(parameters) - set(values):
             raise Refused(
                 "PYT009", node, "the lambda that is called here takes other arguments", "give what it takes"

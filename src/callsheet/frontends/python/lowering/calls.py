@@ -17,19 +17,14 @@ from callsheet.frontends.python.program import IN_SCOPE
 from callsheet.frontends.python.source import (
     Refused,
     dotted,
+    given_by_default,
     names_bound,
     own_nodes,
     parameters_of,
     said,
     waits,
 )
-from callsheet.frontends.python.syntax import (
-    functions_in,
-    is_plain,
-    named_functions,
-    none,
-    parsed,
-)
+from callsheet.frontends.python.syntax import assigned, functions_in, is_plain, named_functions, none, parsed
 from callsheet.ir.own_budgets import COST, TOKENS
 
 _GATHER: Final = "asyncio.gather"
@@ -157,11 +152,8 @@ class Calls(SpreadCalls, ABC):
         if resolved == _GATHER:
             inner: core.Block = []
             made = self.gather(call, call, inner, into)
-            if into is not None and not (isinstance(made, ast.Name) and made.id == into):
-                raise Refused(
-                    "PYT020", call, "a gather inside a gather", "write an async function for the inner one"
-                )
-            if len(inner) == 1:
+            is_kept = into is None or (isinstance(made, ast.Name) and made.id == into)
+            if is_kept and len(inner) == 1:
                 return inner[0]
             raise Refused(
                 "PYT020", call, "a gather inside a gather", "write an async function for the inner one"
@@ -182,8 +174,7 @@ class Calls(SpreadCalls, ABC):
         seconds = self.value(delay, out)
         if into:
             made = self.value(result, out) if result is not None else none(call)
-            assigned = ast.Assign([ast.Name(into, ast.Store())], made)
-            out.append(core.Pure(ast.fix_missing_locations(ast.copy_location(assigned, call))))
+            out.append(assigned(into, made, call))
         if any(isinstance(one, (ast.Sub, ast.USub)) for one in ast.walk(seconds)):  # less than 0 is no wait
             seconds = parsed(f"max({ast.unparse(seconds)}, 0)", call)
         return core.Wait(seconds, call)
@@ -279,14 +270,8 @@ class Calls(SpreadCalls, ABC):
     def callee(self, call: ast.Call) -> tuple[str, bool]:
         """The name of the function that a call awaits, and whether it is one of the program's."""
         func = call.func
-        if isinstance(func, ast.Call) and isinstance(func.func, ast.Attribute):
-            raise Refused(
-                "PYT011",
-                func,
-                "which tool is called is looked up when the plan runs",
-                "write an if for each of the tools, so that all of them can be checked",
-            )
-        if isinstance(func, ast.Subscript):
+        is_looked_up = isinstance(func, ast.Call) and isinstance(func.func, ast.Attribute)
+        if is_looked_up or isinstance(func, ast.Subscript):
             raise Refused(
                 "PYT011",
                 func,
@@ -465,11 +450,8 @@ class Calls(SpreadCalls, ABC):
                 return
             of = found.args
             known = [one.arg for one in parameters_of(of)]
-            given = [*of.posonlyargs, *of.args]
-            required = {one.arg for one in given[: len(given) - len(of.defaults)]}
-            required |= {
-                one.arg for one, value in zip(of.kwonlyargs, of.kw_defaults, strict=True) if not value
-            }
+            required = {one.arg for one in (*of.posonlyargs, *of.args, *of.kwonlyargs)}
+            required -= dict(given_by_default(of)).keys()
         else:
             signature = (self.program.tools or {}).get(callee)
             known = parameters
@@ -505,8 +487,7 @@ class Calls(SpreadCalls, ABC):
         for one in member.arguments:
             if not is_plain(one.value):
                 held = self.new_name("value")
-                made = ast.Assign([ast.Name(held, ast.Store())], one.value)
-                out.append(core.Pure(ast.fix_missing_locations(ast.copy_location(made, one.value))))
+                out.append(assigned(held, one.value))
                 one.value = ast.copy_location(ast.Name(held, ast.Load()), one.value)
 
 

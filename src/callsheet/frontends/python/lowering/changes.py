@@ -21,15 +21,11 @@ from callsheet.frontends.python.analysis.sharing import Sharing, sharing_of
 from callsheet.frontends.python.analysis.turns import is_locked, runs_in_turn
 from callsheet.frontends.python.analysis.variables import bound_names
 from callsheet.frontends.python.error_values import as_group, is_marked
-from callsheet.frontends.python.lowering.additions import added_after, added_after_all
+from callsheet.frontends.python.lowering.additions import added_after, added_after_all, raised_if
 from callsheet.frontends.python.rewrites.inlining import name_called
-from callsheet.frontends.python.source import Refused, dotted, names_read, own_nodes, returned_names
-from callsheet.frontends.python.syntax import assigned, marked_failure, parsed
-
-_RUNNERS: Final = frozenset(
-    {"gather", "as_completed", "create_task", "ensure_future", "wait", "wait_for", "shield"}
-)
-"""The functions that run others, and after whose failure a program may go on."""
+from callsheet.frontends.python.rewrites.task_words import RUNNERS
+from callsheet.frontends.python.source import Refused, dotted, is_named, names_read, own_nodes, returned_names
+from callsheet.frontends.python.syntax import assigned, marked_failure, parsed, parsed_lines
 
 
 def sharing_alone(function: core.Function, functions: Functions) -> Sharing:
@@ -163,7 +159,7 @@ def guarded_names(nodes: Iterable[ast.AST], helpers: Mapping[str, ast.AST]) -> f
         match node:
             case ast.Try(body=body) | ast.With(body=body) | ast.AsyncWith(body=body):
                 todo |= names_read(*body)
-            case ast.Call(func=func) if (dotted(func) or "").rpartition(".")[2] in _RUNNERS:
+            case ast.Call(func=func) if (dotted(func) or "").rpartition(".")[2] in RUNNERS:
                 todo |= names_read(node)
             case _:
                 pass
@@ -203,10 +199,7 @@ class _Late:
     """Whether nothing that could fail follows what touches the changed variables."""
 
     def __init__(
-        self,
-        changes: frozenset[str],
-        effects: Effects,
-        functions: Mapping[int, core.Function],
+        self, changes: frozenset[str], effects: Effects, functions: Mapping[int, core.Function]
     ) -> None:
         self.changes, self.effects, self.functions = changes, effects, functions
 
@@ -373,21 +366,14 @@ class Taking:
             f"for {count} in range(len({all_of})):\n    {one.source.id}[{count}].clear()\n"
             f"    {one.source.id}[{count}].update({all_of}[{count}][1])"
         )
-        back = ast.parse(text).body[0]
-        for each in ast.walk(back):
-            ast.copy_location(each, place)
+        (back,) = parsed_lines([text], place)
         made: core.Block = [one, core.Pure(back)]
         if found.keeps_failure:
             failure = self.fresh("failure")
             each_one = self.fresh("one")
             failed: core.Block = [
                 assigned(failure, parsed(f"{each_one}[2]", place), place),
-                core.Choice(
-                    parsed(f"{failure} is not None", place),
-                    [core.Fail(None, None, place, failure)],
-                    [],
-                    place,
-                ),
+                raised_if(f"{failure} is not None", failure, place),
             ]
             given_name = ast.copy_location(ast.Name(all_of, ast.Load()), place)
             made.append(core.Loop(each_one, given_name, failed, place))
@@ -440,10 +426,7 @@ class Taking:
             each.into = each.into or self.fresh(each.callee)
             names.append(each.into)
             binds = self.fresh("error")
-            stored = ast.Assign(
-                [ast.Name(each.into, ast.Store())], marked_failure(binds, one.node, self.own_errors)
-            )
-            kept = core.Pure(ast.fix_missing_locations(ast.copy_location(stored, one.node)))
+            kept = assigned(each.into, marked_failure(binds, one.node, self.own_errors), one.node)
             handler = core.Caught((), binds, [kept], one.node)
             made.append(core.Attempt([each], [handler], None, one.node))
         made = self.block(made)
@@ -452,19 +435,13 @@ class Taking:
 
 def _changes_a_record(function: ast.AsyncFunctionDef, name: str) -> bool:
     """Whether all that an async function does to a parameter is to set fields of a dict by their names."""
-    read = [
-        one
-        for part in function.body
-        for one in ast.walk(part)
-        if isinstance(one, ast.Name) and one.id == name
-    ]
+    read = [one for part in function.body for one in ast.walk(part) if is_named(one, name)]
     fields = [
         one
         for part in function.body
         for one in ast.walk(part)
         if isinstance(one, ast.Subscript)
-        and isinstance(one.value, ast.Name)
-        and one.value.id == name
+        and is_named(one.value, name)
         and isinstance(one.slice, ast.Constant)
         and isinstance(one.slice.value, str)
     ]
@@ -473,7 +450,7 @@ def _changes_a_record(function: ast.AsyncFunctionDef, name: str) -> bool:
         one
         for part in function.body
         for one in ast.walk(part)
-        if isinstance(one, ast.Return) and isinstance(one.value, ast.Name) and one.value.id == name
+        if isinstance(one, ast.Return) and is_named(one.value, name)
     ]
     is_read = all(isinstance(one.ctx, ast.Load) for one in read)
     return stored and is_read and len(read) == len(fields) + len(whole)
@@ -481,9 +458,7 @@ def _changes_a_record(function: ast.AsyncFunctionDef, name: str) -> bool:
 
 def _raised(name: str, place: ast.AST) -> core.Choice:
     """Raise the error that a variable may hold."""
-    test = is_marked(ast.Name(name, ast.Load()))
-    test = ast.fix_missing_locations(ast.copy_location(test, place))
-    return core.Choice(test, [core.Fail(None, None, place, name)], [], place)
+    return raised_if(ast.unparse(is_marked(ast.Name(name, ast.Load()))), name, place)
 
 
 def _refused(one: core.Call, found: core.Function, why: str) -> Refused:
@@ -524,9 +499,7 @@ def _taken(
     if found.keeps_failure:
         failure = fresh("failure")
         made.append(core.Pure(_part_of(held, len(targets) + 1, failure, one.node)))
-        is_failed = ast.Compare(ast.Name(failure, ast.Load()), [ast.IsNot()], [ast.Constant(None)])
-        test = ast.fix_missing_locations(ast.copy_location(is_failed, one.node))
-        made.append(core.Choice(test, [core.Fail(None, None, one.node, failure)], [], one.node))
+        made.append(raised_if(f"{failure} is not None", failure, one.node))
     if into:
         itself = returned_names(found.node)
         name = dict(zip(found.changes, targets, strict=True)).get(min(itself, default=""), "")

@@ -21,19 +21,12 @@ from callsheet.frontends.python.analysis.kinds import ANY, FLAT, NUMBERS
 from callsheet.frontends.python.analysis.objects import find
 from callsheet.frontends.python.analysis.variables import PureFlow
 from callsheet.frontends.python.exceptions import DENIED, TOOL_ERROR
-from callsheet.frontends.python.lowering.expressions import NotSimple, made_span
+from callsheet.frontends.python.lowering.expressions import NotSimple
 from callsheet.frontends.python.lowering.function_facts import FunctionFacts, Path
 from callsheet.frontends.python.lowering.products import guarded, in_place, is_product
 from callsheet.frontends.python.rewrites.definitions import has_functions, is_built_in
-from callsheet.frontends.python.source import (
-    Refused,
-    Text,
-    names_bound,
-    names_read,
-    own_nodes,
-    walk,
-)
-from callsheet.frontends.python.syntax import marked_failure
+from callsheet.frontends.python.source import Refused, Text, names_bound, names_read, own_nodes, walk
+from callsheet.frontends.python.syntax import assigned, marked_failure, name_of
 from callsheet.ir import expression as ir
 from callsheet.ir import tree
 from callsheet.ir.expr import Literal
@@ -258,7 +251,7 @@ class Computation(FunctionFacts):
                 condition = self.lowering.expression(test)
                 made = None if message is None else self.lowering.expression(message)
                 if message is not None and self.kinds.of(message) != "str" and made is not None:
-                    made = ir.Call("pystr", (made,), (), made_span(made))
+                    made = ir.Call("pystr", (made,), (), made.span)
                 return [tree.Require("", condition, made, span=span)]
             case _:
                 raise NotSimple
@@ -346,7 +339,8 @@ class Computation(FunctionFacts):
             for name in outputs
             if name in self.variables.scopes and not self.is_here(name, path)
         }
-        stores = {name: _stored(held, name, body[-1]) for name, held in renamed.items()}
+        end = body[-1]
+        stores = {name: assigned(held, name_of(name, end), end).stmt for name, held in renamed.items()}
         failed = self.fresh("failed") if keeps or carries else None
         if failed is None:
             body = [*body, *stores.values()]
@@ -519,11 +513,6 @@ def _is_view(node: ast.expr) -> bool:
             return True
         case _:
             return False
-
-
-def _stored(name: str, value: str, place: ast.stmt) -> ast.stmt:
-    made = ast.Assign([ast.Name(name, ast.Store())], ast.Name(value, ast.Load()))
-    return ast.fix_missing_locations(ast.copy_location(made, place))
 
 
 def _around(text: Text, body: Sequence[ast.stmt]) -> Span | None:

@@ -27,16 +27,10 @@ _VIEWS: Final = frozenset({"keys", "values", "items"})
 _TAKES_ALL: Final = frozenset(
     {"list", "tuple", "set", "dict", "sorted", "sum", "min", "max", "any", "all", "zip", "enumerate"}
 )
+_LISTED: Final = _LAZY | {"sorted", "list"}
+"""Functions of the plan language that give lists."""
 _SAME: Final = FUNCTIONS - {
-    "str",
-    "date",
-    "datetime",
-    "duration",
-    "now",
-    "today",
-    "match",
-    "find_all",
-    "json",
+    *("str", "date", "datetime", "duration", "now", "today", "match", "find_all", "json"),
 }
 
 _BINARY: Final[Mapping[type[ast.operator], ir.BinaryOp]] = {
@@ -107,24 +101,19 @@ class Lowering:
         if self._is_opaque(node):
             raise NotSimple
         made = self.lower(node, taken=True)
-        listed = isinstance(node, (ast.List, ast.Tuple, ast.ListComp)) or self.kinds.of(node) in {
-            "list",
-            "tuple",
-        }
-        if isinstance(made, (ir.Display, ir.Comprehension)) and made.kind in {ir.Kind.LIST, ir.Kind.TUPLE}:
-            listed = True
-        if isinstance(made, ir.Call) and made.function in {
-            "range",
-            "zip",
-            "enumerate",
-            "sorted",
-            "list",
-            "reversed",
-        }:
-            listed = True
-        if isinstance(made, ir.Method) and made.name in _VIEWS:
-            listed = True
-        return made if listed else ir.Call("list", (made,), (), made_span(made))
+        match made:
+            case ir.Display(kind=kind) | ir.Comprehension(kind=kind):
+                listed = kind in {ir.Kind.LIST, ir.Kind.TUPLE}
+            case ir.Call(function=name):
+                listed = name in _LISTED
+            case ir.Method(name=name):
+                listed = name in _VIEWS
+            case _:
+                listed = False
+        is_list = isinstance(node, (ast.List, ast.Tuple, ast.ListComp))
+        if listed or is_list or self.kinds.of(node) in {"list", "tuple"}:
+            return made
+        return ir.Call("list", (made,), (), made.span)
 
     def _is_opaque(self, node: ast.expr) -> bool:
         if isinstance(node, ast.Call) and dotted(node.func) in _LAZY:
@@ -297,7 +286,7 @@ class Lowering:
                 if ast.dump(before) == ast.dump(right):
                     raise NotSimple
                 known = ir.Comparison.IN if known is ir.Comparison.EQ else ir.Comparison.NOT_IN
-                made = ir.Display(ir.Kind.LIST, (made,), made_span(made))
+                made = ir.Display(ir.Kind.LIST, (made,), made.span)
             if known in {ir.Comparison.IS, ir.Comparison.IS_NOT} and not (
                 isinstance(right, ast.Constant) and right.value is None
             ):
@@ -337,7 +326,7 @@ class Lowering:
         if is_plain and isinstance(value, Literal) and isinstance(value.value, str):
             return value.value
         if one.conversion == ord("r"):
-            value = ir.Call("pyrepr", (value,), (), made_span(value))
+            value = ir.Call("pyrepr", (value,), (), value.span)
         elif one.conversion not in {-1, ord("s")}:
             raise NotSimple
         format_ = None
@@ -357,7 +346,7 @@ class Lowering:
     def _as_text(self, node: ast.expr, value: Expression) -> Expression:
         if self._kind(node) in {"str", "int"}:
             return value
-        return ir.Call("pystr", (value,), (), made_span(value))
+        return ir.Call("pystr", (value,), (), value.span)
 
     def _comprehension(
         self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp, span: Span | None
@@ -469,11 +458,6 @@ class Lowering:
         arguments = tuple(self.lower(one, taken=name == "join") for one in node.args)
         named = tuple((word.arg or "", self.lower(word.value)) for word in node.keywords)
         return ir.Method(target, name, arguments, named, span)
-
-
-def made_span(node: Expression) -> Span | None:
-    """Where an expression stands."""
-    return node.span
 
 
 def _is_literal(node: ast.expr) -> bool:

@@ -7,28 +7,10 @@ import copy
 from typing import TYPE_CHECKING, cast
 
 from callsheet.frontends.pure_code.json_errors import JSON_FIELDS, json_field
-from callsheet.frontends.python.error_values import (
-    CAUSE,
-    fields_of,
-    is_marked,
-    is_repeatable,
-    made_error,
-)
+from callsheet.frontends.python.error_values import CAUSE, fields_of, is_marked, is_repeatable, made_error
 from callsheet.frontends.python.exceptions import FAILURE_KINDS, TOOL_ERROR, exception_name, kind_of
-from callsheet.frontends.python.rewrites.inlining import placed
-from callsheet.frontends.python.source import (
-    Refused,
-    dotted,
-    names_bound,
-    own_nodes,
-    parameters_of,
-)
-from callsheet.frontends.python.syntax import (
-    MARK,
-    marked_failure,
-    name_of,
-    parsed,
-)
+from callsheet.frontends.python.source import Refused, dotted, names_bound, own_nodes, parameters_of
+from callsheet.frontends.python.syntax import MARK, load, marked_failure, name_of, parsed, placed, store
 
 if TYPE_CHECKING:
     from callsheet.frontends.python.lowering.scope import Scope
@@ -81,7 +63,7 @@ class Failures(ast.NodeTransformer):
     def _held(self, node: ast.AST) -> ast.expr | None:
         """The failure that a handler's name stands for."""
         name = self.of.failure_variable(node.id) if isinstance(node, ast.Name) else None
-        return None if name is None else ast.copy_location(ast.Name(name, ast.Load()), node)
+        return None if name is None else ast.copy_location(load(name), node)
 
     def _may_be_error(self, node: ast.expr) -> bool:
         return self.keeps and not isinstance(node, ast.Constant) and is_repeatable(node)
@@ -109,8 +91,8 @@ class Failures(ast.NodeTransformer):
         if self.keeps and name == "map" and len(node.args) == 2:
             function = node.args[0]
             if isinstance(function, ast.Name) and function.id in {"str", "repr"}:
-                one = ast.Name("_one", ast.Load())
-                clause = ast.comprehension(ast.Name("_one", ast.Store()), self.visit(node.args[1]), [], 0)
+                one = load("_one")
+                clause = ast.comprehension(store("_one"), self.visit(node.args[1]), [], 0)
                 text = self._text(one, placed(ast.Call(function, [one], []), node), function.id)
                 return placed(ast.GeneratorExp(text or one, [clause]), node)
         if name == "getattr" and len(node.args) == 3:
@@ -196,10 +178,10 @@ class Failures(ast.NodeTransformer):
         if held is not None:
             return _field(held, "message", node) if how == "str" else self._repr(held, node)
         if self.keeps and (self._takes_item(value) or self._is_made(value)):
-            one, target = ast.Name("_one", ast.Load()), ast.Name("_one", ast.Store())
+            one, target = load("_one"), store("_one")
             text = _field(one, "message", node) if how == "str" else self._repr(one, node)
             if not self._is_made(value):
-                text = ast.IfExp(is_marked(one), text, ast.Call(ast.Name(how, ast.Load()), [one], []))
+                text = ast.IfExp(is_marked(one), text, ast.Call(load(how), [one], []))
             clause = ast.comprehension(target, ast.List([self.visit(value)], ast.Load()), [], 0)
             made = ast.Subscript(ast.ListComp(text, [clause]), ast.Constant(0), ast.Load())
             return placed(made, node)
@@ -207,7 +189,7 @@ class Failures(ast.NodeTransformer):
             return None
         value = self.visit(value)
         text = _field(value, "message", node) if how == "str" else self._repr(value, node)
-        plain = placed(ast.Call(ast.Name(how, ast.Load()), [value], []), node)
+        plain = placed(ast.Call(load(how), [value], []), node)
         return placed(ast.IfExp(is_marked(value), text, plain), node)
 
     def _check_filled(self, node: ast.Call) -> None:
@@ -291,7 +273,7 @@ class Failures(ast.NodeTransformer):
         self._check_given(node)
         message, key = _field(held, "message", node), kind_of("KeyError")
         kinds = self._kinds(held)
-        given: ast.expr = ast.Call(ast.Name("repr", ast.Load()), [message], [])
+        given: ast.expr = ast.Call(load("repr"), [message], [])
         if not kinds or key in kinds:  # whose words are what it was given, as `repr` says it
             is_key = ast.Compare(_field(held, "kind", node), [ast.Eq()], [ast.Constant(key)])
             given = ast.IfExp(is_key, message, given)
@@ -306,10 +288,7 @@ class Failures(ast.NodeTransformer):
 
     def _type(self, held: ast.expr, node: ast.AST) -> ast.expr:
         """The name of the class of an error."""
-        kinds = next(
-            (kinds for _, name, kinds in self.of.caught if isinstance(held, ast.Name) and name == held.id), ()
-        )
-        known_names = {one: exception_name(one) for one in kinds or FAILURE_KINDS}
+        known_names = {one: exception_name(one) for one in self._kinds(held) or FAILURE_KINDS}
         if len(set(known_names.values())) == 1:
             return ast.copy_location(ast.Constant(next(iter(known_names.values()))), node)
         table = {one: name for one, name in known_names.items() if one != name}
@@ -403,7 +382,7 @@ class Failures(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> ast.AST:
         """A name."""
         if isinstance(node.ctx, ast.Load) and node.id in self.of.results:
-            return ast.copy_location(ast.Name(self.of.results[node.id], ast.Load()), node)
+            return ast.copy_location(load(self.of.results[node.id]), node)
         held = self._held(node) if isinstance(node.ctx, ast.Load) else None
         if isinstance(held, ast.Name):
             return marked_failure(held.id, node, self.of.program.own_errors())
@@ -581,9 +560,7 @@ class InFunctions(Failures):
         made: ast.expr = raised
         for name in (*map(exception_name, FAILURE_KINDS), "RuntimeError", *self.of.program.exceptions.own):
             message = _field(raised, "message", node)
-            error = ast.Call(
-                ast.Name(name, ast.Load()), [_key_in(message) if name == "KeyError" else message], []
-            )
+            error = ast.Call(load(name), [_key_in(message) if name == "KeyError" else message], [])
             is_kind = ast.Compare(_field(raised, "kind", node), [ast.Eq()], [ast.Constant(kind_of(name))])
             made = ast.IfExp(ast.BoolOp(ast.And(), [is_marked(raised), is_kind]), error, made)
         node.exc = placed(made, node)

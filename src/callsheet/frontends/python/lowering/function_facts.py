@@ -108,12 +108,7 @@ class FunctionFacts:
             self.names |= bound_names(function.body)
             self.variables = Variables(function, self.names, extra)
         self.kinds = Kinds(
-            function,
-            self.all_definitions,
-            program.resolved,
-            self._result_kind,
-            self._changed_kinds,
-            objects,
+            function, self.all_definitions, program.resolved, self._result_kind, self._changed_kinds, objects
         )
         self.keys = _names_of_keys(function)
         self.sharing = Sharing(self.names, self.functions, self.kinds)

@@ -8,7 +8,7 @@ from callsheet.frontends.python import core
 from callsheet.frontends.python.error_values import OF_TASKS, as_group, group_record
 from callsheet.frontends.python.lowering.tasks import Tasks
 from callsheet.frontends.python.source import Refused, dotted, own_nodes, waits, walk
-from callsheet.frontends.python.syntax import assigned, name_of, parsed
+from callsheet.frontends.python.syntax import assigned, name_of, parsed, placed
 
 
 class Groups(Tasks):
@@ -41,14 +41,12 @@ class Groups(Tasks):
         for one in core.all_of(loop.body):
             if isinstance(one, core.Give):
                 pair = ast.Tuple([ast.Constant(id(one) in of_errors), one.value], ast.Load())
-                one.value = ast.fix_missing_locations(ast.copy_location(pair, one.node))
+                one.value = placed(pair, one.node)
         out.append(loop)
         future, held = node.target.id, self.new_name("done")
         self.results[future] = future
         self.may_have_failed[future] = parsed(f"{held}[0]", node)
-        taken = ast.fix_missing_locations(
-            ast.copy_location(ast.Assign([node.target], parsed(f"{held}[1]", node)), node)
-        )
+        taken = placed(ast.Assign([node.target], parsed(f"{held}[1]", node)), node)
         target = name_of(held, node.target, stores=True)
         body: list[ast.stmt] = [taken, *node.body]
         return ast.copy_location(ast.For(target, name_of(results, node.iter), body, node.orelse), node)

@@ -20,7 +20,7 @@ from callsheet.frontends.python.analysis.objects import Node, chain, find
 from callsheet.frontends.python.analysis.sharing import Sharing
 from callsheet.frontends.python.analysis.variables import Variables, bound_names
 from callsheet.frontends.python.source import Refused, among, children, dotted, names_bound, names_read, walk
-from callsheet.frontends.python.syntax import parsed
+from callsheet.frontends.python.syntax import assigned, parsed
 
 _Tree = TypeVar("_Tree", bound=ast.AST)
 _VIEWS: Final = frozenset({"items", "values", "keys"})
@@ -257,7 +257,7 @@ class Linking:
                 made.append(one)
                 continue
             name = self.fresh("value")
-            out.append(_set(name, one, one))
+            out.append(assigned(name, one, one))
             made.append(_copied(ast.Name(name, ast.Load()), one))
         return made
 
@@ -269,7 +269,7 @@ class Linking:
         if not all(map(self._gives_new, calls)):
             self._refuse()
         one.into = self.fresh(into)
-        return _set(into, ast.Name(one.into, ast.Load()), one.node)
+        return assigned(into, ast.Name(one.into, ast.Load()), one.node)
 
     def _given_by_calls(self, loop: core.Loop) -> list[core.Call]:
         """The calls whose results a loop puts into its list. Raises the refusal for other objects."""
@@ -309,14 +309,14 @@ class Linking:
         (source,) = self._spilled([one.source], out)
         self._check_live(source, one.body)
         if one.into is not None and one.into in self.group:
-            out.append(_set(one.into, ast.List([], ast.Load()), one.node))
+            out.append(assigned(one.into, ast.List([], ast.Load()), one.node))
             one.body = _with_appends(one.body, one.into)
             one.into = None
         head: core.Block = []
         if one.target in self.group:
             number = self.fresh("number")
             one.source, item = self._item(source, number, one, out)
-            head.append(_set(one.target, item, one.node))
+            head.append(assigned(one.target, item, one.node))
             one.target = number
         else:
             one.source = source
@@ -362,7 +362,7 @@ class Linking:
         held = self.fresh("items")
         self.group |= {held}
         listed = ast.Call(ast.Name("list", ast.Load()), [source], [])
-        out.append(_set(held, listed, one.source))
+        out.append(assigned(held, listed, one.source))
         return over(f"range(len({held}))", f"{held}[{number}]")
 
     def _check_live(self, source: ast.expr, body: core.Block) -> None:
@@ -484,11 +484,6 @@ def _copied(made: _Tree, place: ast.AST) -> _Tree:
     for one in ast.walk(made):
         ast.copy_location(one, place)
     return ast.fix_missing_locations(made)
-
-
-def _set(name: str, value: ast.expr, place: ast.AST) -> core.Pure:
-    made = ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], value), place)
-    return core.Pure(ast.fix_missing_locations(made))
 
 
 def _defaults(definitions: Mapping[str, ast.stmt]) -> Iterator[ast.expr]:

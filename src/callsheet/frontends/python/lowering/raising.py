@@ -14,7 +14,7 @@ from callsheet.frontends.python import core
 from callsheet.frontends.python.error_values import CAUSE, GROUP, fields_of, group_record, has_cause
 from callsheet.frontends.python.exceptions import TOOL_ERROR, kind_of
 from callsheet.frontends.python.lowering.loops import Loops
-from callsheet.frontends.python.source import Refused, dotted, own_nodes, waits
+from callsheet.frontends.python.source import Refused, dotted, last_name, own_nodes, waits
 from callsheet.frontends.python.syntax import assigned, call_of, has_methods, none, parsed
 
 
@@ -60,7 +60,7 @@ class Raising(Loops, ABC):
         name, arguments = error, cast("list[ast.expr]", [])
         if isinstance(error, ast.Call):
             name, arguments = error.func, error.args
-        called = (dotted(name) or "").split(".")[-1]
+        called = last_name(name)
         if not self.program.exceptions.is_exception(called):
             raise Refused(
                 "PYT021",
@@ -130,18 +130,13 @@ class Raising(Loops, ABC):
             f'{{"kind": {kind!r}, "message": str({held}), "step": "", "fields": '
             f"{fields_of(held, self.program.error_fields)}}}"
         )
-        value = ast.parse(text, mode="eval").body
-        for one in ast.walk(value):
-            ast.copy_location(one, node)
-        out.append(assigned(record, value, node))
+        out.append(assigned(record, parsed(text, node), node))
         out.append(core.Fail(None, None, node, record))
 
     def _check_kept(self, errors: ast.expr) -> None:
         """Raises Refused (PYT021) for a group of errors that nothing has raised."""
         for one in ast.walk(errors):
-            if isinstance(one, ast.Call) and self.program.exceptions.is_exception(
-                (dotted(one.func) or "").rpartition(".")[2]
-            ):
+            if isinstance(one, ast.Call) and self.program.exceptions.is_exception(last_name(one.func)):
                 raise Refused(
                     "PYT021",
                     one,

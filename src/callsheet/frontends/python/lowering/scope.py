@@ -30,11 +30,7 @@ from callsheet.frontends.python.source import (
     said,
     walk,
 )
-from callsheet.frontends.python.syntax import (
-    bound_inside,
-    chosen_from,
-    loads_of,
-)
+from callsheet.frontends.python.syntax import assigned, bound_inside, chosen_from, loads_of
 
 if TYPE_CHECKING:
     from callsheet.frontends.python.lowering.held_calls import Held
@@ -44,6 +40,8 @@ _WALL_CLOCKS: Final = frozenset(
     {"time.sleep", "time.time", "time.perf_counter", "time.process_time", "time.monotonic", "time.time_ns"}
 )
 _FRAMES: Final = frozenset({"mro", "func_globals", "__wrapped__"})
+_OF_FRAMES: Final = ("gi_", "cr_", "tb_", "f_globals", "f_locals", "f_back", "co_")
+"""How the names of attributes begin that lead from values to what runs."""
 _WITHOUT_QUEUE: Final = (
     "keep what is to be done in a list, and do it side by side: results = await"
     " asyncio.gather(*[work(item) for item in items]); a Semaphore in work limits how many run at a time"
@@ -236,8 +234,7 @@ class Scope:
         """A value, in the variable `into` if that has a name."""
         if not into:
             return value
-        made = ast.Assign([ast.Name(into, ast.Store())], value)
-        out.append(core.Pure(ast.fix_missing_locations(ast.copy_location(made, value))))
+        out.append(assigned(into, value))
         return ast.copy_location(ast.Name(into, ast.Load()), value)
 
     def failure_variable(self, name: str) -> str | None:
@@ -355,13 +352,8 @@ class Scope:
         name = node.attr
         if name in FORMATS and self.program.resolved(node) is None:
             self.templates.check(node)
-        if name in _FRAMES or name.startswith(
-            ("gi_", "cr_", "tb_", "f_globals", "f_locals", "f_back", "co_")
-        ):
-            raise Refused(
-                "PYT025", node, f"{name} reaches behind the values of the plan", "use a field or a function"
-            )
-        if name.startswith("__") and name.endswith("__") and name not in {"__name__", "__init__"}:
+        is_special = name.startswith("__") and name.endswith("__") and name not in {"__name__", "__init__"}
+        if is_special or name in _FRAMES or name.startswith(_OF_FRAMES):
             raise Refused(
                 "PYT025", node, f"{name} reaches behind the values of the plan", "use a field or a function"
             )

@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from typing import Final, cast
 
 from callsheet.frontends.python import core
-from callsheet.frontends.python.analysis.container_words import given_by_default
 from callsheet.frontends.python.lowering.scope import Scope
 from callsheet.frontends.python.program import Signature
-from callsheet.frontends.python.source import Refused
-from callsheet.frontends.python.syntax import keys_of, parsed
+from callsheet.frontends.python.source import Refused, given_by_default
+from callsheet.frontends.python.syntax import keys_of, parsed, placed
 
 _MOST_OPTIONAL: Final = 4
 """Of how many optional parameters the sets are told apart where arguments are spread."""
@@ -72,7 +71,7 @@ class SpreadCalls(Scope, ABC):
             for one in free:
                 if one in chosen or one in required:
                     value = ast.Subscript(given, ast.Constant(one), ast.Load())
-                    word = ast.keyword(one, ast.fix_missing_locations(ast.copy_location(value, call)))
+                    word = ast.keyword(one, placed(value, call))
                     made.keywords.append(ast.copy_location(word, call))
             inner: core.Block = []
             inner.append(self.member(made, inner, into))
@@ -90,7 +89,7 @@ class SpreadCalls(Scope, ABC):
     def _merged(self, parts: Sequence[ast.expr], call: ast.Call, out: core.Block) -> ast.expr:
         """One dict of several behind stars, which may not give an argument twice."""
         made = ast.Dict([None] * len(parts), [*parts])
-        held = self.spilled(ast.fix_missing_locations(ast.copy_location(made, call)), out)
+        held = self.spilled(placed(made, call), out)
         test = parsed(f"len(x) < {' + '.join(['len(x)'] * len(parts))}", call)
         for one, part in zip(
             (one for one in ast.walk(test) if isinstance(one, ast.Call)), [held, *parts], strict=True
@@ -127,17 +126,14 @@ class SpreadCalls(Scope, ABC):
         shape = copy.copy(call)
         shape.args = [self.kept_plain(one, out) for one in first]
         items = ast.Call(ast.Name("list", ast.Load()), [last.value], [])
-        given = self.spilled(ast.fix_missing_locations(ast.copy_location(items, last)), out)
+        given = self.spilled(placed(items, last), out)
         shape.keywords = self._kept_words(call, out)
         message = ast.copy_location(ast.Constant(f"{callee} takes other arguments"), call)
         rest: core.Block = [core.Fail(message, "TYPE", call)]
         for count in range(least, len(free) + 1):
             made = copy.copy(shape)
             items = [ast.Subscript(given, ast.Constant(number), ast.Load()) for number in range(count)]
-            made.args = [
-                *shape.args,
-                *(ast.fix_missing_locations(ast.copy_location(one, last)) for one in items),
-            ]
+            made.args = [*shape.args, *(placed(one, last) for one in items)]
             inner: core.Block = []
             inner.append(self.member(made, inner, into))
             test = parsed(f"len(x) == {count}", call)
@@ -176,6 +172,6 @@ def _signature(helper: ast.AsyncFunctionDef) -> Signature | None:
     of = helper.args
     if of.vararg or of.kwarg or of.posonlyargs:
         return None
-    optional = {name for name, _ in given_by_default(helper)}
+    optional = {name for name, _ in given_by_default(helper.args)}
     names = tuple(one.arg for one in (*of.args, *of.kwonlyargs))
     return Signature(names, frozenset(names) - optional)

@@ -18,7 +18,8 @@ from callsheet.frontends.python.rewrites.definitions import holds_functions, is_
 from callsheet.frontends.python.source import (
     Refused,
     among,
-    dotted,
+    given_by_default,
+    last_name,
     leaves,
     names_bound,
     names_read,
@@ -117,20 +118,18 @@ class Translator(Raising):
         return read & known
 
     def _defaults(self, of: ast.arguments) -> dict[str, ast.expr]:
-        given = [*of.posonlyargs, *of.args]
-        pairs = list(zip(given[len(given) - len(of.defaults) :], of.defaults, strict=True))
-        pairs += [(one, value) for one, value in zip(of.kwonlyargs, of.kw_defaults, strict=True) if value]
-        for one, value in pairs:
+        defaults = dict(given_by_default(of))
+        for name, value in defaults.items():
             self.check(value)
-            names = {name for name in names_read(value) if name in (self.outer.bound if self.outer else ())}
+            names = names_read(value) & (self.outer.bound if self.outer else set[str]())
             if names:
                 raise Refused(
                     "PYT019",
                     value,
-                    f"the default of {one.arg} reads the variable {min(names)} when it is defined",
+                    f"the default of {name} reads the variable {min(names)} when it is defined",
                     "give the value at the call instead",
                 )
-        return {one.arg: value for one, value in pairs}
+        return defaults
 
     def _declare(self, one: ast.stmt) -> None:
         """Note the functions that a body defines, also inside its blocks."""
@@ -151,7 +150,7 @@ class Translator(Raising):
             elif isinstance(each, ast.ClassDef):
                 self.local_definitions[each.name] = each
                 for base in each.bases:
-                    name = (dotted(base) or "").split(".")[-1]
+                    name = last_name(base)
                     if self.program.exceptions.is_exception(name):
                         self.program.exceptions.own[each.name] = name
             elif isinstance(each, ast.Nonlocal) and self.outer is not None:
@@ -401,7 +400,7 @@ class Translator(Raising):
             listed = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
             names: list[str] = []
             for one in listed:
-                name = (dotted(one) or "").split(".")[-1]
+                name = last_name(one)
                 if not self.program.exceptions.is_exception(name):
                     raise Refused(
                         "PYT021",

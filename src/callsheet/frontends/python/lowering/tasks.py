@@ -12,18 +12,8 @@ from callsheet.frontends.python.error_values import is_marked
 from callsheet.frontends.python.lowering.calls import FORMS
 from callsheet.frontends.python.lowering.held_calls import Held, HeldCalls
 from callsheet.frontends.python.rewrites.first_done import IS_FIRST, IS_TAKEN
-from callsheet.frontends.python.source import (
-    Refused,
-    dotted,
-    walk,
-)
-from callsheet.frontends.python.syntax import (
-    call_of,
-    is_plain_lambda,
-    marked_failure,
-    none,
-    parsed,
-)
+from callsheet.frontends.python.source import Refused, dotted, walk
+from callsheet.frontends.python.syntax import assigned, call_of, is_plain_lambda, marked_failure, none, parsed
 
 _GATHER: Final = "asyncio.gather"
 
@@ -206,10 +196,7 @@ class Tasks(HeldCalls):
     def safe(self, member: core.Core, name: str, node: ast.AST) -> core.Core:
         """A call whose error is its value."""
         binds = self.new_name("error")
-        made = ast.Assign(
-            [ast.Name(name, ast.Store())], marked_failure(binds, node, self.program.own_errors())
-        )
-        stored = core.Pure(ast.fix_missing_locations(ast.copy_location(made, node)))
+        stored = assigned(name, marked_failure(binds, node, self.program.own_errors()), node)
         return core.Attempt([member], [core.Caught((), binds, [stored], node)], None, node)
 
     def spill_member(self, member: core.Core, out: core.Block) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from callsheet.frontends.python.source import Refused, dotted, walk
+from callsheet.frontends.python.source import Refused, dotted, is_named, walk
 
 if TYPE_CHECKING:
     from callsheet.frontends.python.lowering.scope import Scope
@@ -42,7 +42,7 @@ class Templates:
     def check(self, node: ast.Attribute) -> None:
         """Raises Refused (PYT025) for a template that could read any attribute of what it is given."""
         template = node.value
-        if isinstance(template, ast.Name) and template.id == "str":
+        if is_named(template, "str"):
             template = ast.Name("")  # `str.format`, whose template is an argument
         texts = self._texts(template)
         if texts is None:
@@ -168,10 +168,7 @@ class Templates:
                 case _:
                     pass
         return any(
-            isinstance(one, ast.Name)
-            and one.id == name
-            and isinstance(one.ctx, ast.Load)
-            and id(one) not in looks
+            is_named(one, name) and isinstance(one.ctx, ast.Load) and id(one) not in looks
             for one in self._nodes
         )
 

@@ -21,14 +21,7 @@ from callsheet.frontends.python.source import (
     waits_between_items,
     walk,
 )
-from callsheet.frontends.python.syntax import (
-    Renaming,
-    assigned,
-    call_of,
-    name_of,
-    put_part,
-    slots_of,
-)
+from callsheet.frontends.python.syntax import Renaming, assigned, call_of, name_of, put_part, slots_of
 
 
 class Values(Started):

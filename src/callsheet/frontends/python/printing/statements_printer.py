@@ -12,17 +12,8 @@ from callsheet.diagnostics import Span
 from callsheet.frontends.python.printing.calls_printer import CHECKS
 from callsheet.frontends.python.printing.code_printer import comments_of, unparsed
 from callsheet.frontends.python.printing.groups_printer import GroupsPrinter
-from callsheet.frontends.python.printing.tree_questions import (
-    is_cast,
-    own_statements,
-    yields_once,
-)
-from callsheet.frontends.python.printing.values_printer import (
-    NotPython,
-    free_name,
-    is_name,
-    is_text,
-)
+from callsheet.frontends.python.printing.tree_questions import is_cast, own_statements, yields_once
+from callsheet.frontends.python.printing.values_printer import NotPython, free_name, is_name, is_text
 from callsheet.ir import expression as ir
 from callsheet.ir import tree
 from callsheet.ir.expr import Literal

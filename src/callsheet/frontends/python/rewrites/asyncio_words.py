@@ -11,17 +11,12 @@ from __future__ import annotations
 import ast
 from typing import cast
 
-from callsheet.frontends.python.rewrites.inlining import (
-    Fresh,
-    blocks_of,
-    placed,
-    rewrite_blocks,
-)
+from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_of, rewrite_blocks
 from callsheet.frontends.python.rewrites.parameters import SEMAPHORES, makes_semaphore
 from callsheet.frontends.python.rewrites.queue_users import QUEUES, is_queue
 from callsheet.frontends.python.rewrites.timeouts import is_event_loop
-from callsheet.frontends.python.source import Nodes, among, dotted, names_read, walk
-from callsheet.frontends.python.syntax import parsed_lines
+from callsheet.frontends.python.source import Nodes, among, dotted, is_named, names_read, walk
+from callsheet.frontends.python.syntax import parsed_lines, placed
 
 
 def asyncio_words_as_plain(module: ast.Module, nodes: Nodes) -> bool:
@@ -191,10 +186,9 @@ def _limit(one: ast.stmt, function: ast.AsyncFunctionDef, fresh: Fresh) -> list[
         for each in among(walk(function), ast.Call)
         if isinstance(each.func, ast.Attribute)
         and each.func.attr == "expired"
-        and isinstance(each.func.value, ast.Name)
-        and each.func.value.id == name
+        and is_named(each.func.value, name)
     ]
-    uses = sum(isinstance(each, ast.Name) and each.id == name for each in walk(function))
+    uses = sum(is_named(each, name) for each in walk(function))
     if not asked or uses != len(asked) + 1:
         return None
     flag, inside = fresh("expired"), {id(each) for part in one.body for each in walk(part)}

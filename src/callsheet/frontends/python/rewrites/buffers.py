@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Final
 
-from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_of, full_names, placed, rewrite_blocks
+from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_of, full_names, rewrite_blocks
 from callsheet.frontends.python.source import (
     Nodes,
     among,
@@ -24,6 +24,7 @@ from callsheet.frontends.python.source import (
     waits,
     walk,
 )
+from callsheet.frontends.python.syntax import placed
 
 _STREAMS: Final = frozenset({"sys.stdout", "sys.stderr"})
 _WRITERS: Final = frozenset({"writer", "DictWriter"})

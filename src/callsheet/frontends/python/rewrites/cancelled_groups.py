@@ -14,10 +14,10 @@ from itertools import chain
 from typing import Final
 
 from callsheet.frontends.python.rewrites.first_done import Group, group_of, starts_at_once
-from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_of, placed
+from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_of
 from callsheet.frontends.python.rewrites.task_words import is_task, only_cancels
-from callsheet.frontends.python.source import Nodes, Refused, among, dotted, own_nodes, waits, walk
-from callsheet.frontends.python.syntax import parsed_lines
+from callsheet.frontends.python.source import Nodes, Refused, among, dotted, last_name, own_nodes, waits, walk
+from callsheet.frontends.python.syntax import PuttingNodes, load, name_of, parsed_lines, placed
 
 _LEAVING: Final = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 _ALL: Final = frozenset({"Exception", "BaseException"})
@@ -89,7 +89,7 @@ class _Gathered:
         names = {word: fresh(word) for word in ("group", "tasks", "task", "results", "failed")}
         made = self._group(names)
         attempt, at = self.attempt, self.attempt.body[self.place]
-        _Putting(self.waited, ast.Name(names["results"], ast.Load())).visit(at)
+        PuttingNodes({id(self.waited): name_of(names["results"], self.waited)}).visit(at)
         attempt.body[self.place : self.place + 1] = [made, at]
         for each in (attempt.body, attempt.finalbody, *(one.body for one in attempt.handlers)):
             kept = [one for one in each if id(one) not in gone]
@@ -116,24 +116,11 @@ class _Gathered:
         (made,) = parsed_lines(lines, self.waited)
         places = [one for one in walk(made) if isinstance(one, ast.Name) and one.id in {"_call", "_all"}]
         if isinstance(calls, ast.ListComp):
-            start = ast.Call(
-                ast.Attribute(ast.Name(group, ast.Load()), "create_task", ast.Load()), [calls.elt], []
-            )
+            start = ast.Call(ast.Attribute(load(group), "create_task", ast.Load()), [calls.elt], [])
             given = [placed(ast.ListComp(ast.copy_location(start, calls.elt), calls.generators), calls)]
         for one, call in zip(places, given, strict=True):
-            _Putting(one, call).visit(made)
+            PuttingNodes({id(one): ast.copy_location(call, one)}).visit(made)
         return made
-
-
-class _Putting(ast.NodeTransformer):
-    """Puts one node in the place of another."""
-
-    def __init__(self, old: ast.AST, new: ast.expr) -> None:
-        self.old, self.new = old, new
-
-    def visit(self, node: ast.AST) -> ast.AST:
-        """A node."""
-        return ast.copy_location(self.new, node) if node is self.old else self.generic_visit(node)
 
 
 def _gathered(attempt: ast.Try, before: Sequence[ast.stmt]) -> _Gathered | None:
@@ -192,7 +179,7 @@ def _cancelling(block: Sequence[ast.stmt], names: set[str]) -> Iterator[ast.stmt
 def _takes(handler: ast.ExceptHandler, errors: frozenset[str]) -> bool:
     """Whether a handler names one of these errors, or none at all."""
     taken = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return any(one is None or (dotted(one) or "").rpartition(".")[2] in errors for one in taken)
+    return any(one is None or last_name(one) in errors for one in taken)
 
 
 def _stops_at_others(handler: ast.ExceptHandler) -> Refused:

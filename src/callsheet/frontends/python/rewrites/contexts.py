@@ -24,19 +24,20 @@ from callsheet.frontends.python.rewrites.inlining import (
     name_called,
     once,
     opened,
-    placed,
     yields_of,
 )
 from callsheet.frontends.python.source import (
     Nodes,
     among,
     dotted,
+    is_named,
     names_bound,
     own_nodes,
     parameters_of,
     waits,
     walk,
 )
+from callsheet.frontends.python.syntax import parsed_lines, placed
 
 _MANAGERS: Final = frozenset({"contextmanager", "asynccontextmanager"})
 _ENTERS: Final[Mapping[str, tuple[str, str]]] = {
@@ -145,13 +146,9 @@ def _changes(final: Sequence[ast.stmt]) -> bool:
         isinstance(one, (ast.AugAssign, ast.Delete))
         or (isinstance(one, (ast.Subscript, ast.Attribute)) and isinstance(one.ctx, ast.Store))
         or (isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in MUTATORS)
-        or (isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and any(map(_is_object, one.args)))
+        or (isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and any(among(one.args, ast.Name)))
         for one in own_nodes(*final)
     )
-
-
-def _is_object(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name)
 
 
 def _is_manager(node: Generator) -> bool:
@@ -160,10 +157,7 @@ def _is_manager(node: Generator) -> bool:
 
 class _Contexts:
     def __init__(
-        self,
-        managers: Mapping[str, Generator],
-        classes: Mapping[str, tuple[ast.ClassDef, str]],
-        fresh: Fresh,
+        self, managers: Mapping[str, Generator], classes: Mapping[str, tuple[ast.ClassDef, str]], fresh: Fresh
     ) -> None:
         self.managers, self.classes, self.fresh = managers, classes, fresh
         self.is_changed = False
@@ -251,12 +245,7 @@ class _Contexts:
     # ------------------------------------------------------------ functions that yield once
 
     def _around(
-        self,
-        manager: Generator,
-        call: ast.Call,
-        target: ast.expr | None,
-        body: list[ast.stmt],
-        node: ast.AST,
+        self, manager: Generator, call: ast.Call, target: ast.expr | None, body: list[ast.stmt], node: ast.AST
     ) -> list[ast.stmt] | None:
         found = opened(manager, call, body, self.site, self.fresh)
         if found is None:
@@ -285,7 +274,7 @@ class _Contexts:
 
     # ------------------------------------------------------------ classes
 
-    def _entered(  # noqa: PLR0912 - cases
+    def _entered(
         self, owner: ast.ClassDef, enter: str, item: ast.withitem, body: list[ast.stmt], node: ast.AST
     ) -> list[ast.stmt] | None:
         leave = _ENTERS[enter][1]
@@ -344,14 +333,9 @@ class _Contexts:
                 f"    except (Exception, {DENIED}) as {error}:\n        {failed} = True\n        {again}\n"
                 f"finally:\n    if not {failed}: {leave_call}({nothing})"
             ).replace("\n            raise", "\n        raise")
-        statements = ast.parse(text).body
-        for one in statements:
-            for each in ast.walk(one):
-                ast.copy_location(each, node)
+        statements = parsed_lines([text], node)
         first = cast("ast.Expr", statements[0])
-        if item.optional_vars is not None and not (
-            isinstance(item.optional_vars, ast.Name) and item.optional_vars.id == manager
-        ):
+        if item.optional_vars is not None and not (is_named(item.optional_vars, manager)):
             entered: ast.expr = ast.Name(manager, ast.Load()) if gives_itself else first.value
             taken = placed(ast.Assign([item.optional_vars], entered), node)
             statements[:1] = [statements[0], taken] if gives_itself else [taken]
@@ -379,9 +363,7 @@ class _Contexts:
         if len(names) == 3 and names[0] in read:
             settling = _OfType(names[0], names[1])
             exits.body = [cast("ast.stmt", settling.visit(one)) for one in exits.body]
-            if any(
-                isinstance(one, ast.Name) and one.id == names[0] for part in exits.body for one in walk(part)
-            ):
+            if any(is_named(one, names[0]) for part in exits.body for one in walk(part)):
                 return None, suppresses
         return any(name in read for name in names), suppresses
 
@@ -389,7 +371,7 @@ class _Contexts:
 def _gives_itself(enter: Generator) -> bool:
     itself = next((one.arg for one in parameters_of(enter.args)), "")
     returns = [one.value for one in among(own_nodes(*enter.body), ast.Return)]
-    return bool(returns) and all(isinstance(one, ast.Name) and one.id == itself for one in returns)
+    return bool(returns) and all(is_named(one, itself) for one in returns)
 
 
 class _OfType(ast.NodeTransformer):
@@ -399,7 +381,7 @@ class _OfType(ast.NodeTransformer):
         self.kind, self.error = kind, error
 
     def _is_kind(self, node: ast.AST) -> bool:
-        return isinstance(node, ast.Name) and node.id == self.kind
+        return is_named(node, self.kind)
 
     def _of_error(self, place: ast.AST) -> ast.Name:
         return ast.copy_location(ast.Name(self.error, ast.Load()), place)

@@ -20,8 +20,10 @@ from callsheet.frontends.python.source import (
     Nodes,
     decorator_name,
     dotted,
+    given_by_default,
     names_bound,
     names_read,
+    outside_of,
     own_nodes,
     parameters_of,
     walk,
@@ -229,13 +231,7 @@ def _given(mark: ast.Call, of: _Decorator) -> dict[str, ast.expr] | None:
     if arguments.vararg or arguments.kwarg or any(isinstance(one, ast.Starred) for one in mark.args):
         return None
     plain = [one.arg for one in (*arguments.posonlyargs, *arguments.args)]
-    values = dict(zip(plain[len(plain) - len(arguments.defaults) :], arguments.defaults, strict=True))
-    values |= {
-        one.arg: value
-        for one, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-        if value is not None
-    }
-    values |= dict(zip(plain, mark.args, strict=False))
+    values = dict(given_by_default(arguments)) | dict(zip(plain, mark.args, strict=False))
     values |= {word.arg: word.value for word in mark.keywords if word.arg is not None}
     return values if set(values) == {one.arg for one in parameters_of(arguments)} else None
 
@@ -449,8 +445,7 @@ def _at_once(one: ast.stmt) -> list[ast.AST]:
     """What is evaluated where a statement of a file stands: of a function its defaults and decorators."""
     match one:
         case ast.FunctionDef() | ast.AsyncFunctionDef():
-            defaults = [each for each in one.args.kw_defaults if each is not None]
-            return [*one.decorator_list, *one.args.defaults, *defaults]
+            return [*outside_of(one)]
         case ast.ClassDef():
             return [*one.decorator_list, *(each for inner in one.body for each in _at_once(inner))]
         case _:

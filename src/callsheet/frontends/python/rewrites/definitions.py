@@ -15,8 +15,9 @@ from typing import Any, Final
 from callsheet.frontends.pure_code.facts import FACTORY
 from callsheet.frontends.python.analysis.container_words import MUTATORS
 from callsheet.frontends.python.rewrites.factories import changes_state
-from callsheet.frontends.python.rewrites.inlining import Fresh, placed
+from callsheet.frontends.python.rewrites.inlining import Fresh
 from callsheet.frontends.python.source import Nodes, Refused, dotted, names_bound, names_read, own_nodes, walk
+from callsheet.frontends.python.syntax import parsed, placed
 
 _MAKE_FUNCTIONS: Final = frozenset(
     {"functools.partial", "operator.itemgetter", "operator.attrgetter", "operator.methodcaller"}
@@ -140,10 +141,7 @@ def lookups_as_lambdas(nodes: Nodes) -> bool:
     def written(one: ast.expr) -> ast.expr:
         match one:
             case ast.Attribute(value=ast.Name(id=name), attr=attr) if attr in _LOOKUPS:
-                made = ast.parse(_LOOKUPS[attr].format(name), mode="eval").body
-                for each in walk(made):
-                    ast.copy_location(each, one)
-                return made
+                return parsed(_LOOKUPS[attr].format(name), one)
             case _:
                 return one
 

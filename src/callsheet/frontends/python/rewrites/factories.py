@@ -11,8 +11,8 @@ import ast
 from collections.abc import Sequence, Set
 
 from callsheet.frontends.pure_code.laziness import changed_outside
-from callsheet.frontends.python.rewrites.inlining import placed
 from callsheet.frontends.python.source import Nodes, names_bound, names_read, own_nodes, parameters_of, walk
+from callsheet.frontends.python.syntax import load, placed
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -159,9 +159,7 @@ def _as_class(one: ast.FunctionDef, inner: _Function) -> ast.stmt:
     fields = _Fields(state)
     parameters = [each.arg for each in parameters_of(one.args)]
     start: list[ast.stmt] = [
-        ast.Assign([_field(name, ast.Store())], ast.Name(name, ast.Load()))
-        for name in parameters
-        if name in state
+        ast.Assign([_field(name, ast.Store())], load(name)) for name in parameters if name in state
     ]
     body = [fields.visit(each) for each in one.body[:-1] if each is not inner and not _is_text(each)]
     made = ast.FunctionDef("__init__", _with_self(one.args), [*start, *body] or [ast.Pass()], [], None)
@@ -178,7 +176,7 @@ def _is_text(one: ast.stmt) -> bool:
 
 
 def _field(name: str, context: ast.expr_context) -> ast.Attribute:
-    return ast.Attribute(ast.Name("self", ast.Load()), name, context)
+    return ast.Attribute(load("self"), name, context)
 
 
 def _with_self(of: ast.arguments) -> ast.arguments:

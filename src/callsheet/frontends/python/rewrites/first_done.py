@@ -12,12 +12,13 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, placed, rewrite_blocks
+from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, rewrite_blocks
 from callsheet.frontends.python.rewrites.task_words import only_cancels, task_cancelled, task_of
 from callsheet.frontends.python.source import (
     Nodes,
     among,
     dotted,
+    is_named,
     leaves,
     names_bound,
     names_read,
@@ -25,6 +26,7 @@ from callsheet.frontends.python.source import (
     waits,
     walk,
 )
+from callsheet.frontends.python.syntax import placed
 
 IS_FIRST = "is_first"
 """Marks the await of the first of several calls, which gives a list of one pair: its number, what it gave."""
@@ -411,7 +413,7 @@ class _Rest(ast.NodeTransformer):
             case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="pop"), args=[]):
                 return name == self.done
             case ast.Call(func=ast.Name(id="next"), args=[ast.Call(func=ast.Name(id="iter"), args=[many])]):
-                return isinstance(many, ast.Name) and many.id == self.done
+                return is_named(many, self.done)
             case ast.Subscript(
                 value=ast.Call(func=ast.Name(id="list" | "tuple"), args=[ast.Name(id=name)])
                 | ast.List(elts=[ast.Starred(value=ast.Name(id=name))]),
@@ -497,11 +499,7 @@ class _Rest(ast.NodeTransformer):
 
     def visit_For(self, node: ast.For) -> ast.AST:
         """A loop, over the task that is done or over something else."""
-        if (
-            isinstance(node.iter, ast.Name)
-            and node.iter.id == self.done
-            and isinstance(node.target, ast.Name)
-        ):
+        if is_named(node.iter, self.done) and isinstance(node.target, ast.Name):
             self.handles.add(node.target.id)
             node.iter = ast.copy_location(ast.List([self._part(1, node.iter)], ast.Load()), node.iter)
         else:
@@ -518,7 +516,7 @@ class _Rest(ast.NodeTransformer):
     def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
         """A list, of what the task that is done gives or of something else."""
         part = node.generators[0]
-        is_done = isinstance(part.iter, ast.Name) and part.iter.id == self.done
+        is_done = is_named(part.iter, self.done)
         if is_done and isinstance(part.target, ast.Name) and len(node.generators) == 1 and not part.ifs:
             self.handles.add(part.target.id)
             made = ast.List([self._once(node.elt, part.target.id)], ast.Load())
@@ -530,7 +528,7 @@ class _Rest(ast.NodeTransformer):
         """An element of a comprehension over the task that is done."""
         made = self.visit(element)
         for one in own_nodes(made):
-            if isinstance(one, ast.Await) and isinstance(one.value, ast.Name) and one.value.id == name:
+            if isinstance(one, ast.Await) and is_named(one.value, name):
                 one.value = self._part(1, one.value)
         return made
 

@@ -28,7 +28,6 @@ from callsheet.frontends.python.rewrites.inlining import (
     name_called,
     once,
     opened,
-    placed,
     yields_of,
 )
 from callsheet.frontends.python.rewrites.lazy_sources import (
@@ -50,7 +49,7 @@ from callsheet.frontends.python.source import (
     waits,
     walk,
 )
-from callsheet.frontends.python.syntax import PuttingNodes
+from callsheet.frontends.python.syntax import PuttingNodes, load, parsed_lines, placed, store
 
 _MOST_DEPTH: Final = 12
 ASKED_FOR_ITEMS: Final = frozenset({"__aiter__", "__anext__", "__next__"})
@@ -245,7 +244,7 @@ class _Flows:
         for each in sorted(found, key=_place):
             made = cast("ast.ListComp | ast.SetComp | ast.DictComp", each)
             into = self.fresh("items")
-            name = ast.copy_location(ast.Name(into, ast.Load()), made)
+            name = ast.copy_location(load(into), made)
             PuttingNodes({id(made): name}).visit(one)
             before += self._collecting(made, into)
         return [*before, one]
@@ -263,13 +262,13 @@ class _Flows:
         for each in walk(node):
             if isinstance(each, ast.Name) and each.id in names:
                 each.id = names[each.id]
-        target = ast.Name(into, ast.Load())
+        target = load(into)
         if isinstance(node, ast.DictComp):
             empty: ast.expr = ast.Dict([], [])
             add: ast.stmt = ast.Assign([ast.Subscript(target, node.key, ast.Store())], node.value)
         else:
             is_list = isinstance(node, ast.ListComp)
-            empty = ast.List([], ast.Load()) if is_list else ast.Call(ast.Name("set", ast.Load()), [], [])
+            empty = ast.List([], ast.Load()) if is_list else ast.Call(load("set"), [], [])
             method = ast.Attribute(target, "append" if is_list else "add", ast.Load())
             add = ast.Expr(ast.Call(method, [node.elt], []))
         for part in reversed(node.generators):
@@ -277,7 +276,7 @@ class _Flows:
                 add = ast.If(test, [add], [])
             kind = ast.AsyncFor if part.is_async else ast.For
             add = kind(part.target, part.iter, [add], [])
-        start = ast.Assign([ast.Name(into, ast.Store())], empty)
+        start = ast.Assign([store(into)], empty)
         return [placed(start, node), placed(add, node)]
 
     def _loop(self, one: ast.stmt) -> list[ast.stmt] | None:
@@ -360,7 +359,7 @@ class _Flows:
     def _opened(self, one: ast.AsyncFor) -> list[ast.stmt]:
         """A loop over an object as one over the generator that it gives."""
         held, start = self._held(one)
-        method = ast.Attribute(ast.Name(held, ast.Load()), "__aiter__", ast.Load())
+        method = ast.Attribute(load(held), "__aiter__", ast.Load())
         one.iter = ast.copy_location(ast.Call(method, [], []), one.iter)
         for block in blocks_in(one):
             block[:] = self.block(block)
@@ -371,7 +370,7 @@ class _Flows:
         if isinstance(one.iter, ast.Name) and one.iter.id not in names_bound(*one.body, one.target):
             return one.iter.id, []
         held = self.fresh("source")
-        return held, [placed(ast.Assign([ast.Name(held, ast.Store())], one.iter), one)]
+        return held, [placed(ast.Assign([store(held)], one.iter), one)]
 
     def _asked(self, one: _Loop) -> list[ast.stmt]:
         """A loop over an object that is asked for its next item until it has none."""
@@ -380,17 +379,15 @@ class _Flows:
         if isinstance(one, ast.For):
             asked, ended = f"next({held})", "StopIteration"
         text = f"while True:\n    try:\n        {item} = {asked}\n    except {ended}:\n        break\n"
-        (loop,) = ast.parse(text).body
-        for each in walk(loop):
-            ast.copy_location(each, one)
-        taken = ast.Assign([one.target], ast.Name(item, ast.Load()))
+        (loop,) = parsed_lines([text], one)
+        taken = ast.Assign([one.target], load(item))
         body = cast("ast.While", loop).body
         if one.orelse:
             broken = self.fresh("left")
-            over = placed(ast.Assign([ast.Name(broken, ast.Store())], ast.Constant(True)), one)
+            over = placed(ast.Assign([store(broken)], ast.Constant(True)), one)
             cast("ast.Try", body[0]).handlers[0].body.insert(0, over)
-            before = placed(ast.Assign([ast.Name(broken, ast.Store())], ast.Constant(False)), one)
-            after = placed(ast.If(ast.Name(broken, ast.Load()), one.orelse, []), one)
+            before = placed(ast.Assign([store(broken)], ast.Constant(False)), one)
+            after = placed(ast.If(load(broken), one.orelse, []), one)
             body += [placed(taken, one), *self.block(one.body)]
             return [*start, before, loop, *self.block([after])]
         body += [placed(taken, one), *self.block(one.body)]
@@ -431,13 +428,11 @@ class _Flows:
                 before.append(_set(left, False, one))
             body = [once(body, self.fresh, one)]
         if limit is not None:
-            before.append(placed(ast.Assign([ast.Name(count, ast.Store())], limit), one))
-            test = ast.Compare(ast.Name(count, ast.Load()), [ast.Gt()], [ast.Constant(0)])
+            before.append(placed(ast.Assign([store(count)], limit), one))
+            test = ast.Compare(load(count), [ast.Gt()], [ast.Constant(0)])
             body = [placed(ast.If(test, body, []), one)]
         if one.orelse and is_broken:
-            body.append(
-                placed(ast.If(ast.UnaryOp(ast.Not(), ast.Name(left, ast.Load())), one.orelse, []), one)
-            )
+            body.append(placed(ast.If(ast.UnaryOp(ast.Not(), load(left)), one.orelse, []), one))
         else:
             body += one.orelse
         return [*before, *body]
@@ -453,16 +448,16 @@ class _Flows:
             body = _Noting(notes).block(body)
         turn = [once(body, self.fresh, one)] if has_break or has_continue else body
         if count is not None:
-            less = ast.AugAssign(ast.Name(count, ast.Store()), ast.Sub(), ast.Constant(1))
-            test = ast.Compare(ast.Name(count, ast.Load()), [ast.LtE()], [ast.Constant(0)])
+            less = ast.AugAssign(store(count), ast.Sub(), ast.Constant(1))
+            test = ast.Compare(load(count), [ast.LtE()], [ast.Constant(0)])
             turn += [placed(less, one), placed(ast.If(test, [_set(over, True, one)], []), one)]
         if has_break or count is not None:
-            turn.append(placed(ast.If(ast.Name(over, ast.Load()), [ast.Break()], []), one))
+            turn.append(placed(ast.If(load(over), [ast.Break()], []), one))
         return [taken, *turn]
 
 
 def _set(name: str, value: bool, place: ast.AST) -> ast.stmt:
-    return placed(ast.Assign([ast.Name(name, ast.Store())], ast.Constant(value)), place)
+    return placed(ast.Assign([store(name)], ast.Constant(value)), place)
 
 
 def _evaluated_first(one: ast.stmt) -> ast.AST | None:
@@ -566,6 +561,6 @@ class _Ending(Replacing):
         self.generic_visit(node)
         if not is_inside:
             return node
-        return [node, placed(ast.If(ast.Name(self.over, ast.Load()), [ast.Break()], []), node)]
+        return [node, placed(ast.If(load(self.over), [ast.Break()], []), node)]
 
     visit_For = visit_AsyncFor = visit_While = _loop

@@ -12,9 +12,9 @@ import copy
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, blocks_of, placed, rewrite_blocks
+from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, blocks_of, rewrite_blocks
 from callsheet.frontends.python.source import Nodes, dotted, names_bound, names_read, own_nodes, waits, walk
-from callsheet.frontends.python.syntax import PuttingNames, PuttingNodes
+from callsheet.frontends.python.syntax import PuttingNames, PuttingNodes, placed
 
 _Literal = ast.List | ast.Tuple
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Container, Mapping, Sequence
 
-from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, placed
+from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in
 from callsheet.frontends.python.source import Nodes, children, names_bound, own_nodes, waits, walk
-from callsheet.frontends.python.syntax import PuttingNames
+from callsheet.frontends.python.syntax import PuttingNames, assignment, placed
 
 _Table = ast.List | ast.Tuple | ast.Dict
 
@@ -103,7 +103,7 @@ class _Loops:
                 table, held = self.tables[name], name
             case ast.List() | ast.Tuple() as table:
                 held = self.fresh("table")
-                before.append(placed(ast.Assign([ast.Name(held, ast.Store())], table), one))
+                before.append(assignment(held, table, one))
             case _:
                 return None
         is_items = isinstance(one.iter, ast.Call)
@@ -143,11 +143,7 @@ class _Loops:
             parts = [ast.Subscript(ast.Name(held, ast.Load()), ast.Name(place, ast.Load()), ast.Load())]
         putting = PuttingNames({names[at]: parts[at] for at in functions})
         one.body = [putting.visit(each) for each in one.body]
-        taken = [
-            placed(ast.Assign([ast.Name(name, ast.Store())], parts[at]), one)
-            for at, name in enumerate(names)
-            if at not in functions
-        ]
+        taken = [assignment(name, parts[at], one) for at, name in enumerate(names) if at not in functions]
         one.body = [*taken, *one.body]
         count = ast.Call(ast.Name("len", ast.Load()), [ast.Name(held, ast.Load())], [])
         one.iter = placed(ast.Call(ast.Name("range", ast.Load()), [count], []), one.iter)

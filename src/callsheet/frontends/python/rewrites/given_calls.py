@@ -14,9 +14,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final, cast
 
-from callsheet.frontends.python.rewrites.inlining import Fresh, name_called, placed
+from callsheet.frontends.python.rewrites.inlining import Fresh, name_called
 from callsheet.frontends.python.rewrites.task_words import task_of
 from callsheet.frontends.python.source import Nodes, among, dotted, own_nodes, waits, walk
+from callsheet.frontends.python.syntax import placed
 
 _LISTS: Final = frozenset({"list", "tuple", "set"})
 

@@ -15,6 +15,7 @@ from typing import Final, cast
 from callsheet.frontends.python.error_values import GROUP, marked_group
 from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in
 from callsheet.frontends.python.source import SCOPES, Nodes, Refused, dotted, leaves, own_nodes, walk
+from callsheet.frontends.python.syntax import parsed_lines
 
 _NESTED: Final = "except* looks into groups inside of a group, and no deeper: "
 _HINT: Final = "write except ExceptionGroup as group, and go through group.exceptions"
@@ -140,11 +141,7 @@ class _Handlers:
         return ast.copy_location(ast.Try(node.body, [handler], node.orelse, node.finalbody), node)
 
     def _written(self, *lines: str) -> list[ast.stmt]:
-        made = ast.parse("\n".join(lines)).body
-        for one in made:
-            for each in ast.walk(one):
-                ast.copy_location(each, self.node.handlers[0])
-        return made
+        return parsed_lines(lines, self.node.handlers[0])
 
     def _selected(self, test: _Test, *, has_inner_alone: bool = False) -> str:
         """The errors that meet a test; of groups the parts that meet it, unless they meet it themselves."""

@@ -12,7 +12,7 @@ import copy
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from callsheet.frontends.python.source import Nodes, dotted, walk
+from callsheet.frontends.python.source import Nodes, dotted, last_name, walk
 
 _SHAPES: Final = frozenset({"ABC", "Protocol", "Generic"})
 """Bases that say only what other classes have."""
@@ -78,7 +78,7 @@ def classes_above(classes: Mapping[str, ast.ClassDef]) -> set[str]:
 
 def _last(node: ast.expr) -> str:
     of = node.value if isinstance(node, ast.Subscript) else node
-    return (dotted(of) or "").rpartition(".")[2]
+    return last_name(of)
 
 
 def _bases(classes: Mapping[str, ast.ClassDef]) -> Mapping[str, str | None]:
@@ -100,9 +100,7 @@ def _async_methods(one: ast.ClassDef) -> Iterator[ast.AsyncFunctionDef]:
 
 
 def _inherit(
-    one: ast.ClassDef,
-    own: Mapping[str, Mapping[str, ast.AsyncFunctionDef]],
-    bases: Mapping[str, str | None],
+    one: ast.ClassDef, own: Mapping[str, Mapping[str, ast.AsyncFunctionDef]], bases: Mapping[str, str | None]
 ) -> None:
     """Give a class copies of the async methods of those that it is made from."""
     has = {each.name for each in one.body if isinstance(each, (ast.AsyncFunctionDef, ast.FunctionDef))}

@@ -9,12 +9,13 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, cast
 
 from callsheet.frontends.python.source import (
     Nodes,
     among,
     dotted,
+    given_by_default,
     made_name,
     names_bound,
     names_read,
@@ -22,10 +23,9 @@ from callsheet.frontends.python.source import (
     parameters_of,
     walk,
 )
-from callsheet.frontends.python.syntax import Renaming
+from callsheet.frontends.python.syntax import Renaming, assignment, none, placed
 
 Generator = ast.AsyncFunctionDef | ast.FunctionDef
-_Made = TypeVar("_Made", bound=ast.AST)
 _Fresh = Callable[[str], str]
 _LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
 
@@ -94,7 +94,7 @@ def opened(
             names[name] = value.id
             continue
         made = ast.Assign([ast.Name(names[name], ast.Store())], value)
-        before.append(ast.fix_missing_locations(ast.copy_location(made, call)))
+        before.append(placed(made, call))
     renaming = RenamingOwn(names)
     return before, [cast("ast.stmt", renaming.visit(one)) for one in body]
 
@@ -127,8 +127,7 @@ def _bound(function: Generator, call: ast.Call, site: set[str]) -> dict[str, ast
     if of.kwarg is not None:
         keys: list[ast.expr | None] = [placed(ast.Constant(word.arg), word) for word in words]
         given[of.kwarg.arg] = placed(ast.Dict(keys, [word.value for word in words]), call)
-    defaults = dict(zip(plain[len(plain) - len(of.defaults) :], of.defaults, strict=True))
-    defaults |= {one.arg: value for one, value in zip(of.kwonlyargs, of.kw_defaults, strict=True) if value}
+    defaults = dict(given_by_default(of))
     for one in parameters_of(of):
         if one.arg not in given:
             value = defaults.get(one.arg)
@@ -220,9 +219,9 @@ class Leaving:
         match one:
             case ast.Return(value=value) if "return" in self.kinds:
                 self.used.add("return")
-                held = value or ast.copy_location(ast.Constant(None), one)
+                held = value or none(one)
                 return [
-                    placed(ast.Assign([ast.Name(self.value, ast.Store())], held), one),
+                    assignment(self.value, held, one),
                     self._noted("return", one),
                     placed(ast.Break(), one),
                 ]
@@ -258,15 +257,13 @@ class Leaving:
                 return [one]
 
     def _noted(self, kind: str, place: ast.AST) -> ast.stmt:
-        return placed(ast.Assign([ast.Name(self.way, ast.Store())], ast.Constant(kind)), place)
+        return assignment(self.way, ast.Constant(kind), place)
 
     def start(self, place: ast.AST) -> list[ast.stmt]:
         """What stands before the block."""
-        made: list[ast.stmt] = [
-            placed(ast.Assign([ast.Name(self.way, ast.Store())], ast.Constant("")), place)
-        ]
+        made: list[ast.stmt] = [assignment(self.way, ast.Constant(""), place)]
         if "return" in self.used:
-            made.append(placed(ast.Assign([ast.Name(self.value, ast.Store())], ast.Constant(None)), place))
+            made.append(assignment(self.value, ast.Constant(None), place))
         return made
 
     def after(self, place: ast.AST) -> list[ast.stmt]:
@@ -294,11 +291,6 @@ def leaves_block(body: Sequence[ast.stmt]) -> bool:
     probe = Leaving(frozenset({"return", "break", "continue"}), lambda stem: stem)
     probe.block(copy.deepcopy(list(body)))
     return bool(probe.used)
-
-
-def placed(made: _Made, place: ast.AST) -> _Made:
-    """A node that was made, at the place of another."""
-    return ast.fix_missing_locations(ast.copy_location(made, place))
 
 
 def loops_around(body: Sequence[ast.stmt], wanted: set[int], found: set[int]) -> bool:

@@ -12,16 +12,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from callsheet.frontends.python.analysis.container_words import (
-    LAZY,
-    given_by_default,
-    iterators_set,
-    makes_iterator,
-)
+from callsheet.frontends.python.analysis.container_words import LAZY, iterators_set, makes_iterator
 from callsheet.frontends.python.rewrites.flows import breaks
-from callsheet.frontends.python.rewrites.inlining import Fresh, full_names, name_called, placed
-from callsheet.frontends.python.source import Nodes, Refused, own_nodes, parameters_of, waits, walk
-from callsheet.frontends.python.syntax import parsed_lines
+from callsheet.frontends.python.rewrites.inlining import Fresh, full_names, name_called
+from callsheet.frontends.python.source import (
+    Nodes,
+    Refused,
+    given_by_default,
+    own_nodes,
+    parameters_of,
+    waits,
+    walk,
+)
+from callsheet.frontends.python.syntax import load, parsed_lines, placed
 
 _EACH_ALONE: Final = frozenset(
     {"map", "filter", "itertools.filterfalse", "itertools.starmap", "itertools.takewhile"}
@@ -89,7 +92,7 @@ def _held_in(
         found = held.setdefault(one.name, set())
         found |= {name for each in own_nodes(one) for name in iterators_set(each, full_name)}
     parameters = {one.name: [each.arg for each in parameters_of(one.args)] for one in functions}
-    defaults = {(one.name, name): value for one in functions for name, value in given_by_default(one)}
+    defaults = {(one.name, name): value for one in functions for name, value in given_by_default(one.args)}
     others: dict[tuple[str, str], ast.expr] = {}
     changed = True
     while changed:
@@ -240,14 +243,14 @@ def _step(
 def _counted(source: ast.Call, of: ast.expr, number: ast.expr, after: str, fresh: Fresh) -> _Step:
     """A step of what counts the items: with a variable for the number."""
     count, made = fresh("count"), copy.copy(source)
-    made.args, made.keywords = [of, ast.Name(count, ast.Load())], []
+    made.args, made.keywords = [of, load(count)], []
     return _Step(made, [f"{count} = {ast.unparse(number)}"], [after.format(count)])
 
 
 def _zipped(source: ast.Call, names: Sequence[str | None]) -> _Step:
     """A step of what takes items of several sources: those that are none get iterators under these names."""
     made, pairs = copy.copy(source), list(zip(source.args, names, strict=True))
-    made.args = [one if name is None else ast.Name(name, ast.Load()) for one, name in pairs]
+    made.args = [one if name is None else load(name) for one, name in pairs]
     return _Step(made, [f"{name} = iter({ast.unparse(one)})" for one, name in pairs if name is not None])
 
 
@@ -268,11 +271,7 @@ class _Stepping(ast.NodeTransformer):
             item = self.fresh("next")
             asked = f"    {item} = next({ast.unparse(step.source)})\n"
             lines = [f"{taken} = True", f"try:\n{asked}except StopIteration:\n    {taken} = False"]
-            body = [
-                *parsed_lines(lines, node),
-                _ended(taken, node),
-                ast.Assign([node.target], ast.Name(item, ast.Load())),
-            ]
+            body = [*parsed_lines(lines, node), _ended(taken, node), ast.Assign([node.target], load(item))]
             return [placed(ast.While(ast.Constant(True), [*body, *node.body], []), node)]
         turn = [*parsed_lines([f"{taken} = True", *step.after], node), ast.Break()]
         loop = ast.For(node.target, step.source, turn, [])
@@ -283,4 +282,4 @@ class _Stepping(ast.NodeTransformer):
 
 def _ended(taken: str, node: ast.For) -> ast.stmt:
     """What ends a loop whose variable says that there was no item."""
-    return ast.If(ast.UnaryOp(ast.Not(), ast.Name(taken, ast.Load())), [*node.orelse, ast.Break()], [])
+    return ast.If(ast.UnaryOp(ast.Not(), load(taken)), [*node.orelse, ast.Break()], [])

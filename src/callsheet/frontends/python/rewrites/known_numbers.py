@@ -11,10 +11,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-from callsheet.frontends.python.analysis.container_words import given_by_default
-from callsheet.frontends.python.rewrites.inlining import placed
 from callsheet.frontends.python.rewrites.parameters import makes_semaphore
-from callsheet.frontends.python.source import Nodes, own_nodes, parameters_of
+from callsheet.frontends.python.source import Nodes, given_by_default, own_nodes, parameters_of
+from callsheet.frontends.python.syntax import placed
 
 
 class KnownNumbers:
@@ -105,7 +104,7 @@ class KnownNumbers:
         calls = self.calls.get(function.name, ())
         if not calls or self.uses[function.name] > len(calls):
             return None
-        default, found = dict(given_by_default(function)).get(name), set[int | None]()
+        default, found = dict(given_by_default(function.args)).get(name), set[int | None]()
         plain = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
         for call in calls:
             if any(

@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Container, Sequence
 from typing import Final, NamedTuple, cast
 
-from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, blocks_of, name_called, placed
+from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, blocks_of, name_called
 from callsheet.frontends.python.source import Refused, names_bound, own_nodes, waits, walk
-from callsheet.frontends.python.syntax import PuttingNames, PuttingNodes, parsed_lines
+from callsheet.frontends.python.syntax import PuttingNames, PuttingNodes, load, parsed_lines, placed, store
 
 _FullName = Callable[[ast.expr], str]
 _THROUGH: Final = frozenset(
@@ -70,7 +70,7 @@ def item_by_item(one: ast.For, fresh: Fresh) -> ast.For | None:
             made, (ast.Name, ast.Attribute, ast.Lambda)
         ):
             name = fresh("item")
-            target, item = ast.Name(name, ast.Store()), ast.Name(name, ast.Load())
+            target, item = store(name), load(name)
             called = _called(made, item)
             item, tests = (called, []) if kind == "map" else (item, [called])
         case _:
@@ -117,7 +117,7 @@ def as_generator(
         case ast.Call(args=[ast.Call(args=[] | [ast.Constant()], keywords=[]) as counter, source]) if (
             name == "zip" and lazy.full_name(counter) == "itertools.count"
         ):
-            numbered = ast.Call(ast.Name("enumerate", ast.Load()), [source, *counter.args], [])
+            numbered = ast.Call(load("enumerate"), [source, *counter.args], [])
             return as_generator(placed(ast.For(one.target, numbered, one.body, one.orelse), one), lazy, fresh)
         case ast.Call(args=sources, keywords=words):
             if name in {"map", "filter"} or words or any(isinstance(each, ast.Starred) for each in sources):
@@ -131,7 +131,7 @@ def as_generator(
     if lines.names:
         body = [ast.Nonlocal(lines.names), *body]
     function = ast.FunctionDef(fresh("items"), _no_arguments(), body, [], None)
-    call = ast.Call(ast.Name(function.name, ast.Load()), [], [])
+    call = ast.Call(load(function.name), [], [])
     placed(function, one)
     placed(call, one.iter)
     return [placed(each, one) for each in lines.before], function, call
@@ -144,9 +144,9 @@ def _mapped(
     match one.iter:
         case ast.Call(args=[made, *sources]) if len(sources) > 1:
             names = [fresh("item") for _ in sources]
-            target = ast.Tuple([ast.Name(name, ast.Store()) for name in names], ast.Store())
-            pairs = ast.Call(ast.Name("zip", ast.Load()), sources, [])
-            value = ast.Call(made, [ast.Name(name, ast.Load()) for name in names], [])
+            target = ast.Tuple([store(name) for name in names], ast.Store())
+            pairs = ast.Call(load("zip"), sources, [])
+            value = ast.Call(made, [load(name) for name in names], [])
             source = ast.GeneratorExp(value, [ast.comprehension(target, pairs, [], 0)])
             loop = ast.For(one.target, source, one.body, one.orelse)
             placed(loop, one)
@@ -167,7 +167,7 @@ class _Lines:
         """The variable of a value that is computed before the loop."""
         name = self.fresh(stem)
         self.names.append(name)
-        self.before.append(ast.Assign([ast.Name(name, ast.Store())], value))
+        self.before.append(ast.Assign([store(name)], value))
         return name
 
     def item(self) -> str:
@@ -191,9 +191,7 @@ def _taken(name: str, sources: Sequence[ast.expr], lazy: Laziness, lines: _Lines
             return [*lines.parsed(f"if {left} <= 0:\n    return"), _over(item, source, turn)]
         case "itertools.takewhile", [test, source]:
             item = lines.item()
-            ended = ast.If(
-                ast.UnaryOp(ast.Not(), _called(test, ast.Name(item, ast.Load()))), [ast.Return(None)], []
-            )
+            ended = ast.If(ast.UnaryOp(ast.Not(), _called(test, load(item))), [ast.Return(None)], [])
             return [_over(item, source, [ended, *lines.parsed(f"yield {item}")])]
         case "itertools.chain", parts:
             names = [lines.item() for _ in parts]
@@ -203,7 +201,7 @@ def _taken(name: str, sources: Sequence[ast.expr], lazy: Laziness, lines: _Lines
             ]
         case "itertools.chain.from_iterable", [source]:
             part, item = lines.item(), lines.item()
-            inner = _over(item, ast.Name(part, ast.Load()), lines.parsed(f"yield {item}"))
+            inner = _over(item, load(part), lines.parsed(f"yield {item}"))
             return [_over(part, source, [inner])]
         case "zip", parts:
             return _zipped(parts, lazy, lines)
@@ -225,8 +223,7 @@ def _zipped(parts: Sequence[ast.expr], lazy: Laziness, lines: _Lines) -> list[as
     at = next(number for number, each in enumerate(parts) if each is source)
     item, place = lines.item(), lines.kept("place", ast.Constant(0))
     names = [
-        None if each is source else lines.kept("source", ast.Call(ast.Name("list", ast.Load()), [each], []))
-        for each in parts
+        None if each is source else lines.kept("source", ast.Call(load("list"), [each], [])) for each in parts
     ]
 
     def ended(held: Sequence[str | None]) -> list[ast.stmt]:
@@ -239,7 +236,7 @@ def _zipped(parts: Sequence[ast.expr], lazy: Laziness, lines: _Lines) -> list[as
 
 
 def _over(item: str, source: ast.expr, body: list[ast.stmt]) -> ast.stmt:
-    return ast.For(ast.Name(item, ast.Store()), source, body, [])
+    return ast.For(store(item), source, body, [])
 
 
 def _yielded(value: ast.expr) -> ast.stmt:
@@ -330,5 +327,5 @@ def _settled(
             return value
         case _:
             name = fresh("source")
-            made.append(ast.Assign([ast.Name(name, ast.Store())], value))
-            return ast.Name(name, ast.Load())
+            made.append(ast.Assign([store(name)], value))
+            return load(name)

@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from callsheet.frontends.python.rewrites.inlining import blocks_in, placed
+from callsheet.frontends.python.rewrites.inlining import blocks_in
 from callsheet.frontends.python.source import Nodes, dotted, names_bound, own_nodes, parameters_of, walk
+from callsheet.frontends.python.syntax import placed
 
 _LINES: Final = frozenset({"debug", "info", "warning", "warn", "error", "critical", "exception", "log"})
 _LOOK: Final = frozenset({"level", "format", "datefmt", "style", "force"})

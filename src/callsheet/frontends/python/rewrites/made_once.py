@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from callsheet.frontends.pure_code.laziness import changed_objects, changed_outside
-from callsheet.frontends.python.analysis.container_words import given_by_default
 from callsheet.frontends.python.rewrites.factories import changes_state
 from callsheet.frontends.python.rewrites.inlining import is_generator, name_called
 from callsheet.frontends.python.source import (
@@ -19,6 +18,7 @@ from callsheet.frontends.python.source import (
     Refused,
     decorator_name,
     dotted,
+    given_by_default,
     own_nodes,
     parameters_of,
     walk,
@@ -120,7 +120,7 @@ def _check_cached(one: ast.FunctionDef, mark: ast.expr, nodes: Nodes) -> None:
 def _check_defaults(one: ast.FunctionDef) -> None:
     """Raises Refused for a default of an inner function that this changes."""
     changed = changed_objects(list(walk(one)))
-    for name, default in given_by_default(one):
+    for name, default in given_by_default(one.args):
         if name in changed and not isinstance(default, ast.Constant):
             raise Refused(
                 "PYT015",

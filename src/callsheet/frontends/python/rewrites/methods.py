@@ -14,7 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, cast
 
 from callsheet.frontends.python.rewrites.inherited import classes_above, depths
-from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_of, placed, rewrite_blocks
+from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_of, rewrite_blocks
+from callsheet.frontends.python.rewrites.task_words import RUNNERS
 from callsheet.frontends.python.source import (
     Nodes,
     decorator_name,
@@ -24,12 +25,9 @@ from callsheet.frontends.python.source import (
     parameters_of,
     walk,
 )
-from callsheet.frontends.python.syntax import name_of
+from callsheet.frontends.python.syntax import load, name_of, placed, store
 
 _PLAIN: Final = frozenset({"staticmethod", "classmethod"})
-_RUNNERS: Final = frozenset(
-    {"gather", "create_task", "ensure_future", "wait_for", "shield", "wait", "as_completed"}
-)
 _OFTEN: Final = frozenset(
     {
         *("get", "pop", "update", "add", "remove", "append", "clear", "copy", "insert", "index", "count"),
@@ -100,8 +98,8 @@ def _name_returned_objects(nodes: Nodes, methods: Sequence[_Method]) -> None:
                 )
             ) if name in fluent and owner in owners:
                 held = fresh(owner.lower())
-                method.value = placed(ast.Name(held, ast.Load()), made)
-                return [placed(ast.Assign([ast.Name(held, ast.Store())], made), one), one]
+                method.value = placed(load(held), made)
+                return [placed(ast.Assign([store(held)], made), one), one]
             case _:
                 return None
 
@@ -129,8 +127,8 @@ def declare_fields(nodes: Nodes) -> bool:
         own |= names_bound(*one.body)
         is_data = bool(one.decorator_list)
         for name in sorted(set(stored) - own):
-            kind: ast.expr = ast.Constant("ClassVar") if is_data else ast.Name("object", ast.Load())
-            made = ast.AnnAssign(ast.Name(name, ast.Store()), kind, None, 1)
+            kind: ast.expr = ast.Constant("ClassVar") if is_data else load("object")
+            made = ast.AnnAssign(store(name), kind, None, 1)
             one.body.append(ast.fix_missing_locations(ast.copy_location(made, one.body[-1])))
             changed = True
     return changed
@@ -244,13 +242,10 @@ class _Moving:
             self.fresh(f"any_{name.strip('_')}"), copy.deepcopy(first.args), [], [], None
         )
         vars(made)["type_params"] = []
-        words = [ast.keyword(one.arg, ast.Name(one.arg, ast.Load())) for one in first.args.kwonlyargs]
+        words = [ast.keyword(one.arg, load(one.arg)) for one in first.args.kwonlyargs]
         for one in sorted(many, key=lambda method: -self.depth[method.owner]):
-            test = _call("isinstance", [ast.Name(itself.arg, ast.Load()), ast.Name(one.owner, ast.Load())])
-            call = _call(
-                self.functions[one.owner, name],
-                [ast.Name(each.arg, ast.Load()) for each in (itself, *others)],
-            )
+            test = _call("isinstance", [load(itself.arg), load(one.owner)])
+            call = _call(self.functions[one.owner, name], [load(each.arg) for each in (itself, *others)])
             call.keywords = copy.deepcopy(words)
             made.body.append(ast.If(test, [ast.Return(ast.Await(call))], []))
         failure = ast.parse(f"raise AttributeError('the object has no method {name}')").body[0]
@@ -293,7 +288,7 @@ def _shape(of: ast.arguments) -> tuple[object, ...]:
 
 
 def _call(function: str, arguments: list[ast.expr]) -> ast.Call:
-    return ast.Call(ast.Name(function, ast.Load()), arguments, [])
+    return ast.Call(load(function), arguments, [])
 
 
 def _class_in(annotation: ast.expr | None, classes: Mapping[str, object]) -> str | None:
@@ -397,7 +392,7 @@ class _Calls(ast.NodeTransformer):
         match node:
             case ast.Call(func=func) as call:
                 self.awaited.add(id(call))
-                if (dotted(func) or "").rpartition(".")[2] in _RUNNERS:
+                if (dotted(func) or "").rpartition(".")[2] in RUNNERS:
                     for one in call.args:
                         self._note(one)
             case ast.Starred(value=value):
@@ -437,7 +432,7 @@ class _Calls(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """A call."""
-        if (dotted(node.func) or "").rpartition(".")[2] in _RUNNERS:
+        if (dotted(node.func) or "").rpartition(".")[2] in RUNNERS:
             self._note(node)
         self._map(node)
         target = self._target(node, is_awaited=id(node) in self.awaited)
@@ -453,12 +448,12 @@ class _Calls(ast.NodeTransformer):
         """`map(desk.load, xs)` as a generator expression."""
         if dotted(node.func) != "map" or len(node.args) != 2 or not isinstance(node.args[0], ast.Attribute):
             return
-        call = ast.Call(node.args[0], [ast.Name("item", ast.Load())], [])
+        call = ast.Call(node.args[0], [load("item")], [])
         if self._target(call, is_awaited=False) is None:
             return
         item = self.of.fresh("item")
-        call.args = [ast.Name(item, ast.Load())]
-        part = ast.comprehension(ast.Name(item, ast.Store()), node.args[1], [], 0)
+        call.args = [load(item)]
+        part = ast.comprehension(store(item), node.args[1], [], 0)
         made = ast.fix_missing_locations(ast.copy_location(ast.GeneratorExp(call, [part]), node))
         node.func, node.args = name_of("list", node), [made]
         self._note(made)

@@ -14,10 +14,10 @@ import copy
 from collections.abc import Container, Iterable, Iterator
 from typing import cast
 
-from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, placed
+from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in
 from callsheet.frontends.python.rewrites.task_words import task_of
-from callsheet.frontends.python.source import Nodes, dotted, names_bound, own_nodes
-from callsheet.frontends.python.syntax import PuttingNodes, Renaming
+from callsheet.frontends.python.source import Nodes, dotted, is_named, last_name, names_bound, own_nodes
+from callsheet.frontends.python.syntax import PuttingNodes, Renaming, placed
 
 
 def mixed_calls_as_one(nodes: Nodes) -> bool:
@@ -65,7 +65,7 @@ def _spread_in_gathers(nodes: Iterable[ast.AST]) -> list[ast.expr]:
     return [
         one.value
         for call in nodes
-        if isinstance(call, ast.Call) and (dotted(call.func) or "").rpartition(".")[2] == "gather"
+        if isinstance(call, ast.Call) and last_name(call.func) == "gather"
         for one in call.args
         if isinstance(one, ast.Starred)
     ]
@@ -104,7 +104,7 @@ def _uses_of_dict(function: ast.AsyncFunctionDef, name: str, keys: str) -> dict[
     owners = {id(one.value): one for one in inside if isinstance(one, ast.Attribute)}
     stars = {id(one) for one in _spread_in_gathers(inside)}
     for one in inside:
-        if not (isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load)):
+        if not (is_named(one, name) and isinstance(one.ctx, ast.Load)):
             continue
         owner = owners.get(id(one))
         call = methods.get(id(owner))
@@ -117,13 +117,8 @@ def _uses_of_dict(function: ast.AsyncFunctionDef, name: str, keys: str) -> dict[
             found[id(call)] = ast.copy_location(ast.Name(keys, ast.Load()), one)
         else:
             return None
-    stores = sum(
-        isinstance(one, ast.Name) and one.id == name and not isinstance(one.ctx, ast.Load) for one in inside
-    )
-    is_read = any(
-        isinstance(one, ast.Subscript) and isinstance(one.value, ast.Name) and one.value.id == name
-        for one in inside
-    )
+    stores = sum(is_named(one, name) and not isinstance(one.ctx, ast.Load) for one in inside)
+    is_read = any(isinstance(one, ast.Subscript) and is_named(one.value, name) for one in inside)
     return found if gathers == 1 and stores == 1 and not is_read else None
 
 
@@ -185,9 +180,7 @@ class _List:
         """Let it get calls of one function, one at a time; whether that was not so already."""
         places = [each for one in self._blocks(self.function.body) for each in one]
         kinds = [self._elements(one) for one in places]
-        uses = sum(
-            isinstance(one, ast.Name) and one.id == self.name for one in own_nodes(*self.function.body)
-        )
+        uses = sum(is_named(one, self.name) for one in own_nodes(*self.function.body))
         known = sum(kind is not None for kind in kinds)
         for elements in kinds:
             for one in elements or ():
@@ -217,7 +210,7 @@ class _List:
         return cast("ast.Name", call.func).id, inner, *(word.arg for word in call.keywords)
 
     def _is_it(self, node: ast.AST) -> bool:
-        return isinstance(node, ast.Name) and node.id == self.name
+        return is_named(node, self.name)
 
     def _elements(self, one: ast.stmt) -> list[ast.expr] | None:
         """The elements that a statement puts into the list; None for one that does not."""
@@ -369,7 +362,7 @@ def _gathered_elements(function: ast.AsyncFunctionDef) -> Iterator[tuple[ast.Cal
     for node in own_nodes(*function.body):
         match node:
             case ast.Call(args=[ast.Starred(value=ast.ListComp(elt=made) | ast.GeneratorExp(elt=made))]):
-                is_task = (dotted(node.func) or "").rpartition(".")[2] == "gather"
+                is_task = last_name(node.func) == "gather"
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.ListComp(elt=made)):
                 is_task = name in gathered
             case _:

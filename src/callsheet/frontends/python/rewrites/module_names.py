@@ -12,8 +12,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from callsheet.frontends.python.rewrites.inlining import blocks_of, placed, rewrite_blocks
+from callsheet.frontends.python.rewrites.inlining import blocks_of, rewrite_blocks
 from callsheet.frontends.python.source import SCOPES, Nodes, among, dotted, own_nodes, walk
+from callsheet.frontends.python.syntax import placed
 
 _MODULES: Final = frozenset({"asyncio", "time"})
 """The modules of which rewrites ask for what they know by its full name."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 from typing import cast
 
-from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_of, placed, rewrite_blocks
+from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_of, rewrite_blocks
 from callsheet.frontends.python.source import Nodes, dotted, names_bound, own_nodes, waits
+from callsheet.frontends.python.syntax import placed
 
 _Comprehension = ast.ListComp | ast.GeneratorExp | ast.SetComp
 

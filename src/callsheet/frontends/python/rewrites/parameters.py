@@ -12,10 +12,9 @@ import copy
 from collections.abc import Iterator
 from typing import Final, cast
 
-from callsheet.frontends.python.analysis.container_words import given_by_default
-from callsheet.frontends.python.rewrites.inlining import Fresh, name_called, placed
-from callsheet.frontends.python.source import Nodes, dotted, own_nodes, parameters_of, walk
-from callsheet.frontends.python.syntax import SHARED_LOCK
+from callsheet.frontends.python.rewrites.inlining import Fresh, name_called
+from callsheet.frontends.python.source import Nodes, dotted, given_by_default, own_nodes, parameters_of, walk
+from callsheet.frontends.python.syntax import SHARED_LOCK, placed
 
 SEMAPHORES: Final = frozenset({"Semaphore", "BoundedSemaphore", "Lock"})
 
@@ -113,7 +112,7 @@ def _settled(value: ast.expr, init: ast.FunctionDef, owner: ast.stmt, nodes: Nod
         at = names.index(one.id)
         made = [each for each in nodes.of(ast.Call) if dotted(each.func) == cast("ast.ClassDef", owner).name]
         given = [_argument(each, at - 1, one.id) for each in made]
-        default = dict(given_by_default(init)).get(one.id)
+        default = dict(given_by_default(init.args)).get(one.id)
         limits = [default if each is None else each for each in given] or [default]
         if len(limits) != 1 or not isinstance(limits[0], ast.Constant):
             return None
@@ -175,16 +174,19 @@ def _calls_of(nodes: Nodes, functions: dict[str, ast.AsyncFunctionDef]) -> dict[
     return found
 
 
+def _calls_own(function: ast.AsyncFunctionDef) -> bool:
+    """Whether a function is given what to call: it is copied for each call."""
+    own = {one.arg for one in parameters_of(function.args)}
+    return any(isinstance(one, ast.Call) and dotted(one.func) in own for one in own_nodes(function))
+
+
 def _without_star(function: ast.AsyncFunctionDef, calls: list[ast.Call] | None) -> bool:
     """Let a function take what `*args` collects as one tuple by its name; whether it does now."""
     star, of = function.args.vararg, function.args
     if star is None or of.kwarg is not None or not calls:
         return False
     count = len(of.posonlyargs) + len(of.args)
-    own = {one.arg for one in parameters_of(of)}
-    if any(isinstance(one, ast.Call) and dotted(one.func) in own for one in own_nodes(function)):
-        return False  # it is given what to call, and is copied for each call
-    if any(
+    if _calls_own(function) or any(
         isinstance(one, ast.Starred) for call in calls for one in call.args[: min(count, len(call.args) - 1)]
     ):
         return False
@@ -225,9 +227,9 @@ def _without_words(function: ast.AsyncFunctionDef, calls: list[ast.Call] | None)
     star = of.kwarg
     if star is None or not calls or any(word.arg is None for call in calls for word in call.keywords):
         return False
+    if _calls_own(function):
+        return False
     own = {one.arg for one in parameters_of(of)}
-    if any(isinstance(one, ast.Call) and dotted(one.func) in own for one in own_nodes(function)):
-        return False  # it is given what to call, and is copied for each call
     for call in calls:
         rest = [word for word in call.keywords if word.arg not in own - {star.arg}]
         keys: list[ast.expr | None] = [ast.copy_location(ast.Constant(word.arg), word) for word in rest]

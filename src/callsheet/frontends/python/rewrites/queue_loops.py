@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, placed
-from callsheet.frontends.python.source import dotted, ends_loop, names_read, own_nodes, walk
-from callsheet.frontends.python.syntax import parsed
+from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in
+from callsheet.frontends.python.source import dotted, ends_loop, last_name, names_read, own_nodes, walk
+from callsheet.frontends.python.syntax import parsed, placed
 
 _ENDS: Final = frozenset({"QueueEmpty", "TimeoutError", "QueueShutDown"})
 
@@ -109,7 +109,7 @@ def _ended(one: ast.stmt) -> ast.stmt:
 def _caught(one: ast.Try) -> set[str]:
     """The errors that are caught, by the last part of their names; one without a name stands for all."""
     return {
-        (dotted(kind) or "").rpartition(".")[2] if kind is not None else ""
+        last_name(kind) if kind is not None else ""
         for each in one.handlers
         for kind in (each.type.elts if isinstance(each.type, ast.Tuple) else [each.type])
     }
@@ -141,10 +141,9 @@ def _taken(loop: ast.While, queue: str) -> tuple[ast.expr, list[ast.stmt]] | Non
             method_of(test, queue) == "qsize"
         ):
             may_end = False
-        case ast.Compare(
-            left=ast.NamedExpr(target=target, value=value),
-            ops=[ast.IsNot() | ast.NotEq()],
-        ) if method_of(value, queue) == "get":
+        case ast.Compare(left=ast.NamedExpr(target=target, value=value), ops=[ast.IsNot() | ast.NotEq()]) if (
+            method_of(value, queue) == "get"
+        ):
             return target, loop.body
         case _:
             return None
@@ -251,18 +250,6 @@ class _OneItem(ast.NodeTransformer):
         """A name, of which those of workers stand in remarks alone."""
         return ast.copy_location(ast.Constant("worker"), node) if node.id in self.dropped else node
 
-    def visit_For(self, node: ast.For) -> ast.AST:
-        """A loop of its own."""
-        return self._inner_loop(node)
-
-    def visit_While(self, node: ast.While) -> ast.AST:
-        """A loop of its own."""
-        return self._inner_loop(node)
-
-    def visit_AsyncFor(self, node: ast.AsyncFor) -> ast.AST:
-        """A loop of its own."""
-        return self._inner_loop(node)
-
     def _inner_loop(self, node: ast.For | ast.AsyncFor | ast.While) -> ast.AST:
         held, behind = _OneItem(self.dropped), node.orelse
         held.visit_Continue = lambda node: node  # type: ignore[method-assign]
@@ -270,6 +257,8 @@ class _OneItem(ast.NodeTransformer):
         held.generic_visit(node)
         node.orelse = [cast("ast.stmt", self.visit(one)) for one in behind]
         return node
+
+    visit_For = visit_AsyncFor = visit_While = _inner_loop
 
 
 def of_one_item(

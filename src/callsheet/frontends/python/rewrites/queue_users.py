@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, cast
 
-from callsheet.frontends.python.rewrites.inlining import Fresh, placed
+from callsheet.frontends.python.rewrites.inlining import Fresh
 from callsheet.frontends.python.rewrites.known_numbers import KnownNumbers
 from callsheet.frontends.python.rewrites.queue_loops import method_of
 from callsheet.frontends.python.source import Nodes, Refused, among, dotted, names_read, own_nodes, walk
-from callsheet.frontends.python.syntax import parsed_lines
+from callsheet.frontends.python.syntax import parsed_lines, placed
 
 QUEUES: Final = frozenset({"Queue", "LifoQueue", "PriorityQueue"})
 _OF_LISTS: Final = frozenset({"append", "pop", "sort", "clear", "reverse"})

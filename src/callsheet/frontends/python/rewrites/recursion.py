@@ -14,7 +14,15 @@ from typing import Any, Final, cast
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.exceptions import DENIED
-from callsheet.frontends.python.source import Refused, dotted, leaves, names_bound, parameters_of, walk
+from callsheet.frontends.python.source import (
+    Refused,
+    dotted,
+    given_by_default,
+    leaves,
+    names_bound,
+    parameters_of,
+    walk,
+)
 
 _MOST_COPIES: Final = 40
 _MOST_DEPTH: Final = 40
@@ -52,15 +60,8 @@ class Copies:
         given = {one.name: one.value for one in call.arguments}
         constants: dict[str, object] = {}
         bound = names_bound(*node.body)
-        of = node.args
-        plain = [*of.posonlyargs, *of.args]
-        defaults = dict(
-            zip([one.arg for one in plain[len(plain) - len(of.defaults) :]], of.defaults, strict=True)
-        )
-        defaults |= {
-            one.arg: value for one, value in zip(of.kwonlyargs, of.kw_defaults, strict=True) if value
-        }
-        for one in parameters_of(of):
+        defaults = dict(given_by_default(node.args))
+        for one in parameters_of(node.args):
             value = given.get(one.arg, defaults.get(one.arg))
             if isinstance(value, ast.Constant) and isinstance(value.value, int) and one.arg not in bound:
                 constants[one.arg] = value.value
@@ -151,19 +152,11 @@ def _copied(node: ast.AsyncFunctionDef, constants: Mapping[str, object]) -> ast.
     made = copy.deepcopy(node)
     made.body = _Fold(constants).block(made.body)
     of = made.args
-    plain = [*of.posonlyargs, *of.args]
-    defaults = dict(
-        zip([one.arg for one in plain[len(plain) - len(of.defaults) :]], of.defaults, strict=True)
-    )
-    of.posonlyargs = []
-    of.args = [one for one in plain if one.arg not in constants]
-    of.defaults = [defaults[one.arg] for one in of.args if one.arg in defaults]
-    kept = [
-        (one, value)
-        for one, value in zip(of.kwonlyargs, of.kw_defaults, strict=True)
-        if one.arg not in constants
-    ]
-    of.kwonlyargs, of.kw_defaults = [one for one, _ in kept], [value for _, value in kept]
+    defaults = dict(given_by_default(of))
+    of.args = [one for one in (*of.posonlyargs, *of.args) if one.arg not in constants]
+    of.kwonlyargs = [one for one in of.kwonlyargs if one.arg not in constants]
+    of.posonlyargs, of.defaults = [], [defaults[one.arg] for one in of.args if one.arg in defaults]
+    of.kw_defaults = [defaults.get(one.arg) for one in of.kwonlyargs]
     return made
 
 

@@ -18,7 +18,6 @@ from callsheet.frontends.python.rewrites.inlining import (
     blocks_in,
     is_generator,
     name_called,
-    placed,
     yields_of,
 )
 from callsheet.frontends.python.source import (
@@ -32,7 +31,7 @@ from callsheet.frontends.python.source import (
     waits,
     walk,
 )
-from callsheet.frontends.python.syntax import PuttingNodes, parsed, parsed_lines
+from callsheet.frontends.python.syntax import PuttingNodes, parsed, parsed_lines, placed
 
 
 def recursive_flows_as_visits(module: ast.Module, nodes: Nodes) -> bool:

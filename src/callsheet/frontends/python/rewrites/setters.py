@@ -10,8 +10,9 @@ import ast
 from collections.abc import Mapping
 from typing import TypeGuard
 
-from callsheet.frontends.python.rewrites.inlining import Fresh, placed
+from callsheet.frontends.python.rewrites.inlining import Fresh
 from callsheet.frontends.python.source import Nodes, walk
+from callsheet.frontends.python.syntax import placed
 
 
 def setters_as_methods(module: ast.Module, nodes: Nodes) -> bool:

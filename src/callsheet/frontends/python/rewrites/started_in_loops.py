@@ -11,8 +11,9 @@ import ast
 from collections.abc import Sequence
 from typing import cast
 
-from callsheet.frontends.python.rewrites.inlining import Fresh, Replacing, blocks_of, placed
-from callsheet.frontends.python.source import Nodes, dotted, own_nodes, waits
+from callsheet.frontends.python.rewrites.inlining import Fresh, Replacing, blocks_of
+from callsheet.frontends.python.source import Nodes, last_name, own_nodes, waits
+from callsheet.frontends.python.syntax import load, placed, store
 
 _STATES = frozenset({"cancelled", "exception", "done", "cancel", "add_done_callback"})
 
@@ -59,7 +60,7 @@ def _group_of(node: ast.AsyncWith) -> str | None:
     """The name of the group that a statement opens."""
     match node.items:
         case [ast.withitem(context_expr=ast.Call(func=func), optional_vars=ast.Name(id=name))]:
-            return name if (dotted(func) or "").rpartition(".")[2] == "TaskGroup" else None
+            return name if last_name(func) == "TaskGroup" else None
         case _:
             return None
 
@@ -84,8 +85,8 @@ def _collected(node: ast.AsyncWith, fresh: Fresh) -> list[ast.stmt] | None:
     for one in node.body:
         if isinstance(one, ast.For) and waits(one.iter) and not has_begun:
             held = fresh("items")
-            made.append(placed(ast.Assign([ast.Name(held, ast.Store())], one.iter), one.iter))
-            one.iter = ast.copy_location(ast.Name(held, ast.Load()), one.iter)
+            made.append(placed(ast.Assign([store(held)], one.iter), one.iter))
+            one.iter = ast.copy_location(load(held), one.iter)
         starts_any = any(_started(each, group) is not None for each in own_nodes(one))
         if waits(one) and (has_begun or starts_any):
             return None
@@ -119,17 +120,13 @@ def _collected(node: ast.AsyncWith, fresh: Fresh) -> list[ast.stmt] | None:
             given, each, done_name = fresh("given"), fresh("one"), fresh("done")
             parts = [*call.args, *(word.value for word in call.keywords), comp.key]
             rows = ast.ListComp(ast.Tuple(parts, ast.Load()), comp.generators)
-            made.append(placed(ast.Assign([ast.Name(given, ast.Store())], rows), one))
+            made.append(placed(ast.Assign([store(given)], rows), one))
             made.append(_start_all(call, given, each, done_name, group, one))
             result = fresh("result")
             key = _part(each, len(parts) - 1)
-            pair = ast.Tuple([ast.Name(each, ast.Store()), ast.Name(result, ast.Store())], ast.Store())
-            both = ast.Call(
-                ast.Name("zip", ast.Load()),
-                [ast.Name(given, ast.Load()), ast.Name(done_name, ast.Load())],
-                [],
-            )
-            value = ast.DictComp(key, ast.Name(result, ast.Load()), [ast.comprehension(pair, both, [], 0)])
+            pair = ast.Tuple([store(each), store(result)], ast.Store())
+            both = ast.Call(load("zip"), [load(given), load(done_name)], [])
+            value = ast.DictComp(key, load(result), [ast.comprehension(pair, both, [], 0)])
             after.append(placed(ast.Assign(one.targets, value), one))
         else:
             made.append(one)
@@ -175,10 +172,10 @@ def _gathered(
         call = cast("ast.Call", _own_start(one, group))
         given, each, done_name = fresh("given"), fresh("one"), fresh("done")
         parts = [*call.args, *(word.value for word in call.keywords)]
-        begins.append(placed(ast.Assign([ast.Name(given, ast.Store())], ast.List([], ast.Load())), place))
+        begins.append(placed(ast.Assign([store(given)], ast.List([], ast.Load())), place))
         kept, rest = _kept(one, group, len(parts), given, each, done_name, fresh)
         row = ast.Tuple([*parts, *kept], ast.Load())
-        append = ast.Call(ast.Attribute(ast.Name(given, ast.Load()), "append", ast.Load()), [row], [])
+        append = ast.Call(ast.Attribute(load(given), "append", ast.Load()), [row], [])
         places[id(one)] = [placed(ast.Expr(append), one)]
         done.append(_start_all(call, given, each, done_name, group, one))
         after += rest
@@ -186,7 +183,7 @@ def _gathered(
 
 
 def _part(each: str, number: int) -> ast.expr:
-    return ast.Subscript(ast.Name(each, ast.Load()), ast.Constant(number), ast.Load())
+    return ast.Subscript(load(each), ast.Constant(number), ast.Load())
 
 
 def _start_all(call: ast.Call, given: str, each: str, done: str, group: str, place: ast.AST) -> ast.stmt:
@@ -196,9 +193,9 @@ def _start_all(call: ast.Call, given: str, each: str, done: str, group: str, pla
         ast.keyword(word.arg, _part(each, len(args) + number)) for number, word in enumerate(call.keywords)
     ]
     again = ast.Call(call.func, args, words)
-    start = ast.Call(ast.Attribute(ast.Name(group, ast.Load()), "create_task", ast.Load()), [again], [])
-    clause = ast.comprehension(ast.Name(each, ast.Store()), ast.Name(given, ast.Load()), [], 0)
-    return placed(ast.Assign([ast.Name(done, ast.Store())], ast.ListComp(start, [clause])), place)
+    start = ast.Call(ast.Attribute(load(group), "create_task", ast.Load()), [again], [])
+    clause = ast.comprehension(store(each), load(given), [], 0)
+    return placed(ast.Assign([store(done)], ast.ListComp(start, [clause])), place)
 
 
 def _kept(
@@ -206,7 +203,7 @@ def _kept(
 ) -> tuple[list[ast.expr], list[ast.stmt]]:
     """What is kept beside the arguments, and the loop that puts the results where the tasks would be."""
     result = fresh("result")
-    value: ast.expr = ast.Name(result, ast.Load())
+    value: ast.expr = load(result)
     kept: list[ast.expr] = []
     again: ast.stmt
     match one:
@@ -226,7 +223,7 @@ def _kept(
             again = ast.Assign([ast.Subscript(holder, _part(each, count), ast.Store())], value)
         case _:
             return [], []
-    pair = ast.Tuple([ast.Name(each, ast.Store()), ast.Name(result, ast.Store())], ast.Store())
-    names: list[ast.expr] = [ast.Name(given, ast.Load()), ast.Name(done, ast.Load())]
-    loop = ast.For(pair, ast.Call(ast.Name("zip", ast.Load()), names, []), [again], [])
+    pair = ast.Tuple([store(each), store(result)], ast.Store())
+    names: list[ast.expr] = [load(given), load(done)]
+    loop = ast.For(pair, ast.Call(load("zip"), names, []), [again], [])
     return kept, [placed(loop, one)]

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from typing import Final, cast
 
 from callsheet.frontends.python.rewrites.first_done import IS_TAKEN
-from callsheet.frontends.python.rewrites.inlining import Fresh, placed
+from callsheet.frontends.python.rewrites.inlining import Fresh
 from callsheet.frontends.python.rewrites.task_words import UnknownTasks, is_around, part_of, started
-from callsheet.frontends.python.source import names_bound, own_nodes, parameters_of, waits, walk
-from callsheet.frontends.python.syntax import is_shared, parsed, parsed_lines
+from callsheet.frontends.python.source import is_named, names_bound, own_nodes, parameters_of, waits, walk
+from callsheet.frontends.python.syntax import is_shared, parsed, parsed_lines, placed
 
 _LOOPS: Final = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -58,17 +58,14 @@ class TaskCalls:
         """The expression of a text, in which `_many` stands for the tasks."""
         made, task = parsed(text, place), self.fresh("task")
         for one in walk(made):
-            if isinstance(one, ast.Name) and one.id == "_t":
+            if is_named(one, "_t"):
                 one.id = task
             for field, value in ast.iter_fields(one):
-                if isinstance(value, ast.Name) and value.id == "_many":
+                if is_named(value, "_many"):
                     setattr(one, field, copy.deepcopy(many))
                 elif isinstance(value, list):
                     items = cast("list[object]", value)
-                    items[:] = [
-                        copy.deepcopy(many) if isinstance(each, ast.Name) and each.id == "_many" else each
-                        for each in items
-                    ]
+                    items[:] = [copy.deepcopy(many) if is_named(each, "_many") else each for each in items]
         return ast.fix_missing_locations(made)
 
     def taken(self, task: ast.expr, node: ast.AST) -> ast.expr:
@@ -181,7 +178,7 @@ class TaskCalls:
         for one in (each for part in made for each in walk(part)):
             if isinstance(one, ast.Name) and one.id in own:
                 one.id = own[one.id]
-            if isinstance(one, ast.ListComp) and isinstance(one.elt, ast.Name) and one.elt.id == "_call":
+            if isinstance(one, ast.ListComp) and is_named(one.elt, "_call"):
                 one.elt = self._call()
         before += made
 

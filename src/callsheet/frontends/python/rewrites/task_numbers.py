@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Final, cast
 
 from callsheet.frontends.python.rewrites.first_done import IS_TAKEN
-from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, placed
+from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in
 from callsheet.frontends.python.rewrites.task_calls import TaskCalls
 from callsheet.frontends.python.rewrites.task_order import check_order, check_questions
 from callsheet.frontends.python.rewrites.task_words import (
@@ -42,7 +42,7 @@ from callsheet.frontends.python.source import (
     waits,
     walk,
 )
-from callsheet.frontends.python.syntax import parsed, parsed_lines
+from callsheet.frontends.python.syntax import parsed, parsed_lines, placed
 
 _ASKED: Final = frozenset({"get_name", "exception", "cancelled", "add_done_callback"})
 _CONSUMERS: Final = frozenset({"sum", "max", "min", "sorted", "list", "tuple", "set", "dict", "any", "all"})
@@ -273,14 +273,8 @@ class _Tasks(TaskCalls):
             self.run(place, before)
             numbers = self._all(many, before)
             held = self.fresh("waited")
-            before.append(
-                placed(
-                    ast.Assign(
-                        [ast.Name(held, ast.Store())], ast.Call(ast.Name("list", ast.Load()), [numbers], [])
-                    ),
-                    place,
-                )
-            )
+            listed = ast.Call(ast.Name("list", ast.Load()), [numbers], [])
+            before.append(placed(ast.Assign([ast.Name(held, ast.Store())], listed), place))
             ended = f"[_t for _t in {self.order} if _t in {held}]"
             text = f"({ended}[:1], {ended}[1:])"
             return self.with_tasks(text, numbers, place)
@@ -338,8 +332,7 @@ class _Questions(ast.NodeTransformer):
     def _of_comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> ast.AST:
         if started(node.elt) is not None:
             return self._comprehension(node, node.elt, None)
-        made = cast("ast.ListComp", self.generic_visit(node))
-        return made
+        return self.generic_visit(node)
 
     visit_ListComp = visit_SetComp = visit_GeneratorExp = _of_comprehension
 
@@ -427,10 +420,6 @@ class _Questions(ast.NodeTransformer):
                 return placed(ast.Constant(not is_late), node)
             text = f"_many {'in' if is_late else 'not in'} {of.late}"
         return of.with_tasks(text, task, node)
-
-    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
-        """A function of its own, which may ask for names."""
-        return self.generic_visit(node)
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
         """An async function of its own."""

@@ -9,9 +9,11 @@ import ast
 from collections.abc import Sequence
 from typing import Final
 
-from callsheet.frontends.python.source import Refused, among, dotted, own_nodes, waits, walk
+from callsheet.frontends.python.source import Refused, among, dotted, last_name, own_nodes, waits, walk
 
 STARTS: Final = frozenset({"create_task", "ensure_future"})
+RUNNERS: Final = STARTS | {"gather", "as_completed", "wait", "wait_for", "shield"}
+"""The functions that run others, and after whose failure a program may go on."""
 _AROUND: Final = frozenset({"asyncio.wait_for", "asyncio.shield"})
 QUESTIONS: Final = frozenset({"result", "exception", "done", "cancelled", "get_name"})
 """What a task is asked, by methods without arguments."""
@@ -28,7 +30,7 @@ def task_of(node: ast.AST | None) -> ast.expr | None:
     'f(x)'
     """
     match node:
-        case ast.Call(func=func, args=[given, *_]) if (dotted(func) or "").rpartition(".")[2] in STARTS:
+        case ast.Call(func=func, args=[given, *_]) if last_name(func) in STARTS:
             return given
         case _:
             return None

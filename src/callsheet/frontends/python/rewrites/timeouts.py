@@ -7,6 +7,7 @@ from typing import Final, cast
 
 from callsheet.frontends.python.rewrites.inlining import Fresh, Replacing
 from callsheet.frontends.python.source import Nodes, dotted
+from callsheet.frontends.python.syntax import parsed
 
 _STEADY: Final = {"time.monotonic", "time.perf_counter"}
 """Clocks of which only differences mean something."""
@@ -52,9 +53,7 @@ def loop_times_as_moments(module: ast.Module, nodes: Nodes) -> bool:
     alias = fresh("datetime")
     asked = {id(cast("ast.Attribute", one.func).value) for one in times}
     for one in (*times, *alone):
-        moment = ast.parse(f"{alias}.datetime.now().timestamp()", mode="eval").body
-        for each in ast.walk(moment):
-            ast.copy_location(each, one)
+        moment = parsed(f"{alias}.datetime.now().timestamp()", one)
         one.func = cast("ast.Call", moment).func
     used = {one.id for one in nodes.of(ast.Name) if isinstance(one.ctx, ast.Load) and id(one) not in asked}
     places: dict[int, list[ast.stmt]] = {

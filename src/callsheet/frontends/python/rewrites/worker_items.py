@@ -7,7 +7,6 @@ import copy
 from collections import Counter
 from typing import cast
 
-from callsheet.frontends.python.rewrites.inlining import placed
 from callsheet.frontends.python.rewrites.queue_loops import (
     QueueLoop,
     loop_of,
@@ -19,8 +18,16 @@ from callsheet.frontends.python.rewrites.queue_loops import (
 )
 from callsheet.frontends.python.rewrites.queue_users import Pool, Puts, UnknownQueue
 from callsheet.frontends.python.rewrites.worker_starts import WorkerStarts
-from callsheet.frontends.python.source import Refused, names_read, own_nodes, parameters_of, waits, walk
-from callsheet.frontends.python.syntax import is_plain, parsed_lines
+from callsheet.frontends.python.source import (
+    Refused,
+    given_by_default,
+    names_read,
+    own_nodes,
+    parameters_of,
+    waits,
+    walk,
+)
+from callsheet.frontends.python.syntax import is_plain, parsed_lines, placed
 
 
 class WorkerItems(WorkerStarts):
@@ -262,8 +269,7 @@ def _bound(function: ast.AsyncFunctionDef, call: ast.Call) -> dict[str, ast.expr
     ):
         raise UnknownQueue
     given = dict(zip(plain, call.args, strict=False)) | {word.arg or "": word.value for word in call.keywords}
-    defaults = dict(zip(plain[len(plain) - len(of.defaults) :], of.defaults, strict=True))
-    defaults |= {one.arg: value for one, value in zip(of.kwonlyargs, of.kw_defaults, strict=True) if value}
+    defaults = dict(given_by_default(of))
     made = {one.arg: given.get(one.arg, defaults.get(one.arg)) for one in parameters_of(of)}
     if any(value is None for value in made.values()):
         raise UnknownQueue

@@ -15,17 +15,12 @@ from collections import deque
 from collections.abc import Sequence
 from typing import NoReturn, cast
 
-from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, blocks_of, placed
+from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_in, blocks_of
 from callsheet.frontends.python.rewrites.queue_loops import loop_in, method_of, over_list, takes_from
-from callsheet.frontends.python.rewrites.queue_users import (
-    Pool,
-    Puts,
-    UnknownQueue,
-    is_queue,
-    queue_made,
-)
+from callsheet.frontends.python.rewrites.queue_users import Pool, Puts, UnknownQueue, is_queue, queue_made
 from callsheet.frontends.python.rewrites.worker_items import WorkerItems
 from callsheet.frontends.python.source import Nodes, Refused, dotted, names_read, own_nodes, waits, walk
+from callsheet.frontends.python.syntax import placed
 
 
 def queues_as_lists(module: ast.Module, nodes: Nodes, warned: list[Refused]) -> bool:
@@ -357,8 +352,6 @@ class _Queue(WorkerItems):
         made = self._run_all(one)
         self.keeps = False
         return made
-
-    keeps = False
 
     def _is_group(self, one: ast.With | ast.AsyncWith) -> bool:
         match one.items:

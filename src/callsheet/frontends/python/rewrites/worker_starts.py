@@ -6,11 +6,11 @@ import ast
 from collections.abc import Sequence
 from typing import cast
 
-from callsheet.frontends.python.rewrites.inlining import placed
 from callsheet.frontends.python.rewrites.queue_loops import takes_from
 from callsheet.frontends.python.rewrites.queue_users import Pool, QueueUsers, UnknownQueue
 from callsheet.frontends.python.rewrites.task_words import task_cancelled, task_of
 from callsheet.frontends.python.source import Refused, dotted, names_bound, names_read, own_nodes, walk
+from callsheet.frontends.python.syntax import placed
 
 
 class WorkerStarts(QueueUsers):
