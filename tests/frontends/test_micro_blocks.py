@@ -51,6 +51,11 @@ def test_commands_and_blocks(text: str, printed: str) -> None:
         ('search("q") > r', '@WEB_SEARCH (query="q") > $r', "LTP115"),
         ('search "q" > r;', '@WEB_SEARCH (query="q") > $r', "LTP116"),
         ("read notes.txt > r", '@READ_FILE (path="notes.txt") > $r', "MIC103"),
+        (
+            "note \"a $n $rows.0.by[-1]['k'].title[x]. $n[n]\"",
+            "NOTE (\"a ${n} ${rows[0].by[-1]['k'].title}[x]. ${n}[n]\")",
+            "LTP119",
+        ),
     ],
 )
 def test_what_models_write_is_read_with_a_hint_and_a_fix(text: str, printed: str, code: str) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import fields, replace
 from itertools import count
+from operator import is_not
 from typing import Any, TypeVar, assert_never, cast
 
 from callsheet.ir import step
@@ -31,7 +32,6 @@ from callsheet.ir.tree import (
     Tree,
     Try,
     acts,
-    all_statements,
     is_single,
     recovery_of,
     statements,
@@ -63,21 +63,29 @@ def with_own_failures(tree: Tree) -> Tree:
     The variable of a handler gets another name, as `$error_2`, if it stands in a handler with the same name,
     if another member of its @PARALLEL has one, or if the plan has a variable of that name.
     """
-    if not any(_handlers(one) for one in all_statements(tree)):
-        return tree
-    own, none = _OwnFailures, frozenset[str]()
-    plans = tuple(replace(one, body=own(one.inputs, one.body).block(one.body, none)) for one in tree.plans)
-    return replace(tree, plans=plans, body=own(tree.inputs, tree.body).block(tree.body, none))
+    plans = tuple(replace(one, body=_with_own_failures(one.inputs, one.body)) for one in tree.plans)
+    return replace(tree, plans=plans, body=_with_own_failures(tree.inputs, tree.body))
+
+
+def _with_own_failures(inputs: tuple[Input, ...], body: Block) -> Block:
+    bound = [each.binds for one in statements(body) for each in _handlers(one)]
+    if not bound:  # most plans
+        return body
+    naming = _OwnFailures(inputs, body, bound)
+    is_distinct = len(bound) == len(set(bound)) and naming.made.isdisjoint(bound)
+    return body if is_distinct else naming.block(body, frozenset())
 
 
 class _OwnFailures:
     """Gives the variables of handlers their names in the main plan or a sub-plan."""
 
-    def __init__(self, inputs: tuple[Input, ...], body: Block) -> None:
+    def __init__(self, inputs: tuple[Input, ...], body: Block, bound: Collection[str]) -> None:
         every = tuple(statements(body))
         self.made = {one.name for one in inputs} | {one.var for one in every if isinstance(one, Foreach)}
         self.made.update(name for one in every for name in variables_set(one))
-        self.taken = self.made | {each.binds for one in every for each in _handlers(one)}
+        self.taken = self.made.union(bound)
+        self.given: dict[str, None] = {}
+        self.numbers = count(2)
 
     def block(self, block: Block, known: frozenset[str], *, is_group: bool = False) -> Block:
         """The block where handlers have bound the names `known`, in a group also those of other members."""
@@ -85,7 +93,8 @@ class _OwnFailures:
         for one in block:
             made.append(self.statement(one, known))
             if is_group:
-                known |= {each.binds for inner in statements((made[-1],)) for each in _handlers(inner)}
+                bound = {each.binds for inner in statements((made[-1],)) for each in _handlers(inner)}
+                known |= bound - self.given.keys()
         return tuple(made)
 
     def statement(self, one: Statement, known: frozenset[str]) -> Statement:
@@ -95,12 +104,14 @@ class _OwnFailures:
         recovery = recovery_of(one)
         if recovery is not None and recovery.handlers:
             handlers = tuple(self.handler(each, known) for each in recovery.handlers)
-            one = cast("Try", replace(cast("Try", one), recovery=replace(recovery, handlers=handlers)))
+            one = replace(cast("Try", one), recovery=replace(recovery, handlers=handlers))
         inside = {id(each.body): known | {each.binds} for each in _handlers(one)}
         members = one.members if isinstance(one, Parallel) else None
-        return map_blocks(
-            one, lambda block: self.block(block, inside.get(id(block), known), is_group=block is members)
-        )
+
+        def change(block: Block) -> Block:
+            return self.block(block, inside.get(id(block), known), is_group=block is members)
+
+        return map_blocks(one, change)
 
     def handler(self, one: Handler, known: frozenset[str]) -> Handler:
         """The handler under a name of its own; one whose block uses the name in other ways keeps it."""
@@ -109,8 +120,8 @@ class _OwnFailures:
             return one
         if any(old in (*variables_set(each), *_names_of_code(each)) for each in statements(one.body)):
             return one
-        new = next(name for n in count(2) if (name := f"{old}_{n}") not in self.taken)
-        self.taken.add(new)
+        new = next(name for n in self.numbers if (name := f"{old}_{n}") not in self.taken)
+        self.given[new] = None
         return replace(one, binds=new, body=_renamed(one.body, old, new))
 
 
@@ -123,17 +134,33 @@ def _names_of_code(one: Statement) -> tuple[str, ...]:
     return one.names if isinstance(one, Compute) else ()
 
 
-def _renamed(node: Any, old: str, new: str) -> Any:
-    """The node that reads `new` for `old`, but in a handler whose variable that is."""
+def _renamed(body: Block, old: str, new: str) -> Block:
+    """The block that reads `new` for `old`, but in a handler whose variable that is."""
+
+    def change(node: Any) -> Any:
+        if isinstance(node, Variable):
+            return replace(node, name=new) if node.name == old else node
+        return node if isinstance(node, Handler) and node.binds == old else None
+
+    return changed_nodes(body, change)
+
+
+def changed_nodes(node: _S, change: Callable[[Any], Any]) -> _S:
+    """The node, or tuple of nodes, with what `change` gives for the nodes in it; None is to go on inside."""
+    return _changed(node, change)
+
+
+def _changed(node: Any, change: Callable[[Any], Any]) -> Any:
+    made = change(node)
+    if made is not None:
+        return made
     if isinstance(node, tuple):
-        made = tuple(_renamed(one, old, new) for one in node)  # pyright: ignore[reportUnknownVariableType]
-        return made if any(a is not b for a, b in zip(made, node, strict=True)) else node  # pyright: ignore
-    if isinstance(node, Variable):
-        return replace(node, name=new) if node.name == old else node
-    if not hasattr(node, "__dataclass_fields__") or (isinstance(node, Handler) and node.binds == old):
+        parts: list[Any] = [_changed(one, change) for one in cast("tuple[Any, ...]", node)]
+        return tuple(parts) if any(map(is_not, parts, cast("tuple[Any, ...]", node))) else node  # pyright: ignore[reportUnknownVariableType]
+    if not hasattr(node, "__dataclass_fields__"):
         return node
     held = {part.name: getattr(node, part.name) for part in fields(node) if part.init and part.compare}
-    changed = {name: made for name, value in held.items() if (made := _renamed(value, old, new)) is not value}
+    changed = {name: new for name, old in held.items() if (new := _changed(old, change)) is not old}
     return replace(node, **changed) if changed else node
 
 

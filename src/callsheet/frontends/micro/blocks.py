@@ -11,9 +11,9 @@ from typing import Final
 
 from callsheet import lazy
 from callsheet.diagnostics import CallsheetError, did_you_mean
-from callsheet.frontends.expressions import NotAnExpression
+from callsheet.frontends.expressions import NotAnExpression, format_expression
 from callsheet.frontends.expressions.names import FUNCTIONS
-from callsheet.frontends.expressions.parser import read_operand
+from callsheet.frontends.expressions.parser import read_hole, read_operand
 from callsheet.frontends.micro.failure import refuse_clause
 from callsheet.frontends.micro.verbs import VERBS, Misfit, bind
 from callsheet.frontends.structured.document import Document, read_document
@@ -24,8 +24,9 @@ from callsheet.frontends.structured.statements import with_query_parameters
 from callsheet.frontends.values.reader import NAME, ParseResult, Stop
 from callsheet.frontends.values.reader import replace as replace_text
 from callsheet.ir import ListExpr, Literal, Plan, Ref, Value
-from callsheet.ir.expression import Display, Expression, Kind
+from callsheet.ir.expression import Display, Expression, Hole, Kind, Text
 from callsheet.ir.tree import Act, Into, Statement
+from callsheet.ir.tree_edits import changed_nodes, without_spans
 
 _SET_NAMES = lazy.pattern(
     rf">[ \t]*\$?({NAME})|\b(?i:let|set|input|input[ \t]+secret)[ \t]+\$?({NAME})[ \t]*[:=]"
@@ -37,6 +38,9 @@ _ASSIGNED = lazy.pattern(
 _NAMED = lazy.pattern(rf"({NAME})=(?!=)")
 _WORD = lazy.pattern(r"[^\s()\[\]{}\"'$>,;#]+")
 _BRACES = lazy.pattern(rf"(?<![\w$\\{{])\{{({NAME})(\.[\w.]+)?\}}(?!\}})")
+_PART = r"(?:\[(?:-?\d+|'[^'\\\n]*')\](?:\.[^\W\d]\w*)*)+"
+_PARTS = lazy.pattern(rf"(?<![\\$\w])\$({NAME}(?:\.\w+)*{_PART})")
+_PART_BEHIND = lazy.pattern(_PART)
 _USUAL: Final = frozenset({"LTP105", "LTP106", "LTP109", "LTP112"})
 """The hints for what is the spelling of the shorthand: small letters, names without `$`, no parentheses."""
 
@@ -58,6 +62,24 @@ def format_blocks(plan: Plan) -> str:
         help_ = "in Micro-CLI a variable's name in braces needs a $; write it as LTP text"
         raise CallsheetError.single("MIC070", "Micro-CLI would read this plan otherwise", help=help_)
     return text
+
+
+def _with_parts(node: object) -> Text | None:
+    """A text whose references without braces go on with the brackets right behind them; None for others."""
+    if not isinstance(node, Text):
+        return None
+    parts: list[str | Hole] = []
+    for part in node.parts:
+        before = parts[-1] if parts else ""
+        if isinstance(part, str) and isinstance(before, Hole) and before.is_open:
+            found = _PART_BEHIND.match(part)
+            if found is not None:
+                hole, _ = read_hole(f"${{{format_expression(before.expression)}{found[0]}}}", 0)
+                parts[-1] = without_spans(hole)
+                part = part[found.end() :]  # noqa: PLW2901 - the text behind the reference
+        if part:
+            parts.append(part)
+    return Text(tuple(parts), node.span)
 
 
 class MicroDocument(Document):
@@ -86,7 +108,13 @@ class MicroDocument(Document):
                 message = f"{found[0]} is literal text: nothing is inserted there"
                 help_ = f"write ${found[0]}"
                 self.error("LTP030", message, *found.span(), help=help_, fix=fix)
-        return made
+        has_parts = False
+        for found in _PARTS.finditer(self.text, start, self.line_end(start)):
+            if self.text.count('"', start, found.start()) % 2:
+                has_parts = True
+                message = "a reference with brackets stands in braces"
+                super().loose("LTP119", message, *found.span(), f"${{{found[1]}}}")
+        return changed_nodes(made, _with_parts) if has_parts else made
 
     def statement(self, comments: list[str]) -> Statement:
         """The statement at the position, or the command."""
