@@ -122,7 +122,8 @@ def idle_locks_left_out(module: ast.Module, nodes: Nodes) -> bool:
         if isinstance(target, ast.Name)
     }
     idle = {id(one.items[0].context_expr) for one in nodes.of(ast.AsyncWith) if _awaits_nothing_inside(one)}
-    named = {one.arg for one in nodes.of(ast.arg)}
+    named = {one.arg for one in nodes.of(ast.arg)} | {one.attr for one in nodes.of(ast.Attribute)}
+    named |= {name for one in nodes if isinstance(one, (ast.Nonlocal, ast.Global)) for name in one.names}
     others = {one.id for one in nodes.of(ast.Name) if id(one) not in made and id(one) not in idle}
     locks = {name for name, one in made.values() if isinstance(one, ast.AnnAssign) or len(one.targets) == 1}
     locks -= named | others
