@@ -22,6 +22,7 @@ from callsheet.ir import Plan
 
 NOT_PRINTED = {
     "calls side by side that change their own items": "run side by side",
+    "calls side by side that change the items of a field": "run side by side",
     "helper changes a parameter": "may be the same object",
     "argument that a helper puts into another one and changes then": "may be the same object",
 }

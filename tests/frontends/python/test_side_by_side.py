@@ -96,11 +96,13 @@ async def main(xs):
         ("found = set()", "found.add(await word(x))", True),
         ("found = 0", "nonlocal found\n        await score(x)\n        found += 1", True),
         ("found = {'n': 0}", "await score(x)\n        found['n'] += 1", True),
+        ("found = []\n    lock = asyncio.Lock()",
+         "n = await score(x)\n        async with lock:\n            found.append(n)", True),
         ("found = [0] * 9", "found[x] = await score(x)", False),
         ("found = 0.5", "nonlocal found\n        for n in await page(x):\n            found += n", False),
         ("found = []", "n = await score(x)\n        found.append((len(found), n))", False),
     ],
-)
+)  # fmt: skip
 def test_calls_that_only_add_run_side_by_side(made: str, adds: str, is_known: bool) -> None:
     source = ADDS.format(made=made, adds=adds)
     assert codes(source) == ([] if is_known else ["PYT102"])

@@ -80,6 +80,7 @@ from callsheet.frontends.python.rewrites.module_names import modules_by_their_na
 from callsheet.frontends.python.rewrites.nested_groups import nested_groups_as_functions
 from callsheet.frontends.python.rewrites.parameters import (
     SEMAPHORES,
+    idle_locks_left_out,
     semaphores_of_objects,
     settle_parameters,
 )
@@ -200,6 +201,7 @@ def _rewrites(
         (recursive_flows_as_visits, (ast.AsyncFor,)),
         (flows_as_loops, generators),
         (semaphores_of_objects, tuple(SEMAPHORES)),
+        (idle_locks_left_out, ("Lock",)),
         (inherited_methods_as_own, (ast.ClassDef,)),
         (methods_as_functions, (ast.ClassDef,)),
         (flows_as_loops, generators),  # over methods, which are functions by now

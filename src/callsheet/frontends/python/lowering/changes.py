@@ -334,7 +334,9 @@ class Taking:
         The items are then taken back one after another, as a loop does that changes what it goes through.
         """
         match one.body:
-            case [core.Call() as call, *rest] if len(rest) <= 1 and isinstance(one.source, ast.Name):
+            case [core.Call() as call, *rest] if len(rest) <= 1 and isinstance(
+                one.source, (ast.Name, ast.Subscript)
+            ):
                 found = self._changing(call)
             case _:
                 return None
@@ -345,7 +347,7 @@ class Taking:
             each
             for argument in call.arguments
             for each in ast.walk(argument.value)
-            if isinstance(each, ast.Name) and each.id in {one.target, one.source.id}
+            if isinstance(each, ast.Name) and each.id in {one.target, *names_read(one.source)}
         ]
         if len(items) != 1 or given != items or items[0].id != one.target or found.captured:
             return None
@@ -355,7 +357,9 @@ class Taking:
             found.changes[0] in returned and not gives_item
         ):
             return None
-        wanted = one.into
+        wanted, source = one.into, one.source
+        if not isinstance(source, ast.Name):
+            source = ast.copy_location(ast.Name(self.fresh("items"), ast.Load()), source)
         held, count = self.fresh(call.callee), self.fresh("count")
         all_of = self.fresh("given")
         call.into, one.into = held, all_of
@@ -363,11 +367,14 @@ class Taking:
         place = one.node
         one.body = [call, core.Give(ast.copy_location(ast.Name(held, ast.Load()), place), place)]
         text = (
-            f"for {count} in range(len({all_of})):\n    {one.source.id}[{count}].clear()\n"
-            f"    {one.source.id}[{count}].update({all_of}[{count}][1])"
+            f"for {count} in range(len({all_of})):\n    {source.id}[{count}].clear()\n"
+            f"    {source.id}[{count}].update({all_of}[{count}][1])"
         )
         (back,) = parsed_lines([text], place)
         made: core.Block = [one, core.Pure(back)]
+        if source is not one.source:
+            made.insert(0, assigned(source.id, one.source, place))
+            one.source = source
         if found.keeps_failure:
             failure = self.fresh("failure")
             each_one = self.fresh("one")
@@ -378,7 +385,7 @@ class Taking:
             given_name = ast.copy_location(ast.Name(all_of, ast.Load()), place)
             made.append(core.Loop(each_one, given_name, failed, place))
         if wanted is not None:
-            text = f"list({one.source.id})" if gives_item else f"[one[0] for one in {all_of}]"
+            text = f"list({source.id})" if gives_item else f"[one[0] for one in {all_of}]"
             made.append(assigned(wanted, parsed(text, place), place))
         return made
 

@@ -96,6 +96,72 @@ def semaphores_of_objects(module: ast.Module, nodes: Nodes) -> bool:
     return bool(made)
 
 
+def idle_locks_left_out(module: ast.Module, nodes: Nodes) -> bool:
+    """Leave out locks inside of which nothing is awaited: no other task runs there. Whether there was any.
+
+    >>> module = ast.parse('''async def main():
+    ...     lock = asyncio.Lock()
+    ...     async with lock:
+    ...         n += 1''')
+    >>> idle_locks_left_out(module, Nodes(module))
+    True
+    >>> print(ast.unparse(module))
+    async def main():
+        pass
+        n += 1
+    """
+    made = {
+        id(target): (target.id, one)
+        for one in nodes
+        if isinstance(one, (ast.Assign, ast.AnnAssign))
+        and one.value is not None
+        and makes_semaphore(one.value)
+        and name_called(one.value).endswith("Lock")
+        for target in (one.targets if isinstance(one, ast.Assign) else [one.target])
+        if isinstance(target, ast.Name)
+    }
+    idle = {id(one.items[0].context_expr) for one in nodes.of(ast.AsyncWith) if _awaits_nothing_inside(one)}
+    named = {one.arg for one in nodes.of(ast.arg)} | {one.attr for one in nodes.of(ast.Attribute)}
+    named |= {name for one in nodes if isinstance(one, (ast.Nonlocal, ast.Global)) for name in one.names}
+    others = {one.id for one in nodes.of(ast.Name) if id(one) not in made and id(one) not in idle}
+    locks = {name for name, one in made.values() if isinstance(one, ast.AnnAssign) or len(one.targets) == 1}
+    locks -= named | others
+    if locks:
+        _LeftOut(locks, {id(one) for _, one in made.values()}).visit(module)
+    return bool(locks)
+
+
+_WAITS: Final = (ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Yield, ast.comprehension)
+
+
+def _awaits_nothing_inside(one: ast.AsyncWith) -> bool:
+    inside = (each for part in one.body for each in ast.walk(part) if isinstance(each, _WAITS))
+    return (
+        len(one.items) == 1
+        and one.items[0].optional_vars is None
+        and all(isinstance(each, ast.comprehension) and not each.is_async for each in inside)
+    )
+
+
+class _LeftOut(ast.NodeTransformer):
+    """Puts the statements inside of some locks in their place."""
+
+    def __init__(self, locks: set[str], made: set[int]) -> None:
+        self.locks, self.made = locks, made
+
+    def visit_AsyncWith(self, node: ast.AsyncWith) -> ast.AST | list[ast.stmt]:
+        self.generic_visit(node)
+        entered = node.items[0].context_expr
+        return node.body if isinstance(entered, ast.Name) and entered.id in self.locks else node
+
+    def _without(self, node: ast.Assign | ast.AnnAssign) -> ast.stmt:
+        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+        is_lock = id(node) in self.made and isinstance(target, ast.Name) and target.id in self.locks
+        return placed(ast.Pass(), node) if is_lock else node
+
+    visit_Assign = visit_AnnAssign = _without
+
+
 def _is_init(node: ast.stmt) -> bool:
     return isinstance(node, ast.FunctionDef) and node.name == "__init__"
 
