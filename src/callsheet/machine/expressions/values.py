@@ -465,6 +465,31 @@ def elements(env: Environment, source: Any, cost: int) -> Iterable[Any]:
 def ordered(env: Environment, values: AbstractSet[Any]) -> list[Any]:
     """The elements of a set in sorted order; a set that has none is a failure (decision 11)."""
     env.spend(len(values))
+    return _in_order(values)
+
+
+def answerable(value: Any) -> Any:
+    """A value as an answer has it: with the list of their sorted elements in place of sets.
+
+    Raises ExpressionFailed for a set whose elements have no order.
+
+    >>> answerable(({3, 1}, {"tags": {"b", "a"}}))
+    ([1, 3], {'tags': ['a', 'b']})
+    """
+    match value:
+        case set() | frozenset():
+            return [answerable(one) for one in _in_order(cast("AbstractSet[Any]", value))]
+        case list():
+            return [answerable(one) for one in cast("list[Any]", value)]
+        case tuple():
+            return tuple(answerable(one) for one in cast("tuple[Any, ...]", value))
+        case dict() if not isinstance(value, FailureRecord):
+            return {key: answerable(one) for key, one in cast("dict[Any, Any]", value).items()}
+        case _:
+            return value
+
+
+def _in_order(values: AbstractSet[Any]) -> list[Any]:
     try:
         return sorted(values)
     except TypeError:

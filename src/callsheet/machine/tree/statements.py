@@ -18,7 +18,7 @@ from callsheet.machine.commands import CallTool, Command, Sleep
 from callsheet.machine.doubt import DOUBT
 from callsheet.machine.expressions import ExpressionFailed
 from callsheet.machine.expressions.functions import FUNCTIONS
-from callsheet.machine.expressions.values import to_json
+from callsheet.machine.expressions.values import answerable, to_json
 from callsheet.machine.frames import Attempt, End, TreeFrame, Wait
 from callsheet.machine.keys import segment
 from callsheet.machine.notes import NoteKind
@@ -309,6 +309,7 @@ class Statements(Execution):
             case _:
                 if op.word is Word.RETURN and act.is_of_sub_plan:
                     return leave(act, Leaving(Word.RETURN, values[0] if values else None, step=place))
+                values = [value if is_data(value) else answerable(value) for value in values]
                 answer = to_json(values[0]) if len(values) == 1 else None
                 is_null = values == [None] and op.word is not Word.TERMINATE
                 text = "" if is_null else " ".join(self.text(value) for value in values)
