@@ -1,86 +1,57 @@
 """Tasks of tau-bench as plans of version 2, run on its tools and compared with its end states.
 
-    python -m benchmarks.tau FOLDER                    all plans; FOLDER is a copy of sierra-research/tau-bench
-    python -m benchmarks.tau FOLDER --only retail_17   one, with what became of it
+    python -m benchmarks.tau FOLDER                    all plans; FOLDER has sierra-research/tau-bench
+    python -m benchmarks.tau FOLDER --only retail_17   some, and what became of them
 
-A plan is `plans/DOMAIN_NUMBER.ltp`, for the task of that number among the test tasks of its domain; what several
-need stands in `plans/shop.ltp` and `plans/flights.ltp`. A task is right if the plan ended as done, the data are
-those after the calls that the authors of the task expect, and the answer has all that they want to be told.
+A plan is `plans/DOMAIN_NUMBER.ltp`, for the task of that number among the test tasks of its domain; what
+several need stands in `plans/shop.ltp` and `plans/flights.ltp`. A task is right if the plan ended as done,
+with failures that it handles or without, the data are those after the calls that the authors of the task
+expect, and the answer has all that they want to be told. *Most* and *statements* are those of a plan without
+what it uses, *copied* are plans that have two successive statements twice.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import re
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
+from statistics import median
 from typing import Any
 
+from benchmarks.tau.measures import NAME, copied, longest_lookup, numbered, statements
 from benchmarks.tau.worlds import Domain
 
 from callsheet import Plan, Runtime
 
-PLANS = Path(__file__).with_name("plans")
-_NAME = re.compile(r"(retail|airline)_(\d+)")
-
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a plan."""
+    """What became of a plan: why it is not right, and what `check` found."""
 
-    name: str
-    is_right: bool
-    why: str
-    statements: int
-    findings: int
-
-
-def numbered() -> list[Path]:
-    """The plans for tasks."""
-    return sorted(path for path in PLANS.glob("*.ltp") if _NAME.fullmatch(path.stem))
-
-
-def statements(text: str) -> int:
-    """The statements of a text: its lines without comments, declarations and ends of blocks."""
-    own = re.compile(r"\s*(?:#|TYPE |INPUT |USE |PLAN |\}\s*(?:$|ELSE \{|> )|$)")
-    return sum(not own.match(line) for line in _joined(text))
-
-
-def _joined(text: str) -> list[str]:
-    """The lines of a text; what goes on inside brackets is one line."""
-    lines: list[str] = []
-    depth = 0
-    for line in text.splitlines():
-        if depth > 0:
-            lines[-1] += line.strip()
-        else:
-            lines.append(line)
-        bare = re.sub(r'"(?:[^"\\]|\\.)*"', "", line)
-        depth += sum(bare.count(c) for c in "([") - sum(bare.count(c) for c in ")]")
-    return lines
+    why: tuple[str, ...]
+    findings: tuple[str, ...]
 
 
 async def carry_out(path: Path, folder: Path) -> Outcome:
-    """Check and run a plan on fresh data."""
-    found = _NAME.fullmatch(path.stem)
+    """Check and run the plan of a task on fresh data."""
+    found = NAME.fullmatch(path.stem)
     assert found
     domain, number = Domain(folder, found[1]), int(found[2])
     task: Any = domain.tasks[number]
     data = domain.data()
     tools = domain.tools(data)
     plan = Plan.load(path)
-    findings = plan.check(tools=tools)
+    findings = tuple(str(each) for each in plan.check(tools=tools))
     result = await Runtime(tools).run(plan)
     said = str(result.response or "").lower().replace(",", "")
-    why = [result.error or f"ended as {result.status.value}"] if result.status.value != "done" else []
+    status = result.status.value
+    why = [result.error or f"ended as {status}"] if not status.startswith("done") else []
     if domain.digest(data) != domain.replay(number):
         why.append("the data differ")
     why += [f"did not say {each}" for each in task.outputs if each.lower() not in said]
-    why += [str(each) for each in findings]
-    right = not why or (len(why) == len(list(findings)))
-    return Outcome(path.stem, right, "; ".join(why), statements(path.read_text("utf-8")), len(list(findings)))
+    return Outcome(tuple(why), findings)
 
 
 def main() -> None:
@@ -91,9 +62,26 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", default="*", metavar="PATTERN")
     options = parser.parse_args()
-    paths = [path for path in numbered() if fnmatch(path.stem, options.only)]
-    for path in paths:
-        print(asyncio.run(carry_out(path, options.folder)))
+    print("domain   plans  right  statements  most  longest lookup  copied  found by check")
+    for domain in ("retail", "airline"):
+        paths = [
+            path for path in numbered() if path.stem.startswith(domain) and fnmatch(path.stem, options.only)
+        ]
+        if not paths:
+            continue
+        outcomes = {path.stem: asyncio.run(carry_out(path, options.folder)) for path in paths}
+        texts = [path.read_text(encoding="utf-8") for path in paths]
+        counts = [len(statements(text)) for text in texts]
+        right = sum(not outcome.why for outcome in outcomes.values())
+        found = sum(len(outcome.findings) for outcome in outcomes.values())
+        twice = sum(bool(copied(text)) for text in texts)
+        print(
+            f"{domain:7}  {len(paths):>5}  {right:>5}  {median(counts):>10}  {max(counts):>4}"
+            f"  {max(map(longest_lookup, texts)):>14}  {twice:>6}  {found:>14}"
+        )
+        for name, outcome in outcomes.items():
+            if outcome.why or outcome.findings:
+                print(f"  {name}: {'; '.join([*outcome.why, *outcome.findings])}")
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ class Domain:
             if action.name in tools:
                 try:
                     tools[action.name].invoke(data=data, **action.kwargs)
-                except Exception:
+                except Exception:  # their own harness goes on after a tool that raises
                     continue
         return self.digest(data)
 

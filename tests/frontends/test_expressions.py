@@ -104,6 +104,8 @@ def test_expression_ends_where_it_cannot_go_on(text: str, end: int) -> None:
         ("$a && $b", "&& is written and", None, "&&"),
         ("$a = 1", "= is written ==", None, "="),
         ("$a +", "a value is missing here", None, ""),
+        ('{**$a, "y": 2}', "'*' is not expected here", "dicts are joined with |", "*"),
+        ("[1, *$a]", "'*' is not expected here", "lists are joined with +", "*"),
         ("a.b", "a is not known here", "$a", "a"),
         ("[x for y in $ys]", "x is not known here", "$x", "x"),
         ("lenn($a)", "there is no function lenn", "did you mean len?", "lenn"),

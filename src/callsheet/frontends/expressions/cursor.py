@@ -43,6 +43,10 @@ _ENDS: Final = re.compile(r"[ \t]*(?:\?\?|[)\]},:]|$)")
 NEVER_ABSENT: Final = "a variable alone is never absent; where it may be null, write $name ?? value"
 WRONG_OPERATORS: Final = {"&&": "and", "||": "or", "<>": "!=", "=": "==", "!": "not "}
 """Operators of other languages, and what they are here."""
+_SPREADS: Final = {
+    "*": "lists are joined with +: $first + $second",
+    "**": "dicts are joined with |: $first | $second",
+}
 _PLAIN: Final = lazy.pattern(r"[^\\$\r\n]+")
 _BODIES: Final = {
     '"': lazy.pattern(r'([^"\\]*+(?:\\.[^"\\]*+)*)"', re.DOTALL),
@@ -120,7 +124,7 @@ class Cursor(ABC):
             self.fail(f"{operator} is written {instead.strip()} here", at, at + len(operator))
         if char == "?":
             self.fail("? stands behind a field or an index: $row.title?", at, None, NEVER_ABSENT)
-        self.fail(f"{char!r} is not expected here", at)
+        self.fail(f"{char!r} is not expected here", at, None, _SPREADS.get(operator))
 
     def other_word(self, word: str) -> NoReturn:
         """The error for a word of another language."""
