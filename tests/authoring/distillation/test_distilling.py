@@ -1136,16 +1136,15 @@ def _unpaid(house: str, *paid: bool) -> RecordedWork:
 
 
 def _claims(car: str, *sums: int) -> RecordedWork:
-    damages: Rows = [{"part": f"{car}-{n}", "sum": one} for n, one in enumerate(sums)]
-    calls = [
-        ("CLAIM", {"part": one["part"], "urgency": "high" if one["sum"] >= 900 else "low"}, "ok")
-        for one in damages
-        if one["sum"] >= 500
-    ]
+    parts = [(f"{car}-{n}", one) for n, one in enumerate(sums)]
     return _work(
         f"claim the damages of {car} of at least 500, urgency high from 900 on and low below",
-        ("LIST_DAMAGES", {"car": car}, damages),
-        *calls,
+        ("LIST_DAMAGES", {"car": car}, [{"part": part, "sum": one} for part, one in parts]),
+        *(
+            ("CLAIM", {"part": part, "urgency": "high" if one >= 900 else "low"}, "ok")
+            for part, one in parts
+            if one >= 500
+        ),
     )
 
 
@@ -1230,6 +1229,18 @@ def _failing(repo: str, path: str, *tests: str) -> RecordedWork:
     )
 
 
+def _room(town: str, *hotels: tuple[int, int]) -> RecordedWork:
+    rows: Rows = [{"hotel": f"{town}-{n}", "stars": stars} for n, (stars, _) in enumerate(hotels)]
+    looks = [("GET_RATE", {"hotel": f"{town}-{n}"}, {"single": rate}) for n, (_, rate) in enumerate(hotels)]
+    best = min(range(len(hotels)), key=lambda n: hotels[n][1])
+    return _work(
+        f"reserve the cheapest room in {town}",
+        ("LIST_HOTELS", {"town": town}, rows),
+        *looks,
+        ("RESERVE", {"hotel": f"{town}-{best}"}, "ok"),
+    )
+
+
 CHANCES: list[tuple[str, list[RecordedWork], RecordedWork]] = [
     ("all flats were empty", [_announced("Elm", None, None)], _announced("Oak", "ann@x.example", None)),
     (
@@ -1271,6 +1282,11 @@ CHANCES: list[tuple[str, list[RecordedWork], RecordedWork]] = [
             _balconies("Ulm", 600, (500, True), (550, True), (700, False)),
         ],
         _balconies("Ahr", 700, (600, False), (650, True), (680, True)),
+    ),
+    (
+        "the cheapest had the fewest stars",
+        [_room("Rome", (3, 90), (2, 70)), _room("Bonn", (1, 50), (4, 80), (3, 60))],
+        _room("Oslo", (3, 90), (4, 70)),
     ),
     (
         "the same test failed",
