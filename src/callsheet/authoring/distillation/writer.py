@@ -476,11 +476,14 @@ class PlanWriter(Stops):
         tool = node.head[0][0]
         if of is None or tool in self.reads:
             return None
-        tables = next((one.values for one in scope.every_list if one.code == of[1]), ())
+        tables = next((one.values for one in scope.every_list if one.code == of[1]), None)
         before = self.parted.get((tool, of[1]))
-        if before is not None and all(
-            [one for one in cast("list[JSON]", table) if one in [*first, *then]] == [*first, *then]
-            for table, first, then in zip(tables, before, looped.items, strict=True)
+        if before is not None and (
+            tables is None
+            or all(
+                [one for one in cast("list[JSON]", table) if one in [*first, *then]] == [*first, *then]
+                for table, first, then in zip(tables, before, looped.items, strict=True)
+            )
         ):
             raise Missed(tool, "the order of two loops over one list")
         return tool, of[1]
