@@ -7,7 +7,7 @@ import random
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -1119,33 +1119,16 @@ def _announced(house: str, *tenants: str | None) -> RecordedWork:
     )
 
 
-def _unpaid(house: str, *paid: bool) -> RecordedWork:
-    flats: Rows = [{"floor": n, "tenant": f"{house}-{n}@x.example"} for n in range(len(paid))]
-    looks = [
-        ("LIST_PAYMENTS", {"of": one["tenant"]}, [{"sum": 7}] * has)
-        for one, has in zip(flats, paid, strict=True)
-    ]
-    late = [one for one, has in zip(flats, paid, strict=True) if not has]
-    calls = [("REMIND", {"who": one["tenant"]}, "ok") for one in late]
-    return _work(
-        f"remind every tenant of {house} who has not paid",
-        ("LIST_FLATS", {"house": house}, flats),
-        *looks,
-        *calls,
-    )
-
-
 def _claims(car: str, *sums: int) -> RecordedWork:
-    damages: Rows = [{"part": f"{car}-{n}", "sum": one} for n, one in enumerate(sums)]
-    calls = [
-        ("CLAIM", {"part": one["part"], "urgency": "high" if one["sum"] >= 900 else "low"}, "ok")
-        for one in damages
-        if one["sum"] >= 500
-    ]
+    parts = [(f"{car}-{n}", one) for n, one in enumerate(sums)]
     return _work(
         f"claim the damages of {car} of at least 500, urgency high from 900 on and low below",
-        ("LIST_DAMAGES", {"car": car}, damages),
-        *calls,
+        ("LIST_DAMAGES", {"car": car}, [{"part": part, "sum": one} for part, one in parts]),
+        *(
+            ("CLAIM", {"part": part, "urgency": "high" if one >= 900 else "low"}, "ok")
+            for part, one in parts
+            if one >= 500
+        ),
     )
 
 
@@ -1177,48 +1160,12 @@ def _pupils(course: str, *names: str) -> RecordedWork:
     )
 
 
-def _counted(project: str, items: int, *states: str) -> RecordedWork:
-    done = len([one for one in states if one == "Done"])
-    return _work(
-        f"post how many of the tickets of {project} are done",
-        ("GET_CART", {}, {"items": items}),
-        ("LIST_TICKETS", {"project": project}, {"tickets": [{"fields": {"state": one}} for one in states]}),
-        ("POST", {"text": f"{project}: {done} done"}, "ok"),
-    )
-
-
 def _level(path: str, name: str, port: int, level: str) -> RecordedWork:
     text = "name: {}\nregion: eu-west-with-a-long-name\nlevel: {}\nport: {}\n"
     return _work(
         f"set the level in {path} to {level}",
         ("READ_FILE", {"path": path}, text.format(name, "debug", port)),
         ("WRITE_FILE", {"path": path, "content": text.format(name, level, port)}, "ok"),
-    )
-
-
-def _bought(count: int, product: str, *offers: tuple[int, int]) -> RecordedWork:
-    rows: Rows = [
-        {"sku": f"{product}-{n}", "price": price, "stars": stars} for n, (price, stars) in enumerate(offers)
-    ]
-    best = min(
-        (one for one in rows if cast("int", one["stars"]) >= 4), key=lambda one: cast("int", one["price"])
-    )
-    return _work(
-        f"order {count} of the cheapest {product} with at least 4 stars",
-        ("SEARCH_OFFERS", {"query": product}, rows),
-        ("ORDER", {"sku": best["sku"], "quantity": count}, "ok"),
-    )
-
-
-def _balconies(town: str, rent: int, *flats: tuple[int, bool]) -> RecordedWork:
-    rows: Rows = [{"ref": f"{town}-{n}", "rent": cost, "balcony": has} for n, (cost, has) in enumerate(flats)]
-    lines = [
-        f"{one['ref']}: {one['rent']}" for one in rows if one["balcony"] and cast("int", one["rent"]) <= rent
-    ]
-    return _work(
-        f"post a list of the flats in {town} with a balcony for at most {rent}",
-        ("SEARCH_FLATS", {"town": town}, rows),
-        ("POST", {"text": "\n".join(lines)}, "ok"),
     )
 
 
@@ -1230,13 +1177,20 @@ def _failing(repo: str, path: str, *tests: str) -> RecordedWork:
     )
 
 
+def _room(town: str, *hotels: tuple[int, int]) -> RecordedWork:
+    rows: Rows = [{"hotel": f"{town}-{n}", "stars": stars} for n, (stars, _) in enumerate(hotels)]
+    looks = [("GET_RATE", {"hotel": f"{town}-{n}"}, {"single": rate}) for n, (_, rate) in enumerate(hotels)]
+    best = min(range(len(hotels)), key=lambda n: hotels[n][1])
+    return _work(
+        f"reserve the cheapest room in {town}",
+        ("LIST_HOTELS", {"town": town}, rows),
+        *looks,
+        ("RESERVE", {"hotel": f"{town}-{best}"}, "ok"),
+    )
+
+
 CHANCES: list[tuple[str, list[RecordedWork], RecordedWork]] = [
     ("all flats were empty", [_announced("Elm", None, None)], _announced("Oak", "ann@x.example", None)),
-    (
-        "one was late, on the highest floor",
-        [_unpaid("elm", True, True, False), _unpaid("oak", True, False)],
-        _unpaid("fir", False, True, False),
-    ),
     ("the high one came first", [_claims("H-9", 950, 600, 100)], _claims("N-7", 700, 990)),
     (
         "a name has the word",
@@ -1250,27 +1204,14 @@ CHANCES: list[tuple[str, list[RecordedWork], RecordedWork]] = [
     ),
     ("they were in order", [_pupils("art-1", "Amara", "Bela", "Chidi")], _pupils("art-2", "Ines", "Bela")),
     (
-        "a cart had as many items",
-        [_counted("Alpha", 2, "Done", "Open", "Done")],
-        _counted("Delta", 3, "Done"),
-    ),
-    (
         "it was one file",
         [_level("a-1.yml", "lamp", 71, "error"), _level("b-2.yml", "lamp", 82, "warning")],
         _level("c-3.yml", "desk", 93, "error"),
     ),
     (
-        "as many as stars",
-        [_bought(4, "lamp", (5, 2), (6, 4), (9, 5)), _bought(3, "desk", (8, 2), (9, 4))],
-        _bought(2, "mat", (4, 3), (5, 5)),
-    ),
-    (
-        "all cheap ones had a balcony",
-        [
-            _balconies("Rom", 900, (700, True), (800, True), (999, True)),
-            _balconies("Ulm", 600, (500, True), (550, True), (700, False)),
-        ],
-        _balconies("Ahr", 700, (600, False), (650, True), (680, True)),
+        "the cheapest had the fewest stars",
+        [_room("Rome", (3, 90), (2, 70)), _room("Bonn", (1, 50), (4, 80), (3, 60))],
+        _room("Oslo", (3, 90), (4, 70)),
     ),
     (
         "the same test failed",

@@ -243,7 +243,8 @@ def _is_asked_of(request: str, code: str) -> bool:
 def _bonus(scope: Scope, name: str, word: str, columns: Sequence[Sequence[JSON]]) -> float:
     """What the words of the user make likelier: the least or the greatest, of days or of numbers."""
     is_time = any(isinstance(x, str) for column in columns for x in column)
-    likely = _OF_TIME[word] if is_time else _SUPERLATIVES[word]
+    is_price = price_fields([name]) or said_in(name, scope.words)
+    likely = _OF_TIME[word] if is_time else _SUPERLATIVES[word] - (frozenset() if is_price else _OF_PRICES)
     return _ASKED * bool(scope.words & likely) + 0.3 * said_in(name, scope.words)
 
 

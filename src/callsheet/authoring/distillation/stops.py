@@ -370,11 +370,21 @@ class Stops:
         """The conditions that the items of a list are as they were, if nothing was done with any of them."""
         if not self.changed or _is_used(name, text) or {*self.inputs.reasons.values()} - {SAID}:
             return  # whoever gives an input says what is to be done with which
-        results = [call.result for call in self.looks[name]]
-        for code, _ in tables_in(name, results[0]):
-            items = [item for one in results for item in dict(tables_in(name, one)).get(code, [])]
+        calls = self.looks[name]
+        for code, _ in tables_in(name, calls[0].result):
+            rows = [
+                (item, call) for call in calls for item in dict(tables_in(name, call.result)).get(code, [])
+            ]
+            items = [cast("dict[str, JSON]", item) for item, _ in rows]
+            asked = [[*texts_in(call.args)] for _, call in rows]
+            echo = [
+                key
+                for key in items[0]
+                if all(one.get(key) in args for one, args in zip(items, asked, strict=True))
+            ]
             for one in outside("each", items, self.left_out(code, text), []).conditions:
-                yield f"all({one} for each in {code})"
+                if not any(f"each[{json.dumps(key, ensure_ascii=False)}]" in one for key in echo):
+                    yield f"all({one} for each in {code})"
 
     def unlike(self, name: str, call: RecordedCall, text: str) -> Iterator[str]:
         """The conditions on a result; more of them if nothing else uses it, or it was changed."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import chain, product
 from typing import cast
@@ -80,7 +80,7 @@ class PlanWriter(Stops):
         default_factory=dict[str, "tuple[JSON, tuple[str, ...]]"]
     )
     """The recorded value, and the readings that are about as likely as each other, by place."""
-    picks: frozenset[str] = frozenset()
+    picks: Set[str] = frozenset()
     """The results from whose lists the latest call has an item."""
     places: dict[str, int] = field(default_factory=dict[str, int])
     parted: dict[tuple[str, str], tuple[list[JSON], ...]] = field(
@@ -324,6 +324,9 @@ class PlanWriter(Stops):
                 part = self.part_of(node, one, scope)
                 lines = self.write_rounds(node, found, scope, one, options)
                 self.parted |= {part: one.items} if part else {}
+                self.picks = (
+                    {*self.looks, *self.listed} & {*re.findall(r"\w+", one.code)} if part else self.picks
+                )
                 return lines
             except Missed as error:
                 missed = missed or error
@@ -473,11 +476,14 @@ class PlanWriter(Stops):
         tool = node.head[0][0]
         if of is None or tool in self.reads:
             return None
-        tables = next((one.values for one in scope.every_list if one.code == of[1]), ())
+        tables = next((one.values for one in scope.every_list if one.code == of[1]), None)
         before = self.parted.get((tool, of[1]))
-        if before is not None and all(
-            [one for one in cast("list[JSON]", table) if one in [*first, *then]] == [*first, *then]
-            for table, first, then in zip(tables, before, looped.items, strict=True)
+        if before is not None and (
+            tables is None
+            or all(
+                [one for one in cast("list[JSON]", table) if one in [*first, *then]] == [*first, *then]
+                for table, first, then in zip(tables, before, looped.items, strict=True)
+            )
         ):
             raise Missed(tool, "the order of two loops over one list")
         return tool, of[1]
