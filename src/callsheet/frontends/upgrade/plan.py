@@ -34,7 +34,7 @@ from callsheet.ir.tree import (
     statements,
     variables_set,
 )
-from callsheet.ir.tree_edits import plan_of_tree
+from callsheet.ir.tree_edits import plan_of_tree, with_own_failures
 from callsheet.ir.types import Basic, Maybe
 
 _UNSET = "null where no step has set it, as in version 1"
@@ -76,7 +76,7 @@ def upgraded(plan: Plan, source: Source | None = None) -> Plan:
         Input(name, Maybe(Basic.JSON), None, is_required=False, help=_UNSET if name in set_ else _GIVEN)
         for name in unset.found
     ]
-    tree = with_ids(Tree(body, tuple(inputs)))
+    tree = with_ids(with_own_failures(Tree(body, tuple(inputs))))
     live = reached(lines.lines)
     steps = {id(step): step.id for n, step in enumerate(lines.steps) if n in live}
     left = [step.id for step in plan.steps if id(step) not in steps]
