@@ -30,8 +30,8 @@ from callsheet.machine import Decision, Limits, Status, TookPlace, ToolFacts
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.engines.temporal import client
 from callsheet.runtime.engines.temporal.connection import TemporalConnection, reach
-from callsheet.runtime.engines.temporal.run_order import RunOrder
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
+from callsheet.runtime.engines.temporal.wire import RunOrder
 from callsheet.store import Durability, Journal
 from callsheet.store.start import Start
 

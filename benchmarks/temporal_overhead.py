@@ -49,8 +49,8 @@ from callsheet.machine import Limits, ToolFacts
 from callsheet.ports.calls import CallContext
 from callsheet.runtime.engines.temporal import client as runs
 from callsheet.runtime.engines.temporal.connection import TemporalConnection, reach
-from callsheet.runtime.engines.temporal.run_order import RunOrder
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
+from callsheet.runtime.engines.temporal.wire import RunOrder
 from callsheet.runtime.engines.temporal.worker import Duties, serve
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.store import Durability, Journal, new_run_id

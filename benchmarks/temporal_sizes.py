@@ -28,8 +28,8 @@ from callsheet.ir import Effect
 from callsheet.machine import Limits, Status, ToolFacts
 from callsheet.runtime.engines.temporal import client
 from callsheet.runtime.engines.temporal.connection import TemporalConnection, reach
-from callsheet.runtime.engines.temporal.run_order import RunOrder
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
+from callsheet.runtime.engines.temporal.wire import RunOrder
 from callsheet.store import Durability, Journal
 from callsheet.store.start import Start
 

@@ -9,8 +9,8 @@ import pytest
 from tests.apps.conftest import Machine
 
 from callsheet.apps.cli.journals import report_interrupt
-from callsheet.runtime.engines.temporal.run_order import SECRETS
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
+from callsheet.runtime.engines.temporal.wire import SECRETS
 from callsheet.store import Journal
 from callsheet.store.listing import ENGINE
 

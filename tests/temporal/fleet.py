@@ -27,9 +27,8 @@ from callsheet.machine.machine import Observer
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.engines.temporal import client, pending
 from callsheet.runtime.engines.temporal.connection import TemporalConnection, reach
-from callsheet.runtime.engines.temporal.run_order import RunOrder
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
-from callsheet.runtime.engines.temporal.wire import Row
+from callsheet.runtime.engines.temporal.wire import Row, RunOrder
 from callsheet.runtime.engines.temporal.worker import Duties, serve
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.launch import Launch, Watch

@@ -18,8 +18,8 @@ from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.engines.temporal import client
 from callsheet.runtime.engines.temporal.call_rules import OpenLabels
 from callsheet.runtime.engines.temporal.connection import TemporalConnection, reach
-from callsheet.runtime.engines.temporal.run_order import RunOrder
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
+from callsheet.runtime.engines.temporal.wire import RunOrder
 from callsheet.runtime.engines.temporal.worker import Duties, serve
 from callsheet.runtime.gateway import Ports
 from callsheet.store import Durability, Journal, new_run_id

@@ -22,7 +22,7 @@ from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.answers import Answer, PendingAsk
 from callsheet.runtime.engines.temporal import client, pending
 from callsheet.runtime.engines.temporal.history import run_history
-from callsheet.runtime.engines.temporal.run_order import workflow_id
+from callsheet.runtime.engines.temporal.wire import workflow_id
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.launch import Launch, Watch
 from callsheet.runtime.runs import start_run

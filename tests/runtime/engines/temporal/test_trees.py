@@ -22,7 +22,7 @@ from callsheet.policy.model import Policy, ReplanRule, ToolRule
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.runtime.answers import Answer
 from callsheet.runtime.engines.temporal import client, worker
-from callsheet.runtime.engines.temporal.evaluations import Evaluations
+from callsheet.runtime.engines.temporal.flow import Evaluations
 from callsheet.runtime.engines.temporal.payloads import ClaimCheck
 from callsheet.runtime.gateway import Ports, Route
 from callsheet.runtime.launch import Launch

@@ -6,7 +6,7 @@ import ast
 import copy
 from typing import TYPE_CHECKING, cast
 
-from callsheet.frontends.pure_code.json_errors import JSON_FIELDS, json_field
+from callsheet.frontends.pure_code.lowering import JSON_FIELDS, json_field
 from callsheet.frontends.python.error_values import (
     CAUSE,
     fields_of,

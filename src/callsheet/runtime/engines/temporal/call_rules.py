@@ -23,8 +23,7 @@ from callsheet.policy.canon import policy_from_json
 from callsheet.policy.model import Policy
 from callsheet.runtime.capabilities import NO_TASKS, Task, Tasks, tasks_of
 from callsheet.runtime.engines.temporal.payloads import ClaimCheck
-from callsheet.runtime.engines.temporal.run_order import RunOrder
-from callsheet.runtime.engines.temporal.wire import Remote, allowance_from_json, allowance_to_json
+from callsheet.runtime.engines.temporal.wire import Remote, RunOrder, allowance_from_json, allowance_to_json
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.guard import Guard, GuardedGateway
 from callsheet.sealing.keys import MASK

@@ -21,8 +21,13 @@ from callsheet.machine import CallTool, Doubted, Failed, Probe, ToolFacts
 from callsheet.runtime.engines.temporal.call_rules import CallRules, NamedSecrets, NotGiven, OpenLabels, Rules
 from callsheet.runtime.engines.temporal.heartbeats import Heartbeats, unsent
 from callsheet.runtime.engines.temporal.payloads import ClaimCheck, OrderedJson
-from callsheet.runtime.engines.temporal.run_order import CARRY_OUT, CARRY_OUT_ONCE, KEEP
-from callsheet.runtime.engines.temporal.wire import command_from_json, outcome_to_json
+from callsheet.runtime.engines.temporal.wire import (
+    CARRY_OUT,
+    CARRY_OUT_ONCE,
+    KEEP,
+    command_from_json,
+    outcome_to_json,
+)
 from callsheet.runtime.gateway import Gateway, Ports
 from callsheet.runtime.launch import Offer, origin_change
 from callsheet.sealing.masking import Finder, mask_value

@@ -42,17 +42,17 @@ from callsheet.runtime.engines.temporal.history import (
     note_order,
     run_history,
 )
-from callsheet.runtime.engines.temporal.run_order import (
+from callsheet.runtime.engines.temporal.settings import TemporalSettings
+from callsheet.runtime.engines.temporal.wire import (
     MEMO,
     RESTING,
     RUNNING,
     WORKFLOW,
     Reopening,
     RunOrder,
+    kept_of,
     workflow_id,
 )
-from callsheet.runtime.engines.temporal.settings import TemporalSettings
-from callsheet.runtime.engines.temporal.wire import kept_of
 from callsheet.runtime.inbox import answered_already, fitting, not_asked
 from callsheet.store import EventType, Journal
 from callsheet.store.records import event_record

@@ -26,8 +26,8 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.runtime.engines.temporal.payloads import Boxes, ClaimCheck, conversion, ticket_of
-from callsheet.runtime.engines.temporal.run_order import WORKFLOW
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
+from callsheet.runtime.engines.temporal.wire import WORKFLOW
 from callsheet.sealing.keys import NotOpened
 from callsheet.store.blobs import BlobMissing
 from callsheet.store.seal_keys import KeyStore

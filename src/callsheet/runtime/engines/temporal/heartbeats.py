@@ -21,7 +21,7 @@ from temporalio.client import AsyncActivityCancelledError, AsyncActivityHandle
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
-from callsheet.runtime.engines.temporal.run_order import UNSENT
+from callsheet.runtime.engines.temporal.wire import UNSENT
 
 SENT = "sent"
 _BEATS = 3

@@ -34,8 +34,7 @@ from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.doubt import RunOutcome, doubtful_calls, fold_run, unanswered_calls, unfinished
 from callsheet.runtime.engines.temporal.flow import PlanRun
 from callsheet.runtime.engines.temporal.payloads import ClaimCheck, OrderedJson
-from callsheet.runtime.engines.temporal.run_order import HAPPENED, PAST, RunOrder
-from callsheet.runtime.engines.temporal.wire import Row, event_in
+from callsheet.runtime.engines.temporal.wire import HAPPENED, PAST, Row, RunOrder, event_in
 from callsheet.runtime.inbox import asks_of
 from callsheet.runtime.recording import secrecy_of
 from callsheet.sealing.keys import NotOpened

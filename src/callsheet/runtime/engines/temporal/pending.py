@@ -34,15 +34,17 @@ from callsheet.machine import (
 from callsheet.machine.keys import item_of
 from callsheet.runtime.engines.temporal.call_rules import talk_of
 from callsheet.runtime.engines.temporal.heartbeats import is_sent
-from callsheet.runtime.engines.temporal.run_order import (
+from callsheet.runtime.engines.temporal.wire import (
     CARRY_OUT,
     CARRY_OUT_ONCE,
     MODELS,
     TOOLS,
     UNSENT,
+    Remote,
     RunOrder,
+    command_to_json,
+    outcome_from_json,
 )
-from callsheet.runtime.engines.temporal.wire import Remote, command_to_json, outcome_from_json
 from callsheet.store.start import facts_to_json
 
 _MOST_AT_ONCE = 500

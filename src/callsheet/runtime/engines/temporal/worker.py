@@ -32,11 +32,10 @@ from callsheet.machine.keys import MACHINE_VERSION
 from callsheet.runtime.engines.temporal.call_rules import OpenLabels
 from callsheet.runtime.engines.temporal.calls import Calls
 from callsheet.runtime.engines.temporal.connection import refused, sign
-from callsheet.runtime.engines.temporal.evaluations import HAND_OVER, Evaluations
-from callsheet.runtime.engines.temporal.flow import PlanRun
+from callsheet.runtime.engines.temporal.flow import HAND_OVER, Evaluations, PlanRun
 from callsheet.runtime.engines.temporal.payloads import ClaimCheck
 from callsheet.runtime.engines.temporal.pending import AT_HAND
-from callsheet.runtime.engines.temporal.run_order import LONGEST_TASK, MODELS, TOOLS
+from callsheet.runtime.engines.temporal.wire import LONGEST_TASK, MODELS, TOOLS
 from callsheet.runtime.gateway import Ports
 from callsheet.runtime.launch import Offer
 from callsheet.store.labels import LabelStore
