@@ -28,8 +28,8 @@ from callsheet.ir import Effect
 from callsheet.ports import threads
 from callsheet.ports.calls import CallContext, ToolFailed
 from callsheet.ports.python_tools import to_json, tool, tool_of
-from callsheet.ports.python_tools.annotations import MISS, simple
 from callsheet.ports.python_tools.docstrings import read_docstring
+from callsheet.ports.python_tools.results import MISS, simple
 from callsheet.ports.tools import Tool
 
 CONTEXT = CallContext("run-1", "S1.0.1", "key-1")

@@ -166,7 +166,7 @@ def _monitor_to_json(state: Run, tree: TreeWriter | None) -> dict[str, Any]:
     if state.monitor is None:
         return {}
     if tree is not None:
-        from callsheet.machine.monitor.tree_snapshot import tree_monitor_to_json  # noqa: PLC0415 - as below
+        from callsheet.machine.monitor.snapshot import tree_monitor_to_json  # noqa: PLC0415 - as below
 
         return {"monitor": tree_monitor_to_json(cast("TreeMonitor", state.monitor), tree.acts)}
     from callsheet.machine.monitor.snapshot import monitor_to_json  # noqa: PLC0415 - only under a policy
@@ -253,7 +253,7 @@ def _read_tree(run: Run, tree: Mapping[str, Any], data: Mapping[str, Any], give:
     reader = TreeReader(run, tree, give)
     run.trees = int(tree.get("parts", 1))
     if run.monitor is not None:
-        from callsheet.machine.monitor.tree_snapshot import put_tree_monitor  # noqa: PLC0415 - under a policy
+        from callsheet.machine.monitor.snapshot import put_tree_monitor  # noqa: PLC0415 - under a policy
 
         put_tree_monitor(cast("TreeMonitor", run.monitor), reader.acts, data["monitor"])
     return [reader.frame(item) for item in data["frames"]]

@@ -21,8 +21,8 @@ from callsheet.api.proving import PolicyRefused
 from callsheet.apps.hosting import ForkRequest, Host, RerunRequest, ResumeOptions, RunRequest, RunState
 from callsheet.apps.hosting.collector import LARGE
 from callsheet.apps.hosting.recorded import CallReports, SharedReadings, delete_run
-from callsheet.apps.hosting.requests import Listeners, tightened
 from callsheet.apps.hosting.run_queue import Attempts, Capacity
+from callsheet.apps.hosting.service import Listeners, tightened
 from callsheet.apps.operations.live_calls import CallReport
 from callsheet.apps.operations.reading import text_of
 from callsheet.apps.settings import Settings

@@ -6,14 +6,14 @@ and the MCP server are built on it.
 
 from callsheet.apps.hosting.host import Host, Started
 from callsheet.apps.hosting.recorded import RunState
-from callsheet.apps.hosting.requests import (
+from callsheet.apps.hosting.run_queue import HostedRun, Stage
+from callsheet.apps.hosting.service import (
     ForkRequest,
     RerunRequest,
     ResumeOptions,
     RunRequest,
     UndoRequest,
 )
-from callsheet.apps.hosting.run_queue import HostedRun, Stage
 from callsheet.apps.hosting.shared import SharedTools
 
 __all__ = [

@@ -27,13 +27,6 @@ from callsheet.apps.hosting.recorded import (
     follow,
     recorded_outcome,
 )
-from callsheet.apps.hosting.requests import (
-    ForkRequest,
-    RerunRequest,
-    ResumeOptions,
-    RunRequest,
-    UndoRequest,
-)
 from callsheet.apps.hosting.run_queue import (
     Capacity,
     Here,
@@ -44,7 +37,12 @@ from callsheet.apps.hosting.run_queue import (
     runs_left_by,
 )
 from callsheet.apps.hosting.service import (
+    ForkRequest,
     HostConfig,
+    RerunRequest,
+    ResumeOptions,
+    RunRequest,
+    UndoRequest,
     branch_in_host,
     foresee_undo_in_host,
     is_slow,

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from callsheet.apps.hosting.collector import CollectorControl, CollectorHold
-from callsheet.apps.hosting.requests import AS_RECORDED, ResumeOptions
-from callsheet.apps.hosting.service import HostConfig, resume_in_host
+from callsheet.apps.hosting.service import AS_RECORDED, HostConfig, ResumeOptions, resume_in_host
 from callsheet.apps.masking import Masker
 from callsheet.apps.operations.live_calls import LiveCalls, shared
 from callsheet.diagnostics import CallsheetError

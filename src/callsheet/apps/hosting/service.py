@@ -8,24 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from callsheet.api.admission import Equipment, Prepared, Request, own_rules, prepare
 from callsheet.api.arguments import values_of
-from callsheet.api.run_service import Conduct, Opened, resume
+from callsheet.api.run_service import Conduct, Opened, ResumeTerms, resume
 from callsheet.apps.equipment import equip, needs_of, needs_of_recorded
 from callsheet.apps.hosting.collector import CollectorHold
-from callsheet.apps.hosting.requests import ResumeOptions, RunRequest, tightened
 from callsheet.apps.hosting.shared import SharedTools
 from callsheet.apps.masking import Masker, credentials_for
 from callsheet.apps.operations.library import bound, origin_note, other_tools
+from callsheet.apps.operations.reading import PlanText
 from callsheet.apps.setup import Setup
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON, Plan
+from callsheet.ir.labels import LITERAL, Label
 from callsheet.lazy import deferred
 from callsheet.machine import Limits
 from callsheet.machine.machine import Observer
@@ -34,6 +35,7 @@ from callsheet.machine.questions import approval_rules
 from callsheet.policy.canon import is_of
 from callsheet.policy.model import Policy
 from callsheet.ports.calls import CallListener
+from callsheet.runtime.asking import Respondents
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.event_loop import Offload, at_once
 from callsheet.runtime.gateway import Ports
@@ -43,6 +45,8 @@ from callsheet.store.run_index import TAGS
 from callsheet.store.start import HOST, Start
 
 if TYPE_CHECKING:
+    from callsheet.runtime.forking import Edits
+if TYPE_CHECKING:
     from callsheet.api import run_branches
     from callsheet.api.run_branches import Fork, Rerun, Revised, UndoTerms
     from callsheet.runtime import edits
@@ -51,6 +55,138 @@ if TYPE_CHECKING:
 else:
     run_branches = deferred("callsheet.api.run_branches")  # bring forecasts and dry runs
     edits = deferred("callsheet.runtime.edits")
+
+_NOT_BOUNDS = frozenset({"schedule", "retry_delay", "retry_backoff", "max_retry_delay"})
+
+
+def _no_edits() -> Edits:
+    from callsheet.runtime.forking import Edits  # noqa: PLC0415 - brings forecasts
+
+    return Edits()
+
+
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """The observer of a run, and the respondent that answers its questions while it is running.
+
+    The observer gets masked notes. Without a respondent, a run that waits for people frees its place and is
+    resumed by `Host.answer`.
+    """
+
+    observer: Observer | None = None
+    present: Respondents = field(default_factory=Respondents)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """A plan to be run.
+
+    `inputs` are variables by name; those named in `secrets` are encrypted in the journal. `limits` are
+    changes that tighten the host's. `approve` names tools that need approval besides those of the settings.
+    `policy` applies if the host has none; `approved` are the steps that a person has approved. `state` is the
+    text of a state file of another program, whose completed steps are not executed again. `reads` is the
+    label of what the author of the text and the inputs has read; `untrusted` are the inputs that somebody
+    else has chosen.
+    """
+
+    text: PlanText
+    inputs: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    secrets: frozenset[str] = frozenset()
+    untrusted: frozenset[str] = frozenset()
+    run_id: str | None = None
+    limits: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    tags: Mapping[str, str] = field(default_factory=dict[str, str])
+    approve: tuple[str, ...] = ()
+    approval_timeout: Mapping[str, float] = field(default_factory=dict[str, float])
+    on_in_doubt: str | None = None
+    policy: Policy | None = None
+    approved: tuple[str, ...] = ()
+    accepts_changed_tools: bool = False
+    state: str | None = None
+    reads: Label = LITERAL
+    listeners: Listeners = field(default_factory=Listeners)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeOptions(ResumeTerms):
+    """The terms on which a run is resumed, as in `callsheet resume`, and who listens."""
+
+    listeners: Listeners = field(default_factory=Listeners)
+
+
+AS_RECORDED = ResumeOptions(as_recorded=True)
+"""The terms of a run that was admitted already: new, or resumed by an answer or a timeout."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RerunRequest:
+    """Run a plan again from a step of another run, or an edited `plan` that keeps what it has in common.
+
+    With `failed_items` the failed items of its loops are run again.
+
+    With `ends_parent` the other run is ended before, since the new one goes on for it.
+
+    `effects` allows calls that change something outside: True for any, or the `consent` of a prepared fork
+    for exactly the calls that it shows.
+    """
+
+    place: str = ""
+    plan: PlanText | None = None
+    failed_items: bool = False
+    ends_parent: bool = False
+    effects: bool | str = False
+    run_id: str | None = None
+    by: str = ""
+    terms: ResumeOptions = field(default_factory=ResumeOptions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForkRequest:
+    """Continue in a new run after the event `at` of another, with edits; `effects` as for a rerun."""
+
+    at: int
+    edits: Edits = field(default_factory=_no_edits)
+    effects: bool | str = False
+    run_id: str | None = None
+    terms: ResumeOptions = field(default_factory=ResumeOptions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UndoRequest:
+    """Take back what the calls of a run did, from the step `place` on (empty: all); `effects` as for a rerun.
+
+    An undoing that has not ended goes on, on these terms.
+    """
+
+    place: str = ""
+    effects: bool | str = False
+    terms: ResumeOptions = field(default_factory=ResumeOptions)
+
+
+def tightened(own: Limits, changes: Mapping[str, Any]) -> Limits:
+    """Limits with changes that only tighten: the lower value of each bound, but the pace as given.
+
+    Raises ValueError or TypeError for invalid changes.
+
+    >>> tightened(Limits(max_calls=10), {"max_calls": 50, "max_steps": 5}).max_calls
+    10
+    """
+    asked = own.changed(changes)
+    bounds: dict[str, Any] = {}
+    for name in changes:
+        mine, theirs = getattr(own, name), getattr(asked, name)
+        if name in _NOT_BOUNDS:
+            continue
+        if isinstance(mine, Mapping):
+            bounds[name] = _lower(cast("Mapping[str, int]", mine), theirs)
+        elif theirs is None or (mine is not None and mine < theirs):
+            bounds[name] = mine
+    return replace(asked, **bounds)
+
+
+def _lower(mine: Mapping[str, int], theirs: Mapping[str, int]) -> dict[str, int]:
+    return {name: min(most, mine.get(name, most)) for name, most in theirs.items()}
+
 
 _T = TypeVar("_T")
 

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from callsheet.api.policies import load_policy
 from callsheet.api.proving import PolicyRefused
 from callsheet.api.texts import read_text
-from callsheet.apps.hosting.requests import RunRequest
+from callsheet.apps.hosting.service import RunRequest
 from callsheet.apps.http.endpoint import (
     ApiRequest,
     Empty,

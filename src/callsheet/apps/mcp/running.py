@@ -21,7 +21,7 @@ from mcp_types import ElicitResult, InputRequiredResult, ResourceLink
 
 from callsheet.api.run_branches import UndoNeedsConsent, undo_lines
 from callsheet.apps.hosting import ResumeOptions
-from callsheet.apps.hosting.requests import Listeners
+from callsheet.apps.hosting.service import Listeners
 from callsheet.apps.masking import Masker
 from callsheet.apps.mcp.elicitation import forms_of, record_answers
 from callsheet.apps.mcp.server_context import ClientRequest, Form, ServerContext

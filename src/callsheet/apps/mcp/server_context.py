@@ -18,7 +18,7 @@ from mcp_types import CallToolRequestParams, ElicitRequest, ElicitRequestFormPar
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from callsheet.apps.hosting import Host
-from callsheet.apps.hosting.requests import Listeners
+from callsheet.apps.hosting.service import Listeners
 from callsheet.apps.table.operation import Context, Face
 from callsheet.apps.toolbox import Toolbox
 from callsheet.ir import Plan

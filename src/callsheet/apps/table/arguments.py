@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, WithJsonSchema
 
 from callsheet.apps.hosting import ResumeOptions
-from callsheet.apps.hosting.requests import tightened
+from callsheet.apps.hosting.service import tightened
 from callsheet.apps.operations.library import text_of_stored
 from callsheet.apps.operations.reading import PlanText, plan_text
 from callsheet.apps.operations.schema import ANY_JSON

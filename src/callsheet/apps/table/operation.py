@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 from callsheet.api.policies import load_policy
 from callsheet.api.requirements import asks_for_all_tools
 from callsheet.apps.hosting import Host
-from callsheet.apps.hosting.requests import Listeners
+from callsheet.apps.hosting.service import Listeners
 from callsheet.apps.operations.reading import PlanText
 from callsheet.apps.rendering.help_text import MCP
 from callsheet.apps.toolbox import DeclaredTools

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from callsheet.frontends.pure_code.class_facts import ERASED_BASES, classes_of
 from callsheet.frontends.pure_code.classes import (
     ORDERED,
     ClassKind,
     ProgramClass,
     is_true,
 )
+from callsheet.frontends.pure_code.facts import ERASED_BASES, classes_of
 from callsheet.frontends.pure_code.helpers import PREFIX
 from callsheet.frontends.pure_code.laziness import changes_itself
 from callsheet.frontends.pure_code.names import Scopes, is_generator

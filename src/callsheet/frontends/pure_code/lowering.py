@@ -12,11 +12,104 @@ import copy
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple, cast
 
-from callsheet.frontends.pure_code.comprehensions import ComprehensionLowering
+from callsheet.frontends.pure_code.expressions import ExpressionLowering
 from callsheet.frontends.pure_code.facts import FACTORY, GIVE_KEYS, Inputs, placed
 from callsheet.frontends.pure_code.helpers import helpers_text
-from callsheet.frontends.pure_code.json_errors import JsonFields
 from callsheet.frontends.pure_code.names import is_generator
+
+_PARTS: Final[Mapping[str, str]] = {
+    "msg": "{0}.rpartition(': line ')[0]",
+    "lineno": "int({0}.rpartition(': line ')[2].partition(' ')[0])",
+    "colno": "int({0}.rpartition(' column ')[2].partition(' ')[0])",
+    "pos": "int({0}.rpartition(' (char ')[2].removesuffix(')'))",
+}
+JSON_FIELDS: Final = frozenset(_PARTS)
+"""The names of the fields."""
+
+
+def json_field(words: ast.expr, field: str, place: ast.AST) -> ast.expr:
+    """A field of the error with these words."""
+    made = ast.parse(_PARTS[field].format(ast.unparse(words)), mode="eval").body
+    for one in ast.walk(made):
+        ast.copy_location(one, place)
+    return made
+
+
+class JsonFields(ast.NodeTransformer):
+    """Reads the fields of the error that a handler's name stands for from its words."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        """An attribute."""
+        if isinstance(node.value, ast.Name) and node.value.id == self.name and node.attr in JSON_FIELDS:
+            words = ast.Call(ast.Name("str", ast.Load()), [node.value], [])
+            return json_field(words, node.attr, node)
+        return self.generic_visit(node)
+
+
+class ComprehensionLowering(ExpressionLowering):
+    """Lowers the expressions of one program, also those that go through others."""
+
+    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.DictComp) -> ast.expr:
+        first = node.generators[0]
+        first.iter = self._comprehended(first.iter)
+        self.scopes.enter(node)
+        for at, one in enumerate(node.generators):
+            if at:
+                one.iter = self._comprehended(one.iter)
+            one.target = self.visit(one.target)
+            one.ifs = [self.truth(self.visit(test)) for test in one.ifs]
+        if isinstance(node, ast.DictComp):
+            node.key, node.value = self.visit(node.key), self.visit(node.value)
+        else:
+            node.elt = self.visit(node.elt)
+        self.scopes.leave()
+        return node
+
+    def _comprehended(self, source: ast.expr) -> ast.expr:
+        if self._is_lazy(source) and not any(
+            self.scopes.is_builtin(cast("ast.Call", source).func, name) for name in ("map", "filter")
+        ):
+            return self._at_once(source)
+        return self._sequence(source)
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
+        """A list from a comprehension."""
+        return self._comprehension(node)
+
+    def visit_SetComp(self, node: ast.SetComp) -> ast.expr:
+        """A set from a comprehension."""
+        return self._comprehension(node)
+
+    def visit_DictComp(self, node: ast.DictComp) -> ast.expr:
+        """A dict from a comprehension."""
+        return self._comprehension(node)
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.expr:
+        """A generator that may be left before its end: an iterator that computes an item when it is asked."""
+        source = self._sequence(node.generators[0].iter)
+        self.scopes.enter(node)
+        made = self._stepwise(node, 0, source)
+        self.scopes.leave()
+        return made
+
+    def _stepwise(self, node: ast.GeneratorExp, level: int, source: ast.expr) -> ast.expr:
+        one = node.generators[level]
+        item = self.fresh("item")
+        if level + 1 < len(node.generators):
+            inner = self._stepwise(node, level + 1, self._sequence(node.generators[level + 1].iter))
+        else:
+            inner = self.visit(node.elt)
+        items = ast.List([ast.Name(item, ast.Load())], ast.Load())
+        tests = [self.truth(self.visit(test)) for test in one.ifs]
+        loop = ast.comprehension(self.visit(one.target), items, tests, 0)
+        made = ast.ListComp(inner, [loop])
+        parameters = ast.arguments([], [ast.arg(item)], None, [], [], None, [])
+        step = placed(ast.Lambda(parameters, made), node)
+        lazy = self.call("_cs_Gen", node, source, step)
+        return lazy if level + 1 == len(node.generators) else self.call("_cs_Nested", node, lazy)
 
 
 class Lowered(NamedTuple):

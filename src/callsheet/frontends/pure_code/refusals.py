@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from callsheet.frontends.pure_code.class_refusals import ClassJudge, Judged, Refusal, RefusalKind
-from callsheet.frontends.pure_code.enumerations import ENUMS
+from callsheet.frontends.pure_code.classes import ENUMS
 from callsheet.frontends.pure_code.expressions import NAMED_ONLY
 from callsheet.frontends.pure_code.facts import ERRORS
 from callsheet.frontends.pure_code.laziness import calls_gone_through, could_tell, ran_ahead

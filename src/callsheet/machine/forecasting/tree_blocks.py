@@ -52,17 +52,19 @@ from callsheet.machine.forecasting.partial_values import (
     list_of,
 )
 from callsheet.machine.forecasting.step_interpreter import any_item_of
-from callsheet.machine.forecasting.tree_calls import CallForecast, cast_failed, data_of
-from callsheet.machine.forecasting.tree_state import (
+from callsheet.machine.forecasting.tree_calls import (
     MOST_SETTERS,
     ON,
     At,
     Binding,
     BlockRow,
+    CallForecast,
     Changes,
     Frame,
     Out,
     Scope,
+    cast_failed,
+    data_of,
     either,
 )
 from callsheet.machine.keys import segment

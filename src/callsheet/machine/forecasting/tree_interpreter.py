@@ -37,8 +37,18 @@ from callsheet.machine.forecasting.forecast import BlockForecast, Forecast, Step
 from callsheet.machine.forecasting.partial_values import Foreseen, Knowledge, Unknown
 from callsheet.machine.forecasting.step_interpreter import StepOutcome
 from callsheet.machine.forecasting.tree_blocks import BlockWalk, parts_of
-from callsheet.machine.forecasting.tree_calls import ForeseenCall, Recall, data_of
-from callsheet.machine.forecasting.tree_state import MOST_SETTERS, At, Binding, BlockRow, Frame, Row, Scope
+from callsheet.machine.forecasting.tree_calls import (
+    MOST_SETTERS,
+    At,
+    Binding,
+    BlockRow,
+    ForeseenCall,
+    Frame,
+    Recall,
+    Row,
+    Scope,
+    data_of,
+)
 from callsheet.machine.tree.values import conformed
 
 

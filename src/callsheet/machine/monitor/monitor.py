@@ -16,8 +16,8 @@ from callsheet.machine.agents.actions import Allowance
 from callsheet.machine.agents.talk import InnerCall, Talk
 from callsheet.machine.decision_log import DecisionLog
 from callsheet.machine.frames import Attempt, Frame
-from callsheet.machine.monitor.client_words import ClientWords
 from callsheet.machine.monitor.enforcement import (
+    ClientWords,
     Enforcement,
     Judging,
     OpenCalls,

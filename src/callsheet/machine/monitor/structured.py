@@ -39,9 +39,17 @@ from callsheet.ir.tree import (
     variables_set,
 )
 from callsheet.ir.types import names_values
-from callsheet.machine.monitor.composed import stored
 from callsheet.machine.monitor.reads import argument_of
-from callsheet.machine.monitor.tree_labels import ABSENT, Known, LabelReading, Lists, Scope, Values, no_value
+from callsheet.machine.monitor.tree_labels import (
+    ABSENT,
+    Known,
+    LabelReading,
+    Lists,
+    Scope,
+    Values,
+    no_value,
+    stored,
+)
 from callsheet.machine.monitor.variable_labels import NOTHING_SHOWN, Admitted
 from callsheet.policy.calls import Argument, CallView, Hole
 from callsheet.policy.disarming import addresses_within

@@ -10,8 +10,7 @@ from callsheet.ir.inverse import Fate
 from callsheet.ir.labels import Label
 from callsheet.ir.tree import Word
 from callsheet.machine.expressions import Environment
-from callsheet.machine.tree.failures import Failure
-from callsheet.machine.tree.gravity import after, gravest
+from callsheet.machine.tree.failures import Failure, after, gravest
 from callsheet.machine.tree.program import NONE, Body, InvokeOp, LoopOp, ParallelOp
 from callsheet.machine.usage import Spent
 

@@ -33,6 +33,8 @@ from callsheet.machine.tree.activations import (
     taken_up,
     unwind,
 )
+from callsheet.machine.tree.execution import enter
+from callsheet.machine.tree.execution import leave as leave_budget
 from callsheet.machine.tree.failures import Failure, StatementFailed, record_of
 from callsheet.machine.tree.group_ends import (
     TIMER,
@@ -65,10 +67,13 @@ from callsheet.machine.tree.program import (
     UnguardOp,
     UntilOp,
 )
-from callsheet.machine.tree.spending import enter
-from callsheet.machine.tree.spending import leave as leave_budget
-from callsheet.machine.tree.statements import Statements, seconds_of_limit
-from callsheet.machine.tree.undoing import in_order, is_undone_around, taken_back
+from callsheet.machine.tree.statements import (
+    Statements,
+    in_order,
+    is_undone_around,
+    seconds_of_limit,
+    taken_back,
+)
 from callsheet.machine.tree.values import conformed
 from callsheet.machine.tree.variables import value_like
 

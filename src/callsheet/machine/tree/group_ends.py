@@ -13,9 +13,9 @@ from callsheet.ir.failing import BY_NAME, Failing
 from callsheet.ir.tree import Ends
 from callsheet.machine.frames import Attempt, TreeFrame
 from callsheet.machine.tree.activations import Cause, Loop, Members
-from callsheet.machine.tree.failures import Failure
-from callsheet.machine.tree.gravity import (
+from callsheet.machine.tree.failures import (
     RECORDS,
+    Failure,
     by_gravity,
     gravest,
     joined_label,

@@ -49,7 +49,7 @@ from callsheet.machine.tree.values import plain
 
 if TYPE_CHECKING:
     from callsheet.machine.run import Run
-    from callsheet.machine.tree.undoing import Taken
+    from callsheet.machine.tree.statements import Taken
 
 
 def _scope(act: Activation) -> Scope:

@@ -2,7 +2,9 @@
 
 from callsheet.ports.python_code.interpreter import (
     CodeLimits,
+    Kept,
     LimitReached,
+    NotAValue,
     NotUnderstood,
     Outcome,
     Outputs,
@@ -11,7 +13,6 @@ from callsheet.ports.python_code.interpreter import (
     WorkerDied,
     interpreter_version,
 )
-from callsheet.ports.python_code.values import Kept, NotAValue
 
 __all__ = [
     "CodeLimits",

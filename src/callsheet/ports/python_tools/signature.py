@@ -15,14 +15,15 @@ from typing import Any, cast, get_args, get_type_hints
 from callsheet.diagnostics import CallsheetError, did_you_mean, meant
 from callsheet.lazy import dataclass
 from callsheet.ports.calls import CallContext, ToolFailed
-from callsheet.ports.python_tools.annotations import (
+from callsheet.ports.python_tools.results import (
     MISS,
     Check,
     for_pydantic,
     never,
+    result_schema,
     simple,
+    to_json,
 )
-from callsheet.ports.python_tools.results import result_schema, to_json
 
 
 @dataclass(slots=True)

@@ -23,8 +23,7 @@ from callsheet.machine.run import Run
 from callsheet.machine.tree.activations import MISSING, STAY, Activation, Guard, Loop, Members
 from callsheet.machine.tree.execution import CarryOut
 from callsheet.machine.tree.failures import Failure as Fault
-from callsheet.machine.tree.failures import StatementFailed, failure_of, record_of
-from callsheet.machine.tree.gravity import records_of
+from callsheet.machine.tree.failures import StatementFailed, failure_of, record_of, records_of
 from callsheet.machine.tree.group_ends import items_of
 from callsheet.machine.tree.interpreter import TreeRun
 from callsheet.machine.tree.program import (

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from callsheet.apps.setup import Setup
     from callsheet.frontends.spelling import Syntax
     from callsheet.policy.model import Policy
-    from callsheet.views.plan_review import Standing
+    from callsheet.views.plan_diff import Standing
 
 
 @click.command()
@@ -78,7 +78,7 @@ def diff(
 
         print_json(plan_diff_json(difference, before.source.name, after.source.name))
     elif shape == "markdown":
-        from callsheet.views.plan_review import Standing, review  # noqa: PLC0415 - as above
+        from callsheet.views.plan_diff import Standing, review  # noqa: PLC0415 - as above
 
         told = review(after.source.name, Standing(before.plan), Standing(after.plan))
         click.echo(told.encode("utf-8", "backslashreplace"))
@@ -215,7 +215,7 @@ def _sections(
     name: str, old: bytes | None, new: bytes | None, policy: Policy | None, setup: Setup
 ) -> Iterator[str]:
     """The section of a file, or where a version has several functions with `@plan`, of each function."""
-    from callsheet.views.plan_review import review as section  # noqa: PLC0415 - not for --help
+    from callsheet.views.plan_diff import review as section  # noqa: PLC0415 - not for --help
 
     before, after = _functions(name, old), _functions(name, new)
     if max(len(before), len(after)) == 1:
@@ -244,7 +244,7 @@ def _standing(
     from callsheet.apps.operations.checking import check_with  # noqa: PLC0415 - not for --help
     from callsheet.apps.operations.proofs import prove_text  # noqa: PLC0415 - as above
     from callsheet.apps.toolbox import DeclaredTools  # noqa: PLC0415 - as above
-    from callsheet.views.plan_review import Standing  # noqa: PLC0415 - as above
+    from callsheet.views.plan_diff import Standing  # noqa: PLC0415 - as above
 
     try:
         text: PlanText = text_of(Path(name), Source(name, content.decode("utf-8-sig")), function=function)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from callsheet.frontends.pure_code.class_refusals import MAKERS
-from callsheet.frontends.pure_code.enumerations import ENUMS
+from callsheet.frontends.pure_code.classes import ENUMS
 from callsheet.frontends.pure_code.laziness import CHANGERS, CHANGING_METHODS
 from callsheet.frontends.python.analysis.container_words import LAZY, SHALLOW
 from callsheet.frontends.python.rewrites.inlining import name_called

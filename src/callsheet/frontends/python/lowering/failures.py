@@ -6,7 +6,7 @@ import ast
 import copy
 from typing import TYPE_CHECKING, cast
 
-from callsheet.frontends.pure_code.json_errors import JSON_FIELDS, json_field
+from callsheet.frontends.pure_code.lowering import JSON_FIELDS, json_field
 from callsheet.frontends.python.error_values import CAUSE, fields_of, is_marked, is_repeatable, made_error
 from callsheet.frontends.python.exceptions import FAILURE_KINDS, TOOL_ERROR, exception_name, kind_of
 from callsheet.frontends.python.source import Refused, dotted, names_bound, own_nodes, parameters_of
