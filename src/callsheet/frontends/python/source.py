@@ -461,7 +461,7 @@ def given_by_default(of: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
             yield one.arg, default
 
 
-def is_named(node: ast.AST | None, name: str) -> TypeGuard[ast.Name]:
+def is_named(node: object, name: str) -> TypeGuard[ast.Name]:
     """Whether a node is this name."""
     return isinstance(node, ast.Name) and node.id == name
 

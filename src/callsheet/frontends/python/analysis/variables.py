@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
-from collections.abc import Set as AbstractSet
 from functools import reduce
-from operator import and_
 from typing import NamedTuple, TypeAlias, TypeVar, assert_never
 
 from callsheet.frontends.python import core
@@ -19,7 +17,7 @@ from callsheet.frontends.python.syntax import COMPREHENSIONS, Given, named_surel
 
 Set: TypeAlias = "frozenset[str]"
 _EMPTY: Set = frozenset()
-_State = TypeVar("_State", bound=AbstractSet[str])
+_State = TypeVar("_State", set[str], frozenset[str])
 
 
 def _read_before_set(node: ast.AST, known: set[str]) -> set[str]:
@@ -214,7 +212,7 @@ def bound_names(block: core.Block) -> frozenset[str]:
 def _meet(states: Iterable[_State | None]) -> _State | None:
     """What is set on all of the paths that go on; None if none does."""
     going = [one for one in states if one is not None]
-    return reduce(and_, going) if going else None
+    return reduce(lambda one, two: one & two, going) if going else None
 
 
 class Effect(NamedTuple):
