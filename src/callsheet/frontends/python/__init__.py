@@ -2,8 +2,9 @@
 
 Five modules to read first: `reader` has the way from a text to a plan; `source` and `syntax` ask and make
 trees; `program` says what the names of a file mean; `core` is the form of a function between Python and a
-plan. Then `rewrites/` say in simpler Python what a plan has no words for, `analysis/` tells what is known of a
-function, `lowering/` makes `core` statements of it and of these a plan; `printing/` goes the other way.
+plan. Then `rewrites/` say in simpler Python what a plan has no words for, `analysis/` tells what is known
+of a function, `lowering/` makes `core` statements of it and of these a plan; `printing/` goes the other
+way.
 """
 
 from callsheet.frontends.python.module import Within, functions_marked, plans_of, tools_declared
