@@ -71,6 +71,9 @@ def _with_own_failures(inputs: tuple[Input, ...], body: Block) -> Block:
     bound = [each.binds for one in statements(body) for each in _handlers(one)]
     if not bound:  # most plans
         return body
+    read = {name for one in statements(body) for name in variables_read(one)}
+    if read.isdisjoint(bound):  # whose failure it is makes no difference
+        return body
     naming = _OwnFailures(inputs, body, bound)
     is_distinct = len(bound) == len(set(bound)) and naming.made.isdisjoint(bound)
     return body if is_distinct else naming.block(body, frozenset())
