@@ -791,6 +791,12 @@ def test_hint_tells_only_of_what_is_mended(body: str) -> None:
             ["    await pause(member_id='M-104')", "    return 'M-104'"],
         ),
         ("M-104", "    await pause(member_id=found['id'], mail=found['mail'])\n", None),
+        (
+            "M-104",
+            "    if found:\n        await pause(member_id=found['id'])\n    else:\n"
+            "        await pause(member_id='all')\n",
+            None,
+        ),
         ("Ann Ray", "    await pause(member_id=found['id'])\n", None),
         (
             "Ann Ray",
@@ -798,13 +804,13 @@ def test_hint_tells_only_of_what_is_mended(body: str) -> None:
             ["    await pause(member_id='M-1')", "    return 'Ann Ray'"],
         ),
     ],
-    ids=["an id", "an id of which more is needed", "a name", "a name alone"],
+    ids=["an id", "an id of which more is needed", "an id that may not be there", "a name", "a name alone"],
 )
 def test_what_was_told_is_not_looked_up(name: str, rest: str, written: list[str] | None) -> None:
     record = {"type": "object", "properties": dict.fromkeys(("id", "name", "mail"), TEXT)}
     schema = {"type": "object", "properties": {"name": TEXT}, "required": ["name"]}
     find = ToolSpec("FIND_MEMBER", "find_member", "Find by name.", schema, Effect.READ, result=record)
-    request = Request(f"Pause {name}.", (find, spec("pause", "Pause.", member_id=TEXT, mail=TEXT)))
+    request = Request(f"Pause member {name}.", (find, spec("pause", "Pause.", member_id=TEXT, mail=TEXT)))
     program = f"async def main():\n    found = await find_member(name='{name}')\n{rest}"
     draft = asyncio.run(compile_goal(request, small(program, program, accepts=()), lambda _: ()))
     lines = draft.source.text.splitlines()[3:]
@@ -812,6 +818,14 @@ def test_what_was_told_is_not_looked_up(name: str, rest: str, written: list[str]
     hints = [one.message for one in draft.diagnostics if one.severity is Severity.HINT]
     assert bool(hints) is (written is not None)
     assert all(one.startswith(f"'{name}' is ") for one in hints)
+    unsure = asyncio.run(
+        compile_goal(
+            replace(request, goal=f"Pause {name}."), small(program, program, accepts=()), lambda _: ()
+        )
+    )
+    warned = {one.severity for one in unsure.diagnostics if "taken for an id" in one.message}
+    assert warned == ({Severity.WARNING} if written and name == "M-104" else set())
+    assert unsure.source.text.splitlines()[3:] == lines
 
 
 def test_id_of_the_goal_that_is_looked_up_as_something_else_is_doubted() -> None:

@@ -6,6 +6,7 @@ Pure. In: a program, and the request that it answers. Out: the program, and a hi
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from keyword import iskeyword
@@ -54,7 +55,8 @@ def mended(program: str, request: Request, reads: Collection[str]) -> tuple[str,
             unmeant.add((function_name(one.act.tool), one.made_up))
     taken = dict(_whole(result.plan.tree, request, origins, times_set(nodes_of(program))))
     direct, told = with_told(program, _found_by_name(request, origins, reads))
-    done += told
+    guessed = {said for one, said in told.items() if one.is_by_id and not one.is_called_so(request.goal)}
+    done += told.values()
 
     def is_unmeant(tool: str, call: ast.Call) -> bool:
         given = (one.value for one in call.keywords)
@@ -69,7 +71,10 @@ def mended(program: str, request: Request, reads: Collection[str]) -> tuple[str,
     for whole, field in taken.items():
         if with_fields(fewer, {whole: field}) != fewer:
             done.append(f"{whole[1]} takes the field {field} of what is found, and not the whole")
-    hints = (Diagnostic("CMP010", Severity.HINT, one, help=None) for one in dict.fromkeys(done))
+    hints = (
+        Diagnostic("CMP010", Severity.WARNING if one in guessed else Severity.HINT, one, help=None)
+        for one in dict.fromkeys(done)
+    )
     return with_fields(with_lookups(fewer, sought), taken), tuple(hints)
 
 
@@ -215,7 +220,7 @@ def without_calls(program: str, is_unmeant: Callable[[str, ast.Call], bool]) -> 
     return f"{ast.unparse(ast.fix_missing_locations(tree))}\n"
 
 
-def with_told(program: str, fields: Mapping[tuple[str, str], str | None]) -> tuple[str, tuple[str, ...]]:
+def with_told(program: str, fields: Mapping[tuple[str, str], str | None]) -> tuple[str, Mapping[Told, str]]:
     """A program that does not look up what it was told; and what is said of that.
 
     `fields` has the tools that find one thing by a text, with their argument for it, and the field of the id
@@ -229,7 +234,7 @@ def with_told(program: str, fields: Mapping[tuple[str, str], str | None]) -> tup
     """
     tree = next(nodes_of(program), None)
     if not isinstance(tree, ast.Module) or not fields:
-        return program, ()
+        return program, {}
     told = _Told(fields, times_set(ast.walk(tree)))
     changed = told.visit(tree)
     for owner, part, block in _blocks(changed):
@@ -238,19 +243,26 @@ def with_told(program: str, fields: Mapping[tuple[str, str], str | None]) -> tup
     text = f"{ast.unparse(ast.fix_missing_locations(changed))}\n"
     fewer = without_calls(text, lambda tool, call: told.lookup(tool, call) in told.used)
     if not told.used or fewer == text:  # what else is read of the thing has to be looked up
-        return program, ()
-    return fewer, tuple(dict.fromkeys(told.used.values()))
+        return program, {}
+    return fewer, told.used
 
 
-class _Lookup(NamedTuple):
+class Told(NamedTuple):
     """What is looked up by a text: the tool, its argument and the text."""
 
     tool: str
     argument: str
     text: str
 
+    def is_called_so(self, goal: str) -> bool:
+        """Whether a goal says what a thing is in front of its id: member M-104, for `find_member`."""
+        noun = self.tool.rpartition("_")[2].removesuffix("s")
+        said = rf"\b{re.escape(noun)}\w*\W+(?:(?:no|number|id)\b\W*)?{re.escape(self.text)}(?!\w)"
+        return re.search(said, goal, re.IGNORECASE) is not None
+
     @property
     def is_by_id(self) -> bool:
+        """Whether the text is rather an id than a name."""
         return self.text.isdecimal() or IS_ID.fullmatch(self.text) is not None
 
 
@@ -260,17 +272,17 @@ class _Told(ast.NodeTransformer):
     def __init__(self, fields: Mapping[tuple[str, str], str | None], times: Mapping[str, int]) -> None:
         self._fields = fields
         self._times = times
-        self._found: dict[str, _Lookup] = {}
-        self.used: dict[_Lookup, str] = {}
+        self._found: dict[str, Told] = {}
+        self.used: dict[Told, str] = {}
         """The lookups that may not be needed, and what is said of them."""
 
-    def lookup(self, tool: str, call: ast.Call) -> _Lookup | None:
+    def lookup(self, tool: str, call: ast.Call) -> Told | None:
         """What a call looks up by a literal text; None if it does something else."""
         match call:
             case ast.Call(
                 args=[], keywords=[ast.keyword(arg=str(argument), value=ast.Constant(value=str(text)))]
             ) if (tool, argument) in self._fields:
-                return _Lookup(tool, argument, text)
+                return Told(tool, argument, text)
             case _:
                 return None
 
@@ -297,11 +309,16 @@ class _Told(ast.NodeTransformer):
                 pass
             case _:
                 return node
-        return node.body if name in self._found and self._found[name].is_by_id else node
+        is_by_id = name in self._found and self._found[name].is_by_id
+        return node.body if is_by_id and not any(map(_awaits, node.orelse)) else node
+
+    def visit_Try(self, node: ast.Try) -> ast.AST:
+        """A lookup whose failure is handled may be there for that."""
+        return node
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         """The field of the id is the id, and that of the name the name."""
-        lookup: _Lookup | None = None
+        lookup: Told | None = None
         match node:
             case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=field)):
                 lookup = self._found.get(name)
@@ -323,6 +340,10 @@ class _Told(ast.NodeTransformer):
         else:
             return self.generic_visit(node)
         return ast.Constant(lookup.text)
+
+
+def _awaits(node: ast.AST) -> bool:
+    return any(isinstance(one, ast.Await) for one in ast.walk(node))
 
 
 def _blocks(tree: ast.Module) -> list[tuple[ast.AST, str, list[ast.stmt]]]:
