@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import re
 import subprocess
@@ -15,6 +16,7 @@ from callsheet.frontends.python.printing.lines_printer import LinesPrinter
 from callsheet.frontends.python.reader import read_python
 from callsheet.ir import Plan
 from callsheet.ir.tree import all_statements
+from callsheet.store.journal_paths import place_of
 from callsheet.views.describe import ActionTexts, wording_of
 
 TEXT = '''
@@ -453,3 +455,16 @@ def test_lines_about_a_plan_in_ltp_do_not_load_the_front_end_of_python(machine) 
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stderr.splitlines()[-1] == "[]", done.stderr
+
+
+def test_preview_of_an_edited_plan_says_that_the_run_is_under_way_elsewhere(machine) -> None:
+    plan, tools = machine.write("p.ltp", "# ltp: 2\nS1: @FETCH (n=1)\n"), machine.write("fetch.py", FETCH)
+    machine("run", plan, "--tools", tools, "--approve", "fetch", "--run-id", "r")
+    machine.write("p.ltp", "# ltp: 2\nS1: @FETCH (n=2)\n")
+    said = "run r is under way in another process"
+    assert said not in machine("resume", "r", "--plan", plan).stderr
+    place = place_of(machine.journal)
+    place.run_locks.mkdir(exist_ok=True)
+    with (place.run_locks / "r.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert said in machine("resume", "r", "--plan", plan).stderr

@@ -242,7 +242,12 @@ def start_branch(
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - as above
     from callsheet.apps.masking import Masker  # noqa: PLC0415 - as above
     from callsheet.apps.settings import load_settings  # noqa: PLC0415 - as above
-    from callsheet.store.journal_paths import check_run_id, new_run_id  # noqa: PLC0415 - imports the store
+    from callsheet.store.journal_paths import (  # noqa: PLC0415 - imports the store
+        check_run_id,
+        is_owned,
+        new_run_id,
+        place_of,
+    )
 
     name = new_run_id() if new_id is None else check_run_id(new_id)
     temporal_runs.refresh_copies(journal, run)
@@ -257,9 +262,14 @@ def start_branch(
         masker.add_secrets(made.known)
         if terms.face is not None and stops.breaks:
             check_breaks(made, name, terms.face, masker)
+        supersedes = isinstance(what, Revised) and what.verb == "resume"
+        if supersedes and not as_json and is_owned(place_of(opened.path), run_id):
+            to_stderr(
+                f"run {run_id} is under way in another process; it is cancelled when the new one begins"
+            )
         if not is_confirmed(made, masker, assume_yes=assume_yes, as_json=as_json):
             return Exit.UNDECIDED
-        if isinstance(what, Revised) and what.verb == "resume":
+        if supersedes:
             if terms.engine is None:
                 run_async(supersede(opened, run_id, name))
             else:
