@@ -59,6 +59,10 @@ class Leave:
     values: tuple[Expression, ...]
 
 
+ERROR_VARIABLE = "error"
+"""The variable that holds the failure in a handler that names none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Handler:
     """`ON_FAIL [KIND, …] { … }`: what is done about a failure of these kinds; of any, if none is named.
@@ -68,7 +72,7 @@ class Handler:
 
     kinds: tuple[str, ...]
     body: Block
-    binds: str = "error"
+    binds: str = ERROR_VARIABLE
     span: Span | None = field(default=None, compare=False, repr=False)
 
 

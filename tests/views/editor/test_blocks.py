@@ -70,6 +70,28 @@ def test_renaming_keeps_to_the_scope(place: str, new: str, places: list[str]):
     assert [one for one in places if one not in renamed] == []
 
 
+NESTED = """# ltp: 2
+TRY {
+  S1: @LIST (folder="a")
+} ON_FAIL {
+  TRY {
+    S2: @LIST (folder="b")
+  } ON_FAIL {
+    NOTE ($error.message)
+  }
+  NOTE ($error.step)
+}
+"""
+
+
+@pytest.mark.parametrize("part", ["error.message", "error.step"])
+def test_failure_that_the_text_does_not_name_is_found_and_not_renamed(part: str):
+    document = open_document(NESTED)
+    assert [one.span.start for one in references_at(document, _at(part, NESTED))] == [NESTED.index(part)]
+    with pytest.raises(CallsheetError, match="LSP002"):
+        rename(document, _at(part, NESTED), "$e")
+
+
 def test_a_name_of_the_text_is_not_taken_twice():
     with pytest.raises(CallsheetError) as caught:
         rename(open_document(TEXT), _at("$box)"), "rows")

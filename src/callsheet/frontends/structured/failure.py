@@ -15,7 +15,19 @@ from callsheet.frontends.values.reader import NAME, Stop, replace, shown
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Expression
 from callsheet.ir.inverse import NotAnInverse, inverse_pair
-from callsheet.ir.tree import Again, Block, GoOn, Handler, Leave, Recovery, Remedy, Skip, Try, Use
+from callsheet.ir.tree import (
+    ERROR_VARIABLE,
+    Again,
+    Block,
+    GoOn,
+    Handler,
+    Leave,
+    Recovery,
+    Remedy,
+    Skip,
+    Try,
+    Use,
+)
 
 if TYPE_CHECKING:
     from callsheet.frontends.structured.blocks import BlockReader
@@ -176,7 +188,7 @@ def read_handler(reader: BlockReader, start: int, comments: list[str]) -> Handle
         reader.loose(
             "LTP112", "kinds of failure are written without brackets", opening, reader.pos, ", ".join(kinds)
         )
-    binds = reader.variable("for the failure after AS") if reader.takes("AS") else "error"
+    binds = reader.variable("for the failure after AS") if reader.takes("AS") else ERROR_VARIABLE
     if kinds and reader.skip() != "{" and len(kinds) == 1:
         raise no_remedy(reader, kinds[0], reader.pos)
     body = reader.inner("ON_FAIL KIND", comments)

@@ -20,6 +20,7 @@ from callsheet.ir import JSON, Plan
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Expression, nodes
 from callsheet.ir.tree import (
+    ERROR_VARIABLE,
     Act,
     Assign,
     Block,
@@ -267,7 +268,7 @@ def _failure(recovery: Recovery | None, undo: tuple[tuple[str, str], ...] | None
 
 def _handler(handler: Handler) -> Data:
     out: Data = {"kinds": [*handler.kinds]} if handler.kinds else {}
-    if handler.binds != "error":
+    if handler.binds != ERROR_VARIABLE:
         out["as"] = _name(handler.binds)
     return out | {"do": _block(handler.body)}
 

@@ -36,6 +36,7 @@ from callsheet.ir.expression import Display, Expression, Kind
 from callsheet.ir.inverse import NotAnInverse, inverse_pair
 from callsheet.ir.statement_ids import with_ids
 from callsheet.ir.tree import (
+    ERROR_VARIABLE,
     Act,
     Again,
     Assign,
@@ -541,7 +542,7 @@ class _Reader:
         for kind in kinds:
             if not is_kind(kind):
                 self.report.error("DAG018", f"{shown(kind)!r} is not a kind of failure", node.span)
-        binds = self.named(fields, "as") if "as" in fields else "error"
+        binds = self.named(fields, "as") if "as" in fields else ERROR_VARIABLE
         return Handler(kinds, self.block(fields, "do"), binds, node.span)
 
 

@@ -22,6 +22,7 @@ from callsheet.ir import JSON, Plan
 from callsheet.ir.expr import Literal
 from callsheet.ir.expression import Display, Expression, Kind, Mapping, Text, nodes
 from callsheet.ir.tree import (
+    ERROR_VARIABLE,
     Act,
     Again,
     Assign,
@@ -432,7 +433,7 @@ def _handled(handler: Handler) -> str:
         if not is_kind(kind):
             raise refuse(f"a failure of the kind {kind!r}", "a kind is made of ASCII letters, digits, _")
     words = f" {', '.join(handler.kinds)}" if handler.kinds else ""
-    return words + ("" if handler.binds == "error" else f" AS ${_name(handler.binds)}")
+    return words + ("" if handler.binds == ERROR_VARIABLE else f" AS ${_name(handler.binds)}")
 
 
 def _retry(again: Again) -> str:

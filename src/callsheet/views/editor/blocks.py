@@ -15,6 +15,7 @@ from callsheet.diagnostics import Span
 from callsheet.ir.expression import Variable, nodes
 from callsheet.ir.scopes import blocks_of_scope
 from callsheet.ir.tree import (
+    ERROR_VARIABLE,
     Act,
     Assign,
     Block,
@@ -45,6 +46,8 @@ class _Names:
 
     scope: int | None
     known: Mapping[str, int | None]
+    unsaid: frozenset[str] = frozenset()
+    """The names of failures that the text does not give them: there they are `$error`."""
 
 
 class Word(NamedTuple):
@@ -157,9 +160,10 @@ class _Walk:
     ) -> None:
         if within is None:
             return
-        match = re.compile(pattern.format(re.escape(name))).search(self.text, *within)
+        said = ERROR_VARIABLE if name in names.unsaid else name
+        match = re.compile(pattern.format(re.escape(said))).search(self.text, *within)
         if match is not None:
-            entity = Entity(Kind.VARIABLE, name, names.known.get(name, names.scope))
+            entity = Entity(Kind.VARIABLE, said, names.known.get(name, names.scope))
             self.found.append(Occurrence(entity, role, Span(*match.span(1)), None))
 
     def block(self, block: Block, names: _Names) -> None:
@@ -215,8 +219,12 @@ class _Walk:
         recovery = recovery_of(statement)
         for handler in () if recovery is None else recovery.handlers:
             self.scopes += 1
-            inner = replace(names, known={**names.known, handler.binds: self.scopes})
+            known = {**names.known, handler.binds: self.scopes}
+            inner = replace(names, known=known, unsaid=names.unsaid - {handler.binds})
+            said = len(self.found)
             self._variable(handler.binds, Role.WRITE, inner, handler.span, r"\bAS\s+\$({})(?!\w)")
+            if len(self.found) == said:
+                inner = replace(inner, unsaid=inner.unsaid | {handler.binds})
             self.block(handler.body, inner)
         if recovery is not None and recovery.final is not None:
             self.block(recovery.final, names)

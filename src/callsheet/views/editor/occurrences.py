@@ -15,6 +15,7 @@ from callsheet.frontends.values.reader import LABEL, NAME
 from callsheet.ir import Output, Place, Ref, Step
 from callsheet.ir.expr import refs_of
 from callsheet.ir.flow import flow_of
+from callsheet.ir.tree import ERROR_VARIABLE
 from callsheet.views.editor.document import PlanDocument
 
 
@@ -297,9 +298,13 @@ _ESCAPED = frozenset('"\\')
 def renamable_at(document: PlanDocument, offset: int) -> Span | None:
     """Returns the span of the name at an offset, or None if it cannot be renamed."""
     named = named_at(document, offset)
-    if named is None or (named.here.entity.kind is Kind.STEP and not named.writes):
-        return None
-    return named.here.span
+    return None if named is None or _is_unsaid(named) else named.here.span
+
+
+def _is_unsaid(named: Named) -> bool:
+    """Whether nothing in the text gives the name: a step without an id, and the failure of a handler."""
+    entity = named.here.entity
+    return not named.writes and (entity.kind is Kind.STEP or entity.name == ERROR_VARIABLE)
 
 
 def rename(document: PlanDocument, offset: int, new: str) -> tuple[Edit, ...]:
@@ -313,11 +318,11 @@ def rename(document: PlanDocument, offset: int, new: str) -> tuple[Edit, ...]:
     ['y', 'y']
     """
     named = named_at(document, offset)
-    if named is None or (named.here.entity.kind is Kind.STEP and not named.writes):
+    if named is None or _is_unsaid(named):
         raise CallsheetError.single(
             "LSP002",
             "there is no variable and no step at this position",
-            help="put the cursor on a variable or on a step's id",
+            help="put the cursor on a variable or on a step's id; a failure is named by ON_FAIL AS $name",
         )
     entity = named.here.entity
     name = new.strip().removeprefix("$") if entity.kind is Kind.VARIABLE else new.strip()
