@@ -238,7 +238,7 @@ def _names_type(node: ast.AST) -> bool:
 
 
 def _called_later(node: ast.AST, own: Collection[str], *, names_types: bool) -> Iterator[ast.expr]:
-    """The expressions in a node that give functions, for others to call; `own` are the program's functions."""
+    """What in a node gives functions for others to call; `own` are the functions of the program."""
     match node:
         case ast.Call(func=ast.Name(id="map" | "filter"), args=[function, *_]):
             yield function
