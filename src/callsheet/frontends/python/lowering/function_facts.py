@@ -474,19 +474,11 @@ class FunctionFacts:
         is_own = name in self.function.parameters or name in self.function.captured
         if is_own or name in self._written_names:
             return name
-        for one in core.all_of(self.function.body):
-            match one:
-                case core.Call(into=into, callee=callee) if into == name:
-                    return f"the result of {callee}"
-                case core.Pure(stmt=ast.Assign(targets=[ast.Name(id=into)], value=value)) if into == name:
-                    said = ast.unparse(value)
-                case core.Loop(target=into, source=value) if into == name:
-                    said = f"an item of {ast.unparse(value)}"
-                case _:
-                    continue
-            if names_read(value) & self.names <= self._written_names:
-                return said
-        return "a value in between"
+        called = next(
+            (one.callee for one in core.all_of(self.function.body) if getattr(one, "into", "") == name
+             and isinstance(one, core.Call)), None,
+        )  # fmt: skip
+        return name if called is None else f"the result of {called}"
 
     def _check_owner(self, one: core.Pure, changed: Sequence[Node]) -> None:
         if self.is_main:

@@ -483,7 +483,7 @@ class Scope:
             raise Refused(
                 "PYT020",
                 node,
-                f"the call of {name} is kept in a container here, and awaited in a way that is not understood",
+                f"the call of {name} is kept here, and awaited in a way that is not understood",
                 "await such calls in one place:"
                 f" results = dict(zip(keys, await asyncio.gather(*[{name}(…) for … in keys])))",
             )
