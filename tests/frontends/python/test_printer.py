@@ -25,6 +25,9 @@ NOT_PRINTED = {
     "calls side by side that change the items of a field": "run side by side",
     "helper changes a parameter": "may be the same object",
     "argument that a helper puts into another one and changes then": "may be the same object",
+    "items of a list that is read after an async helper changed them": "may be the same object",
+    "items of a list of the caller, changed until one fails": "belongs to the caller",
+    "items of a list of the file, changed by an async helper": "may share",
 }
 
 

@@ -126,6 +126,8 @@ REFUSED = {
         "PYT020",
         3,
     ),
+    "import asyncio\nasync def main():\n    calls = {n: score(n) for n in [1, 2]}\n"
+    "    return await asyncio.gather(*(calls[n] for n in sorted(calls)))": ("PYT020", 3),
     "async def main():\n    kept = []\n    for n in [1, 2]:\n        async def later():\n"
     "            return await score(n)\n        kept.append(later)\n    return [await f() for f in kept]": (
         "PYT019",
@@ -318,6 +320,25 @@ SHARED = {
     "a, b = await load()\nfor one in b:\n    X\n    one['x'] = 1\nreturn a",
     "a variable that is read before it is set": "def more():\n    nonlocal n\n    n = 5\n"
     "try:\n    x = n\nexcept Exception:\n    x = 'unset'\nn = 1\nmore()\nX\nreturn [x, n]",
+    **{
+        f"items that an async helper changes, {what}": "async def rate(row):\n"
+        "    row['n'] = row.get('n', 0) + await score(1)\nrows = await list_items()\n" + text
+        for what, text in {
+            "of a second list": "other = list(rows)\nfor row in other:\n    await rate(row)\nreturn rows",
+            "one of which has a name": "one = rows[0]\nfor row in rows:\n    await rate(row)\nreturn one",
+            "the last again": "for row in rows:\n    await rate(row)\nawait rate(row)\nreturn rows",
+            "twice in the list": "rows += rows\nfor row in rows:\n    await rate(row)\nreturn rows",
+            "kept elsewhere": "seen = []\nfor row in rows:\n    seen.append(row)\n"
+            "    await rate(row)\nreturn [seen, rows]",
+            "in a loop inside": "for one in rows:\n    for row in rows:\n        await rate(row)\n"
+            "    one['m'] = 1\nreturn rows",
+            "of a list that is another one then": "for row in rows:\n    await rate(row)\n"
+            "    rows = rows[:2]\nreturn rows",
+            "of a pair": "pair = rows[0], rows[1]\nfor row in pair:\n    await rate(row)\nreturn pair",
+            "in a field of the caller's": "async def rate_all(data):\n    for row in data['rows']:\n"
+            "        await rate(row)\ndata = {'rows': rows}\nawait rate_all(data)\nreturn data",
+        }.items()
+    },
 }
 """What CPython changes through two names; X is a call between."""
 

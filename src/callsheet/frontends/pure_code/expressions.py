@@ -15,6 +15,7 @@ from typing import Final, cast
 from callsheet.frontends.pure_code.classes import ClassKind, tuple_method
 from callsheet.frontends.pure_code.facts import (
     COMPARED,
+    CONVERSIONS,
     EAGER,
     ERRORS,
     LAZY,
@@ -44,7 +45,8 @@ class ExpressionLowering(LoweringFacts):
     def visit_Name(self, node: ast.Name) -> ast.expr:
         """A name."""
         if isinstance(node.ctx, ast.Load):
-            helper = self.renamed.get(node.id)
+            known = CONVERSIONS if id(node) in self.conversions else self.renamed
+            helper = known.get(node.id, self.renamed.get(node.id))
             if helper is not None and not self.scopes.is_bound(node.id):
                 return self.helper(helper, node)
         return node
@@ -257,6 +259,9 @@ class ExpressionLowering(LoweringFacts):
             case "format", [value, spec] if not _is_empty(spec):
                 node.args = [self.call("_cs_formatted", node, self.visit(value)), self.visit(spec)]
                 return node
+            case (("int" | "float"), [value, *_]) if not _is_number(value):
+                node.func = self.helper(CONVERSIONS[name], node.func)
+                return self._call_of(node)
             case "bytes", _:
                 node.func = self.helper("_cs_bytes", node.func)
                 return self._call_of(node)
@@ -567,6 +572,17 @@ def _kinds_of(owners: Iterable[str]) -> list[str]:
     for owner, heirs in _HEIRS.items():
         found.update(heirs if owner in found else ())
     return sorted(found)
+
+
+def _is_number(node: ast.expr) -> bool:
+    """Whether an expression is surely no text."""
+    match node:
+        case ast.Constant(value=int() | float()) | ast.Compare():
+            return True
+        case ast.Call(func=ast.Name(id="len" | "round" | "sum")) | ast.BinOp(op=ast.Div() | ast.FloorDiv()):
+            return True
+        case _:
+            return False
 
 
 def _is_empty(node: ast.expr) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeVar
 
 from callsheet.frontends.pure_code.classes import ENUMS, ORDERED, ClassKind, Field, ProgramClass, is_true
@@ -164,6 +164,8 @@ ERRORS: Final = (
 GIVE_KEYS: Final = ("_cs_item", "_cs_given_pop", "_cs_given_remove", "_cs_del", "_cs_error")
 """Helpers that raise errors with other values than texts."""
 _CATCH_KEYS: Final = ("KeyError", "LookupError", "Exception", "BaseException", "OSError", "IsADirectoryError")
+CONVERSIONS: Final = {"int": "_cs_int", "float": "_cs_float"}
+"""Functions that are types too, and that read texts."""
 COMPARED: Final[Mapping[type[ast.cmpop], str]] = {
     ast.Lt: "_cs_lt", ast.LtE: "_cs_le", ast.Gt: "_cs_gt", ast.GtE: "_cs_ge",
 }  # fmt: skip
@@ -219,6 +221,12 @@ class LoweringFacts(ast.NodeTransformer):
             **(_OF_ORDERED if self.has_order else {}),
             **(_OF_TRUTH if self.has_truth else {}),
         }
+        own = {node.name for node in self.scopes.nodes if isinstance(node, ast.FunctionDef)}
+        names_types = any(map(_names_type, self.scopes.nodes))
+        self.conversions = {
+            id(one) for node in self.scopes.nodes for one in _called_later(node, own, names_types=names_types)
+        }
+        """Names of `int` and `float` that stand for what is called, and not for a type."""
         self.selves: list[str] = []
         self._number = 0
 
@@ -321,6 +329,40 @@ def _catches_key(node: ast.AST) -> bool:
         return False
     kinds = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
     return any(one is None or not isinstance(one, ast.Name) or one.id in _CATCH_KEYS for one in kinds)
+
+
+def _names_type(node: ast.AST) -> bool:
+    """Whether a program asks of which type something is."""
+    match node:
+        case ast.Name(id="isinstance" | "issubclass" | "type") | ast.Attribute(attr="__name__"):
+            return True
+        case ast.Compare(left=left, comparators=others):
+            return any(isinstance(one, ast.Name) and one.id in CONVERSIONS for one in (left, *others))
+        case _:
+            return False
+
+
+def _called_later(node: ast.AST, own: Collection[str], *, names_types: bool) -> Iterator[ast.expr]:
+    """What in a node gives functions for others to call; `own` are the functions of the program."""
+    match node:
+        case ast.Call(func=ast.Name(id="map" | "filter"), args=[function, *_]):
+            yield function
+        case ast.keyword(arg="key", value=function):
+            yield function
+        case _ if names_types:
+            pass
+        case ast.Assign(value=function):
+            yield function
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=words) if name in own:
+            yield from (*args, *(one.value for one in words))
+        case ast.IfExp(body=first, orelse=second):
+            yield from (first, second)
+        case ast.For(iter=ast.Tuple(elts=functions) | ast.List(elts=functions)) | ast.Dict(values=functions):
+            yield from functions
+        case ast.comprehension(iter=ast.Tuple(elts=functions) | ast.List(elts=functions)):
+            yield from functions
+        case _:
+            pass
 
 
 def _has_fractions(facts: LoweringFacts) -> bool:

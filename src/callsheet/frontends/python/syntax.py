@@ -526,3 +526,20 @@ def surely_runs(source: ast.expr) -> bool:
             return surely_runs(only)
         case _:
             return False
+
+
+def kept_in(node: ast.AST) -> list[ast.expr]:
+    """The calls that a container or a task keeps, in tuples or not."""
+    kept: list[ast.expr] = []
+    match node:
+        case ast.List(elts=kept) | ast.Tuple(elts=kept) | ast.Dict(values=kept):
+            pass
+        case ast.ListComp(elt=one) | ast.GeneratorExp(elt=one) | ast.DictComp(value=one):
+            kept = [one]
+        case ast.Call(func=ast.Attribute(attr="append" | "create_task" | "ensure_future"), args=kept):
+            pass
+        case ast.Assign(targets=[ast.Subscript()], value=one):
+            kept = [one]
+        case _:
+            pass
+    return kept

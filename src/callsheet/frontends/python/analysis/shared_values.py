@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -41,6 +41,7 @@ from callsheet.frontends.python.source import (
     among,
     dotted,
     names_bound,
+    names_read,
     outside_of,
     own_nodes,
     parameters_of,
@@ -136,21 +137,33 @@ class SharedValues(ABC):
 
     def _note_twice(self, parts: Sequence[ast.expr]) -> None:
         """Note the objects that a literal holds in more than one of its parts, as in `[row, row]`."""
-        names = [one.id for one in parts if isinstance(one, ast.Name)]
-        self.doubled += _common([self.node(name) for name in names])
+        is_joined = any(isinstance(one, ast.Starred) for one in parts)
+        self.doubled += _common([self.node(one.id) for one in parts if isinstance(one, ast.Name)])
+        if is_joined:
+            self._note_joined(
+                inside(self.value(one.value)) if isinstance(one, ast.Starred) else self.value(one)
+                for one in parts
+            )
+
+    def _note_joined(self, parts: Iterable[Node]) -> None:
+        """Note the objects that more than one part of a new container holds."""
+        if self.is_first:
+            self.doubled += _common([*parts])
 
     def note_parts(self, name: str) -> None:
         """Note the objects that more than one of the parts of a variable's tuple are or hold."""
         self.common[name] = _common(find(self.node(name)).fields or ())
 
-    def _double(self, node: ast.expr, own: set[str], value: Node) -> None:
+    def _double(
+        self, node: ast.expr, own: set[str], value: Node, again: Collection[str] = frozenset()
+    ) -> None:
         """What a comprehension or a repetition puts into a container again and again."""
         made = chain(value)
         for one in own_nodes(node):
             if not isinstance(one, ast.Name) or not isinstance(one.ctx, ast.Load):
                 continue
             is_flat = self.kinds is not None and self.kinds.known.get(one.id) in FLAT
-            if one.id in self.nodes and one.id not in own and not is_flat:
+            if (one.id in self.nodes or one.id in again) and one.id not in own and not is_flat:
                 self.doubled += [each for each in chain(self.node(one.id)) if each in made]
 
     # ------------------------------------------------------------ what expressions give
@@ -216,6 +229,7 @@ class SharedValues(ABC):
                     len(sides) < 2 and not isinstance(op, ast.Mult)
                 ):
                     return made  # a number or text
+                self._note_joined(inside(self.value(one)) for one in sides)
                 for one in sides:
                     merge(inside(made), inside(self.value(one)))
                 if isinstance(op, ast.Mult):
@@ -251,7 +265,8 @@ class SharedValues(ABC):
         with self.inside_of(node) as frame:
             if self.kinds is None or self.kinds.of(element) not in FLAT:
                 value = self.value(element)
-                self._double(element, set(frame), value)
+                again = _repeated(node)
+                self._double(element, set(frame) - again, value, again)
                 put(made, value)
         return made
 
@@ -406,6 +421,8 @@ class SharedValues(ABC):
             return made
         if last in {"zip", "enumerate", "map"} or name.startswith("itertools."):
             made = Node()
+            if last == "chain":
+                self._note_joined(inside(self.value(one)) for one in given)
             for one in given:
                 merge(inside(made), inside(self.value(one)))
             return made
@@ -570,6 +587,13 @@ def _common(parts: Sequence[Node]) -> list[Node]:
         found += [each for each in inner if each in seen]
         seen.update(inner)
     return found
+
+
+def _repeated(node: Comprehension) -> set[str]:
+    """The variables of a comprehension that have the same object in more than one of its rounds."""
+    *outer, last = node.generators
+    around = {name for one in outer for name in names_bound(one.target)}
+    return names_bound(last.target) if outer and not around & names_read(last.iter) else set()
 
 
 def _node_of(name: str) -> Node:

@@ -90,7 +90,7 @@ class Sharing(SharedValues):
                 case ast.AugAssign(target=target, value=value):
                     held = self.value(target)
                     if not isinstance(value, (ast.Constant, ast.JoinedStr)):
-                        put(held, inside(self.value(value)))
+                        self.store(held, inside(self.value(value)))
                 case ast.For(target=target, iter=source):
                     self.bind(target, self.item_of(source, self.value(source)))
                 case ast.Call(func=ast.Attribute(attr=method, value=holder)) if (

@@ -11,6 +11,7 @@ from typing import assert_never, cast
 
 from callsheet.diagnostics import Span
 from callsheet.frontends.python import core
+from callsheet.frontends.python.analysis.kinds import ANY
 from callsheet.frontends.python.analysis.objects import chain, find
 from callsheet.frontends.python.lowering.computation import Computation, Path, grouped
 from callsheet.frontends.python.lowering.expressions import NotSimple
@@ -360,21 +361,23 @@ class Blocks(Computation):
         """The list that a loop goes through, where its items are changed and the list is still needed."""
         if not isinstance(one.source, ast.Name) or one.together or one.source.id not in self.names:
             return None
-        owner = one.source.id
+        owner, is_needed = one.source.id, False
+        top, held = self.sharing.node(one.target), find(self.sharing.node(owner))
         for each in core.all_of(one.body):
-            for part in core.parts_of(each):
-                if one.target in names_bound(part) or owner in names_bound(part):
+            back = each.takes_back if isinstance(each, core.Pure) else None
+            if any({owner, one.target} & names_bound(part) for part in core.parts_of(each)) and (
+                back != one.target or self.kinds.known.get(owner, ANY) not in {ANY, "list", "tuple"}
+            ):
+                return None
+            if not isinstance(each, core.Pure):
+                continue
+            changed = [*self.sharing.changed(each.stmt), *self._changed_by_call(each, self.sharing)]
+            live = self.variables.before[id(each)] | self.variables.after[id(each)]
+            if owner in live and any(find(node) in chain(top) for node in changed):
+                if held in map(find, changed):
                     return None
-        top = self.sharing.node(one.target)
-        for each in core.all_of(one.body):
-            if isinstance(each, core.Pure):
-                changed = self.sharing.changed(each.stmt)
-                seen = any(find(node) in chain(top) for node in changed)
-                if seen and owner in self.variables.before[id(each)] | self.variables.after[id(each)]:
-                    if any(node is find(self.sharing.node(owner)) for node in changed):
-                        return None
-                    return owner
-        return None
+                is_needed = True
+        return owner if is_needed else None
 
     def _together(
         self, one: core.Together, path: Path, out: list[tree.Statement], pending: list[core.Pure]

@@ -42,8 +42,9 @@ def changes_of(function: core.Function, sharing: Sharing, fresh: Callable[[str],
     bound = bound_names(function.body)
     pure = _pure(function.body)
     parts = [part for one in core.all_of(function.body) for part in core.parts_of(one)]
-    changed = [node for part in parts for node in sharing.changed(part)]
     taken_back = {one.takes_back for one in pure if one.takes_back is not None}
+    changed = [node for part in parts for node in sharing.changed(part)]
+    changed += map(sharing.node, sorted(taken_back))
     taken_back -= {name for one in core.all_of(function.body) if _is_own(one) for name in core.bound_by(one)}
     found = [name for name in function.captured if name in bound]
     for name in (*function.parameters, *function.captured):
@@ -113,7 +114,8 @@ def give_back(
     for one in core.all_of(function.body):
         if isinstance(one, core.Return):
             one.value = _given_back(one.value or ast.copy_location(ast.Constant(None), one.node), function)
-    late = _Late(frozenset(changes), effects, functions)
+    taken_back = {one.takes_back for one in _pure(function.body) if one.takes_back is not None}
+    late = _Late(frozenset({*changes, *taken_back}), effects, functions)
     function.is_late = late.is_late(function.body, ends=True)
     last = ast.copy_location(ast.Constant(None), place)
     if not (function.body and isinstance(function.body[-1], (core.Return, core.Fail))):

@@ -26,7 +26,7 @@ from callsheet.frontends.python.lowering.function_facts import FunctionFacts, Pa
 from callsheet.frontends.python.lowering.products import guarded, in_place, is_product
 from callsheet.frontends.python.rewrites.definitions import has_functions, is_built_in
 from callsheet.frontends.python.source import Refused, Text, names_bound, names_read, own_nodes, walk
-from callsheet.frontends.python.syntax import assigned, marked_failure, name_of
+from callsheet.frontends.python.syntax import assigned, marked_failure, name_of, parsed
 from callsheet.ir import expression as ir
 from callsheet.ir import tree
 from callsheet.ir.expr import Literal
@@ -116,6 +116,7 @@ class Computation(FunctionFacts):
         before: frozenset[str] | set[str],
         caught: frozenset[str],
     ) -> None:
+        group = [each for one in group for each in (one, *self._put_back(one))]
         simple = [None if one.segment is not None else self._simple(one.stmt) for one in group]
         first = next((number for number, each in enumerate(simple) if each is None), len(group))
         last = max((number for number, each in enumerate(simple) if each is None), default=-1)
@@ -134,6 +135,17 @@ class Computation(FunctionFacts):
             self._compute(body, needed | later, path, out, before, keeps)
             for number in range(last + 1, len(group)):
                 self._lets(cast("list[_Made]", simple[number]), path, out)
+
+    def _put_back(self, one: core.Pure) -> list[core.Pure]:
+        """What puts an item of a list, which a call has changed, back into the list."""
+        if one.takes_back not in self.relinked:
+            return []
+        owner, number = self.relinked[one.takes_back]
+        items = f"*{owner}[:{number}], {one.takes_back}, *{owner}[{number} + 1:]"
+        text = f"[{items}]"
+        if self.kinds.known.get(owner) != "list":
+            text = f"({items}) if isinstance({owner}, tuple) else {text}"
+        return [assigned(owner, parsed(text, one.stmt), one.stmt)]
 
     def _kept(self, body: Sequence[ast.stmt], caught: frozenset[str]) -> frozenset[str]:
         """What of the variables that handlers need statements may have set or changed when they fail."""

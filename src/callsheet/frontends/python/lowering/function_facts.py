@@ -402,11 +402,13 @@ class FunctionFacts:
         """
         for one in group:
             changed, every = self._changed(one.stmt), self.sharing.changed(one.stmt)
-            self._check_constants(one, every)
+            by_call = self._changed_by_call(one, self.sharing)
+            self._check_constants(one, [*every, *by_call])
             if one.takes_back is not None:
-                others = (frozenset(before) | {one.takes_back}) - names_read(one.stmt)
-                for node in self._changed_by_call(one, self.sharing):
-                    self._check_change(one, node, others)
+                held = names_read(one.stmt)
+                for node in by_call:
+                    self._check_change(one, node, (frozenset(before) | {one.takes_back}) - held)
+                before = frozenset(before) - (held - self.variables.after[id(one)])
             for loop in path if every else ():
                 for source in [] if loop.together else sources_seen(loop.source):
                     held = find(self.sharing.value(source))
@@ -417,8 +419,7 @@ class FunctionFacts:
                             f"{source.id} is changed while a loop goes through it",
                             f"go through a copy: for … in list({source.id})",
                         )
-            if changed:
-                self._check_owner(one, changed)
+            self._check_owner(one, [*changed, *by_call])
             for node in dict.fromkeys(changed) if one.segment is None else ():
                 self._check_change(one, node, before)
 
@@ -451,7 +452,7 @@ class FunctionFacts:
         kept = next((name for name in reversed(seen) if self._said(name) == name), "x")
         owners = {name: self.relinked[name][0] for name in seen if name in self.relinked}
         pair = [name for name in seen if owners.get(name) in seen]
-        if pair and set(seen) == {pair[0], owners[pair[0]]}:
+        if pair and set(seen) == {pair[0], owners[pair[0]]} and not self.sharing.is_doubled(node):
             return
         refusal = Refused(
             "PYT015",
@@ -484,7 +485,7 @@ class FunctionFacts:
             return
         for name in (*self.function.parameters, *self.function.captured):
             if (
-                name not in self.function.changes
+                name not in {*self.function.changes, one.takes_back}
                 and name in self.names
                 and any(find(node) in chain(self.sharing.node(name)) for node in changed)
             ):

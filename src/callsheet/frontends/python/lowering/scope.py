@@ -30,7 +30,7 @@ from callsheet.frontends.python.source import (
     said,
     walk,
 )
-from callsheet.frontends.python.syntax import assigned, bound_inside, chosen_from, loads_of
+from callsheet.frontends.python.syntax import assigned, bound_inside, chosen_from, kept_in, loads_of
 
 if TYPE_CHECKING:
     from callsheet.frontends.python.lowering.held_calls import Held
@@ -477,6 +477,16 @@ class Scope:
             and name not in self.program.bindings
         ):
             self.program.check_tool(name, node)
+        place = node.lineno, node.col_offset
+        kept = (each for one in walk(self.function) for each in kept_in(one))
+        if any((each.lineno, each.col_offset) == place for each in kept):
+            raise Refused(
+                "PYT020",
+                node,
+                f"the call of {name} is kept here, and awaited in a way that is not understood",
+                "await such calls in one place:"
+                f" results = dict(zip(keys, await asyncio.gather(*[{name}(…) for … in keys])))",
+            )
         raise Refused(
             "PYT007",
             node,
