@@ -129,8 +129,8 @@ PLAN_COMMANDS: dict[str, CommandEntry] = {
     "delete": CommandEntry(f"{_PLAN_PACKAGE}.library:delete", "Delete plans from the library.", _MAKE),
     "list": CommandEntry(f"{_PLAN_PACKAGE}.library:list_plans", "List the plans of the library.", _USE),
     "show": CommandEntry(f"{_PLAN_PACKAGE}.library:show", "Draw a plan, or print its text.", _USE),
-    "run": CommandEntry(f"{_PLAN_PACKAGE}.run:run", "Check a plan and run it.", _USE),
-    "resume": CommandEntry(f"{_PLAN_PACKAGE}.run:resume", "Continue the newest run of a plan.", _USE),
+    "run": CommandEntry(f"{_PLAN_PACKAGE}.library:run", "Check a plan and run it.", _USE),
+    "resume": CommandEntry(f"{_PLAN_PACKAGE}.library:resume", "Continue the newest run of a plan.", _USE),
     "diff": CommandEntry(f"{_PLAN_PACKAGE}.diff:diff", "Compare two plans.", _COMPARE),
     "review": CommandEntry(f"{_PLAN_PACKAGE}.diff:review", "Tell what a branch changes in plans.", _COMPARE),
 }

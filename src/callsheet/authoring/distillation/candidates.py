@@ -80,6 +80,7 @@ def candidates(
         writer.changed = frozenset(chain.from_iterable(map(texts_in, changing)))
         scope = _scope_of(runs, inputs, given, seen)
         scope.unmet, scope.is_strict, scope.has_bounds = writer.unmet, strict, has_bounds
+        scope.is_answered = is_answered
         if len(runs) == 1:
             arguments = chain.from_iterable(texts_in(call.args) for call in runs[0])
             scope.readings = Readings(inputs, frozenset(arguments), is_answered)

@@ -225,7 +225,7 @@ def _extremes(
 
 def _is_chance(scope: Scope, tables: Sequence[Sequence[object]]) -> bool:
     """Whether an item may be the least, the greatest or the last by chance: by how many there were."""
-    return scope.means_all or prod(map(len, tables)) < _NO_CHANCE
+    return not scope.is_answered and (scope.means_all or prod(map(len, tables)) < _NO_CHANCE)
 
 
 def _is_asked_of(request: str, code: str) -> bool:

@@ -97,6 +97,8 @@ class Scope:
     """The figures that the words ask for: of nothing there are none, and the sum is nothing."""
     means_all: bool = False
     """Whether the user asks for all of something, in whatever state it is."""
+    is_answered: bool = False
+    """Whether somebody chooses between readings, to whom also those are shown that may be chance."""
     readings: Readings | None = None
     """What the words name of lists, where no second run decides that."""
     unclear: set[str] = field(default_factory=set[str])
