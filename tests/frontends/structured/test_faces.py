@@ -17,6 +17,7 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.dag import format_dag, parse_dag, to_dag
 from callsheet.frontends.ltp import format_plan, parse
 from callsheet.frontends.spelling import Syntax, read_plan_text
+from callsheet.frontends.structured import format_structured, read_structured
 from callsheet.frontends.structured.json_form import structured_schema
 from callsheet.frontends.structured.lines import REMEDIES, WORDS
 from callsheet.ir import Plan as IrPlan
@@ -179,3 +180,31 @@ def test_literal_reference_in_json_is_told_where_a_variable_has_that_name(
     found = [each for each in parse_dag(text).diagnostics if each.code == "DAG025"]
     assert [each.help for each in found] == helps
     assert not any(each.is_error for each in found)
+
+
+def test_long_calls_have_a_line_for_each_argument_and_sub_plans_stand_apart() -> None:
+    long = "a" * 60
+    text = f"""# ltp: 2
+INPUT $x: str
+
+PLAN twice ($a: str, $b: str) -> str {{
+  RETURN ($a + $b)
+}}
+
+S1: @PUT (
+  path="{long}",
+  content="${{x}} {long}"
+) > $put ON_FAIL CONTINUE  # kept
+?IF ($x == "a") {{
+  CALL twice (
+    a="{long}",
+    b="{long}"
+  )
+}}
+S2: @PUT (path="{long}", content=$x)
+"""
+    plan = read_structured(text).require()
+    assert format_structured(plan) == text
+    on_one_line = re.sub(r",\n +", ", ", re.sub(r"\(\n +", "(", re.sub(r"\n *\)", ")", text)))
+    assert read_structured(on_one_line).require() == plan
+    assert format_structured(read_structured(on_one_line).require()) == text

@@ -259,8 +259,13 @@ def _raw(quote: str) -> Node:
 def _calls(rules: dict[str, Node], tools: Sequence[ToolShape] | None) -> None:
     word = seq('"', Many(chars('"\\$\n', outside=True), 1, ANY_NUMBER), '"')
     named = rules["named"] = seq(one_of((Use("bare"), word)), "=", Use("value"))
-    given = seq(Use("value"), Many(seq(", ", Use("value")), 0, ANY_NUMBER), maybe(", ", _listed(named)))
-    rules["given-any"] = maybe(" (", one_of((given, _listed(named))), ")")
+    broken = seq("\n", _INDENT)
+    rules["open"], rules["close"] = seq(" (", optional(broken)), seq(optional(broken), ")")
+    rules["next"] = seq(",", one_of((" ", broken)))
+    names = rules["names"] = seq(named, Many(seq(Use("next"), named), 0, ANY_NUMBER))
+    values = Many(seq(Use("next"), Use("value")), 0, ANY_NUMBER)
+    given = seq(Use("value"), values, maybe(Use("next"), names))
+    rules["given-any"] = maybe(Use("open"), one_of((given, names)), Use("close"))
     if tools is None:
         rules["call"] = seq("@", Use("tool"), Use("given-any"))
         return
@@ -279,8 +284,9 @@ def _arguments(tool: ToolShape) -> Node:
         written = {name: argument_name(name) for name in properties(tool.parameters)}
     except CallsheetError as error:
         raise ValueError(f"no plan can call {tool.canonical}: {error}") from None
-    body = arguments([(f"{text}=", Use("value"), name in required) for name, text in written.items()])
-    given = seq() if body is None else seq(" (", body, ")")
+    named = [(f"{text}=", Use("value"), name in required) for name, text in written.items()]
+    body = arguments(named, Use("next"))
+    given = seq() if body is None else seq(Use("open"), body, Use("close"))
     return given if body is None or required & written.keys() else optional(given)
 
 
@@ -333,7 +339,8 @@ def _statements(rules: dict[str, Node]) -> None:
             *sorted(WORD_ONLY),
         )
     )
-    rules["invoke"] = seq(label, "CALL ", Use("bare"), " (", maybe(_listed(Use("named"))), ")", Use("into"))
+    given = seq(Use("open"), maybe(Use("names")), Use("close"))
+    rules["invoke"] = seq(label, "CALL ", Use("bare"), given, Use("into"))
     rules["act"] = seq(label, Use("call"), Use("into"))
     call = one_of((Use("act"), Use("invoke")))
     short = one_of((seq(call, Use("remedy")), Use("simple")))
@@ -394,5 +401,6 @@ def _declarations(rules: dict[str, Node]) -> None:
             seq("USE ", Use("bare"), " FROM ", maybe("LIBRARY "), Use("text"), "\n"),
             seq(plan, _BODY, "\n"),
             Use("comment"),
+            "\n",
         )
     )

@@ -16,6 +16,8 @@ from callsheet.frontends.values.printer import format_name, format_value
 from callsheet.ir import JSON, DictExpr, ListExpr, Literal, Value
 
 _DIGIT = chars("0-9")
+COMMA = Text(", ")
+"""What stands between arguments on one line."""
 _BIGGEST = 10**9 - 1
 """The largest whole part of a number without a bound: nine digits."""
 
@@ -335,8 +337,8 @@ class Values:
         return {}
 
 
-def arguments(fields: Sequence[tuple[str, Node, bool]]) -> Node | None:
-    """Fields in order, each at most once, separated by commas; None without fields.
+def arguments(fields: Sequence[tuple[str, Node, bool]], between: Node = COMMA) -> Node | None:
+    """Fields in order, each at most once, with `between` between them; None without fields.
 
     Required ones come first. If there are none, there is an alternative for each first field, so that
     the size is at most quadratic in their number.
@@ -344,10 +346,10 @@ def arguments(fields: Sequence[tuple[str, Node, bool]]) -> Node | None:
     head = [seq(name, node) for name, node, must in fields if must]
     rest = [seq(name, node) for name, node, must in fields if not must]
     if head:
-        more = (seq(", ", node) for node in head[1:])
-        return seq(head[0], *more, *(optional(seq(", ", node)) for node in rest))
+        more = (seq(between, node) for node in head[1:])
+        return seq(head[0], *more, *(optional(seq(between, node)) for node in rest))
     starts = (
-        seq(node, *(optional(seq(", ", later)) for later in rest[number + 1 :]))
+        seq(node, *(optional(seq(between, later)) for later in rest[number + 1 :]))
         for number, node in enumerate(rest)
     )
     return choice(*starts)

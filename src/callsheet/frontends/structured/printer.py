@@ -56,7 +56,7 @@ from callsheet.ir.tree_edits import map_blocks, with_tree
 from callsheet.ir.types import type_text
 
 WIDTH: Final = 110
-"""The most characters of a line on which a condition and its one statement stand together."""
+"""The most characters of a line with a call, or with a condition and its one statement."""
 
 _INDENT: Final = "  "
 _TWO_LINES: Final = 3
@@ -89,8 +89,11 @@ def format_structured(plan: Plan) -> str:
         lines.append(f"INPUT {_input(one)}{_remark(one.help)}")
     if tree.result is not None:
         lines.append(f"RESULT {type_text(tree.result)}")
-    for one in written_plans(tree):
-        lines.extend(_plan_lines(one))
+    plans = written_plans(tree)
+    for one in plans:
+        lines.extend(([""] if one.origin is None else []) + [*_plan_lines(one)])
+    if plans and plans[-1].origin is None and tree.body:
+        lines.append("")
     lines.extend(_block(tree.body, ""))
     lines.extend(comment_lines(plan.comments))
     return "\n".join(lines) + "\n"
@@ -185,11 +188,12 @@ def _statement(statement: Statement, indent: str) -> list[str]:
         case Act():
             if statement.title is not None:
                 raise refuse(f"the title of {statement.id}", "write it as a comment")
-            head = label + _call(statement, indent) + _into(statement.into)
+            given = _given(statement, indent)
+            head = _fitted(label + _called(statement), given, _into(statement.into), indent)
             return _with_recovery(head, statement, indent)
         case Invoke(plan=plan, named=named):
             given = _arguments((), named, indent)
-            head = f"{label}CALL {_name(plan)} ({given}){_into(statement.into)}"
+            head = _fitted(f"{label}CALL {_name(plan)}", given, _into(statement.into), indent, " ()")
             return _with_recovery(head, statement, indent)
         case Compute():
             return _compute(label, statement, indent)
@@ -251,15 +255,32 @@ def _message(message: Expression | None) -> str:
     return f" {text}" if is_text else f" ({text})"
 
 
-def _call(act: Act, indent: str) -> str:
+def _fitted(head: str, given: list[str], tail: str, indent: str, none: str = "") -> str:
+    """A call on one line, or where that would be too long, with each argument on a line of its own.
+
+    `none` are the parentheses of a call without arguments. A text over several lines is not moved.
+    """
+    if not given:
+        return f"{head}{none}{tail}"
+    line = f"{head} ({', '.join(given)}){tail}"
+    if len(given) == 1 or len(indent) + len(line) <= WIDTH or "\n" in line:
+        return line
+    inside = f",\n{indent}{_INDENT}".join(given)
+    return f"{head} (\n{indent}{_INDENT}{inside}\n{indent}){tail}"
+
+
+def _called(act: Act) -> str:
     if not _TOOL.fullmatch(act.tool) or act.tool in RESERVED_TOOLS:
         raise refuse(f"a call of the tool {act.tool!r}", "give the tool another name in the tool table")
-    given = _arguments(act.positional, act.named, indent)
+    return f"@{act.tool}"
+
+
+def _given(act: Act, indent: str) -> list[str]:
     if act.tool == "SELECT":  # a parameter stands in the query as it is
         positional, named = with_plain_parameters(act, _expression)
         if any(name not in ("data", "query") for name, _ in named):
-            given = ", ".join([*positional, *(f"{argument_name(name)}={one}" for name, one in named)])
-    return f"@{act.tool} ({given})" if given else f"@{act.tool}"
+            return [*positional, *(f"{argument_name(name)}={one}" for name, one in named)]
+    return _arguments(act.positional, act.named, indent)
 
 
 def with_plain_parameters(
@@ -276,10 +297,11 @@ def with_plain_parameters(
     return positional, named
 
 
-def _arguments(positional: Iterable[Expression], named: Iterable[tuple[str, Expression]], indent: str) -> str:
+def _arguments(
+    positional: Iterable[Expression], named: Iterable[tuple[str, Expression]], indent: str
+) -> list[str]:
     given = [_value(value, indent) for value in positional]
-    given += [f"{argument_name(name)}={_value(value, indent)}" for name, value in named]
-    return ", ".join(given)
+    return given + [f"{argument_name(name)}={_value(value, indent)}" for name, value in named]
 
 
 def argument_name(name: str) -> str:
