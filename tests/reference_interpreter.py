@@ -23,7 +23,7 @@ from callsheet.ir.plan import Plan
 from callsheet.ir.sagas import inverses_of
 from callsheet.ir.scopes import scopes_of
 from callsheet.machine.expressions import Environment, ExpressionFailed, compile_expression
-from callsheet.machine.expressions.values import to_json, to_text
+from callsheet.machine.expressions.encoding import to_json, to_text
 
 Tool = Callable[[tuple[Any, ...], dict[str, Any]], Awaitable[Any]]
 _KINDS = {"TypeError": "TYPE", "ValueError": "VALUE", "KeyError": "KEY", "IndexError": "INDEX",

@@ -36,7 +36,7 @@ from callsheet.trace.lctl.model import (
 from callsheet.trace.lctl.reading import Reading, parse, read
 from callsheet.trace.lctl.receive import Received, merge, receive
 from callsheet.trace.lctl.rules.table import RULES, Level, Rule
-from callsheet.trace.lctl.yaml_text import to_data, write
+from callsheet.trace.lctl.write import to_data, write
 
 __all__ = [
     "RULES",

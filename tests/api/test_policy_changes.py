@@ -10,7 +10,7 @@ from tests.conformance.security import read_plan, read_security_cases
 
 import callsheet
 from callsheet.api.policies import load_policy
-from callsheet.api.policy_draft import proposal
+from callsheet.api.policy_changes import proposal
 from callsheet.api.policy_entries import explanation
 from callsheet.api.proving import prove
 from callsheet.frontends.ltp import parse

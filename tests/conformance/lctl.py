@@ -21,7 +21,7 @@ from callsheet.trace.lctl.graph import Evidence, graph_of, root_cause
 from callsheet.trace.lctl.model import Body, DebugDocument
 from callsheet.trace.lctl.reading import read
 from callsheet.trace.lctl.rules.table import Level
-from callsheet.trace.lctl.yaml_text import to_data, write
+from callsheet.trace.lctl.write import to_data, write
 from callsheet.views.columns import width
 from callsheet.views.lctl import mermaid_chain, terminal_chain, terminal_document
 

@@ -14,8 +14,8 @@ from callsheet.api.proving import Assumptions, prove
 from callsheet.diagnostics import CallsheetError, Source
 from callsheet.frontends.spelling import read_plan_text
 from callsheet.ir.labels import UNKNOWN, read_label
-from callsheet.policy.builtins import FieldLabels, either
 from callsheet.policy.canon import policy_from_json, policy_to_json
+from callsheet.policy.field_labels import FieldLabels, either
 from callsheet.policy.model import Policy
 from callsheet.policy.policy_file import read_policy
 from callsheet.ports.python_tools.declare import tool_of

@@ -12,7 +12,7 @@ from callsheet.store import Durability, Journal
 from callsheet.trace.lctl.emit import Work
 from callsheet.trace.lctl.model import Fact
 from callsheet.trace.lctl.receive import receive
-from callsheet.trace.lctl.yaml_text import write
+from callsheet.trace.lctl.write import write
 
 HOSTILE = (
     "<img src=x onerror=\"window.bad='img'\">",

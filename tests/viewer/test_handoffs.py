@@ -12,7 +12,7 @@ from tests.viewer.runs import Runs
 from callsheet.runtime.reporting import lctl_of, report_document, report_page
 from callsheet.runtime.telemetry.live import telemetry_of
 from callsheet.store import Durability, Journal
-from callsheet.trace.lctl.yaml_text import write
+from callsheet.trace.lctl.write import write
 from callsheet.views.otel.otlp import documents
 from callsheet.views.report.build import Showing
 

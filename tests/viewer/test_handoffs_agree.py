@@ -18,7 +18,7 @@ from tests.views.report.test_document import run_of
 from callsheet.ports.calls import ToolFailed
 from callsheet.runtime.reporting import lctl_of, report_document
 from callsheet.store import Journal
-from callsheet.trace.lctl.yaml_text import write
+from callsheet.trace.lctl.write import write
 
 ASK = """
 import { documentAt } from "./handed.mjs";

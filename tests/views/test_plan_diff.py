@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from callsheet.frontends.ltp import parse
 from callsheet.ir import Call, DictExpr, Literal, Order, Plan, Respond, Step
 from callsheet.ir.diff import diff_plans
-from callsheet.views.plan_diff import focused, line_changes, plan_diff_json, plan_diff_text
+from callsheet.views.diff_lines import focused, line_changes
+from callsheet.views.plan_diff import plan_diff_json, plan_diff_text
 from strategies import plans
 
 OLD = """\

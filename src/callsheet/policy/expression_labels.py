@@ -41,8 +41,8 @@ from callsheet.ir.expression import (
 from callsheet.ir.expression import Call as Function
 from callsheet.ir.expression import Mapping as Dict
 from callsheet.ir.labels import LITERAL, Label, join
-from callsheet.policy.builtins import either
 from callsheet.policy.calls import Argument, Hole, Part, bare
+from callsheet.policy.field_labels import either
 from callsheet.policy.function_traits import (
     CHOOSING,
     CONVERSIONS,

@@ -12,9 +12,10 @@ from typing import TypeAlias
 
 from callsheet.ir.labels import LINKS, LITERAL, TRUSTED, USER, Label, join
 from callsheet.policy.audiences import NOBODY_KNOWN
-from callsheet.policy.builtins import FieldLabels, PathUse, Reach, Traits, fold
+from callsheet.policy.builtins import PathUse, Reach, Traits, fold
 from callsheet.policy.calls import Argument, CallView, Judgement, bare
 from callsheet.policy.composing import makes_links, retells
+from callsheet.policy.field_labels import FieldLabels
 from callsheet.policy.model import Policy
 from callsheet.policy.paths import PathRefused, host_path, workspace_path
 from callsheet.policy.prepared import Prepared, prepare

@@ -22,8 +22,8 @@ from callsheet.ir.expression import (
 )
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.ir.sagas import ARGS, ORDER
-from callsheet.policy.builtins import FieldLabels
 from callsheet.policy.calls import Argument, Hole, Part, bare
+from callsheet.policy.field_labels import FieldLabels
 from callsheet.policy.rules.base import pairs
 
 MOST_SHAPES = 16

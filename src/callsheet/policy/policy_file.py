@@ -15,9 +15,10 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, Source, 
 from callsheet.ir.labels import LINKS, MODEL, TRUSTED, USER, Label, read_readers
 from callsheet.ir.operations import ToolClass
 from callsheet.ir.strict_toml import TomlError, read_toml
-from callsheet.policy.builtins import BUILTINS, ITEM, fold
+from callsheet.policy.builtins import BUILTINS, fold
 from callsheet.policy.classes import EVERY, matching, pattern_of
 from callsheet.policy.constraints import check_pattern
+from callsheet.policy.field_labels import ITEM
 from callsheet.policy.file_values import (
     Faults,
     Path,

@@ -363,7 +363,7 @@ class _Briefings:
         if handoff is None:
             return None
         goal = command.args.get("goal") or next(iter(command.inputs), "")
-        from callsheet.trace.lctl.yaml_text import write  # noqa: PLC0415 - only for agents with blocks
+        from callsheet.trace.lctl.write import write  # noqa: PLC0415 - only for agents with blocks
 
         handed = replace(handoff, instruction=to_text(goal)[:_LONGEST] or "Solve the step.")
         context.handed = write(handed)

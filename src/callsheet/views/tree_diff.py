@@ -20,7 +20,7 @@ from callsheet.ir.diff.tree_differ import Declared
 from callsheet.ir.tree_edits import plan_of_tree
 from callsheet.views.columns import cut, escaped
 from callsheet.views.describe import LTP, Wording, wording_of
-from callsheet.views.plan_diff import Page, kinds_of, lines_of
+from callsheet.views.diff_lines import Page, kinds_of, lines_of
 from callsheet.views.statements import describe_recovery
 
 _TYPES = types.Basic | types.ListOf | types.DictOf | types.OneOf | types.Maybe | types.Named | types.Record

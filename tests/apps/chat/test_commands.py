@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callsheet.apps.chat.chat_session import Message, PlanCommand, SimpleCommand, half_bound, parse_command
+from callsheet.apps.chat.chat_session import half_bound
+from callsheet.apps.chat.commands import Message, PlanCommand, SimpleCommand, parse_command
 from callsheet.apps.chat.plan_tools import Exchange, answering_plan, transcript
 from callsheet.diagnostics import CallsheetError
 from callsheet.frontends.ltp import parse

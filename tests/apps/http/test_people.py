@@ -13,7 +13,8 @@ from tests.apps.http.conftest import TOKEN, Api, Said, running
 from callsheet import Runtime, tool
 from callsheet.api.policies import load_policy
 from callsheet.apps.cli.main import main
-from callsheet.apps.http.clients import RIGHTS, Keys, Right
+from callsheet.apps.http.clients import Keys
+from callsheet.apps.http.people import RIGHTS, Right
 from callsheet.apps.http.table import ENDPOINTS
 from callsheet.apps.scheduling.notices import link_key, new_link, read_link
 

@@ -18,7 +18,7 @@ from callsheet.trace.lctl.check import check
 from callsheet.trace.lctl.findings import LctlError
 from callsheet.trace.lctl.model import Handoff
 from callsheet.trace.lctl.reading import parse, read
-from callsheet.trace.lctl.yaml_text import to_data, write
+from callsheet.trace.lctl.write import to_data, write
 from lctl_blocks import failed, hop, minimal, text
 
 MINIMAL = text(minimal())

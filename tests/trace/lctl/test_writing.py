@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from callsheet.trace.lctl.model import Analysis, Chain, DebugDocument, Entry, Fact, Handoff, Lists
 from callsheet.trace.lctl.reading import parse, read
-from callsheet.trace.lctl.yaml_text import to_data, write
+from callsheet.trace.lctl.write import to_data, write
 from lctl_blocks import ack, changed, failed, hop, minimal, text
 
 # What a document can hold: no half of a surrogate pair.

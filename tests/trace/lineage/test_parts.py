@@ -18,7 +18,8 @@ from callsheet.runtime import recording
 from callsheet.store import Journal, RunInfo
 from callsheet.store.snapshots import SnapshotIntervals
 from callsheet.trace import comparing
-from callsheet.trace.comparing import Pair, RunDiff, compare_runs, diff_runs
+from callsheet.trace.alignment import Pair, RunDiff, diff_runs
+from callsheet.trace.comparing import compare_runs
 from callsheet.trace.lineage import record
 from callsheet.trace.lineage.lineage import NONE, Lineage, Visit
 from callsheet.trace.lineage.record import lineage_of, lineages_in

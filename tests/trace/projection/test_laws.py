@@ -17,7 +17,7 @@ from callsheet.store import Journal
 from callsheet.trace.lctl.confidence import effective
 from callsheet.trace.lctl.model import Handoff
 from callsheet.trace.lctl.reading import parse
-from callsheet.trace.lctl.yaml_text import write
+from callsheet.trace.lctl.write import write
 from callsheet.trace.projection.post_mortem import debug_document_of, has_failed
 from callsheet.trace.projection.project import handoff_of
 from callsheet.trace.projection.record import Record, Visit, fact_id, shown_value

@@ -46,13 +46,8 @@ def add(file: Path, name: str, roles: tuple[str, ...], as_json: bool) -> None:
     """
     import json  # noqa: PLC0415 - not for --help
 
-    from callsheet.apps.http.clients import (  # noqa: PLC0415
-        PeopleFile,
-        hash_of_token,
-        is_person_name,
-        new_token,
-        read_people,
-    )
+    from callsheet.apps.http.clients import new_token  # noqa: PLC0415 - imports the server
+    from callsheet.apps.http.people import PeopleFile, hash_of_token, is_person_name, read_people  # noqa: PLC0415
     from callsheet.apps.settings import read_tables  # noqa: PLC0415 - as above
     from callsheet.diagnostics import Source  # noqa: PLC0415 - as above
     from callsheet.files import replace_file  # noqa: PLC0415 - as above
@@ -86,7 +81,7 @@ def add(file: Path, name: str, roles: tuple[str, ...], as_json: bool) -> None:
 @options.as_json
 def list_people(file: Path, as_json: bool) -> None:
     """List the people in FILE, with their roles and what these may do."""
-    from callsheet.apps.http.clients import Right, read_people  # noqa: PLC0415 - imports the server
+    from callsheet.apps.http.people import Right, read_people  # noqa: PLC0415 - imports the server
 
     known = read_people(file)
     found = [person for name in known.people if (person := known.person(name)) is not None]

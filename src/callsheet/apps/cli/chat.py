@@ -24,7 +24,8 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.machine.notes import Note, NoteKind
 
 if TYPE_CHECKING:
-    from callsheet.apps.chat.chat_session import ChatSession, Command, ConversationOptions
+    from callsheet.apps.chat.chat_session import ChatSession, ConversationOptions
+    from callsheet.apps.chat.commands import Command
     from callsheet.apps.setup import Setup
     from callsheet.ir import Plan
     from callsheet.machine.limits import Limits
@@ -115,7 +116,7 @@ async def _open_chat(
 
 async def _converse(session: ChatSession, reader: Reader, *, has_model: bool) -> None:
     """Read and execute commands until the end of input; without a model, those that need none."""
-    from callsheet.apps.chat.chat_session import SimpleCommand, needs_model, parse_command  # noqa: PLC0415
+    from callsheet.apps.chat.commands import SimpleCommand, needs_model, parse_command  # noqa: PLC0415 - as above
     from callsheet.apps.compiling import no_model  # noqa: PLC0415 - as above
 
     while (line := await reader.read(_PROMPT)) is not None:

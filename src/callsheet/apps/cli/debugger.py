@@ -320,7 +320,7 @@ class RunView:
         """
         if path.suffix in (".yaml", ".yml"):
             from callsheet.runtime.reporting import lctl_of  # noqa: PLC0415 - only where it is asked for
-            from callsheet.trace.lctl.yaml_text import write  # noqa: PLC0415 - as above
+            from callsheet.trace.lctl.write import write  # noqa: PLC0415 - as above
 
             text = write(lctl_of(self._journal, self.run_id))
         elif path.suffix in (".html", ".htm"):

@@ -234,7 +234,7 @@ def propose(
     Example:
       callsheet policy propose --from plan.ltp --from last --policy workspace --tools tools.py
     """
-    from callsheet.api.policy_draft import proposal  # noqa: PLC0415 - not for --help
+    from callsheet.api.policy_changes import proposal  # noqa: PLC0415 - not for --help
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - as above
     from callsheet.apps.cli.tools import open_tools  # noqa: PLC0415 - as above
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from starlette.requests import Request
 from starlette.responses import Response
 
-from callsheet.apps.http.clients import EVERYBODY, Person, Right
+from callsheet.apps.http.people import EVERYBODY, Person, Right
 from callsheet.apps.http.problems import Problem, json_bytes
 from callsheet.apps.http.state import State
 from callsheet.apps.operations.schema import Schema, schema_of

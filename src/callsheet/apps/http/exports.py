@@ -26,7 +26,7 @@ from callsheet.apps.table.arguments import RunId
 from callsheet.diagnostics import CallsheetError
 from callsheet.runtime.reporting import MADE_BY, lctl_of, report_document, report_page
 from callsheet.store.events import Event
-from callsheet.trace.lctl.yaml_text import to_data, write
+from callsheet.trace.lctl.write import to_data, write
 from callsheet.views.report.build import Showing
 from callsheet.views.report.document import Document
 

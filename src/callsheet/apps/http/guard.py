@@ -15,7 +15,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from callsheet.apps.http.clients import AuthMethod, Person, client_of
+from callsheet.apps.http.clients import AuthMethod, client_of
+from callsheet.apps.http.people import Person
 from callsheet.apps.http.problems import Problem, problem_of
 from callsheet.apps.http.state import State
 

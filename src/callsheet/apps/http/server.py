@@ -11,7 +11,7 @@ from starlette.responses import Response
 from callsheet import __version__
 from callsheet.api.policies import SHIPPED, load_policy
 from callsheet.apps.hosting import Stage
-from callsheet.apps.http.clients import SESSION_SECONDS, Person, Right
+from callsheet.apps.http.clients import SESSION_SECONDS
 from callsheet.apps.http.endpoint import (
     ApiRequest,
     Body,
@@ -22,6 +22,7 @@ from callsheet.apps.http.endpoint import (
     schema_here,
 )
 from callsheet.apps.http.guard import cookie_name, session_of
+from callsheet.apps.http.people import Person, Right
 from callsheet.apps.http.problems import Problem
 from callsheet.apps.operations.printed_service_rows import ScheduleRow
 from callsheet.apps.operations.schema import Count, Object

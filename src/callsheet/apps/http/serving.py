@@ -38,19 +38,10 @@ from callsheet.apps.head_timeout import HeadTimeoutProtocol
 from callsheet.apps.hosting import Host
 from callsheet.apps.hosting.host import keep_on
 from callsheet.apps.hosting.run_queue import MAX_ATTEMPTS, Capacity, LeftRuns
-from callsheet.apps.http.clients import (
-    EVERYBODY,
-    Keys,
-    Network,
-    People,
-    Person,
-    Rate,
-    Rates,
-    new_token,
-    right_for,
-)
+from callsheet.apps.http.clients import Keys, Network, Rate, Rates, new_token
 from callsheet.apps.http.endpoint import ApiRequest, Empty, Endpoint, check_right
 from callsheet.apps.http.guard import PERSON, SECURITY, Guard
+from callsheet.apps.http.people import EVERYBODY, People, Person, right_for
 from callsheet.apps.http.problems import Problem, problem_json, problem_of, problem_response
 from callsheet.apps.http.reading import read_body, read_query
 from callsheet.apps.http.state import Herald, OpenWebhook, RequestLimits, State

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from callsheet.apps.hosting import Host, RunState
-from callsheet.apps.http.clients import Keys, Network, Person, Rate, Rates
+from callsheet.apps.http.clients import Keys, Network, Rate, Rates
+from callsheet.apps.http.people import Person
 from callsheet.apps.http.problems import problem_json, status_of
 from callsheet.apps.scheduling.notices import Audience, Event, Notice, send
 from callsheet.apps.scheduling.scheduler import Schedule

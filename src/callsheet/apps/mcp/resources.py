@@ -40,7 +40,7 @@ from callsheet.apps.rendering.values import without_controls
 from callsheet.apps.table.runs import details_of
 from callsheet.diagnostics import CallsheetError
 from callsheet.runtime.reporting import MADE_BY, lctl_of, report_document, report_page
-from callsheet.trace.lctl.yaml_text import write
+from callsheet.trace.lctl.write import write
 from callsheet.views.report.build import Showing
 
 _ADDRESS = re.compile(r"callsheet://(?P<kind>plans|runs)/(?P<id>[A-Za-z0-9@._-]{1,80})(?:/(?P<view>[a-z]+))?")

@@ -152,7 +152,7 @@ def way_out(proof: Proof, policy: str) -> list[str]:
     """
     if proof.verdict.ok or proof.registry is None:
         return []
-    from callsheet.api.policy_draft import proposal  # noqa: PLC0415 - only for a refusal
+    from callsheet.api.policy_changes import proposal  # noqa: PLC0415 - only for a refusal
 
     command = f"`callsheet policy propose --from PLAN --policy {escaped(policy)}` writes"
     if len(proof.plan.steps) > _MOST_STEPS:

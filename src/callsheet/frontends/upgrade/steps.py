@@ -10,10 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final, assert_never
 
-from callsheet.frontends.upgrade.blocks import (
-    CannotNest,
-    Jump,
-    Line,
+from callsheet.frontends.upgrade.blocks import CannotNest, Jump, Line, when
+from callsheet.frontends.upgrade.values import (
     Names,
     cast_of,
     condition_of,
@@ -23,7 +21,6 @@ from callsheet.frontends.upgrade.blocks import (
     may_be_silent,
     message_of,
     negated,
-    when,
 )
 from callsheet.ir import Call, Cast, Goto, Plan, Replan, Respond, Step, Terminate
 from callsheet.ir.expr import Literal, names_in

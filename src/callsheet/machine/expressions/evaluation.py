@@ -50,6 +50,7 @@ from callsheet.ir.expression import (
 )
 from callsheet.machine.expressions import functions as of
 from callsheet.machine.expressions import operators, version1
+from callsheet.machine.expressions.encoding import joined, to_text
 from callsheet.machine.expressions.sizes import SizeOf, size_of
 from callsheet.machine.expressions.values import (
     CONTAINERS,
@@ -60,8 +61,6 @@ from callsheet.machine.expressions.values import (
     elements,
     equals,
     is_small,
-    joined,
-    to_text,
     weight,
 )
 

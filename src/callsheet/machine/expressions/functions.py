@@ -16,6 +16,7 @@ from typing import Any, Final, cast
 
 from callsheet.ir.inputs import duration_of
 from callsheet.ir.linear_patterns import PatternRejected, compile_pattern
+from callsheet.machine.expressions.encoding import limited, to_text, too_long
 from callsheet.machine.expressions.operators import (
     CONTAINERS,
     LISTS,
@@ -35,10 +36,7 @@ from callsheet.machine.expressions.values import (
     FailureKind,
     FailureRecord,
     Kept,
-    limited,
     ordered,
-    to_text,
-    too_long,
     type_name,
     type_of,
     weight,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sized
 from datetime import date, datetime, timedelta
 from typing import Any, Final, cast
 
+from callsheet.machine.expressions.encoding import too_long
 from callsheet.machine.expressions.values import (
     MAX_BITS,
     MAX_CHARACTERS,
@@ -19,7 +20,6 @@ from callsheet.machine.expressions.values import (
     FailureRecord,
     fields_of,
     ordered,
-    too_long,
     type_name,
     type_of,
     weight,

@@ -10,14 +10,11 @@ parts, each counted as often as it stands there.
 
 from __future__ import annotations
 
-import json
-import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sized
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
+from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import chain
 from typing import Any, Final, TypeAlias, cast
@@ -116,8 +113,8 @@ class Kept:
 
     def __bool__(self) -> bool:
         """Whether it has items, for a container; what its class says, for an object; True for any other."""
-        if self.kind in _ITEMS:
-            return bool(self.parts[_ITEMS[self.kind]])
+        if self.kind in HELD_ITEMS:
+            return bool(self.parts[HELD_ITEMS[self.kind]])
         if self.kind == "range":
             return bool(range(*self.parts[0]))
         if self.kind == "enum":
@@ -132,12 +129,12 @@ class Kept:
             return iter(range(*self.parts[0]))
         if self.kind == "named":
             return iter(self.parts[2])
-        if self.kind in _ITEMS:
-            return iter(self.parts[_ITEMS[self.kind]])
+        if self.kind in HELD_ITEMS:
+            return iter(self.parts[HELD_ITEMS[self.kind]])
         raise TypeError(f"a {self.kind} is not gone through outside of the code that made it")
 
 
-_ITEMS: Final[Mapping[str, int]] = {"Counter": 0, "OrderedDict": 0, "defaultdict": 1, "deque": 0}
+HELD_ITEMS: Final[Mapping[str, int]] = {"Counter": 0, "OrderedDict": 0, "defaultdict": 1, "deque": 0}
 """Which of the parts of a kept container are its items."""
 
 
@@ -465,155 +462,14 @@ def elements(env: Environment, source: Any, cost: int) -> Iterable[Any]:
 def ordered(env: Environment, values: AbstractSet[Any]) -> list[Any]:
     """The elements of a set in sorted order; a set that has none is a failure (decision 11)."""
     env.spend(len(values))
-    return _in_order(values)
+    return in_order(values)
 
 
-def answerable(value: Any) -> Any:
-    """A value as an answer has it: with the list of their sorted elements in place of sets.
-
-    Raises ExpressionFailed for a set whose elements have no order.
-
-    >>> answerable(({3, 1}, {"tags": {"b", "a"}}))
-    ([1, 3], {'tags': ['a', 'b']})
-    """
-    match value:
-        case set() | frozenset():
-            return [answerable(one) for one in _in_order(cast("AbstractSet[Any]", value))]
-        case list():
-            return [answerable(one) for one in cast("list[Any]", value)]
-        case tuple():
-            return tuple(answerable(one) for one in cast("tuple[Any, ...]", value))
-        case dict() if not isinstance(value, FailureRecord):
-            return {key: answerable(one) for key, one in cast("dict[Any, Any]", value).items()}
-        case _:
-            return value
-
-
-def _in_order(values: AbstractSet[Any]) -> list[Any]:
+def in_order(values: AbstractSet[Any]) -> list[Any]:
+    """The elements of a set, sorted. Raises ExpressionFailed if they have no order."""
     try:
         return sorted(values)
     except TypeError:
         raise ExpressionFailed(
             FailureKind.TYPE, "the elements of this set have no order, so there is none to go through them in"
         ) from None
-
-
-# ---------------------------------------------------------------- texts
-
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
-
-
-def to_json(value: Any) -> Any:
-    """A value as JSON data, as tools and answers get it: a tuple as list, a date as text.
-
-    A part that stands in it more than once is made once. Raises ExpressionFailed for a set, nan, an infinity,
-    and keys that would be the same text (decision 11).
-    """
-    return _to_json(value, {})
-
-
-_SAME: Final[frozenset[type]] = frozenset({str, int, bool, type(None)})
-"""The types of values that are JSON as they are."""
-
-
-def _to_json(value: Any, made: dict[int, Any]) -> Any:
-    kind = type_of(value)
-    if kind in _SAME:
-        return value
-    if kind is float:
-        if not math.isfinite(value):
-            raise ExpressionFailed(FailureKind.VALUE, f"{value} is no number that JSON has")
-        return value
-    if kind in (list, tuple):
-        found = made.get(id(value))
-        if found is None:
-            found = made[id(value)] = [one if type(one) in _SAME else _to_json(one, made) for one in value]
-        return found
-    if kind is dict:
-        found = made.get(id(value))
-        if found is None:
-            found = made[id(value)] = _json_object(value, made)
-        return found
-    if isinstance(value, (date, datetime)):
-        return value.isoformat()
-    if isinstance(value, timedelta):
-        return value.total_seconds()
-    if isinstance(value, FailureRecord):
-        raise ExpressionFailed(
-            FailureKind.TYPE,
-            f"{value.get('step')} has failed, and its failure is used as data; test it with FAILED(…)",
-        )
-    if isinstance(value, Kept):
-        if value.kind == "enum" and value.parts[3]:
-            return _to_json(value.parts[2], made)
-        if value.kind == "named":
-            return [_to_json(one, made) for one in value.parts[2]]
-        items = value.parts[_ITEMS[value.kind]] if value.kind in _ITEMS else None
-        if isinstance(items, dict):
-            return _json_object(cast("dict[Any, Any]", items), made)
-    raise ExpressionFailed(
-        FailureKind.TYPE, f"{type_name(value)} is nothing that JSON has; {_as_data(value)}"
-    )
-
-
-def _as_data(value: Any) -> str:
-    if isinstance(value, Kept) and value.kind == "class":
-        return "write its fields: dataclasses.asdict(…), or a dict of them"
-    if isinstance(value, Kept) and value.kind == "enum":
-        return "write its .value"
-    return "write str(…)" if isinstance(value, (Kept, Decimal, bytes, time)) else "write list(…)"
-
-
-def _json_object(members: dict[Any, Any], made: dict[int, Any]) -> dict[str, Any]:
-    if _TEXT.issuperset(map(type, members)):
-        return {key: one if type(one) in _SAME else _to_json(one, made) for key, one in members.items()}
-    named: dict[str, Any] = {}
-    for key, held in members.items():
-        name = key if isinstance(key, str) else json_key(key)
-        if name in named:
-            raise ExpressionFailed(FailureKind.VALUE, f"two keys of this dict are {name!r} as text")
-        named[name] = _to_json(held, made)
-    return named
-
-
-def json_key(key: Any) -> str:
-    """A key of a dict as JSON has it. Raises ExpressionFailed for one that JSON lacks."""
-    if isinstance(key, Kept) and key.kind == "enum" and key.parts[3]:
-        return key.parts[2] if isinstance(key.parts[2], str) else json_key(key.parts[2])
-    if key is None or isinstance(key, (bool, int, float)):
-        return _encode(to_json(key))
-    raise ExpressionFailed(FailureKind.TYPE, f"{type_name(key)} is no key that JSON has")
-
-
-def to_text(env: Environment, value: Any) -> str:
-    """A value inside a text: a str is itself, all else is JSON. Raises ExpressionFailed for None."""
-    if isinstance(value, str):
-        return value
-    if value is None:
-        raise ExpressionFailed(
-            FailureKind.VALUE, 'null stands in a text; say what to write instead: ${… ?? "none"}'
-        )
-    writable(value)
-    made = to_json(value)
-    text = made if isinstance(made, str) else _encode(made)
-    env.spend(1 + (len(text) >> 4))
-    return text
-
-
-def joined(env: Environment, parts: Iterable[str]) -> str:
-    """The parts of a text as one."""
-    text = "".join(parts)
-    return limited(env, text)
-
-
-def limited(env: Environment, text: str) -> str:
-    """A text that was made, counted. Raises ExpressionFailed if it is too long."""
-    if len(text) > MAX_CHARACTERS:
-        raise too_long()
-    env.spend(1 + (len(text) >> 6))
-    return text
-
-
-def too_long() -> ExpressionFailed:
-    """The failure of a text beyond the limit."""
-    return ExpressionFailed(FailureKind.LIMIT, f"a text may have at most {MAX_CHARACTERS:,} characters")

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from callsheet.ir import Cast, CompareOp
 from callsheet.machine import values as version1
-from callsheet.machine.expressions.values import Environment, FailureRecord, limited, to_json, type_of, weight
+from callsheet.machine.expressions.encoding import limited, to_json
+from callsheet.machine.expressions.values import Environment, FailureRecord, type_of, weight
 
 _JSON: Final = frozenset({str, int, float, bool, list, dict, type(None)})
 

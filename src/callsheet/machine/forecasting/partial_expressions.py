@@ -40,7 +40,8 @@ from callsheet.ir.expression import (
     variables_in,
 )
 from callsheet.machine.expressions import Compiled, Environment, compile_expression
-from callsheet.machine.expressions.values import DEFAULT_WORK, to_text
+from callsheet.machine.expressions.encoding import to_text
+from callsheet.machine.expressions.values import DEFAULT_WORK
 from callsheet.machine.forecasting.partial_values import (
     Fields,
     Foreseen,

@@ -26,8 +26,8 @@ from callsheet.ir.labels import LITERAL, Label
 from callsheet.machine.closures import SlotOf
 from callsheet.machine.program import Program, StepCode, Written
 from callsheet.machine.values import to_json_text, to_text, walk
-from callsheet.policy.builtins import FieldLabels
 from callsheet.policy.calls import Argument, Hole, bare
+from callsheet.policy.field_labels import FieldLabels
 
 Values: TypeAlias = "list[Any]"
 Labels: TypeAlias = "list[Label]"

@@ -12,9 +12,9 @@ from callsheet.machine.monitor.tree_labels import Known, Lists, Noted, Scope
 from callsheet.machine.monitor.trees import TreeMonitor
 from callsheet.machine.monitor.variable_labels import Admitted, Origins
 from callsheet.machine.tree.activations import Activation
-from callsheet.policy.builtins import FieldLabels
 from callsheet.policy.calls import Argument, Hole, Part
 from callsheet.policy.canon import policy_hash
+from callsheet.policy.field_labels import FieldLabels
 from callsheet.policy.labelled import Labelled, Says
 
 _Told: TypeAlias = "tuple[Label, Origins]"

@@ -47,9 +47,9 @@ from callsheet.ir.types import Basic, Type
 from callsheet.machine.monitor.enforcement import Enforcement, Judging
 from callsheet.machine.monitor.reads import argument_of
 from callsheet.machine.monitor.variable_labels import Origins, VariableLabels
-from callsheet.policy.builtins import FieldLabels
 from callsheet.policy.calls import Argument, Hole
 from callsheet.policy.expression_labels import ExpressionLabels
+from callsheet.policy.field_labels import FieldLabels
 from callsheet.policy.judge import Judge, judge_of
 from callsheet.policy.labelled import NOTHING, Labelled, is_failure, one_shape, raised
 from callsheet.policy.limits import CallHistory

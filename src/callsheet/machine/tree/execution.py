@@ -16,7 +16,8 @@ from callsheet.ir.labels import Label
 from callsheet.machine.budget import Refusal
 from callsheet.machine.commands import Command
 from callsheet.machine.expressions import ExpressionFailed
-from callsheet.machine.expressions.values import DEFAULT_WORK, Environment, to_text
+from callsheet.machine.expressions.encoding import to_text
+from callsheet.machine.expressions.values import DEFAULT_WORK, Environment
 from callsheet.machine.frames import Attempt, End
 from callsheet.machine.keys import segment
 from callsheet.machine.notes import Note, NoteKind

@@ -20,8 +20,9 @@ from callsheet.machine.calls import emit
 from callsheet.machine.commands import CallTool, Command, Sleep
 from callsheet.machine.doubt import DOUBT
 from callsheet.machine.expressions import ExpressionFailed
+from callsheet.machine.expressions.encoding import answerable, to_json
 from callsheet.machine.expressions.functions import FUNCTIONS
-from callsheet.machine.expressions.values import FailureRecord, answerable, to_json
+from callsheet.machine.expressions.values import FailureRecord
 from callsheet.machine.frames import Attempt, End, TreeFrame, Wait
 from callsheet.machine.keys import segment
 from callsheet.machine.notes import NoteKind

@@ -21,14 +21,8 @@ from typing import Any, Final, NamedTuple, cast
 from callsheet.ir import JSON
 from callsheet.ir.inputs import NotOfType, read_value
 from callsheet.ir.types import Basic, DictOf, ListOf, Maybe, Named, Record, Type
-from callsheet.machine.expressions.values import (
-    ExpressionFailed,
-    FailureKind,
-    FailureRecord,
-    Kept,
-    json_key,
-    to_json,
-)
+from callsheet.machine.expressions.encoding import json_key, to_json
+from callsheet.machine.expressions.values import ExpressionFailed, FailureKind, FailureRecord, Kept
 
 Checked = tuple[Any, str]
 """A value of the type, and what is wrong otherwise."""

@@ -20,9 +20,10 @@ from callsheet.passes.verify.places import (
 )
 from callsheet.passes.verify.subject import PLACES
 from callsheet.passes.verify_tree.state import Site
-from callsheet.policy.builtins import FieldLabels, either, fold
+from callsheet.policy.builtins import fold
 from callsheet.policy.calls import Argument, CallView
 from callsheet.policy.composing import retells
+from callsheet.policy.field_labels import FieldLabels, either
 from callsheet.policy.judge import Judge
 from callsheet.policy.labelled import Labelled, Says, said_by
 from callsheet.policy.prepared import Prepared

@@ -40,7 +40,7 @@ from callsheet.trace.lctl.rules.documents import (
     check_writers,
 )
 from callsheet.trace.lctl.rules.hops import check_hop, check_ids, check_merge, lost_facts, raised_facts
-from callsheet.trace.lctl.yaml_text import write
+from callsheet.trace.lctl.write import write
 
 
 class Lost(NamedTuple):

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from callsheet.ir import Order, Plan
 from callsheet.trace.lctl.confidence import is_blocked
 from callsheet.trace.lctl.model import VERSION
-from callsheet.trace.lctl.yaml_text import chain_data, to_data, to_yaml
+from callsheet.trace.lctl.write import chain_data, to_data
+from callsheet.trace.lctl.yaml_text import to_yaml
 from callsheet.trace.projection.project import MOST_FACTS, MOST_VISITS, Projection, live_before_each, read_by
 from callsheet.trace.projection.record import Record, Visit, Write
 

@@ -45,14 +45,8 @@ from callsheet.views.otel.model import (
     Telemetry,
 )
 from callsheet.views.otel.operations import Calls, Failure, RunDescription, SpanBuilder, as_text, describe_run
-from callsheet.views.otel.visits import (
-    Confidence,
-    OpenVisit,
-    Sources,
-    VisitContext,
-    VisitTracker,
-    visit_spans,
-)
+from callsheet.views.otel.visit_tracker import VisitTracker
+from callsheet.views.otel.visits import Confidence, OpenVisit, Sources, VisitContext, visit_spans
 
 _DURATIONS = {
     Op.CHAT: MODEL_DURATION,

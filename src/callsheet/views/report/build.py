@@ -17,10 +17,11 @@ from callsheet.store.chain import BadEvent
 from callsheet.store.events import Entry, Event, EventType
 from callsheet.store.pauses import RunPause
 from callsheet.store.runs import RunInfo
+from callsheet.trace.alignment import Pair, diff_runs
 from callsheet.trace.blame import blame_of
-from callsheet.trace.comparing import Pair, diff_runs, slower
+from callsheet.trace.comparing import slower
 from callsheet.trace.lctl.model import DebugDocument, Handoff
-from callsheet.trace.lctl.yaml_text import write
+from callsheet.trace.lctl.write import write
 from callsheet.trace.lineage.blocks import TreeLineage
 from callsheet.trace.lineage.lineage import NONE, Lineage, ValueSource, Visit
 from callsheet.trace.lineage.record import lineage_of

@@ -35,7 +35,8 @@ from callsheet.trace.lctl.model import Body, DebugDocument, shown_id, shown_ids
 from callsheet.trace.lctl.reading import Reading, read
 from callsheet.trace.lctl.receive import receive
 from callsheet.trace.lctl.rules.table import RULES, Level
-from callsheet.trace.lctl.yaml_text import MOST_BYTES, to_data, write
+from callsheet.trace.lctl.write import to_data, write
+from callsheet.trace.lctl.yaml_text import MOST_BYTES
 from callsheet.views.lctl import changes_text, hops_text, mermaid_chain, terminal_chain, terminal_document
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from callsheet.trace.lctl.model import Document, shown_name
 from callsheet.trace.lctl.reading import Reading
 from callsheet.trace.lctl.receive import Received, receive
 from callsheet.trace.lctl.receive import merge as merge_branches
-from callsheet.trace.lctl.yaml_text import to_data, write
+from callsheet.trace.lctl.write import to_data, write
 
 
 def save(path: Path, text: str) -> None:
