@@ -9,7 +9,8 @@ import re
 
 from callsheet import lazy
 from callsheet.diagnostics import did_you_mean
-from callsheet.store import Journal, JournalError
+from callsheet.store.errors import JournalError
+from callsheet.store.journal import Journal
 from callsheet.store.runs import RunInfo
 from callsheet.trace.lineage.blocks import TreeLineage
 from callsheet.trace.lineage.lineage import ANSWER, NONE, Lineage, differing
