@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from callsheet.apps.rendering.runs import question_lines
 from callsheet.runtime.answers import PendingAsk, misleading_letters, origins
 
@@ -37,3 +40,12 @@ def test_remarks_escape_control_characters() -> None:
     lines = list(question_lines(ask))
     assert any(line.startswith("  a has letters that look like Latin ones") for line in lines)
     assert "  b comes from outside of the plan: untrusted, public (U/pub)" in lines
+
+
+SIGNS = st.text("a1\n\r\t\x08\x1b[2K\x9b\u202e\u200b\u2028", max_size=30)
+
+
+@given(st.dictionaries(SIGNS, SIGNS | st.lists(SIGNS, max_size=2), max_size=2), st.lists(SIGNS, max_size=1))
+def test_no_name_or_value_breaks_out_of_its_line(args: dict[str, object], inputs: list[str]) -> None:
+    lines = list(question_lines(replace(ASK, args=args, inputs=tuple(inputs))))
+    assert not any(sign in line for line in lines for sign in "\n\r\x08\x1b\x9b\u202e\u200b\u2028")

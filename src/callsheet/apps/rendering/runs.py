@@ -301,11 +301,11 @@ _SEVERAL = 4
 
 def _argument_lines(name: str, value: JSON) -> Iterator[str]:
     """An argument as JSON; a text of several lines by its numbered lines, since nobody reads it otherwise."""
-    lines = value.split("\n") if isinstance(value, str) else []
+    lines, shown = value.split("\n") if isinstance(value, str) else [], exact_json(name)[1:-1]
     if len(lines) < _SEVERAL:
-        yield f"    {name} = {exact_json(value)}"
+        yield f"    {shown} = {exact_json(value)}"
         return
-    yield f"    {name} ="
+    yield f"    {shown} ="
     for number, line in enumerate(lines, 1):
         yield f"    {number:>4}| {escape_terminal_text(line)}".rstrip()
 

@@ -10,11 +10,11 @@ from callsheet import lazy
 from callsheet.views.columns import json_head
 
 _TERMINAL_UNSAFE = lazy.pattern(
-    "[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
     "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u2060-\u2065\u206a-\u206f\u2028\u2029\u2800\u3164\ufeff\uffa0"
     "\U000e0000-\U000e0fff]"
 )
-"""Characters that JSON does not escape and a terminal or a form may misrender: C1 controls, bidirectional
+"""Characters that a terminal or a form may misrender: controls but tabs and ends of lines, bidirectional
 controls, separators of lines, and invisible characters.
 """
 
