@@ -634,6 +634,42 @@ async def test_program_runs_on_the_tools_behind(desk: Desk) -> None:
         assert "is called @NOTHING" in text_of(wrong)
 
 
+async def test_run_tells_values_their_parts_their_origin_and_its_failure(desk: Desk) -> None:
+    code = """
+async def main():
+    mail = await read_mail(number=4)
+    long = mail["text"] * 5_000
+    rows = [{"at": n, "text": mail["text"]} for n in range(3)]
+    return long
+"""
+    failing = "async def main():\n    mail = await read_mail(number=4)\n    await fail(text=mail['text'])"
+
+    async with desk.client(expose=Expose.PROGRAM) as client:
+
+        async def told(run: str, what: str, **more: Any) -> str:
+            return text_of(await client.call_tool("run", {"id": run, "what": what, **more}))
+
+        async def run_of(code: str) -> str:
+            done = text_of(await client.call_tool("run_program", {"code": code}))
+            return re.search(r"run (\S+):", done).group(1)  # pyright: ignore[reportOptionalMemberAccess]
+
+        run, whole = await run_of(code), "mail 4" * 5_000
+        assert await told(run, "value", variable="rows[2].text") == "mail 4"
+        assert await told(run, "value", variable="rows[2]") == '{"at": 2, "text": "mail 4"}'
+        assert "rows[2] has no txt" in await told(run, "value", variable="rows[2].txt")
+        first, said = (await told(run, "answer")).rsplit("\n", 1)
+        asked = re.search(r"for the rest: run \(what=answer, start=(\d+)\)$", said)
+        assert asked is not None
+        rest = (await told(run, "answer", start=int(asked[1]))).rsplit("\n", 1)[0]
+        assert first + rest == whole
+        assert "read_mail(number=4)" in await told(run, "why", variable="rows[1].text")
+        assert "JRN042" in await told(run, "failure")
+        failed = await run_of(failing)
+        assert (await told(failed, "failure")).startswith("failed        main.fail")
+        assert "JRN040" in await told(failed, "answer")
+        assert "must be status, answer, value, why, failure, resume or cancel" in await told(run, "all")
+
+
 async def test_program_in_python_runs_on_the_tools_behind(desk: Desk) -> None:
     code = (
         "async def main(numbers: list[int]) -> str:\n"

@@ -30,9 +30,7 @@ if TYPE_CHECKING:
     from callsheet.store.folded import Folded
     from callsheet.store.journal import Journal
     from callsheet.store.runs import RunInfo
-    from callsheet.trace.blame import Blame, Suspect
     from callsheet.trace.comparing import Slower
-    from callsheet.trace.lineage.lineage import Lineage
     from callsheet.views.describe import Wording
 
 
@@ -132,15 +130,6 @@ _OTHERS = {
 }
 
 
-_MAX_SUSPECTS = 6
-_WORDS = {
-    "error": "an error instead of a result",
-    "cast": "the value could not be cast",
-    "unset": "the variable was not set",
-    "empty": "the value was empty",
-}
-
-
 @click.command()
 @click.argument("run", metavar="RUN")
 @journals.journal_path
@@ -153,6 +142,7 @@ def blame(run: str, journal: Path | None, as_json: bool) -> int:
     otherwise a value that was not set or was empty.
     """
     from callsheet.api.explaining import blame_run  # noqa: PLC0415 - imports the store
+    from callsheet.apps.rendering.failures import failure_lines  # noqa: PLC0415 - as above
 
     with journals.open_to_read(journal) as opened:
         report = blame_run(opened, run)
@@ -160,67 +150,9 @@ def blame(run: str, journal: Path | None, as_json: bool) -> int:
         if as_json:
             print_json(_json(report))
         else:
-            _print(report)
+            for line in failure_lines(report):
+                print_text(line)
     return Exit.OK
-
-
-def _print(report: FailureReport) -> None:
-    from callsheet.trace.lineage.lineage import NONE  # noqa: PLC0415 - as above
-    from callsheet.views.lineage import visit_line, words_of  # noqa: PLC0415 - as above
-
-    lineage, blamed = report.lineage, report.blame
-    words = words_of(lineage)
-    if blamed.visit == NONE:
-        print_text(f"no step failed; the run ended with: {preview(blamed.error, 300)}")
-        return
-    print_text(
-        f"failed        {visit_line(lineage, lineage.visits[blamed.visit], words)}, event {blamed.seq}"
-    )
-    print_text(f"              {preview(blamed.error, 300)}")
-    if blamed.key:
-        print_text(f"              call {blamed.key}: {preview(report.arguments, 300)}")
-        _print_traceback(report.traceback)
-    if not blamed.suspects:
-        print_text("likely cause  the step itself: none of its inputs was empty, an error or a failed cast")
-        return
-    for n, suspect in enumerate(blamed.suspects[:_MAX_SUSPECTS]):
-        _print_suspect(lineage, blamed, suspect, "likely cause" if n == 0 else "also", words)
-    if len(blamed.suspects) > _MAX_SUSPECTS:
-        print_text(f"              and {len(blamed.suspects) - _MAX_SUSPECTS} more (--json lists all)")
-
-
-def _print_suspect(lineage: Lineage, blamed: Blame, suspect: Suspect, label: str, words: Wording) -> None:
-    from callsheet.api.explaining import traceback_of  # noqa: PLC0415 - as above
-    from callsheet.trace.lineage.lineage import NONE  # noqa: PLC0415 - as above
-    from callsheet.views.lineage import node_line, use_of  # noqa: PLC0415 - as above
-
-    node = suspect.node
-    is_set = node.write != NONE
-    line = (
-        node_line(lineage, node, words)
-        if is_set
-        else f"{words.variable(suspect.name, node.path)}  ·  not set"
-    )
-    print_text(f"{label:13} {line}")
-    phrase = _WORDS[suspect.odd]
-    if suspect.key:
-        phrase = (
-            f"its call {suspect.key} failed at event {suspect.seq}: {lineage.outcomes[suspect.key].value}"
-        )
-    print_text(f"              {preview(phrase, 300)}")
-    _print_traceback(traceback_of(lineage, suspect.key))
-    path = [words.variable(flow.name, flow.node.path) for flow in suspect.path]
-    last = suspect.path[-1]
-    into = use_of(last.role, last.argument)
-    step = lineage.label(lineage.visits[blamed.visit])
-    print_text(f"              {' → '.join(path)} → {step}, {into}")
-
-
-def _print_traceback(text: str | None) -> None:
-    from callsheet.views.columns import printable_lines  # noqa: PLC0415 - as above
-
-    for line in printable_lines((text or "").splitlines()):
-        print_text(f"              {line}")
 
 
 def _json(report: FailureReport) -> Blamed:

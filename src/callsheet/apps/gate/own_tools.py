@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
@@ -28,12 +28,16 @@ from callsheet.apps.gate.offers import ToolIndex, not_opened, stub_of, tools_of_
 from callsheet.apps.hosting.recorded import label_of_run
 from callsheet.apps.mcp.server_context import ClientRequest, ServerContext
 from callsheet.apps.mcp.tasks import ToolAnswer
+from callsheet.apps.rendering.values import without_controls
+from callsheet.apps.table.extent import MOST_OF_A_VALUE, cut_text
 from callsheet.apps.toolbox import Toolbox
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_mean
 from callsheet.ir import Plan
 from callsheet.ir.inputs import input_schema
 from callsheet.ir.labels import LITERAL, Label
+from callsheet.store import Journal
 from callsheet.store.library import Param, PlanLibrary, StoredPlan, free_variables
+from callsheet.trace.lineage.lineage import ANSWER
 
 _log = logging.getLogger("callsheet.gate")
 EVERY = "*"
@@ -123,6 +127,11 @@ def _property(param: Param) -> Mapping[str, Any]:
 
 _FOUND = 8
 """The most tools that a query gives."""
+_OF_RUNS = ("status", "answer", "value", "why", "failure", "resume", "cancel")
+"""What can be asked of a run, or done with it."""
+_DELEGATED = {"status": "explain_run", "resume": "resume_run", "cancel": "cancel_run"}
+_DEPTH = 6
+"""The levels of the tree that `why` tells."""
 _TEXT: dict[str, Any] = {"type": "string"}
 _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
@@ -166,11 +175,12 @@ OWN_TOOLS: Mapping[str, Tool] = {
         ),
         _own_tool(
             "run",
-            "Look at or act on a run by its id. `value` needs `variable` and takes `start` for a long one.",
+            "Look at or act on a run by its id. `value` needs `variable`, which may be a part (rows[0].id); "
+            "`why` tells where that, or the answer, came from. `start`: where to go on in a long one.",
             ["id", "what"],
             reads=False,
             id=_TEXT,
-            what={"enum": ["status", "value", "resume", "cancel"]},
+            what={"enum": [*_OF_RUNS]},
             variable=_TEXT,
             start={"type": "integer"},
         ),
@@ -334,20 +344,51 @@ def _program(args: Mapping[str, Any], *more: str, name: str = "") -> dict[str, A
 
 
 async def _run(args: Mapping[str, Any], context: ServerContext, caller: ClientRequest) -> OwnAnswer:
-    run_id, what = _wanted(args, "id"), _wanted(args, "what")
+    run_id, what, host = _wanted(args, "id"), _wanted(args, "what"), context.host
+    if what in _DELEGATED:
+        return await _delegate(_DELEGATED[what], {"run_id": run_id}, context, caller)
     match what:
-        case "status":
-            return await _delegate("explain_run", {"run_id": run_id}, context, caller)
-        case "value":
-            asked = {"run_id": run_id, "show_variables": [_wanted(args, "variable")]}
-            start = {"from_character": args["start"]} if args.get("start") else {}
-            return await _delegate("explain_run", asked | start, context, caller)
-        case "resume":
-            return await _delegate("resume_run", {"run_id": run_id}, context, caller)
-        case "cancel":
-            return await _delegate("cancel_run", {"run_id": run_id}, context, caller)
+        case "failure":
+            return await host.beside(lambda: _failure(host.journal, run_id))
+        case "why":
+            name = str(args.get("variable") or ANSWER)
+            return await host.beside(lambda: _why(host.journal, run_id, name))
+        case "answer" | "value":
+            name = _wanted(args, "variable") if what == "value" else ANSWER
+            start = _count(args, "start")
+            return await host.beside(lambda: _value(host.journal, run_id, name, start))
         case _:
-            raise _wrong("what", what, "status, value, resume or cancel")
+            raise _wrong("what", what, f"{', '.join(_OF_RUNS[:-1])} or {_OF_RUNS[-1]}")
+
+
+def _failure(journal: Journal, run_id: str) -> OwnAnswer:
+    from callsheet.api.explaining import blame_run  # noqa: PLC0415 - brings lineages
+    from callsheet.apps.rendering.failures import failure_lines  # noqa: PLC0415 - as above
+
+    report = blame_run(journal, run_id)
+    return OwnAnswer(_lines(failure_lines(report)), report.run_id)
+
+
+def _why(journal: Journal, run_id: str, name: str) -> OwnAnswer:
+    from callsheet.api.explaining import explain_value  # noqa: PLC0415 - brings lineages
+
+    found = explain_value(journal, run_id, name, depth=_DEPTH)
+    return OwnAnswer(_lines(found.lines(_DEPTH)), found.run_id)
+
+
+def _value(journal: Journal, run_id: str, name: str, start: int) -> OwnAnswer:
+    """A value, or the characters of its text from `start` on if it is long."""
+    from callsheet.api.explaining import explain_value  # noqa: PLC0415 - brings lineages
+
+    found = explain_value(journal, run_id, name, most=1)
+    value = found.places[0].value
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    end = min(start + MOST_OF_A_VALUE, len(text))
+    if start or end < len(text):
+        asked = "what=answer" if name == ANSWER else f"what=value, variable={name}"
+        rest = f"; for the rest: run ({asked}, start={end})" if end < len(text) else ""
+        text = f"{text[start:end]}\ncharacters {start:,} to {end:,} of {len(text):,}{rest}"
+    return OwnAnswer(_text(text), found.run_id)
 
 
 async def _plans(args: Mapping[str, Any], context: ServerContext, caller: ClientRequest) -> OwnAnswer:
@@ -401,6 +442,10 @@ _OWN_WORDS = tuple(
             r"\1; run (what=value, variable=\2) returns one",
         ),
         (
+            r"^(response: characters .*; for the rest: )explain_run with from_character (\d+)$",
+            r"\1run (what=answer, start=\2)",
+        ),
+        (
             r"^(\S+: characters .*; for the rest: )explain_run with show_variables "
             r"\[\"(\w+)\"\], from_character (\d+)$",
             r"\1run (what=value, variable=\2, start=\3)",
@@ -428,6 +473,11 @@ def _found(query: str, tools: ToolIndex, *, whole: bool) -> CallToolResult:
     return _text("\n".join((*lines, *(f"# not there: {why}" for why in tools.absent))))
 
 
+def _lines(lines: Iterable[str]) -> CallToolResult:
+    text = "\n".join(map(without_controls, lines))
+    return _text(cut_text(text, "ask for a part: variable=NAME.FIELD"))
+
+
 def _text(text: str) -> CallToolResult:
     return CallToolResult(content=[TextContent(text=text)])
 
@@ -436,6 +486,13 @@ def _wanted(args: Mapping[str, Any], name: str) -> str:
     value = args.get(name)
     if not isinstance(value, str) or not value.strip():
         raise CallsheetError.single("MCP001", f"`{name}` is missing: it must be a text")
+    return value
+
+
+def _count(args: Mapping[str, Any], name: str) -> int:
+    value = args.get(name) or 0
+    if not isinstance(value, int) or value < 0:
+        raise CallsheetError.single("MCP001", f"`{name}` must be a number of characters, from 0 on")
     return value
 
 
