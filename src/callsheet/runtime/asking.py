@@ -34,6 +34,7 @@ OnAsk: TypeAlias = "Callable[[PendingAsk], Awaitable[Answer | bool | None] | Ans
 """A callback that answers: an Answer, True or False for approve or deny, None to leave it to the inbox."""
 
 if TYPE_CHECKING:
+    from callsheet.ir import Plan
     from callsheet.policy.model import Policy
     from callsheet.views.call_site import CallSite
 
@@ -108,8 +109,8 @@ class People:
         return find_answer(ask, self.pose(ask), messages, time.time())
 
 
-def site_in(texts: Callable[[str], str], key: str, asked: Asked) -> CallSite | None:
-    """Where a call that asks stands in the text of its plan, which `texts` gives by the plan's hash.
+def site_in(plans: Callable[[str], tuple[Plan, str]], key: str, asked: Asked) -> CallSite | None:
+    """Where a call that asks stands in the text of its plan; `plans` gives both by the plan's hash.
 
     None for a question, and where there is no such text.
     """
@@ -118,10 +119,10 @@ def site_in(texts: Callable[[str], str], key: str, asked: Asked) -> CallSite | N
     from callsheet.views.call_site import call_site  # noqa: PLC0415 - only where somebody is asked
 
     try:
-        text = texts(asked.plan)
+        plan, text = plans(asked.plan)
     except JournalError:
         return None
-    return call_site(text, asked.plan, key, asked.tool)
+    return call_site(text, asked.plan, key, asked.tool, plan.id)
 
 
 def role_in(policy: Policy | None, asked: Asked | PendingAsk) -> str:

@@ -119,11 +119,8 @@ def people_of(journal: Journal, writer: RunWriter, present: Respondents, folded:
     run_id = writer.run_id
     people = People(run_id, Opening(journal, run_id, writer), present, posed, before, folded.policy)
 
-    @cache
-    def texts(name: str) -> str:
-        return journal.plan(name)[1]
-
-    people.site = lambda key, asked: site_in(texts, key, asked)
+    plans = cache(journal.plan)
+    people.site = lambda key, asked: site_in(plans, key, asked)
     return people
 
 

@@ -106,11 +106,7 @@ def asks_of(journal: Journal, run_id: str) -> list[PendingAsk]:
 
 
 def _asks(journal: Journal, run_id: str, is_answered: Callable[[str, Asked], bool]) -> list[PendingAsk]:
-
-    @cache
-    def texts(name: str) -> str:
-        return journal.plan(name)[1]
-
+    plans = cache(journal.plan)
     return [
         pending(
             run_id,
@@ -120,7 +116,7 @@ def _asks(journal: Journal, run_id: str, is_answered: Callable[[str, Asked], boo
             posed,
             is_answered=is_answered(row.key or "", asked),
             role=str((row.body or {}).get("role", "")),
-            site=site_in(texts, row.key or "", asked),
+            site=site_in(plans, row.key or "", asked),
         )
         for row, asked, posed in _open_rows(journal, run_id)
     ]
@@ -284,12 +280,19 @@ def digest_of_all(asks: Sequence[PendingAsk]) -> str:
 
 
 def precedents_of(journal: Journal, asks: Sequence[PendingAsk]) -> dict[str, str]:
-    """For each call that was approved for an earlier run of the same plan, by its digest: what differs."""
+    """For each call that was approved for an earlier run of the same plan, by its digest: what differs.
+
+    Where the plan is another than the one that was last approved, the first call of a run tells its changes.
+    """
     found: dict[str, str] = {}
+    told: set[str] = set()
     for ask in asks:
         asked = asked_of(ask)
         if isinstance(asked, Approval) and not asked.answer:
             precedent = precedents.precedent_of(journal, ask.run_id, ask.step, asked)
+            if precedent is None and ask.run_id not in told:
+                told.add(ask.run_id)
+                precedent = precedents.changed_since_approval(journal, ask.run_id)
             if precedent is not None:
                 found[ask.digest] = str(precedent)
     return found

@@ -1,7 +1,8 @@
 """Approvals that reach beyond one call: those given for a whole plan, and those that another run has had.
 
 In: a call that needs approval, the policy of its run, the journal. Out: what an approval for the plan covers,
-whether it covers another call, and the earlier run in which a person approved the same, with what differs.
+whether it covers another call, the earlier run in which a person approved the same, with what differs, and
+what has changed in a plan since a person last approved calls of it.
 
 An approval for a plan holds in one run, for one step, and only for calls in which everything is equal that
 decides what is done: recipients, paths, amounts, whatever the policy calls a control argument, the labels and
@@ -11,9 +12,9 @@ sources of all arguments, and the reasons to ask. What may differ is content. A 
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from callsheet import lazy
@@ -22,6 +23,8 @@ from callsheet.machine import Approval, Verdict
 from callsheet.machine.questions import asked_from_json
 from callsheet.sealing.sealer import is_sealed
 from callsheet.store.events import EventType
+from callsheet.store.listing import RunQuery, listed_runs
+from callsheet.store.runs import RunFilter, RunInfo
 
 if TYPE_CHECKING:
     from callsheet.policy.model import Policy
@@ -33,6 +36,8 @@ PROGRAM = "program"
 """The field of a message that holds a call which a yes to the program covers."""
 _MOST_RUNS = 50
 """How many earlier runs are searched for the same approval."""
+_MOST_LINES = 24
+"""How many changed lines of a plan are shown."""
 
 
 def deciding_arguments(policy: Policy | None, tool: str, args: Mapping[str, JSON]) -> tuple[str, ...]:
@@ -172,16 +177,59 @@ def precedent_of(journal: Journal, run_id: str, step: str, asked: Approval) -> P
     One that differs in nothing is preferred to later ones that differ.
     """
     closest: Precedent | None = None
-    earlier = (
-        info for info in journal.runs_older() if info.plan_hash == asked.plan and info.run_id != run_id
-    )
-    for info in islice(earlier, _MOST_RUNS):
+    for info in _earlier(journal, run_id, RunFilter(plan_hash=asked.plan)):
         for by, ts, before in _approved(journal, info.run_id, step):
             found = Precedent(info.run_id, by, ts, tuple(_different(before, asked)))
             if not found.differs:
                 return found
             closest = closest or found
     return closest
+
+
+class ChangedPlan(NamedTuple):
+    """The last run of a plan of this id in which a person approved a call, and what has changed since."""
+
+    run_id: str
+    by: str
+    lines: tuple[str, ...]
+    """The lines of the text that went, behind `-`, and that came, behind `+`."""
+
+    def __str__(self) -> str:
+        who = f" by {self.by}" if self.by else ""
+        shown = [*self.lines[:_MOST_LINES]]
+        if len(self.lines) > _MOST_LINES:
+            shown.append(f"… and {len(self.lines) - _MOST_LINES} more changed lines")
+        said = f"this plan has changed since calls of it were approved{who} for run {self.run_id}:"
+        return "\n".join((said, *shown))
+
+
+def changed_since_approval(journal: Journal, run_id: str) -> ChangedPlan | None:
+    """What has changed in the plan of a run since a person last approved calls of a plan with this id.
+
+    None if nothing has, if nobody did in the runs that are searched, or if the plan has no id, as those of
+    the library have.
+    """
+    now = journal.find_run(run_id)
+    if now.plan_id is None:
+        return None
+    for info in _earlier(journal, run_id, RunFilter(plan_id=now.plan_id)):
+        rows = (row for row in journal.question_events(info.run_id) if row.type is EventType.SIGNAL)
+        approval = next((row for row in rows if (row.body or {}).get("verdict") == Verdict.APPROVE), None)
+        if approval is None:
+            continue
+        if info.plan_hash == now.plan_hash:
+            return None
+        before, after = (journal.plan(one.plan_hash)[1].splitlines() for one in (info, now))
+        lines = [*difflib.unified_diff(before, after, n=0, lineterm="")][2:]
+        changed = tuple(line for line in lines if not line.startswith("@@"))
+        return ChangedPlan(info.run_id, str((approval.body or {}).get("by") or ""), changed)
+    return None
+
+
+def _earlier(journal: Journal, run_id: str, wanted: RunFilter) -> Iterator[RunInfo]:
+    """The latest other runs that fit."""
+    found = listed_runs(journal, RunQuery(wanted=wanted, limit=_MOST_RUNS + 1))
+    return (info for info, _ in found if info.run_id != run_id)
 
 
 def _approved(journal: Journal, run_id: str, step: str) -> Iterator[tuple[str, float, Approval]]:

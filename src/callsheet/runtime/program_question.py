@@ -149,7 +149,9 @@ def _calls_ahead(journal: Journal, run_id: str) -> list[FurtherCall]:
     answered = {row.key for row in journal.question_events(run_id) if row.type is EventType.SIGNAL}
     ahead, words = _Ahead(folded, KeptCalls(plan, finished), answered).calls(plan), wording_of(plan)
     return [
-        replace(call, site=call_site(text, hash_, call.key or f"{call.step}.1", call.tool), words=words)
+        replace(
+            call, site=call_site(text, hash_, call.key or f"{call.step}.1", call.tool, plan.id), words=words
+        )
         for call in ahead
     ]
 

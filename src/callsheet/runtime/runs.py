@@ -102,7 +102,7 @@ async def run_unrecorded(
     rules = launch.approve, launch.approval_timeout, launch.enforcement
     machine = Machine(program, bounded(launch.limits, launch.policy), watch.observer, *rules)
     people = People(run_id, present=present, policy=launch.policy)
-    people.site = lambda key, asked: site_in(lambda _: launch.source, key, asked)
+    people.site = lambda key, asked: site_in(lambda _: (plan, launch.source), key, asked)
     most_at_once = launch.limits.max_concurrency_by_tool
     with label_store.LabelStore.in_memory() if launch.policy is not None else nullcontext() as labels:
         gateway = Gateway(ports, run_id, at_once=most_at_once)

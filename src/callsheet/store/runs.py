@@ -383,8 +383,8 @@ class RunFilter:
     `status` is one as people are told it, or the outcome `done_with_failures`. `text` is a part of the run's
     id, the name and goal of its plan, its tags or status; `plan` and `goal` are parts of those of the plan,
     `waits_for` of what it waits for; upper and lower case are the same. `plan_hash` begins the hash of the
-    plan. `tags` are names, or `name=value`. Times are in seconds since 1970, and a run that has not ended has
-    no time of its end.
+    plan, `plan_id` is its id. `tags` are names, or `name=value`. Times are in seconds since 1970, and a run
+    that has not ended has no time of its end.
     """
 
     status: str | None = None
@@ -392,6 +392,7 @@ class RunFilter:
     plan: str = ""
     goal: str = ""
     plan_hash: str = ""
+    plan_id: str = ""
     failed_step: str = ""
     waits_for: str = ""
     tags: tuple[str, ...] = ()
@@ -422,6 +423,8 @@ class RunFilter:
             found.append(("instr(search, ?) BETWEEN 1 AND instr(search, char(10)) - 1", (name,)))
         if goal := " ".join(self.goal.split()).lower():
             found.append((f"instr(search, ?) > 0 AND {PART}(goal, ?)", (goal, goal)))
+        if self.plan_id:
+            found.append(("plan_hash IN (SELECT plan_hash FROM plans WHERE id = ?)", (self.plan_id,)))
         for tag in self.tags:
             line = f"\n{tag}\n" if "=" in tag else f"\n{tag}="
             found.append(("instr(search, ?) > 0", (line.lower(),)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -44,11 +45,19 @@ class CallSite(NamedTuple):
     lines: tuple[Line, ...]
 
 
-def call_site(text: str, hash_: str, key: str, tool: str) -> CallSite | None:
+class _Written(NamedTuple):
+    """A text, and the hash and the id of the plan that it is to be."""
+
+    text: str
+    hash: str
+    id: str | None
+
+
+def call_site(text: str, hash_: str, key: str, tool: str, plan_id: str | None = None) -> CallSite | None:
     """The place of the call with this key in a text that is the plan with this hash.
 
     None if the text is not that plan, as where it was edited, or if the plan has no such call. `tool` is the
-    canonical name of what is called.
+    canonical name of what is called, `plan_id` the plan's id, which a library gives it.
 
     >>> from callsheet.ir import plan_hash
     >>> text = 'async def main(n: int):\\n    if n > 3:\\n        await send_mail(n=n)\\n    return n'
@@ -63,7 +72,7 @@ def call_site(text: str, hash_: str, key: str, tool: str) -> CallSite | None:
         step, path = parse_key(key).step, _path_of(key)
     except ValueError:
         return None
-    return _site(text, hash_, (*path[:-1], step), tool)
+    return _site(_Written(text, hash_, plan_id), (*path[:-1], step), tool)
 
 
 def _path_of(key: str) -> list[str]:
@@ -73,9 +82,9 @@ def _path_of(key: str) -> list[str]:
 
 
 @lru_cache(256)  # the items of a loop ask at one place
-def _site(text: str, hash_: str, steps: tuple[str, ...], tool: str) -> CallSite | None:
-    step = steps[-1]
-    plan = _read(text, hash_, steps[0].partition(".")[0])
+def _site(written: _Written, steps: tuple[str, ...], tool: str) -> CallSite | None:
+    step, text = steps[-1], written.text
+    plan = _read(written, steps[0].partition(".")[0])
     if plan is None:
         return None
     words = wording_of(plan).tool(tool)
@@ -91,11 +100,11 @@ def _site(text: str, hash_: str, steps: tuple[str, ...], tool: str) -> CallSite 
 
 
 @lru_cache(32)
-def _read(text: str, hash_: str, function: str) -> Plan | None:
+def _read(written: _Written, function: str) -> Plan | None:
     """The plan of a text with this hash; `function` is the main one of a file that has several."""
     for name in (None, function):
-        plan = read_plan_text(text, function=name).result.plan
-        if plan is not None and plan_hash(plan) == hash_:
+        plan = read_plan_text(written.text, function=name).result.plan
+        if plan is not None and written.hash in (plan_hash(plan), plan_hash(replace(plan, id=written.id))):
             return plan
     return None
 

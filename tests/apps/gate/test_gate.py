@@ -226,6 +226,33 @@ async def main():
     ]  # fmt: skip
 
 
+async def test_question_of_a_saved_program_shows_its_lines_and_what_has_changed_since_a_yes(
+    desk: Desk,
+) -> None:
+    code = """async def main():
+    mail = await read_mail(number=1)
+    return await send_mail(to="bob", text=mail["text"])
+"""
+    changed = code.replace("bob", "eve")
+    async with desk.client(approve=("SEND_MAIL",), agrees=True) as client:
+        for _ in range(2):  # the same text under its name is no other program
+            assert not (await client.call_tool("run_program", {"code": code, "name": "fw"})).is_error
+        refused = text_of(await client.call_tool("run_program", {"code": changed, "name": "fw"}))
+        assert "the plan fw exists, and is another program" in refused
+        (desk.folder / "new.py").write_text(changed)
+        await asyncio.to_thread(
+            desk.callsheet_in_folder, "plan", "save", "new.py", "--as", "fw", "--plans", "plans"
+        )
+        await client.call_tool("plans", {"action": "run", "name": "fw"})
+    first, again, last = desk.asked
+    assert '3|     return await send_mail(to="bob", text=mail["text"])' in first
+    assert "note: the same call, with the same arguments from the same steps, was approved" in again
+    assert last.split("approved by mcp (MCP) for run ")[1].splitlines()[1:] == [
+        '    -    return await send_mail(to="bob", text=mail["text"])',
+        '    +    return await send_mail(to="eve", text=mail["text"])',
+    ]
+
+
 async def test_denied_call_is_not_made_and_session_goes_on(desk: Desk) -> None:
     async with desk.client(approve=("SEND_MAIL",), agrees=False) as client:
         given = await client.call_tool("send_mail", {"to": "bob", "text": "x"})

@@ -25,7 +25,9 @@ __all__ = ["desk"]
 SLOW = "async def main():\n    return await slow(seconds=0.6)\n"
 SENDS = """async def main():
     await slow(seconds=0.3)
-    return await send_mail(to="bob", text="hello")
+    for name in ["ann", "bob"]:
+        sent = await send_mail(to=name, text="hello")
+    return sent
 """
 
 
@@ -45,7 +47,9 @@ class Clients:
     def client(self, gate: Gate, *, tasks: bool = True) -> Client:
         async def elicit(context: ClientRequestContext, params: types.ElicitRequestParams) -> Any:
             self.asked.append(params.message)
-            return types.ElicitResult(action="accept", content={"approve": True})
+            fields = getattr(params, "requested_schema", {}).get("properties", {})
+            boxes = {name: True for name in ("approve", "program") if name in fields}
+            return types.ElicitResult(action="accept", content={**boxes})
 
         extensions = [TaskExtension()] if tasks else []
         return Client(
@@ -84,7 +88,7 @@ async def test_long_run_is_a_task_whose_result_comes_later(desk: Desk) -> None:
                 await request(client, "tasks/get", "20200101-0000-aaaaaa")
 
 
-async def test_task_that_needs_an_answer_asks_for_it(desk: Desk) -> None:
+async def test_task_that_needs_an_answer_asks_once_for_all_its_calls(desk: Desk) -> None:
     clients = Clients(desk, approve=("SEND_MAIL",))
     with clients.journal:
         async with clients.host, clients.gate() as gate, clients.client(gate) as client:
@@ -94,6 +98,7 @@ async def test_task_that_needs_an_answer_asks_for_it(desk: Desk) -> None:
             assert "sent to bob" in text_of(result)
     assert len(clients.asked) == 1
     assert "may send_mail be called" in clients.asked[0]
+    assert desk.log == ["slow", "send ann: hello", "send bob: hello"]
 
 
 async def test_cancelled_task_ends_its_run(desk: Desk) -> None:

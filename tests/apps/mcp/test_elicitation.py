@@ -24,7 +24,7 @@ CALL = PendingAsk("r1", "S1.0.1", "S1", "approval", "d", 0.0, tool="NOTE", args=
 def test_approval_form_shows_call_or_result(answer: tuple[JSON, ...], title: str, asked: str) -> None:
     outcome = RunOutcome("r1", None, waiting=(replace(CALL, answer=answer),))
 
-    (form,) = forms_of(outcome).values()
+    (form,) = forms_of(outcome, {}, {}).values()
 
     assert form.schema["properties"]["approve"]["title"] == title
     assert asked in form.message

@@ -250,7 +250,7 @@ async def call_own(
             return OwnAnswer(_text(LANGUAGE))
         case "run_program":
             if caller.state is None and args.get("name"):
-                await _delegate("save_plan", _program(args, "plan_id", name="name"), context, caller)
+                await _save(args, context, caller)
             return await _delegate("plan_execute", _program(args), context, caller)
         case "check_program":
             return await _delegate("dry_run_plan", _program(args), context, caller)
@@ -335,12 +335,29 @@ class ModelTools:
         return await self._context.host.beside(lambda: self._plans.plan_of(name))
 
 
-def _program(args: Mapping[str, Any], *more: str, name: str = "") -> dict[str, Any]:
-    """The arguments of a program as those of callsheet's operations on plan texts."""
-    given: dict[str, Any] = {"ltp_text": _wanted(args, "code")}
-    if more:
-        return given | {more[0]: str(args[name])}
-    return given | ({"variables": args["inputs"]} if args.get("inputs") else {})
+def _program(args: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a program as those of callsheet's operations on plan texts or saved plans."""
+    text = {"plan_id": str(args["name"])} if args.get("name") else {"ltp_text": _wanted(args, "code")}
+    return text | ({"variables": args["inputs"]} if args.get("inputs") else {})
+
+
+async def _save(args: Mapping[str, Any], context: ServerContext, caller: ClientRequest) -> None:
+    """Save a program under a name, unless it is that already.
+
+    Raises CallsheetError (PLN003) if the name has another program: somebody may have read that one, and only
+    a person puts a new version in its place.
+    """
+    code, name, library = _wanted(args, "code"), str(args["name"]), context.library
+
+    def known() -> StoredPlan | None:
+        return library.load(name) if name in library.ids() else None
+
+    before = await context.host.beside(known)
+    if before is None:
+        await _delegate("save_plan", {"ltp_text": code, "plan_id": name}, context, caller)
+    elif before.text.strip() != code.strip():
+        help_ = f"use another name; a person replaces it: callsheet plan save FILE --as {name}"
+        raise CallsheetError.single("PLN003", f"the plan {name} exists, and is another program", help=help_)
 
 
 async def _run(args: Mapping[str, Any], context: ServerContext, caller: ClientRequest) -> OwnAnswer:

@@ -24,7 +24,7 @@ from callsheet.machine import Decision, TookPlace
 from callsheet.machine.values import to_json_text
 from callsheet.runtime.answers import Answer, PendingAsk, read_answer
 from callsheet.runtime.doubt import DoubtfulCall, Resolution, RunOutcome
-from callsheet.runtime.inbox import answer_run
+from callsheet.runtime.inbox import answer_run, precedents_of, programs_of
 
 if TYPE_CHECKING:
     from callsheet.runtime.program_question import ProgramQuestion
@@ -45,20 +45,31 @@ _DECISIONS = {
 }
 
 
-def forms_of(outcome: RunOutcome, programs: Mapping[str, ProgramQuestion] | None = None) -> dict[str, Form]:
+async def open_forms(host: Host, outcome: RunOutcome) -> dict[str, Form]:
+    """The forms for what a run asks, each with the further calls of its plan that will ask."""
+
+    def beside() -> tuple[Mapping[str, ProgramQuestion], Mapping[str, str]]:
+        return programs_of(host.journal, outcome.waiting), precedents_of(host.journal, outcome.waiting)
+
+    return forms_of(outcome, *await host.beside(beside))
+
+
+def forms_of(
+    outcome: RunOutcome, programs: Mapping[str, ProgramQuestion], precedents: Mapping[str, str]
+) -> dict[str, Form]:
     """The forms for the open questions of a run, by a name with the digest of the question.
 
     `programs` are the further calls of the plan that will ask, by the digest of the question; their hash is
-    part of the form's name, so that a yes is for what was shown. Nobody knows who answers at a client, so
-    what only somebody with a role may answer has no form: the forms name it.
+    part of the form's name, so that a yes is for what was shown. `precedents` are what earlier runs were
+    approved for. Nobody knows who answers at a client, so what only somebody with a role may answer has no
+    form: the forms name it.
     """
-    shown = programs or {}
     forms: dict[str, Form] = {}
     for ask in outcome.waiting:
         if not ask.is_answered and not ask.role:
-            program = shown.get(ask.digest)
+            program = programs.get(ask.digest)
             name = f"{ask.key}#{ask.digest}" + ("" if program is None else f"+{program.digest}")
-            forms[name] = ask_form(ask, program)
+            forms[name] = ask_form(ask, program, precedents.get(ask.digest))
     forms |= {f"{call.key}#": _doubt_form(outcome.run_id, call) for call in outcome.in_doubt}
     besides = [_besides(ask) for ask in outcome.waiting if ask.role and not ask.is_answered]
     if not besides:
@@ -71,9 +82,9 @@ def _besides(ask: PendingAsk) -> str:
     return f"Besides, {ask.key} waits for {what} by {ask.answered_by}."
 
 
-def ask_form(ask: PendingAsk, program: ProgramQuestion | None = None) -> Form:
+def ask_form(ask: PendingAsk, program: ProgramQuestion | None = None, precedent: str | None = None) -> Form:
     """The form for one question, and for the further calls of its plan that will ask."""
-    *shown, _ = question_lines(ask)
+    *shown, _ = question_lines(ask, precedent=precedent)
     message = "\n".join([*shown, *(() if program is None else program_lines(program, ask.site))])
     if ask.kind == "approval":
         title = "Use this answer" if ask.answer else "Call it with exactly this"

@@ -23,7 +23,7 @@ from callsheet.api.run_branches import UndoNeedsConsent, undo_lines
 from callsheet.apps.hosting import ResumeOptions
 from callsheet.apps.hosting.service import Listeners
 from callsheet.apps.masking import Masker
-from callsheet.apps.mcp.elicitation import forms_of, record_answers
+from callsheet.apps.mcp.elicitation import open_forms, record_answers
 from callsheet.apps.mcp.server_context import ClientRequest, Form, ServerContext
 from callsheet.apps.mcp.tasks import PATIENCE, RunTask, task_of
 from callsheet.apps.operations.outcomes import outcome_json
@@ -40,7 +40,6 @@ from callsheet.machine import Status
 from callsheet.machine.notes import Note, NoteKind, StepOutcome
 from callsheet.runtime.doubt import RunOutcome
 from callsheet.runtime.forking import Forking, NeedsConsent
-from callsheet.runtime.inbox import programs_of
 from callsheet.runtime.undo import Undoing
 from callsheet.views.describe import ActionTexts
 
@@ -248,7 +247,7 @@ async def _wait_for_run(run: ToolRun) -> Answer:
         while True:
             outcome = await _wait_until_stopped(run)
             is_asking = outcome.result is None and outcome.pause is None and run.caller.supports_forms
-            forms = await _forms(run, outcome) if is_asking else {}
+            forms = await open_forms(run.context.host, outcome) if is_asking else {}
             if not forms:
                 return _reply(run, outcome)
             if run.caller.has_input_required:
@@ -262,12 +261,6 @@ async def _wait_for_run(run: ToolRun) -> Answer:
             if not has_recorded:
                 return _reply(run, await run.context.host.outcome(run.run_id), diagnostics)
             await _resume_if_stopped(run)
-
-
-async def _forms(run: ToolRun, outcome: RunOutcome) -> dict[str, Form]:
-    """The forms for what a run asks, each with the further calls of its plan that will ask."""
-    host = run.context.host
-    return forms_of(outcome, await host.beside(lambda: programs_of(host.journal, outcome.waiting)))
 
 
 async def _resume_if_stopped(run: ToolRun) -> None:

@@ -91,7 +91,7 @@ class _Tasks:
 
     async def get(self, context: _Context, params: TaskParams) -> dict[str, Any]:
         """The state of a run."""
-        from callsheet.apps.mcp.elicitation import forms_of  # noqa: PLC0415 - brings the questions
+        from callsheet.apps.mcp.elicitation import open_forms  # noqa: PLC0415 - brings the questions
         from callsheet.apps.mcp.running import reply_of_run  # noqa: PLC0415 - brings all operations
         from callsheet.apps.mcp.tools import result_of  # noqa: PLC0415 - as above
 
@@ -108,7 +108,8 @@ class _Tasks:
             return {**wire, "status": "failed", "error": failed}
         if outcome.pause is not None:
             return {**wire, "statusMessage": f"the run is {outcome.pause.words}"}
-        forms = forms_of(outcome) if outcome.result is None and caller.supports_forms else {}
+        is_asking = outcome.result is None and caller.supports_forms
+        forms = await open_forms(host, outcome) if is_asking else {}
         if forms:
             asked = {name: _wire_of(form.request()) for name, form in forms.items()}
             message = {"statusMessage": "the run waits for an answer"}

@@ -246,7 +246,7 @@ def question_lines(
         for line in origins(ask):
             yield f"  {without_controls(line)}"
         if precedent is not None:
-            yield f"  note: {without_controls(precedent)}"
+            yield from _note_lines(precedent)
     else:
         for line in without_controls(ask.prompt).splitlines() or [""]:
             yield f"  {line}"
@@ -280,7 +280,7 @@ def questions_lines(
             program = None
         if covered is not None and ask.kind == "approval" and ask.key in covered and not ask.is_answered:
             head = f"{ask.run_id}  {ask.key}  since {iso(ask.since)}, shown above with +"
-            notes = () if precedent is None else (f"  note: {without_controls(precedent)}",)
+            notes = () if precedent is None else _note_lines(precedent)
             yield ask, [head, *notes, f"  {_command(ask, hint)}"]
         else:
             yield ask, [*question_lines(ask, hint, precedent, program)]
@@ -308,6 +308,12 @@ def _argument_lines(name: str, value: JSON) -> Iterator[str]:
     yield f"    {shown} ="
     for number, line in enumerate(lines, 1):
         yield f"    {number:>4}| {escape_terminal_text(line)}".rstrip()
+
+
+def _note_lines(precedent: str) -> Iterator[str]:
+    first, *rest = precedent.split("\n")
+    yield f"  note: {without_controls(first)}"
+    yield from (f"    {escape_terminal_text(line)}" for line in rest)
 
 
 def _program_lines(ask: PendingAsk, program: ProgramQuestion, hint: str) -> Iterator[str]:
