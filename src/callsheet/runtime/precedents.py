@@ -23,8 +23,6 @@ from callsheet.machine import Approval, Verdict
 from callsheet.machine.questions import asked_from_json
 from callsheet.sealing.sealer import is_sealed
 from callsheet.store.events import EventType
-from callsheet.store.listing import RunQuery, listed_runs
-from callsheet.store.runs import RunFilter, RunInfo
 
 if TYPE_CHECKING:
     from callsheet.policy.model import Policy
@@ -177,7 +175,9 @@ def precedent_of(journal: Journal, run_id: str, step: str, asked: Approval) -> P
     One that differs in nothing is preferred to later ones that differ.
     """
     closest: Precedent | None = None
-    for info in _earlier(journal, run_id, RunFilter(plan_hash=asked.plan)):
+    for info in journal.runs_of_plan(_MOST_RUNS, plan_hash=asked.plan):
+        if info.run_id == run_id:
+            continue
         for by, ts, before in _approved(journal, info.run_id, step):
             found = Precedent(info.run_id, by, ts, tuple(_different(before, asked)))
             if not found.differs:
@@ -212,10 +212,10 @@ def changed_since_approval(journal: Journal, run_id: str) -> ChangedPlan | None:
     now = journal.find_run(run_id)
     if now.plan_id is None:
         return None
-    for info in _earlier(journal, run_id, RunFilter(plan_id=now.plan_id)):
+    for info in journal.runs_of_plan(_MOST_RUNS, plan_id=now.plan_id):
         rows = (row for row in journal.question_events(info.run_id) if row.type is EventType.SIGNAL)
         approval = next((row for row in rows if (row.body or {}).get("verdict") == Verdict.APPROVE), None)
-        if approval is None:
+        if approval is None or info.run_id == run_id:
             continue
         if info.plan_hash == now.plan_hash:
             return None
@@ -224,12 +224,6 @@ def changed_since_approval(journal: Journal, run_id: str) -> ChangedPlan | None:
         changed = tuple(line for line in lines if not line.startswith("@@"))
         return ChangedPlan(info.run_id, str((approval.body or {}).get("by") or ""), changed)
     return None
-
-
-def _earlier(journal: Journal, run_id: str, wanted: RunFilter) -> Iterator[RunInfo]:
-    """The latest other runs that fit."""
-    found = listed_runs(journal, RunQuery(wanted=wanted, limit=_MOST_RUNS + 1))
-    return (info for info, _ in found if info.run_id != run_id)
 
 
 def _approved(journal: Journal, run_id: str, step: str) -> Iterator[tuple[str, float, Approval]]:

@@ -276,6 +276,10 @@ class Journal:
         """The runs that were forked from a run, oldest first."""
         return self._reader.runs.children_of(run_id)
 
+    def runs_of_plan(self, limit: int, *, plan_hash: str = "", plan_id: str = "") -> list[RunInfo]:
+        """The newest runs of the plan with this hash, or of all versions of the one with this id."""
+        return self._reader.runs.of_plan(limit, plan_hash=plan_hash, plan_id=plan_id)
+
     def find_run(self, text: str) -> RunInfo:
         """The run with this id or unambiguous prefix of an id; for `last`, the newest run.
 

@@ -255,6 +255,13 @@ class Runs:
             "WHERE parent_run = ? AND forked_at IS NOT NULL ORDER BY runs.created, number", (run_id,)
         )
 
+    def of_plan(self, limit: int, *, plan_hash: str = "", plan_id: str = "") -> list[RunInfo]:
+        """The newest runs of the plan with this hash, or of all versions of the one with this id."""
+        column, value = ("runs.plan_hash", plan_hash) if plan_hash else ("plans.id", plan_id)
+        return self._infos(
+            f"WHERE {column} = ? ORDER BY runs.created DESC, number DESC LIMIT ?", (value, limit)
+        )
+
     def find(self, text: str) -> RunInfo:
         """The run with this id or unambiguous prefix of an id; for `last`, the newest run.
 
@@ -383,8 +390,8 @@ class RunFilter:
     `status` is one as people are told it, or the outcome `done_with_failures`. `text` is a part of the run's
     id, the name and goal of its plan, its tags or status; `plan` and `goal` are parts of those of the plan,
     `waits_for` of what it waits for; upper and lower case are the same. `plan_hash` begins the hash of the
-    plan, `plan_id` is its id. `tags` are names, or `name=value`. Times are in seconds since 1970, and a run
-    that has not ended has no time of its end.
+    plan. `tags` are names, or `name=value`. Times are in seconds since 1970, and a run that has not ended has
+    no time of its end.
     """
 
     status: str | None = None
@@ -392,7 +399,6 @@ class RunFilter:
     plan: str = ""
     goal: str = ""
     plan_hash: str = ""
-    plan_id: str = ""
     failed_step: str = ""
     waits_for: str = ""
     tags: tuple[str, ...] = ()
@@ -423,8 +429,6 @@ class RunFilter:
             found.append(("instr(search, ?) BETWEEN 1 AND instr(search, char(10)) - 1", (name,)))
         if goal := " ".join(self.goal.split()).lower():
             found.append((f"instr(search, ?) > 0 AND {PART}(goal, ?)", (goal, goal)))
-        if self.plan_id:
-            found.append(("plan_hash IN (SELECT plan_hash FROM plans WHERE id = ?)", (self.plan_id,)))
         for tag in self.tags:
             line = f"\n{tag}\n" if "=" in tag else f"\n{tag}="
             found.append(("instr(search, ?) > 0", (line.lower(),)))
