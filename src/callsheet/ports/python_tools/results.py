@@ -122,10 +122,8 @@ def simple(annotation: Any) -> Simple | None:
         return _choice(list(args), {value: value for value in args if type(value) in (str, int)})
     if origin is Union or origin is types.UnionType:
         return _union(args)
-    if origin is list:
-        return _list_of(args[0])
-    if origin is dict and args[0] is str:
-        return _dict_of(args[1])
+    if origin is list or (origin is dict and args[0] is str):
+        return _container(origin, args[-1])
     return None
 
 
@@ -172,38 +170,30 @@ def _union(args: tuple[Any, ...]) -> Simple | None:
     return Simple({"anyOf": [cast("Simple", part).schema for part in parts]}, check)
 
 
-def _list_of(item: Any) -> Simple | None:
+def _container(kind: type, item: Any) -> Simple | None:
+    """A list of such items, or a dict with such values."""
     inner = simple(item)
     if inner is None:
         return None
     if inner.check is anything:
-        return _PLAIN_ANNOTATIONS[list]
+        return _PLAIN_ANNOTATIONS[kind]
     one = inner.check
 
-    def check(value: Any) -> Any:
+    def items(value: Any) -> Any:
         if type(value) is not list:
             return MISS
         out = [one(v) for v in cast("list[Any]", value)]
         return MISS if any(v is MISS for v in out) else out
 
-    return Simple({"type": "array", "items": inner.schema}, check)
-
-
-def _dict_of(item: Any) -> Simple | None:
-    inner = simple(item)
-    if inner is None:
-        return None
-    if inner.check is anything:
-        return _PLAIN_ANNOTATIONS[dict]
-    one = inner.check
-
-    def check(value: Any) -> Any:
+    def members(value: Any) -> Any:
         if type(value) is not dict:
             return MISS
         out = {k: one(v) for k, v in cast("dict[str, Any]", value).items()}
         return MISS if any(v is MISS for v in out.values()) else out
 
-    return Simple({"type": "object", "additionalProperties": inner.schema}, check)
+    if kind is list:
+        return Simple({"type": "array", "items": inner.schema}, items)
+    return Simple({"type": "object", "additionalProperties": inner.schema}, members)
 
 
 def for_pydantic(annotation: Any) -> Any:
