@@ -175,8 +175,12 @@ def test_preview_names_what_is_kept_made_again_and_gone_and_consent_covers_what_
     with Journal.open(tmp_path / "j.db") as journal:
         plan = Plan.parse(EDITED).ir
         kept = keep_calls(journal, run.run_id, plan, Revision(plan, {"PUT": ToolFacts()}, {})).kept
-    assert kept[:2] == ("kept: 1 call: X1", "runs again, or with other arguments: 1 call: S2")
-    assert "gone (finished): S3.1 @PUT" in kept[2]
+    assert kept[:3] == (
+        "kept: 1 call: X1",
+        "runs again, or with other arguments: 1 call: S2",
+        "called before with other arguments, which has effects that stay: 1 call: S2",
+    )
+    assert kept[3].startswith("gone, its effect stays: S3.1 @PUT")
 
 
 @pytest.mark.parametrize(("place", "again"), [("S2", [2, 3]), ("S3", [3])])

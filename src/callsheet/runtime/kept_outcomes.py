@@ -252,13 +252,25 @@ class _Preview:
             some = Counter({step: asked[step] for step in asked if step in steps})
             if some:
                 lines.append(f"{word}: {_counted(some)}")
+        others = Counter(
+            {step: sum(self._kept.is_of(c, step) for c in left if self._lasts(c)) for step in made}
+        )
+        if others := +others:
+            lines.append(
+                f"called before with other arguments, which has effects that stay: {_counted(others)}"
+            )
         gone = [c for c in left if not any(self._kept.is_of(c, step) for step in asked) and _is_call(c)]
         for call in gone[:20]:
-            what = "in doubt, it may have taken place" if call.outcome is None else "finished"
-            lines.append(f"gone ({what}): {call.key} {self._words.tool(call.command.tool)}, {call.source}")
+            what = ", in doubt: it may have taken place" if call.outcome is None else ""
+            what = ", its effect stays" if not what and self._lasts(call) else what
+            lines.append(f"gone{what}: {call.key} {self._words.tool(call.command.tool)}, {call.source}")
         if len(gone) > 20:
             lines.append(f"gone: {len(gone) - 20:,} more calls")
         return tuple(lines)
+
+    def _lasts(self, call: Finished) -> bool:
+        """Whether a finished call may have changed something."""
+        return call.outcome is not None and effect_of(call.command.tool, None, self._facts) is not None
 
 
 def _failed_calls(history: ParentHistory) -> set[str]:
