@@ -9,6 +9,7 @@ import pytest
 from temporalio.api.enums.v1 import EventType
 from tests.runtime.engines.temporal.conftest import World
 from tests.runtime.engines.temporal.test_kept_calls import plan_of
+from tests.runtime.engines.temporal.test_runs import histories
 
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Effect
@@ -74,6 +75,33 @@ async def test_paused_run_makes_no_further_call_until_a_person_lets_it(world: Wo
     assert (ended.result.answer, sorted(tools.calls)) == ([0, 1, 2, 3], [0, 1, 2, 3])
     told = [(str(e.type), e.body) for e in world.journal.events(run_id) if "pause" in e.type]
     assert told == [("pause", {"by": "ada", "reason": "prices are wrong"}), ("unpause", {"by": "eve"})]
+    assert world.journal.verify(run_id) is None
+
+
+async def test_run_that_is_paused_while_it_continues_as_new_loses_nothing(
+    world: World,
+) -> None:
+    items, tools = 20, Tools()
+    tools.may_answer.set()
+    text = LOOP.replace("range(4)) TOGETHER MAX 2", f"range({items}))")
+    async with asyncio.timeout(90), world.worker(tools.ports()):
+        run_id = await world.start(plan_of(text), {}, FACTS, turn_over=20)
+        run, pauses = world.temporal_run(run_id), 0
+        await asyncio.wait_for(tools.begun.wait(), 60)
+        while len(tools.calls) < items - 4 and pauses < 3:
+            assert await client.pause(run, "ada", str(pauses), 60.0) is not None
+            pauses, made = pauses + 1, len(tools.calls)
+            await asyncio.sleep(0.1)
+            assert len(tools.calls) == made
+            await run.handle.signal("unpause", "eve")
+            await asyncio.sleep(0.05 * pauses)
+        outcome = await world.wait(run_id)
+    assert outcome.result is not None
+    assert (outcome.result.answer, tools.calls) == (list(range(items)), list(range(items)))
+    told = [str(event.type) for event in world.journal.events(run_id) if "pause" in event.type]
+    assert told == ["pause", "unpause"] * pauses
+    assert pauses > 1
+    assert await histories(world, run_id) > 2
     assert world.journal.verify(run_id) is None
 
 

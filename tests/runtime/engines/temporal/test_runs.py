@@ -384,13 +384,13 @@ async def test_long_run_continues_as_new_with_complete_journal(world: World) -> 
     assert outcome.result is not None
     assert outcome.result.variables["more"] == list(range(2, 42))
     assert (len(tools.calls), len(set(tools.calls))) == (80, 80)
-    assert await _histories(world, run_id) >= 3
+    assert await histories(world, run_id) >= 3
     assert world.journal.verify(run_id) is None
     kinds = Counter(event.type for event in world.journal.events(run_id))
     assert kinds == {"start": 1, "intent": 80, "ok": 80, "ask": 1, "signal": 1, "end": 1}
 
 
-async def _histories(world: World, run_id: str) -> int:
+async def histories(world: World, run_id: str) -> int:
     """The number of successive histories of a run."""
     count = 1
     history = await world.temporal_run(run_id).handle.fetch_history()

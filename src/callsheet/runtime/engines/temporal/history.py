@@ -15,6 +15,7 @@ from typing import Any
 
 from temporalio import workflow
 from temporalio.api.common.v1 import Payload
+from temporalio.api.enums.v1 import EventType as ServerEvent
 from temporalio.client import WorkflowHistory
 from temporalio.converter import DataConverter
 from temporalio.worker import (
@@ -35,7 +36,7 @@ from callsheet.runtime.answers import PendingAsk
 from callsheet.runtime.doubt import RunOutcome, doubtful_calls, fold_run, unanswered_calls, unfinished
 from callsheet.runtime.engines.temporal.flow import PlanRun
 from callsheet.runtime.engines.temporal.payloads import ClaimCheck, OrderedJson
-from callsheet.runtime.engines.temporal.run_order import HAPPENED, PAST, RunOrder
+from callsheet.runtime.engines.temporal.run_order import HAPPENED, PAST, Carried, Reopening, RunOrder
 from callsheet.runtime.engines.temporal.wire import Row, event_in
 from callsheet.runtime.inbox import asks_of
 from callsheet.runtime.recording import secrecy_of
@@ -48,6 +49,8 @@ from callsheet.store.pauses import RunPause, pause_in
 from callsheet.store.pending import NO_FACTS
 from callsheet.store.replay import begin
 from callsheet.store.run_index import facts_of_rest
+
+SCHEDULED = ServerEvent.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED
 
 
 class RunHistory:
@@ -84,9 +87,9 @@ async def run_history(history: WorkflowHistory, converter: DataConverter, claims
 
     Raises CallsheetError (TMP006) if it cannot be replayed.
     """
-    ended = await _ended(history, claims)
-    if ended is not None:
-        return ended
+    told = await _ended(history, claims) or await _begun(history, claims)
+    if told is not None:
+        return told
     witness = _Witness()
     replayer = Replayer(
         workflows=[PlanRun],
@@ -116,6 +119,24 @@ async def _ended(history: WorkflowHistory, claims: ClaimCheck) -> RunHistory | N
     if HAPPENED not in body:
         return None
     return await _whole(history, claims, RunOrder.from_json(said), body[PAST], body[HAPPENED])
+
+
+async def _begun(history: WorkflowHistory, claims: ClaimCheck) -> RunHistory | None:
+    """What a history begins with, if no worker is to take it up yet: the SDK would wait for that for ever.
+
+    The server holds a history back for a while if those before it were short. None for all others.
+    """
+    if any(event.event_type == SCHEDULED for event in history.events):
+        return None
+    given = history.events[0].workflow_execution_started_event_attributes.input.payloads
+    try:
+        decoded = await claims.of(history.workflow_id).decode(given)
+        order, carried, again, *_ = (*(OrderedJson().from_payload(one) for one in decoded), None, None)
+    except (BlobMissing, NotOpened, OSError, ValueError) as error:
+        raise _unreadable(history, error) from error
+    past = () if carried is None else Carried.from_json(carried).past
+    rows = () if again is None else Reopening.from_json(again).rows
+    return await _whole(history, claims, RunOrder.from_json(order), past, rows)
 
 
 async def _whole(
