@@ -141,6 +141,8 @@ class World:
         self.written: Counter[str] = Counter()
         """How often each value has been written, less how often erased."""
         self.values: dict[str, JSON] = {}
+        self.large: dict[str, int] = {}
+        """The characters of large results, by the idempotency key of the call."""
         self.stray: set[str] = set()
         """Calls that were under way in a process that another has replaced: no probe could know."""
         self.made: Counter[str] = Counter()
@@ -181,7 +183,8 @@ class World:
         if tool != "ERASE" and dice.random() < (0.7 if tool == "FAULTY" else 0.12):
             return False, f"error {dice.randrange(10)}"
         if tool == "LARGE":
-            return True, "x" * dice.choice(_LARGE)
+            self.large[delivery] = dice.choice(_LARGE)
+            return True, "x" * self.large[delivery]
         return True, dice.choice(_SMALL)
 
     async def turn(self, command: AgentTurn, context: CallContext) -> JSON:
