@@ -374,6 +374,10 @@ async def test_programs_and_their_session_know_what_each_other_has_read(desk: De
         assert by_program.is_error
         assert "what you write counts as U/priv" in text_of(by_program)
         assert "error POL1" in text_of(await client.call_tool("check_program", {"code": send}))
+        for _ in range(2):  # what is refused is not saved: another session would not know what it repeats
+            kept = await client.call_tool("run_program", {"code": send, "name": "kept"})
+            assert "error POL1" in text_of(kept)
+        assert "kept" not in text_of(await client.call_tool("plans", {"action": "list"}))
     assert desk.log == ["send bob@out.example: mail 4", "read 4"]
     assert "has read run" in desk.callsheet("show", session_in(desk))
 
@@ -466,6 +470,44 @@ async def test_tool_against_the_protocol_and_result_against_its_schema_are_told(
     assert "'number 3' of the MCP server 'odd' is not declared as the protocol has it: input" in caplog.text
     assert "its structured content.n should be integer" in told
     assert "Do not call it again" in told
+
+
+NAMED = """
+import json
+import sys
+
+TOOLS = [{"name": name, "inputSchema": {"type": "object"}} for name in sys.argv[2:]]
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    result = {"tools": TOOLS}
+    if asked["method"] == "initialize":
+        info = {"name": sys.argv[1], "version": "1"}
+        result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info}
+    elif asked["method"] == "tools/call":
+        result = {"content": [{"type": "text", "text": f"{asked['params']['name']} of {sys.argv[1]}"}]}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"""
+
+
+@pytest.mark.parametrize("expose", [Expose.TOOLS, Expose.BOTH])
+async def test_each_name_is_one_tool_and_only_names_that_meet_are_changed(desk: Desk, expose: Expose) -> None:
+    program = desk.folder / "named.py"
+    program.write_text(NAMED)
+    servers = {
+        "a": forked.server(program, "a", "run", "see", "gr\u00fc\u00dfe"),
+        "b": forked.server(program, "b", "see", "a__run", "odd-name"),
+    }
+    desk.config.write_text(json.dumps({"mcpServers": servers}))
+    run = "run" if expose is Expose.TOOLS else "a__run_"
+    tools = {run: "run of a", "a__see": "see of a", "b__see": "see of b", "a__run": "a__run of b"}
+    async with desk.client(expose=expose) as client:
+        listed = await client.list_tools()
+        own = OWN_TOOLS if expose is Expose.BOTH else ()
+        assert sorted(tool.name for tool in listed.tools) == sorted([*tools, "odd-name", *own])
+        assert r"'gr\xfc\xdfe', which could be" in str((listed.meta or {})["io.github.callsheet/missing"][0])
+        assert {name: text_of(await client.call_tool(name, {})) for name in tools} == tools
 
 
 def test_unreadable_configuration_is_reported_before_serving(desk: Desk) -> None:

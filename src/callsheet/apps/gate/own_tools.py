@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
@@ -24,7 +24,7 @@ from mcp_types import (
     ToolAnnotations,
 )
 
-from callsheet.apps.gate.offers import ToolIndex, not_opened, stub_of, tools_of_programs
+from callsheet.apps.gate.offers import ToolIndex, missing_in, stub_of, tools_of_programs
 from callsheet.apps.hosting.recorded import label_of_run
 from callsheet.apps.mcp.server_context import ClientRequest, ServerContext
 from callsheet.apps.mcp.tasks import ToolAnswer
@@ -33,6 +33,7 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_
 from callsheet.ir import Plan
 from callsheet.ir.inputs import input_schema
 from callsheet.ir.labels import LITERAL, Label
+from callsheet.passes.fitting import first_misfit
 from callsheet.store.library import Param, PlanLibrary, StoredPlan, free_variables
 
 _log = logging.getLogger("callsheet.gate")
@@ -50,12 +51,20 @@ _LONGEST = 300
 
 
 class PlanTools:
-    """The plans of a library that are exposed as tools; the library is read at each request."""
+    """The plans of a library that are exposed as tools; the library is read at each request.
 
-    def __init__(self, library: PlanLibrary, ids: Collection[str], taken: Collection[str]) -> None:
+    A plan whose name is `taken` by another tool is a tool with `plan_` before it.
+    """
+
+    def __init__(
+        self,
+        library: PlanLibrary,
+        ids: Collection[str],
+        taken: Callable[[], Collection[str]] = frozenset[str],
+    ) -> None:
         self._library = library
         self._ids = tuple(ids)
-        self._taken = frozenset(taken)
+        self._taken = taken
 
     def check(self) -> None:
         """Raise CallsheetError if a plan is not there (MCP001), or with the errors of its text."""
@@ -88,11 +97,15 @@ class PlanTools:
                 )
         wanted = [*listed] if EVERY in self._ids else []
         wanted += [one for one in self._ids if one != EVERY and one.partition("@")[0] in listed]
-        return {self._name(plan_id): plan_id for plan_id in sorted(wanted)}
-
-    def _name(self, plan_id: str) -> str:
-        name = re.sub(r"[^A-Za-z0-9_-]", "_", plan_id.partition("@")[0])[:60]
-        return f"plan_{name}" if name in self._taken else name
+        named: dict[str, str] = {}
+        taken = self._taken()
+        for plan_id in sorted(wanted):
+            name = re.sub(r"[^A-Za-z0-9_-]", "_", plan_id.partition("@")[0])[:60]
+            while name in taken:
+                name = f"plan_{name}"
+            if named.setdefault(name, plan_id) != plan_id:
+                _log.warning("the plan %s is no tool: %s is one with that name", plan_id, named[name])
+        return named
 
 
 def _plan_tool(name: str, stored: StoredPlan) -> Tool:
@@ -187,6 +200,9 @@ OWN_TOOLS: Mapping[str, Tool] = {
     )
 }
 
+_SHAPES = {name: {**tool.input_schema, "additionalProperties": False} for name, tool in OWN_TOOLS.items()}
+"""What the own tools take; that they take nothing else is left out of their declarations, which are short."""
+
 EXAMPLE = """import asyncio
 
 async def main(cities: list[str], to: str = "ann@example.org") -> str:
@@ -231,17 +247,31 @@ class OwnAnswer(NamedTuple):
 async def call_own(
     call: OwnCall, tools: ToolIndex, context: ServerContext, caller: ClientRequest
 ) -> OwnAnswer:
-    """The result of one of the own tools; raises CallsheetError as the operations behind them do."""
+    """The result of one of the own tools; raises CallsheetError as the operations behind them do.
+
+    Also for arguments that are not as it declares them (MCP001).
+    """
     args = {name: value for name, value in call.args.items() if value is not None}
+    misfit = first_misfit(args, _SHAPES[call.name])
+    if misfit is not None:
+        known = ", ".join(OWN_TOOLS[call.name].input_schema["properties"]) or "no arguments"
+        message = f"{call.name}: `{misfit.path[1:]}` {misfit.verdict}"
+        raise CallsheetError.single("MCP001", message, help=f"it takes {known}")
     match call.name:
         case "find_tools":
             return OwnAnswer(_found(str(args.get("query", "")), tools, whole=args.get("detail") == "full"))
         case "language":
             return OwnAnswer(_text(LANGUAGE))
         case "run_program":
-            if caller.state is None and args.get("name"):
+            name = args.get("name") if caller.state is None else None
+            if name:
                 await _delegate("save_plan", _program(args, "plan_id", name="name"), context, caller)
-            return await _delegate("plan_execute", _program(args), context, caller)
+            try:
+                return await _delegate("plan_execute", _program(args), context, caller)
+            except CallsheetError:
+                if name:  # a session that has read nothing could run what this one may not
+                    await context.host.beside(lambda: context.library.delete(name))
+                raise
         case "check_program":
             return await _delegate("dry_run_plan", _program(args), context, caller)
         case "run":
@@ -251,13 +281,21 @@ async def call_own(
 
 
 class ModelTools:
-    """The tools for a client's model: the own ones, and the plans that are exposed as tools."""
+    """The tools for a client's model: the own ones, and the plans that are exposed as tools.
 
-    def __init__(self, context: ServerContext, plans: Sequence[str] = ()) -> None:
+    `behind` gives the names of the tools that are listed beside them.
+    """
+
+    def __init__(
+        self,
+        context: ServerContext,
+        plans: Sequence[str] = (),
+        behind: Callable[[], Collection[str]] = frozenset[str],
+    ) -> None:
         self._context = context
         from callsheet.apps.mcp.tools import TOOLS  # noqa: PLC0415 - brings all operations
 
-        self._plans = PlanTools(context.library, plans, [*OWN_TOOLS, *TOOLS])
+        self._plans = PlanTools(context.library, plans, lambda: {*OWN_TOOLS, *TOOLS, *behind()})
         self._index: tuple[Toolbox, ToolIndex] | None = None
         self._read: dict[str, Label] = {}
 
@@ -317,7 +355,7 @@ class ModelTools:
         toolbox = await host.tools.for_plan(None)
         if self._index is None or self._index[0] is not toolbox:
             tools = tools_of_programs(toolbox.registry, host.tools.seen(), frozenset(OWN_TOOLS))
-            absent = not_opened(host.masker.diagnostics(toolbox.diagnostics))
+            absent = missing_in(host.masker.diagnostics(toolbox.diagnostics))
             self._index = toolbox, ToolIndex(tools, absent)
         return await call_own(OwnCall(params.name, args), self._index[1], context, caller)
 

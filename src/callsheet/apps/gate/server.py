@@ -44,7 +44,7 @@ from callsheet.apps.gate.offers import (
     GateTool,
     OffersBehind,
     doubts_about,
-    not_opened,
+    missing_in,
     refusal_of,
     send_log_line,
     tools_behind,
@@ -131,7 +131,7 @@ class Gate:
         self._asks_unproved = asks_unproved
         self._unproved: UnprovedPrograms | None = None
         self._spoken = spoken
-        self._own_tools = None if expose is Expose.TOOLS else ModelTools(context, plans)
+        self._own_tools = None if expose is Expose.TOOLS else ModelTools(context, plans, self._listed)
         self._expose = expose
         self._opening = asyncio.Lock()
         self._tools: dict[str, GateTool] | None = None
@@ -156,19 +156,19 @@ class Gate:
     async def list_tools(self, context: _Context, params: PaginatedRequestParams | None) -> ListToolsResult:
         """The tools that are exposed, those behind the gate as their servers declare them."""
         self._enter(context)
-        own = [] if self._own_tools is None else await self._own_tools.declarations()
         behind = () if self._expose is Expose.PROGRAM else (await self._behind(looks=True)).values()
+        own = [] if self._own_tools is None else await self._own_tools.declarations()
         tools = [*own, *(Tool.model_validate(tool.declaration) for tool in behind)]
-        absent = self._not_opened()
+        absent = self._missing()
         if absent:
             await self.offers.audience.warn(context, f"tools are missing: {'; '.join(absent)}")
         return ListToolsResult(tools=tools, _meta={MISSING: absent} if absent else None)
 
-    def _not_opened(self) -> list[str]:
-        """Which servers could not be opened and why, or have not answered yet."""
+    def _missing(self) -> list[str]:
+        """Why tools are missing: servers that could not be opened or are late, tools that are left out."""
         if self._toolbox is None:
             return []
-        return not_opened(self._context.host.masker.diagnostics(self._toolbox.diagnostics))
+        return missing_in(self._context.host.masker.diagnostics(self._toolbox.diagnostics))
 
     async def call_tool(self, context: _Context, params: CallToolRequestParams) -> ToolAnswer:
         """The result of a call; errors of callsheet are results too."""
@@ -422,7 +422,8 @@ class Gate:
                 for diagnostic in toolbox.diagnostics:
                     _log.warning("%s: %s", diagnostic.code, diagnostic.message)
                 self._toolbox = toolbox
-                self._tools = tools_behind(toolbox.registry, shared.seen(), frozenset(OWN_TOOLS))
+                taken = frozenset[str]() if self._own_tools is None else frozenset(OWN_TOOLS)
+                self._tools = tools_behind(toolbox.registry, shared.seen(), taken)
         return self._tools
 
     async def _session(self, client: str) -> Session:
@@ -456,6 +457,10 @@ class Gate:
             policy=config.policy,
             program=program,
         )
+
+    def _listed(self) -> frozenset[str]:
+        """The names of the tools behind the gate that clients see."""
+        return frozenset(() if self._expose is Expose.PROGRAM else self._tools or ())
 
     def _names(self, behind: dict[str, GateTool]) -> tuple[str, ...]:
         """The canonical names of all that a session may call."""
