@@ -147,6 +147,13 @@ async def test_program_that_reaches_outside_or_is_wrong_is_refused(desk: Desk) -
     assert desk.asked == []
 
 
+async def test_it_is_not_saved_and_says_so(desk: Desk) -> None:
+    async with desk.client(unproved=True, agrees=True) as client:
+        given = {"code": COUNTS, "inputs": {"most": 1}, "name": "counter"}
+        assert "cannot be saved" in text_of(await client.call_tool("run_program", given))
+    assert desk.asked == []
+
+
 async def test_refusal_says_how_such_a_program_could_run(desk: Desk) -> None:
     async with desk.client(agrees=True) as client:
         refused = await run(client, SENDS, to=["ann"])

@@ -147,16 +147,27 @@ def doubts_about(name: str, registry: Registry, found: Iterable[Diagnostic]) -> 
     """
     servers = [tool.spec.origin.removeprefix("mcp:") for tool in registry if tool.spec.executor == name]
     several = f"; there is {' and '.join(f'{server}__{name}' for server in servers)}" if servers[1:] else ""
-    return several + "".join(f"; {why}" for why in missing_in(found))
+    return several + "".join(f"; {why}" for why in missing_in(found, registry))
 
 
-def missing_in(found: Iterable[Diagnostic]) -> list[str]:
-    """Why tools are missing: servers that could not be opened, and single tools that are left out.
+def missing_in(found: Iterable[Diagnostic], registry: Registry) -> list[str]:
+    """Why tools are missing: servers that could not be opened, and tools that are left out or refused.
 
     What servers have written is not told.
     """
     wanted = (each for each in found if each.is_error or each.code in _LEFT_OUT)
-    return [each.message.partition("; it last wrote:")[0] for each in wanted]
+    refused: dict[str, list[str]] = {}
+    for tool in registry:
+        if tool.spec.refusal is not None:
+            refused.setdefault(tool.spec.origin.removeprefix("mcp:"), []).append(tool.spec.executor)
+    return [
+        *(each.message.partition("; it last wrote:")[0] for each in wanted),
+        *(
+            f"of the MCP server {server!r} these are not called, and a call says why: "
+            f"{preview(', '.join(names), _LONGEST)}"
+            for server, names in refused.items()
+        ),
+    ]
 
 
 def tools_of_programs(

@@ -355,7 +355,7 @@ class ModelTools:
         toolbox = await host.tools.for_plan(None)
         if self._index is None or self._index[0] is not toolbox:
             tools = tools_of_programs(toolbox.registry, host.tools.seen(), frozenset(OWN_TOOLS))
-            absent = missing_in(host.masker.diagnostics(toolbox.diagnostics))
+            absent = missing_in(host.masker.diagnostics(toolbox.diagnostics), toolbox.registry)
             self._index = toolbox, ToolIndex(tools, absent)
         return await call_own(OwnCall(params.name, args), self._index[1], context, caller)
 

@@ -168,7 +168,8 @@ class Gate:
         """Why tools are missing: servers that could not be opened or are late, tools that are left out."""
         if self._toolbox is None:
             return []
-        return missing_in(self._context.host.masker.diagnostics(self._toolbox.diagnostics))
+        found = self._context.host.masker.diagnostics(self._toolbox.diagnostics)
+        return missing_in(found, self._toolbox.registry)
 
     async def call_tool(self, context: _Context, params: CallToolRequestParams) -> ToolAnswer:
         """The result of a call; errors of callsheet are results too."""
@@ -258,6 +259,9 @@ class Gate:
             found = await self._candidate(caller)
             if found is None or isinstance(found, str):
                 return None
+            if (caller.params.arguments or {}).get("name"):
+                why = "a program that cannot be proved cannot be saved"
+                raise CallsheetError.single("MCP001", why, help="leave `name` out")
             from callsheet.apps.gate.unproved import UnprovedPrograms  # noqa: PLC0415 - brings the compiler
 
             session = await self._session(caller.client_name)
