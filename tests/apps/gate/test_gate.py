@@ -274,8 +274,10 @@ async def test_client_is_not_asked_what_somebody_with_a_role_has_to_approve(desk
     assert (desk.asked, desk.log) == ([], [])
 
 
-async def test_policy_refuses_what_would_carry_private_data_out(desk: Desk) -> None:
-    async with desk.client(policy=POLICY) as client:
+async def test_policy_refuses_what_would_carry_private_data_out(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with desk.client(policy=f'{POLICY}\n[tools."@SEND_MIAL"]\negress = false\n') as client:
         before = await client.call_tool("send_mail", {"to": "ann@out.example", "text": "hello"})
         assert text_of(before) == "sent to ann@out.example"
         await client.call_tool("read_mail", {"number": 1})
@@ -287,6 +289,7 @@ async def test_policy_refuses_what_would_carry_private_data_out(desk: Desk) -> N
         assert not (await client.call_tool("read_mail", {"number": 2})).is_error
         assert (await client.call_tool("slow", {"seconds": 0})).is_error  # it has no entry
     assert desk.log == ["send ann@out.example: hello", "read 1", "read 2"]
+    assert "POL008: the policy has an entry for @SEND_MIAL, which does not exist here" in caplog.text
 
 
 BOB = {"to": "bob@out.example", "text": "see you at ten"}

@@ -442,6 +442,8 @@ class Gate:
                 host, toolbox = self._context.host, self._toolbox
                 assert toolbox is not None
                 session = self._new_session(client, toolbox, self._names(behind))
+                for doubt in session.doubts:
+                    _log.warning("%s: %s", doubt.code, doubt.message)
                 self._sessions[client] = await self._stack.enter_async_context(session)
                 if before is not None and host.config.policy is not None:
                     session.tell(Told(read=((f"run {before.run_id}", before.seen),)))
