@@ -500,17 +500,25 @@ async def test_each_name_is_one_tool_and_only_names_that_meet_are_changed(desk: 
     program.write_text(NAMED)
     servers = {
         "a": forked.server(program, "a", "run", "see", "gr\u00fc\u00dfe"),
-        "b": forked.server(program, "b", "see", "a__run", "odd-name"),
+        "b": forked.server(program, "b", "see", "a__run", "odd-name", "read_file"),
     }
     desk.config.write_text(json.dumps({"mcpServers": servers}))
-    run = "run" if expose is Expose.TOOLS else "a__run_"
-    tools = {run: "run of a", "a__see": "see of a", "b__see": "see of b", "a__run": "a__run of b"}
+    run, read = ("run", "read_file") if expose is Expose.TOOLS else ("a__run", "b__read_file")
+    claimed = "a__run" if expose is Expose.TOOLS else "b__a__run"
+    tools = {run: "run of a", claimed: "a__run of b", read: "read_file of b"}
+    tools |= {"a__see": "see of a", "b__see": "see of b"}
     async with desk.client(expose=expose) as client:
         listed = await client.list_tools()
         own = OWN_TOOLS if expose is Expose.BOTH else ()
         assert sorted(tool.name for tool in listed.tools) == sorted([*tools, "odd-name", *own])
         assert r"'gr\xfc\xdfe', which could be" in str((listed.meta or {})["io.github.callsheet/missing"][0])
         assert {name: text_of(await client.call_tool(name, {})) for name in tools} == tools
+        if expose is Expose.BOTH:  # a name of the list is that of programs
+            made = ", ".join(f"await {name}()" for name in tools)
+            code = f"async def main():\n    return [{made}]\n"
+            done = text_of(await client.call_tool("run_program", {"code": code}))
+            assert json.loads(done.partition("\n")[0]) == [*tools.values()]
+            assert "seen for the first time" not in done
 
 
 def test_unreadable_configuration_is_reported_before_serving(desk: Desk) -> None:

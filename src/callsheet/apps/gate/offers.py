@@ -57,7 +57,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from callsheet.apps.rendering.values import preview
 from callsheet.diagnostics import CallsheetError, Diagnostic
-from callsheet.ir import JSON
+from callsheet.ir import JSON, canonical_tool_name
 from callsheet.lazy import deferred
 from callsheet.ports.calls import ToolFailed
 from callsheet.ports.mcp.declarations import PROMPT, RESOURCE, needs_task
@@ -98,8 +98,9 @@ def tools_behind(
     """The tools of all servers by the names that the client uses.
 
     That is the server's own name, unless several servers or the gate itself (`taken`) use it: then
-    `server__tool`, with `_` behind it if that is the own name of another. Tools that are refused by their
-    pins are left out, as everywhere.
+    `server__tool`, with `_` behind it if that is the own name of another. Beside the gate's own tools a name
+    is also that of programs, in which a built-in tool may have it. Tools that are refused by their pins are
+    left out, as everywhere.
     """
     declared = {
         (f"mcp:{server.identity.name}", name): declaration
@@ -108,18 +109,20 @@ def tools_behind(
     }
     found: dict[str, GateTool] = {}
     listed = [*zip(registry.names(), registry, strict=True)]
-    unique = {
-        tool.spec.executor
-        for canonical, tool in listed
-        if canonical == tool.spec.name and tool.spec.executor not in taken
-    }
+
+    def is_unique(canonical: str, spec: ToolSpec) -> bool:
+        if taken and (spec.executor in taken or canonical_tool_name(spec.executor) != canonical):
+            return False
+        return canonical == spec.name
+
+    unique = {tool.spec.executor for canonical, tool in listed if is_unique(canonical, tool.spec)}
     for canonical, tool in listed:
         spec = tool.spec
         declaration = declared.get((spec.origin, spec.executor))
         if declaration is None or spec.refusal is not None:
             continue
         name = spec.executor
-        if canonical != spec.name or name in taken:
+        if not is_unique(canonical, spec):
             name = f"{spec.origin.removeprefix('mcp:')}__{name}"
             while name in unique or name in found:
                 name += "_"

@@ -416,7 +416,7 @@ async def _delegate(
 
 
 def in_own_words(result: CallToolResult) -> CallToolResult:
-    """A result without its data, since that is in its text, and with the names of the own tools."""
+    """A result without its data, since that is in its text, and in the words of the own tools."""
     content = [
         part.model_copy(update={"text": _in_own_words(part.text)}) if isinstance(part, TextContent) else part
         for part in result.content
@@ -427,6 +427,7 @@ def in_own_words(result: CallToolResult) -> CallToolResult:
 _OWN_WORDS = tuple(
     (re.compile(pattern, re.MULTILINE), own)
     for pattern, own in (
+        (r"^hint TOL022: .*\n(?:  help: .*\n?)?", ""),
         (r"^explain_run\b", "run (what=status)"),
         (r"^resume_run\b", "run (what=resume)"),
         (r"^no plans are saved yet; save_plan\b", "no plans are saved yet; run_program with a name"),
@@ -445,7 +446,10 @@ _OWN_WORDS = tuple(
         ),
     )
 )
-"""What operations say should be called next, and how that is said to who has the own tools alone."""
+"""What operations say should be called next, and how that is said to who has the own tools alone.
+
+That servers are seen for the first time (TOL022) is for the operator, whom the gate's log tells.
+"""
 
 
 def _in_own_words(text: str) -> str:
