@@ -283,19 +283,23 @@ async def call_own(
 class ModelTools:
     """The tools for a client's model: the own ones, and the plans that are exposed as tools.
 
-    `behind` gives the names of the tools that are listed beside them.
+    `behind` gives the names of the tools that are listed beside them; without it what is to be told of the
+    servers is logged here.
     """
 
     def __init__(
         self,
         context: ServerContext,
         plans: Sequence[str] = (),
-        behind: Callable[[], Collection[str]] = frozenset[str],
+        behind: Callable[[], Collection[str]] | None = None,
     ) -> None:
         self._context = context
+        self._is_alone = behind is None
         from callsheet.apps.mcp.tools import TOOLS  # noqa: PLC0415 - brings all operations
 
-        self._plans = PlanTools(context.library, plans, lambda: {*OWN_TOOLS, *TOOLS, *behind()})
+        self._plans = PlanTools(
+            context.library, plans, lambda: {*OWN_TOOLS, *TOOLS, *(behind() if behind else ())}
+        )
         self._index: tuple[Toolbox, ToolIndex] | None = None
         self._read: dict[str, Label] = {}
 
@@ -355,12 +359,20 @@ class ModelTools:
         toolbox = await host.tools.for_plan(None)
         if self._index is None or self._index[0] is not toolbox:
             tools = tools_of_programs(toolbox.registry, host.tools.seen(), frozenset(OWN_TOOLS))
+            if self._is_alone:
+                log_opening(toolbox)
             absent = missing_in(host.masker.diagnostics(toolbox.diagnostics), toolbox.registry)
             self._index = toolbox, ToolIndex(tools, absent)
         return await call_own(OwnCall(params.name, args), self._index[1], context, caller)
 
     async def _plan_of(self, name: str) -> str | None:
         return await self._context.host.beside(lambda: self._plans.plan_of(name))
+
+
+def log_opening(toolbox: Toolbox) -> None:
+    """Tell the operator what opening the servers has given rise to."""
+    for diagnostic in toolbox.diagnostics:
+        _log.warning("%s: %s", diagnostic.code, diagnostic.message)
 
 
 def _program(args: Mapping[str, Any], *more: str, name: str = "") -> dict[str, Any]:

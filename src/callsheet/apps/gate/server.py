@@ -49,7 +49,7 @@ from callsheet.apps.gate.offers import (
     send_log_line,
     tools_behind,
 )
-from callsheet.apps.gate.own_tools import OWN_TOOLS, ModelTools, in_own_words
+from callsheet.apps.gate.own_tools import OWN_TOOLS, ModelTools, in_own_words, log_opening
 from callsheet.apps.gate.session import (
     Asked,
     ClientCall,
@@ -131,7 +131,11 @@ class Gate:
         self._asks_unproved = asks_unproved
         self._unproved: UnprovedPrograms | None = None
         self._spoken = spoken
-        self._own_tools = None if expose is Expose.TOOLS else ModelTools(context, plans, self._listed)
+        self._own_tools = (
+            None
+            if expose is Expose.TOOLS
+            else ModelTools(context, plans, self._listed if expose is Expose.BOTH else None)
+        )
         self._expose = expose
         self._opening = asyncio.Lock()
         self._tools: dict[str, GateTool] | None = None
@@ -423,8 +427,7 @@ class Gate:
         async with self._opening:
             toolbox = await (shared.for_plan(None) if self._tools is None else shared.refreshed())
             if self._tools is None or self._toolbox is None or toolbox.registry is not self._toolbox.registry:
-                for diagnostic in toolbox.diagnostics:
-                    _log.warning("%s: %s", diagnostic.code, diagnostic.message)
+                log_opening(toolbox)
                 self._toolbox = toolbox
                 taken = frozenset[str]() if self._own_tools is None else frozenset(OWN_TOOLS)
                 self._tools = tools_behind(toolbox.registry, shared.seen(), taken)
@@ -465,8 +468,8 @@ class Gate:
         )
 
     def _listed(self) -> frozenset[str]:
-        """The names of the tools behind the gate that clients see."""
-        return frozenset(() if self._expose is Expose.PROGRAM else self._tools or ())
+        """The names of the tools behind the gate."""
+        return frozenset(self._tools or ())
 
     def _names(self, behind: dict[str, GateTool]) -> tuple[str, ...]:
         """The canonical names of all that a session may call."""
