@@ -350,6 +350,10 @@ async def test_observing_blocks_nothing_and_records_what_would_have_been(desk: D
     assert desk.log == [*first, "send eve@out.example: y"]
     shown = desk.callsheet("show", session_in(desk))
     assert "observes: it would have refused 1, asked about 1" in shown
+    propose = ("policy", "propose", "--policy", "workspace", "--mcp-config", "mcp.json", "--from")
+    assert "callsheet distil RUN -o plan.py" in desk.callsheet(*propose, session_in(desk))
+    desk.callsheet("distil", session_in(desk), "-o", "plan.py", "--journal", str(desk.journal))
+    assert 'sends = ["desk__send_mail"]' in desk.callsheet(*propose, "plan.py")
     flow = "would reach eve@out.example (rule flow; flow READ_MAIL -> SEND_MAIL)"
     assert f"would be refused: @SEND_MAIL: private data in to of @SEND_MAIL {flow}" in shown
     assert (
