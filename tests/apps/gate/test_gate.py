@@ -23,7 +23,7 @@ from mcp.client.context import ClientRequestContext
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
-from mcp_types import ElicitRequestParams, ElicitResult, TextContent
+from mcp_types import ElicitRequestParams, ElicitResult, InputRequiredResult, TextContent
 from scripts.question_picture import picture
 from tests import forked
 
@@ -109,7 +109,8 @@ class Desk:
                 raise RuntimeError("no window")
             fields = getattr(params, "requested_schema", {}).get("properties", {})
             boxes = {name: bool(agrees) for name in ("approve", "program") if name in fields}
-            return ElicitResult(action="accept", content={**boxes})
+            decision = {"decision": "skip"} if "decision" in fields else {}
+            return ElicitResult(action="accept", content={**boxes, **decision})
 
         held = None
         if policy:
@@ -706,6 +707,95 @@ async def test_program_in_python_runs_on_the_tools_behind(desk: Desk) -> None:
         wrong = await client.call_tool("check_program", {"code": code.replace("await ", "")})
         assert wrong.is_error
         assert "PYT007" in text_of(wrong)
+
+
+async def test_program_of_a_killed_gate_is_looked_at_and_resumed_by_another(desk: Desk) -> None:
+    line = ["-m", "callsheet", "gate", "--mcp-config", str(desk.config), "--journal", str(desk.journal)]
+    started = StdioServerParameters(**forked.server(*line), env={**os.environ}, cwd=desk.folder)
+    code = """
+async def main(to: str):
+    mail = await read_mail(number=7)
+    await send_mail(to=to, text=mail["text"])
+    await slow(seconds=60)
+    last = await read_mail(number=8)
+    return {"first": mail, "last": last["text"], "long": "ab" * 30_000}
+"""
+
+    async def until_killed() -> None:
+        async with Client(stdio_client(started)) as client:
+            given = {"code": code, "inputs": {"to": "ann"}}
+            call = asyncio.create_task(client.call_tool("run_program", given))
+            while "slow" not in desk.log:  # noqa: ASYNC110 - written by another process
+                await asyncio.sleep(0.02)
+            os.kill(gate_on(desk.journal), signal.SIGKILL)
+            await call
+
+    with pytest.raises((MCPError, ExceptionGroup)):
+        await until_killed()
+    run = desk.callsheet("runs").split()[0]
+
+    async with desk.client(agrees=True) as client:
+
+        async def told(what: str, **more: Any) -> str:
+            return text_of(await client.call_tool("run", {"id": run, "what": what, **more}))
+
+        assert "@SLOW" in await told("status")
+        done = await told("resume")
+        assert "whether it took place is unknown" in desk.asked[0]
+        assert f"run {run}: done" in done
+        assert len(done) < 21_000, "a large answer stays in the run"
+        start = re.search(r"for the rest: run \(what=status, start=(\d+)\)", done)
+        assert start is not None, done[-500:]
+        rest = await told("status", start=int(start[1]))
+        assert f"characters {int(start[1]):,} to 40,000" in rest
+        assert '"text": "mail 7"' in await told("value", variable="mail")
+        assert "must be" in await told("why") or "should be" in await told("why")
+        assert "RUN" in await told("cancel") or "done" in await told("cancel")
+    assert desk.log == ["read 7", "send ann: mail 7", "slow", "read 8"]
+
+
+async def test_programs_are_saved_listed_shown_and_run_by_name(desk: Desk) -> None:
+    code = "async def main(n: int = 1):\n    return (await read_mail(number=n))['text']\n"
+    async with desk.client() as client:
+
+        async def plans(action: str, **more: Any) -> str:
+            return text_of(await client.call_tool("plans", {"action": action, **more}))
+
+        assert "run_program with a name saves one" in await plans("list")
+        assert (await client.call_tool("run_program", {"code": code + "  (", "name": "mail"})).is_error
+        await client.call_tool("run_program", {"code": code, "name": "mail"})
+        assert (await plans("list")).startswith("mail ")
+        assert "read_mail(number=n)" in await plans("show", name="mail")
+        assert (await plans("run", name="mail", inputs={"n": 3})).startswith("mail 3\n")
+        assert "no input m" in await plans("run", name="mail", inputs={"m": 3})
+        assert "delete" not in await plans("list")
+        assert "should be" in await plans("delete", name="mail")
+    assert desk.log == ["read 1", "read 3"]
+
+
+async def test_an_answer_is_for_the_call_that_was_shown(desk: Desk) -> None:
+    mail, other = ({"to": to, "text": "x"} for to in ("ann", "eve"))
+    async with desk.client(approve=("SEND_MAIL",), agrees=True) as client:
+
+        async def asked() -> tuple[str, dict[str, Any]]:
+            found = await client.session.call_tool("send_mail", mail, allow_input_required=True)
+            assert isinstance(found, InputRequiredResult)
+            agreed = ElicitResult(action="accept", content={"approve": True})
+            return found.request_state or "", dict.fromkeys(found.input_requests or (), agreed)
+
+        for tool, args in (("send_mail", other), ("slow", {"seconds": 0}), ("run_program", {"code": "x"})):
+            state, answers = await asked()
+            with pytest.raises(MCPError, match="requestState"):
+                await client.session.call_tool(
+                    tool, args, request_state=state, input_responses=answers, allow_input_required=True
+                )
+        state, answers = await asked()
+        for said in ("sent to ann", "the question is not open any more"):
+            given = await client.session.call_tool(
+                "send_mail", mail, request_state=state, input_responses=answers, allow_input_required=True
+            )
+            assert text_of(given) == said
+    assert desk.log == ["send ann: x"]
 
 
 async def test_checked_program_in_python_is_proved_under_the_policy(desk: Desk) -> None:

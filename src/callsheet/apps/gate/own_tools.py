@@ -179,7 +179,8 @@ OWN_TOOLS: Mapping[str, Tool] = {
         ),
         _own_tool(
             "run",
-            "Look at or act on a run by its id. `value` needs `variable` and takes `start` for a long one.",
+            "Look at or act on a run by its id. `value` needs `variable`; `start` reads on in a long value, "
+            "with `status` in the answer.",
             ["id", "what"],
             reads=False,
             id=_TEXT,
@@ -385,12 +386,12 @@ def _program(args: Mapping[str, Any], *more: str, name: str = "") -> dict[str, A
 
 async def _run(args: Mapping[str, Any], context: ServerContext, caller: ClientRequest) -> OwnAnswer:
     run_id, what = _wanted(args, "id"), _wanted(args, "what")
+    start = {"from_character": args["start"]} if args.get("start") else {}
     match what:
         case "status":
-            return await _delegate("explain_run", {"run_id": run_id}, context, caller)
+            return await _delegate("explain_run", {"run_id": run_id, **start}, context, caller)
         case "value":
             asked = {"run_id": run_id, "show_variables": [_wanted(args, "variable")]}
-            start = {"from_character": args["start"]} if args.get("start") else {}
             return await _delegate("explain_run", asked | start, context, caller)
         case "resume":
             return await _delegate("resume_run", {"run_id": run_id}, context, caller)
@@ -455,6 +456,10 @@ _OWN_WORDS = tuple(
             r"^(\S+: characters .*; for the rest: )explain_run with show_variables "
             r"\[\"(\w+)\"\], from_character (\d+)$",
             r"\1run (what=value, variable=\2, start=\3)",
+        ),
+        (
+            r"^(response: characters .*; for the rest: )explain_run with from_character (\d+)$",
+            r"\1run (what=status, start=\2)",
         ),
     )
 )
