@@ -445,6 +445,10 @@ _OWN_WORDS = tuple(
         (r"^resume_run\b", "run (what=resume)"),
         (r"^no plans are saved yet; save_plan\b", "no plans are saved yet; run_program with a name"),
         (
+            r"^(run \S+ was requested .*; )explain_run shows its status$",
+            r"\1run (what=status) shows its state",
+        ),
+        (
             r"^(run \S+ is running); explain_run shows its state, cancel_run cancels it$",
             r"\1; run (what=status) shows its state, run (what=cancel) ends it",
         ),
