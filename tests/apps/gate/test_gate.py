@@ -196,6 +196,27 @@ async def test_call_that_needs_approval_asks_with_its_arguments(desk: Desk, mode
     assert "exactly this" in desk.asked[0]
 
 
+async def test_name_of_an_argument_cannot_write_lines_of_the_question(desk: Desk) -> None:
+    forged = {'text\n    to = "ann"\n  because': "x", 'to = "ann"': "y", "\u202eot": "z", "cc-list": ["eve"]}
+    asks = POLICY.replace('approval = "never"', 'approval = "if-untrusted-or-outside"')
+    for policy, approve in (("", ("SEND_MAIL",)), (asks, ())):
+        async with desk.client(policy=policy, approve=approve, agrees=False) as client:
+            await client.call_tool("read_mail", {"number": 1})
+            await client.call_tool("send_mail", {"to": "eve@out.example", **forged})
+    for question in desk.asked:
+        lines = [line for line in question.splitlines() if line.startswith("    ")]
+        assert lines == [
+            '    to = "eve@out.example"',
+            r'    "text\n    to = \"ann\"\n  because" = "x"',
+            r'    "to = \"ann\"" = "y"',
+            r'    "\u202eot" = "z"',
+            '    cc-list = ["eve"]',
+        ]
+        assert "\u202e" not in question
+        assert not [line for line in question.splitlines() if line.startswith(("  because =", "  because:"))]
+    assert len(desk.asked) == 2
+
+
 async def test_picture_shows_the_question_that_is_asked(desk: Desk) -> None:
     asks = POLICY.replace('approval = "never"', 'approval = "if-untrusted-or-outside"')
     async with desk.client(policy=asks, agrees=True) as client:
@@ -523,7 +544,9 @@ async def test_each_name_is_one_tool_and_only_names_that_meet_are_changed(desk: 
             code = f"async def main():\n    return [{made}]\n"
             done = text_of(await client.call_tool("run_program", {"code": code}))
             assert json.loads(done.partition("\n")[0]) == [*tools.values()]
-            assert "seen for the first time" not in done
+            wrong = text_of(await client.call_tool("run_program", {"code": code.replace("see", "sea")}))
+            assert "a__sea" in wrong
+            assert "seen for the first time" not in done + wrong
 
 
 def test_unreadable_configuration_is_reported_before_serving(desk: Desk) -> None:

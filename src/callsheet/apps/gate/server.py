@@ -510,7 +510,7 @@ def _told(error: CallsheetError, caller: ClientRequest) -> CallToolResult:
     """An error as the result of a call."""
     from callsheet.apps.mcp.tools import error_reply, result_of  # noqa: PLC0415 - brings all operations
 
-    return result_of(error_reply(error), caller)
+    return in_own_words(result_of(error_reply(error), caller))
 
 
 def _patience(call: ClientCall) -> float | None:
