@@ -147,6 +147,14 @@ async def test_program_that_reaches_outside_or_is_wrong_is_refused(desk: Desk) -
     assert desk.asked == []
 
 
+async def test_what_is_cut_of_its_words_is_told(desk: Desk) -> None:
+    program = COUNTS.rpartition("    return total")[0] + "    print('p' * 4_500)\n    return 'a' * 4_500\n"
+    async with desk.client(unproved=True, agrees=True) as client:
+        told = await run(client, program, most=1)
+    assert "… 500 more characters: run (what=value, variable=result)" in told
+    assert "pp\n… 500 more characters: not kept\n" in told
+
+
 async def test_it_is_not_saved_and_says_so(desk: Desk) -> None:
     async with desk.client(unproved=True, agrees=True) as client:
         given = {"code": COUNTS, "inputs": {"most": 1}, "name": "counter"}

@@ -477,7 +477,7 @@ def _in_own_words(text: str) -> str:
     """A text with the names of the own tools in the lines that say what to call next."""
     for found, own in _OWN_WORDS:
         text = found.sub(own, text)
-    return text
+    return text.rstrip("\n")
 
 
 def _found(query: str, tools: ToolIndex, *, whole: bool) -> CallToolResult:

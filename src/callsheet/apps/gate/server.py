@@ -12,6 +12,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from mcp.server.context import ServerRequestContext
@@ -289,8 +290,12 @@ class Gate:
             return None
         from callsheet.apps.gate.unproved import candidate_in  # noqa: PLC0415 - brings the compiler
 
-        registry = (await self._context.host.tools.for_plan(None)).registry
-        return await self._context.host.beside(lambda: candidate_in(text, registry))
+        tools = self._context.host.tools
+        while True:
+            registry = (await tools.for_plan(None)).registry
+            found = await self._context.host.beside(partial(candidate_in, text, registry))
+            if not isinstance(found, str) or not await tools.late_one():  # what it names may be there soon
+                return found
 
     async def _with_way_out(self, result: ToolAnswer, caller: ClientRequest) -> ToolAnswer:
         """A result, and for a refused program how one like it can be run."""
