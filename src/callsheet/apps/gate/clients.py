@@ -186,7 +186,7 @@ def install_gate(
     if client is Client.VSCODE or client is Client.CLAUDE_CODE:
         gate = {"type": "stdio", **gate}
     before = file.settings(GATE)
-    had = before.get("args") or []
+    had: list[Any] = before.get("args") or []
     had = had[had.index(str(servers)) + 1 :] if str(servers) in had else []
     if had and not options:
         gate = {**before, "command": sys.executable}
