@@ -289,3 +289,5 @@ def test_policy_is_proposed_for_the_plan_of_a_run(machine: Machine) -> None:
     found = machine.json("policy", "propose", "--from", "r1", "--policy", "workspace", "--tools", "mail.py")
     assert found["lines"] == ['[class] sends + "send"']
     assert found["refused"] == []
+    without = machine("policy", "propose", "--from", "r1", "--tools", "mail.py")
+    assert "missing option '--policy'" in without.stderr

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from callsheet.api.requirements import local_registry, take_in
+from callsheet.api.requirements import local_registry, take_in, take_in_all
 from callsheet.diagnostics import CallsheetError
 from callsheet.ports.builtin import BuiltinSettings
 from callsheet.ports.mcp import McpPool
@@ -91,6 +91,24 @@ async def test_qualified_name_of_other_server_cannot_be_claimed(changeling):
         ((tool, alias),) = pool.tools()
         with pytest.raises(CallsheetError, match="TOL002"):
             take_in(registry, tool, alias)
+
+
+async def test_such_a_tool_is_called_by_its_own_qualified_name_beside_others(changeling):
+    other = dataclasses.replace(changeling.config(), name="annexe")
+    changeling.declare(*named("look"))
+    async with McpPool([other]) as pool:
+        await pool.connect()
+        (looks,) = pool.tools()
+    changeling.declare(*named("annexe__look"))
+    async with McpPool([changeling.config()]) as pool:
+        await pool.connect()
+        (claims,) = pool.tools()
+    for tools, away in (([looks, claims], []), ([claims, looks], []), ([claims], [("LOOK", "ANNEXE__LOOK")])):
+        registry = local_registry([], None)
+        take_in_all(registry, tools, away)
+        assert registry.require("HALL__ANNEXE__LOOK").spec.origin == "mcp:hall"
+        found = registry.get("ANNEXE__LOOK")
+        assert (found and found.spec.origin) == (None if away else "mcp:annexe")
 
 
 @given(

@@ -527,15 +527,16 @@ class SessionRequest:
 def prepare_session(request: SessionRequest, equipment: Equipment) -> Prepared:
     """What the run of a session starts with; its policy is bound to the tools.
 
+    Its diagnostics are about entries of the policy that do not hold as they are written.
     Limits on time and on models do not apply: a session lasts as long as its client, and asks no model.
     """
     plan, registry, rules = _plan(request), equipment.registry, AgentRules(request.tools)
-    policy = request.policy
+    policy, doubts = request.policy, tuple[Diagnostic, ...]()
     if policy is not None:
         from callsheet.api.proving import Assumptions, prove  # noqa: PLC0415 - only under a policy
 
-        assumed = Assumptions(inputs=(), can_ask=True)
-        policy = prove(plan, policy, registry, assumed).policy  # the bound one: the verdict does not count
+        proof = prove(plan, policy, registry, Assumptions(inputs=(), can_ask=True))
+        policy, doubts = proof.policy, proof.doubts  # the verdict does not count
     facts = facts_of(plan, registry, equipment.on_in_doubt, rules)
     facts[_OPERATION] = ToolFacts(ir.Effect.LLM, loop=Loop(request.tools, is_most=True, is_session=True))
     sources = servers_of(plan, registry, equipment.servers, rules, policy)
@@ -551,7 +552,7 @@ def prepare_session(request: SessionRequest, equipment: Equipment) -> Prepared:
         policy=policy,
         verified="" if policy is None else ir.plan_hash(plan),
     )
-    return Prepared(plan, launch, equipment.known, workspace=equipment.workspace)
+    return Prepared(plan, launch, equipment.known, doubts, workspace=equipment.workspace)
 
 
 def _plan(request: SessionRequest) -> ir.Plan:

@@ -219,6 +219,8 @@ def take_in_all(
 ) -> None:
     """Add the tools of all servers, each with its qualified name.
 
+    A tool that is called as another's qualified name has its own qualified name alone: no server takes the
+    calls of another by its choice of names, nor the other tools with it.
     With the names of `locked` servers, another server does not get a name that one of these has: what a plan
     calls then does not depend on servers that the lock file does not know.
     `away` are the names and qualified names of tools whose servers cannot be opened now. They are reserved,
@@ -230,8 +232,13 @@ def take_in_all(
         owner = registry.get(name)
         return owner is not None and owner.spec.origin in fixed
 
+    tools, away = [*tools], [*away]
+    qualified = {alias for tool, alias in tools if tool.spec.origin in fixed}
+    of_others = {*(alias for _, alias in tools), *(alias for _, alias in away)}
     for tool, alias in tools:
-        if tool.spec.origin not in fixed and is_fixed(tool.spec.name):
+        name, is_own = tool.spec.name, tool.spec.origin in fixed
+        claims = name != alias and name in (qualified if is_own else of_others)
+        if claims or (not is_own and is_fixed(name)):
             tool = replace(tool, spec=replace(tool.spec, name=alias))  # noqa: PLW2901
         take_in(registry, tool, alias)
     for name, alias in away:

@@ -154,6 +154,52 @@ def test_changes_since_are_kept() -> None:
     assert after["preferences"] == {"menuBarEnabled": True}
 
 
+def test_what_the_gate_is_started_with_stays_and_is_told() -> None:
+    path, _ = written(Client.CURSOR)
+    install_gate(Client.CURSOR, ["--policy", "workspace"])
+    with_policy = path.read_text()
+    assert "nothing to do" in install_gate(Client.CURSOR)[0]
+    path.write_text(
+        with_policy.replace('"tools"', '"both"').replace(
+            '"mcpServers": {', '"mcpServers": {"new": {"command": "x"},', 1
+        )
+    )
+    told = install_gate(Client.CURSOR)
+    assert "in front of lapras, remote, new" in told[0]
+    assert "its options stay: --expose both --policy workspace" in told
+    told = install_gate(Client.CURSOR, ["--observe"])
+    assert "its options were: --expose both --policy workspace" in told
+    assert "workspace" not in path.read_text()
+
+
+def test_servers_come_back_though_their_file_is_gone() -> None:
+    path, text = written(Client.CURSOR)
+    install_gate(Client.CURSOR)
+    servers = path.with_name("mcp.callsheet.json")
+    servers.unlink()
+    assert "in front of lapras, remote" in install_gate(Client.CURSOR)[0]
+    assert [one.name for one in load_config(servers).servers] == ["lapras", "remote"]
+    servers.unlink()
+    undo_gate(Client.CURSOR)
+    assert path.read_text() == text
+    install_gate(Client.CURSOR)
+    for gone in (servers, path.with_name("mcp.json.callsheet-backup")):
+        gone.unlink()
+    for act in (install_gate, undo_gate):
+        with pytest.raises(CallsheetError, match=r"CFG110: .*is not there, and no backup"):
+            act(Client.CURSOR)
+
+
+def test_rules_of_the_client_for_wrapped_servers_are_named(home: Path) -> None:
+    written(Client.CLAUDE_CODE)
+    settings = home / ".claude" / "settings.json"
+    settings.parent.mkdir(exist_ok=True)
+    rules = {"deny": ["mcp__memory__delete", "mcp__git"], "allow": ["mcp__github_two"]}
+    settings.write_text(json.dumps({"permissions": rules}))
+    (line,) = (line for line in install_gate(Client.CLAUDE_CODE) if "has rules" in line)
+    assert f"{settings} has rules for memory: they do not hold" in line
+
+
 @pytest.mark.parametrize("text", [None, "{", "[]", '{"mcpServers": 3}'])
 def test_unusable_file_is_reported_and_left(text: str | None) -> None:
     path = file_of(Client.CURSOR, project=True)

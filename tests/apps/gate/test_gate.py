@@ -23,7 +23,7 @@ from mcp.client.context import ClientRequestContext
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
-from mcp_types import ElicitRequestParams, ElicitResult, TextContent
+from mcp_types import ElicitRequestParams, ElicitResult, InputRequiredResult, TextContent
 from scripts.question_picture import picture
 from tests import forked
 
@@ -109,7 +109,8 @@ class Desk:
                 raise RuntimeError("no window")
             fields = getattr(params, "requested_schema", {}).get("properties", {})
             boxes = {name: bool(agrees) for name in ("approve", "program") if name in fields}
-            return ElicitResult(action="accept", content={**boxes})
+            decision = {"decision": "skip"} if "decision" in fields else {}
+            return ElicitResult(action="accept", content={**boxes, **decision})
 
         held = None
         if policy:
@@ -193,6 +194,27 @@ async def test_call_that_needs_approval_asks_with_its_arguments(desk: Desk, mode
     assert text_of(given) == "sent to bob"
     assert "bob" in desk.asked[0]
     assert "exactly this" in desk.asked[0]
+
+
+async def test_name_of_an_argument_cannot_write_lines_of_the_question(desk: Desk) -> None:
+    forged = {'text\n    to = "ann"\n  because': "x", 'to = "ann"': "y", "\u202eot": "z", "cc-list": ["eve"]}
+    asks = POLICY.replace('approval = "never"', 'approval = "if-untrusted-or-outside"')
+    for policy, approve in (("", ("SEND_MAIL",)), (asks, ())):
+        async with desk.client(policy=policy, approve=approve, agrees=False) as client:
+            await client.call_tool("read_mail", {"number": 1})
+            await client.call_tool("send_mail", {"to": "eve@out.example", **forged})
+    for question in desk.asked:
+        lines = [line for line in question.splitlines() if line.startswith("    ")]
+        assert lines == [
+            '    to = "eve@out.example"',
+            r'    "text\n    to = \"ann\"\n  because" = "x"',
+            r'    "to = \"ann\"" = "y"',
+            r'    "\u202eot" = "z"',
+            '    cc-list = ["eve"]',
+        ]
+        assert "\u202e" not in question
+        assert not [line for line in question.splitlines() if line.startswith(("  because =", "  because:"))]
+    assert len(desk.asked) == 2
 
 
 async def test_picture_shows_the_question_that_is_asked(desk: Desk) -> None:
@@ -301,8 +323,10 @@ async def test_client_is_not_asked_what_somebody_with_a_role_has_to_approve(desk
     assert (desk.asked, desk.log) == ([], [])
 
 
-async def test_policy_refuses_what_would_carry_private_data_out(desk: Desk) -> None:
-    async with desk.client(policy=POLICY) as client:
+async def test_policy_refuses_what_would_carry_private_data_out(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with desk.client(policy=f'{POLICY}\n[tools."@SEND_MIAL"]\negress = false\n') as client:
         before = await client.call_tool("send_mail", {"to": "ann@out.example", "text": "hello"})
         assert text_of(before) == "sent to ann@out.example"
         await client.call_tool("read_mail", {"number": 1})
@@ -314,6 +338,7 @@ async def test_policy_refuses_what_would_carry_private_data_out(desk: Desk) -> N
         assert not (await client.call_tool("read_mail", {"number": 2})).is_error
         assert (await client.call_tool("slow", {"seconds": 0})).is_error  # it has no entry
     assert desk.log == ["send ann@out.example: hello", "read 1", "read 2"]
+    assert "POL008: the policy has an entry for @SEND_MIAL, which does not exist here" in caplog.text
 
 
 BOB = {"to": "bob@out.example", "text": "see you at ten"}
@@ -374,6 +399,10 @@ async def test_observing_blocks_nothing_and_records_what_would_have_been(desk: D
     assert desk.log == [*first, "send eve@out.example: y"]
     shown = desk.callsheet("show", session_in(desk))
     assert "observes: it would have refused 1, asked about 1" in shown
+    propose = ("policy", "propose", "--policy", "workspace", "--mcp-config", "mcp.json", "--from")
+    assert "callsheet distil RUN -o plan.py" in desk.callsheet(*propose, session_in(desk))
+    desk.callsheet("distil", session_in(desk), "-o", "plan.py", "--journal", str(desk.journal))
+    assert 'sends = ["desk__send_mail"]' in desk.callsheet(*propose, "plan.py")
     flow = "would reach eve@out.example (rule flow; flow READ_MAIL -> SEND_MAIL)"
     assert f"would be refused: @SEND_MAIL: private data in to of @SEND_MAIL {flow}" in shown
     assert (
@@ -401,6 +430,10 @@ async def test_programs_and_their_session_know_what_each_other_has_read(desk: De
         assert by_program.is_error
         assert "what you write counts as U/priv" in text_of(by_program)
         assert "error POL1" in text_of(await client.call_tool("check_program", {"code": send}))
+        for _ in range(2):  # what is refused is not saved: another session would not know what it repeats
+            kept = await client.call_tool("run_program", {"code": send, "name": "kept"})
+            assert "error POL1" in text_of(kept)
+        assert "kept" not in text_of(await client.call_tool("plans", {"action": "list"}))
     assert desk.log == ["send bob@out.example: mail 4", "read 4"]
     assert "has read run" in desk.callsheet("show", session_in(desk))
 
@@ -493,6 +526,54 @@ async def test_tool_against_the_protocol_and_result_against_its_schema_are_told(
     assert "'number 3' of the MCP server 'odd' is not declared as the protocol has it: input" in caplog.text
     assert "its structured content.n should be integer" in told
     assert "Do not call it again" in told
+
+
+NAMED = """
+import json
+import sys
+
+TOOLS = [{"name": name, "inputSchema": {"type": "object"}} for name in sys.argv[2:]]
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    result = {"tools": TOOLS}
+    if asked["method"] == "initialize":
+        info = {"name": sys.argv[1], "version": "1"}
+        result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info}
+    elif asked["method"] == "tools/call":
+        result = {"content": [{"type": "text", "text": f"{asked['params']['name']} of {sys.argv[1]}"}]}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"""
+
+
+@pytest.mark.parametrize("expose", [Expose.TOOLS, Expose.BOTH])
+async def test_each_name_is_one_tool_and_only_names_that_meet_are_changed(desk: Desk, expose: Expose) -> None:
+    program = desk.folder / "named.py"
+    program.write_text(NAMED)
+    servers = {
+        "a": forked.server(program, "a", "run", "see", "gr\u00fc\u00dfe"),
+        "b": forked.server(program, "b", "see", "a__run", "odd-name", "read_file"),
+    }
+    desk.config.write_text(json.dumps({"mcpServers": servers}))
+    run, read = ("run", "read_file") if expose is Expose.TOOLS else ("a__run", "b__read_file")
+    claimed = "a__run" if expose is Expose.TOOLS else "b__a__run"
+    tools = {run: "run of a", claimed: "a__run of b", read: "read_file of b"}
+    tools |= {"a__see": "see of a", "b__see": "see of b"}
+    async with desk.client(expose=expose) as client:
+        listed = await client.list_tools()
+        own = OWN_TOOLS if expose is Expose.BOTH else ()
+        assert sorted(tool.name for tool in listed.tools) == sorted([*tools, "odd-name", *own])
+        assert r"'gr\xfc\xdfe', which could be" in str((listed.meta or {})["io.github.callsheet/missing"][0])
+        assert {name: text_of(await client.call_tool(name, {})) for name in tools} == tools
+        if expose is Expose.BOTH:  # a name of the list is that of programs
+            made = ", ".join(f"await {name}()" for name in tools)
+            code = f"async def main():\n    return [{made}]\n"
+            done = text_of(await client.call_tool("run_program", {"code": code}))
+            assert json.loads(done.partition("\n")[0]) == [*tools.values()]
+            wrong = text_of(await client.call_tool("run_program", {"code": code.replace("see", "sea")}))
+            assert "a__sea" in wrong
+            assert "seen for the first time" not in done + wrong
 
 
 def test_unreadable_configuration_is_reported_before_serving(desk: Desk) -> None:
@@ -694,7 +775,7 @@ async def main():
         failed = await run_of(failing)
         assert (await told(failed, "failure")).startswith("failed        main.fail")
         assert "JRN040" in await told(failed, "answer")
-        assert "must be status, answer, value, why, failure, resume or cancel" in await told(run, "all")
+        assert "'what' should be one of 'status', 'answer'" in (await told(run, "all")).replace("`", "'")
 
 
 async def test_program_in_python_runs_on_the_tools_behind(desk: Desk) -> None:
@@ -712,6 +793,95 @@ async def test_program_in_python_runs_on_the_tools_behind(desk: Desk) -> None:
         wrong = await client.call_tool("check_program", {"code": code.replace("await ", "")})
         assert wrong.is_error
         assert "PYT007" in text_of(wrong)
+
+
+async def test_program_of_a_killed_gate_is_looked_at_and_resumed_by_another(desk: Desk) -> None:
+    line = ["-m", "callsheet", "gate", "--mcp-config", str(desk.config), "--journal", str(desk.journal)]
+    started = StdioServerParameters(**forked.server(*line), env={**os.environ}, cwd=desk.folder)
+    code = """
+async def main(to: str):
+    mail = await read_mail(number=7)
+    await send_mail(to=to, text=mail["text"])
+    await slow(seconds=60)
+    last = await read_mail(number=8)
+    return {"first": mail, "last": last["text"], "long": "ab" * 30_000}
+"""
+
+    async def until_killed() -> None:
+        async with Client(stdio_client(started)) as client:
+            given = {"code": code, "inputs": {"to": "ann"}}
+            call = asyncio.create_task(client.call_tool("run_program", given))
+            while "slow" not in desk.log:  # noqa: ASYNC110 - written by another process
+                await asyncio.sleep(0.02)
+            os.kill(gate_on(desk.journal), signal.SIGKILL)
+            await call
+
+    with pytest.raises((MCPError, ExceptionGroup)):
+        await until_killed()
+    run = desk.callsheet("runs").split()[0]
+
+    async with desk.client(agrees=True) as client:
+
+        async def told(what: str, **more: Any) -> str:
+            return text_of(await client.call_tool("run", {"id": run, "what": what, **more}))
+
+        assert "@SLOW" in await told("status")
+        done = await told("resume")
+        assert "whether it took place is unknown" in desk.asked[0]
+        assert f"run {run}: done" in done
+        assert len(done) < 21_000, "a large answer stays in the run"
+        start = re.search(r"for the rest: run \(what=answer, start=(\d+)\)", done)
+        assert start is not None, done[-500:]
+        rest = await told("answer", start=int(start[1]))
+        assert f"characters {int(start[1]):,} to 40,000" in rest
+        assert '"text": "mail 7"' in await told("value", variable="mail")
+        assert "READ_MAIL" in (await told("why")).upper()
+        assert "RUN" in await told("cancel") or "done" in await told("cancel")
+    assert desk.log == ["read 7", "send ann: mail 7", "slow", "read 8"]
+
+
+async def test_programs_are_saved_listed_shown_and_run_by_name(desk: Desk) -> None:
+    code = "async def main(n: int = 1):\n    return (await read_mail(number=n))['text']\n"
+    async with desk.client() as client:
+
+        async def plans(action: str, **more: Any) -> str:
+            return text_of(await client.call_tool("plans", {"action": action, **more}))
+
+        assert "run_program with a name saves one" in await plans("list")
+        assert (await client.call_tool("run_program", {"code": code + "  (", "name": "mail"})).is_error
+        await client.call_tool("run_program", {"code": code, "name": "mail"})
+        assert (await plans("list")).startswith("mail ")
+        assert "read_mail(number=n)" in await plans("show", name="mail")
+        assert (await plans("run", name="mail", inputs={"n": 3})).startswith("mail 3\n")
+        assert "no input m" in await plans("run", name="mail", inputs={"m": 3})
+        assert "delete" not in await plans("list")
+        assert "should be" in await plans("delete", name="mail")
+    assert desk.log == ["read 1", "read 3"]
+
+
+async def test_an_answer_is_for_the_call_that_was_shown(desk: Desk) -> None:
+    mail, other = ({"to": to, "text": "x"} for to in ("ann", "eve"))
+    async with desk.client(approve=("SEND_MAIL",), agrees=True) as client:
+
+        async def asked() -> tuple[str, dict[str, Any]]:
+            found = await client.session.call_tool("send_mail", mail, allow_input_required=True)
+            assert isinstance(found, InputRequiredResult)
+            agreed = ElicitResult(action="accept", content={"approve": True})
+            return found.request_state or "", dict.fromkeys(found.input_requests or (), agreed)
+
+        for tool, args in (("send_mail", other), ("slow", {"seconds": 0}), ("run_program", {"code": "x"})):
+            state, answers = await asked()
+            with pytest.raises(MCPError, match="requestState"):
+                await client.session.call_tool(
+                    tool, args, request_state=state, input_responses=answers, allow_input_required=True
+                )
+        state, answers = await asked()
+        for said in ("sent to ann", "the question is not open any more"):
+            given = await client.session.call_tool(
+                "send_mail", mail, request_state=state, input_responses=answers, allow_input_required=True
+            )
+            assert text_of(given) == said
+    assert desk.log == ["send ann: x"]
 
 
 async def test_checked_program_in_python_is_proved_under_the_policy(desk: Desk) -> None:

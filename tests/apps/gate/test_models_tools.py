@@ -115,6 +115,10 @@ async def test_mcp_offers_the_tools_of_the_gate_and_more_on_request(folder: Path
         assert done.startswith("3 left\n")
         assert "run (what=value, variable=n) returns one" in done
         assert "explain_run" not in done
+        misspelt = await client.call_tool("run_program", {"code": code, "input": {"n": 2}})
+        assert misspelt.is_error
+        assert "`input` is undeclared" in text_of(misspelt)
+        assert (await client.call_tool("find_tools", {"query": "mail", "detail": "all"})).is_error
         with pytest.raises(MCPError, match="callsheet mcp with --operations"):
             await client.call_tool("parse_plan", {"ltp_text": PLAN})
         assert "run_program with a name" not in text_of(await client.call_tool("plans", {"action": "list"}))
@@ -143,6 +147,20 @@ async def test_saved_plan_is_a_tool_with_its_inputs(folder: Path) -> None:
         wrong = await client.call_tool("greet", {"names": "ann"})
         assert wrong.is_error
         assert "RUN037" in text_of(wrong)
+
+
+async def test_saved_plan_and_tool_with_one_name_are_two_tools(folder: Path) -> None:
+    for name in ("list_mail_1", "greet.all", "greet_all"):
+        (folder / "plans" / f"{name}.ltp").write_text(PLAN)
+    words = ["gate", "--mcp-config", "mcp.json", "--plan-tool", "*"]
+    async with Client(stdio_client(started(folder, *words))) as client:
+        names = [tool.name for tool in (await client.list_tools()).tools]
+        assert len(names) == len({*names})
+        assert text_of(await client.call_tool("list_mail_1", {})) == "done"
+        done = await client.call_tool("plan_list_mail_1", {"names": ["ann"]})
+        assert text_of(done).startswith("hello ann\n")
+    given = started(folder, *words, "--expose", "tools")
+    assert "--plan-tool needs --expose" in finished([given.command, *given.args], folder, given.env).stderr
 
 
 def test_plan_that_is_not_there_is_reported_before_serving(folder: Path) -> None:

@@ -326,7 +326,9 @@ async def test_new_tools_of_a_server_are_told_listed_and_called(office: Office, 
         await client.list_tools()
         await client.call_tool("grow")
         await until(lambda: any("tools/list_changed" in str(each) for each in office.heard))
-        assert "new_tool" not in [tool.name for tool in (await client.list_tools()).tools]
+        listed = await client.list_tools()
+        assert "new_tool" not in [tool.name for tool in listed.tools]
+        assert "'office' these are not called, and a call says why: new_tool" in str(listed.meta)
         refused = await client.call_tool("new_tool")
         assert refused.is_error
         assert "callsheet trust approve" in text_of(refused)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import signal
@@ -15,7 +16,7 @@ from mcp.client.context import ClientRequestContext
 from mcp.client.stdio import stdio_client
 from mcp_types import ElicitRequestParams, ElicitResult
 from tests import forked
-from tests.apps.gate.test_gate import POLICY, Desk, desk, gate_on, text_of
+from tests.apps.gate.test_gate import NAMED, POLICY, Desk, desk, gate_on, text_of
 
 from callsheet.api.explaining import explain_value
 from callsheet.store import Journal
@@ -144,6 +145,38 @@ async def test_program_that_reaches_outside_or_is_wrong_is_refused(desk: Desk) -
             assert result.is_error
             assert part in text_of(result)
             assert "PYT" in text_of(result)
+    assert desk.asked == []
+
+
+async def test_what_is_cut_of_its_words_is_told(desk: Desk) -> None:
+    program = COUNTS.rpartition("    return total")[0] + "    print('p' * 4_500)\n    return 'a' * 4_500\n"
+    async with desk.client(unproved=True, agrees=True) as client:
+        told = await run(client, program, most=1)
+    assert "… 500 more characters: run (what=value, variable=result)" in told
+    assert "pp\n… 500 more characters: not kept\n" in told
+
+
+async def test_it_waits_for_the_server_that_it_names(desk: Desk) -> None:
+    (server,) = json.loads(desk.config.read_text())["mcpServers"].values()
+    go = desk.folder / "go"
+    waits = f'while [ ! -e {go} ]; do sleep 0.1; done; exec "$0" "$@"'
+    late = {"command": "sh", "args": ["-c", waits, server["command"], *server["args"]]}
+    (desk.folder / "named.py").write_text(NAMED)
+    quick = forked.server(desk.folder / "named.py", "quick", "see")
+    desk.config.write_text(json.dumps({"mcpServers": {"late": late, "quick": quick}}))
+    async with desk.client(unproved=True, agrees=True) as client:
+        while "see" not in {tool.name for tool in (await client.list_tools()).tools}:
+            pass
+        running = asyncio.create_task(run(client, COUNTS, most=1))
+        await client.call_tool("see", {})
+        go.touch()
+        assert (await running).startswith("6\n")
+
+
+async def test_it_is_not_saved_and_says_so(desk: Desk) -> None:
+    async with desk.client(unproved=True, agrees=True) as client:
+        given = {"code": COUNTS, "inputs": {"most": 1}, "name": "counter"}
+        assert "cannot be saved" in text_of(await client.call_tool("run_program", given))
     assert desk.asked == []
 
 

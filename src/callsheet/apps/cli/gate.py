@@ -79,6 +79,8 @@ def gate(  # noqa: PLR0913 - an argument for each group of options
     asks_unproved = unproved == "ask"
     if asks_unproved and expose == "tools":
         raise click.UsageError("--unproved ask needs --expose program or both: only programs are asked about")
+    if plan_tools and expose == "tools":
+        raise click.UsageError("--plan-tool needs --expose program or both: plans are tools of the gate")
     if asks_unproved:
         from callsheet.ports.python_code.interpreter import interpreter_version  # noqa: PLC0415
 

@@ -237,7 +237,9 @@ def propose(
     from callsheet.api.policy_changes import proposal  # noqa: PLC0415 - not for --help
     from callsheet.apps.cli.event_loop import run_async  # noqa: PLC0415 - as above
     from callsheet.apps.cli.tools import open_tools  # noqa: PLC0415 - as above
+    from callsheet.policy.calls import Rule  # noqa: PLC0415 - as above
 
+    policy = options.required_policy(policy, setup)
     plans = [_plan_of(source, journal) for source in sources]
     toolbox = run_async(open_tools(setup))
     found = proposal(plans, policy, toolbox.registry)
@@ -257,6 +259,10 @@ def propose(
     to_stderr(f"{said[0]} for {said[1]}, with {said[2]}")
     for each in refused:
         to_stderr(f"no line allows this: {preview(each, 1_000)}")
+    if any(each.rule is Rule.AGENT for each in found.refused):
+        to_stderr(
+            "what an agent did, a session of the gate too, is a plan with: callsheet distil RUN -o plan.py"
+        )
     return Exit.REFUSED if refused else Exit.OK
 
 

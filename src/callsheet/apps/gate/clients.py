@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from callsheet import lazy
 from callsheet.diagnostics import CallsheetError, Source
@@ -101,6 +102,12 @@ class _File(NamedTuple):
         nodes = cast("Mapping[str, Node]", self.table.value)
         return {name: self.text[node.span.start : node.span.end] for name, node in nodes.items()}
 
+    def settings(self, name: str) -> dict[str, Any]:
+        """The settings of a server as data; none if it is not there."""
+        node = None if self.table is None else cast("Mapping[str, Node]", self.table.value).get(name)
+        data = None if node is None else node.data()
+        return cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+
     def with_entries(self, entries: Mapping[str, str]) -> str:
         """The text of the file with this table of servers instead."""
         assert self.table is not None
@@ -161,15 +168,15 @@ def install_gate(
 ) -> list[str]:
     """Wrap the servers in a client's file; `options` are those of the gate. Returns what was done, in lines.
 
-    Servers that were added since the last time are wrapped too. Raises CallsheetError for a file that cannot
-    be read (CFG110, CFG111, CFG112).
+    Servers that were added since the last time are wrapped too. Without `options` the gate keeps those that
+    it is started with. Raises CallsheetError for a file that cannot be read (CFG110, CFG111, CFG112).
     """
     path = file_of(client, project=project, folder=folder).resolve()
     servers, backup = _beside(path)
     file = _read(path, client.table)
     entries = file.entries()
     is_there = entries.pop(GATE, None)
-    behind = _read(servers, "mcpServers").entries() if is_there is not None and servers.exists() else {}
+    behind = {} if is_there is None else _behind(path, client, entries)
     left = {name: why for name, text in entries.items() if (why := _unusable(name, text, path))}
     wrapped = behind | {name: text for name, text in entries.items() if name not in left}
     if not wrapped:
@@ -178,8 +185,13 @@ def install_gate(
     gate: dict[str, object] = {"command": sys.executable, "args": command}
     if client is Client.VSCODE or client is Client.CLAUDE_CODE:
         gate = {"type": "stdio", **gate}
-    own = json.dumps(gate, ensure_ascii=False)
-    if is_there == own and wrapped == behind:
+    before = file.settings(GATE)
+    had: list[Any] = before.get("args") or []
+    had = had[had.index(str(servers)) + 1 :] if str(servers) in had else []
+    if had and not options:
+        gate = {**before, "command": sys.executable}
+    own = is_there if is_there is not None and gate == before else json.dumps(gate, ensure_ascii=False)
+    if is_there == own and wrapped == behind and servers.exists():
         return [f"{path}: nothing to do, the gate is in front of {_names(wrapped)}", *_left_lines(left)]
     mode = path.stat().st_mode & 0o777
     if is_there is None:
@@ -190,8 +202,10 @@ def install_gate(
         f"{path}: the gate is in front of {_names(wrapped)}",
         f"backup: {backup}",
         f"servers behind the gate: {servers}",
+        *([f"its options {'were' if options else 'stay'}: {' '.join(had)}"] if had else []),
         *_left_lines(left),
         *_elsewhere(client, file, folder, project=project),
+        *_rules_for(client, wrapped, folder),
         f"restart {client}; take it back: callsheet gate install {client}"
         f"{' --project' if project else ''} --undo",
     ]
@@ -235,12 +249,46 @@ def _elsewhere(client: Client, file: _File, folder: Path | None, *, project: boo
     return [f"not changed: {_names(names)}, which only this folder has (claude mcp list)"]  # pyright: ignore[reportUnknownArgumentType]
 
 
+def _rules_for(client: Client, names: Iterable[str], folder: Path | None) -> list[str]:
+    """Where Claude Code has rules that name these servers, and so do not hold for the tools of the gate."""
+    if client is not Client.CLAUDE_CODE:
+        return []
+    here = (folder or Path.cwd()) / ".claude"
+    own = Path(os.environ.get("CLAUDE_CONFIG_DIR", Path.home() / ".claude"))
+    called = {name: re.escape(re.sub(r"[^A-Za-z0-9_-]", "_", name)) for name in names}
+    lines: list[str] = []
+    for file in dict.fromkeys((own / "settings.json", here / "settings.json", here / "settings.local.json")):
+        text = file.read_text("utf-8", errors="replace") if file.is_file() else ""
+        found = [name for name, own in called.items() if re.search(rf"\bmcp__{own}(?:__|(?![\w-]))", text)]
+        if found:
+            why = f"they do not hold for the gate, whose tools are mcp__{GATE}__…"
+            lines.append(f"{file} has rules for {', '.join(found)}: {why}")
+    return lines
+
+
 def _names(entries: Mapping[str, object]) -> str:
     return ", ".join(entries)
 
 
 def _left_lines(left: Mapping[str, str]) -> list[str]:
     return [f"not changed: {name}: {why}" for name, why in left.items()]
+
+
+def _behind(path: Path, client: Client, beside: Mapping[str, str]) -> dict[str, str]:
+    """The servers behind the gate; if their file is gone, those of the backup that are not `beside` the gate.
+
+    Raises CallsheetError (CFG110) if both are gone.
+    """
+    servers, backup = _beside(path)
+    if servers.exists():
+        return _read(servers, "mcpServers").entries()
+    if not backup.exists():
+        raise CallsheetError.single(
+            "CFG110",
+            f"{servers} with the servers behind the gate is not there, and no backup of {path.name}",
+            help=f"put it back, or take {GATE} out of {path.name} and add the servers again",
+        )
+    return {name: text for name, text in _read(backup, client.table).entries().items() if name not in beside}
 
 
 # ---------------------------------------------------------------- undo
@@ -259,7 +307,7 @@ def undo_gate(client: Client, *, project: bool = False, folder: Path | None = No
     own = entries.pop(GATE, None)
     if own is None:
         return [f"{path}: nothing to undo, the gate is not there"]
-    behind = _read(servers, "mcpServers").entries()
+    behind = _behind(path, client, entries)
     mode = path.stat().st_mode & 0o777
     before = _read(backup, client.table) if backup.exists() else None
     if before is not None and _is_wrapped(before, own, behind, file):

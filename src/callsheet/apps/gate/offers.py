@@ -57,7 +57,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from callsheet.apps.rendering.values import preview
 from callsheet.diagnostics import CallsheetError, Diagnostic
-from callsheet.ir import JSON
+from callsheet.ir import JSON, canonical_tool_name
 from callsheet.lazy import deferred
 from callsheet.ports.calls import ToolFailed
 from callsheet.ports.mcp.declarations import PROMPT, RESOURCE, needs_task
@@ -76,6 +76,8 @@ else:
     stubs = deferred("callsheet.views.stubs")
 
 
+_LEFT_OUT = frozenset({"TOL017", "TOL018"})
+"""The warnings about single tools that are neither listed nor called."""
 _LONGEST = 110
 """The most characters of a description in a stub."""
 
@@ -96,7 +98,9 @@ def tools_behind(
     """The tools of all servers by the names that the client uses.
 
     That is the server's own name, unless several servers or the gate itself (`taken`) use it: then
-    `server__tool`. Tools that are refused by their pins are left out, as everywhere.
+    `server__tool`, with `_` behind it if that is the own name of another. Beside the gate's own tools a name
+    is also that of programs, in which a built-in tool may have it. Tools that are refused by their pins are
+    left out, as everywhere.
     """
     declared = {
         (f"mcp:{server.identity.name}", name): declaration
@@ -104,14 +108,24 @@ def tools_behind(
         for name, declaration in server.declarations.items()
     }
     found: dict[str, GateTool] = {}
-    for canonical, tool in zip(registry.names(), registry, strict=True):
+    listed = [*zip(registry.names(), registry, strict=True)]
+
+    def is_unique(canonical: str, spec: ToolSpec) -> bool:
+        if taken and (spec.executor in taken or canonical_tool_name(spec.executor) != canonical):
+            return False
+        return canonical == spec.name
+
+    unique = {tool.spec.executor for canonical, tool in listed if is_unique(canonical, tool.spec)}
+    for canonical, tool in listed:
         spec = tool.spec
         declaration = declared.get((spec.origin, spec.executor))
         if declaration is None or spec.refusal is not None:
             continue
-        is_unique = canonical == spec.name and spec.executor not in taken
-        server = spec.origin.removeprefix("mcp:")
-        name = spec.executor if is_unique else f"{server}__{spec.executor}"
+        name = spec.executor
+        if not is_unique(canonical, spec):
+            name = f"{spec.origin.removeprefix('mcp:')}__{name}"
+            while name in unique or name in found:
+                name += "_"
         shown = {**declaration, "name": name}
         if needs_task(declaration):  # the gate itself waits for the task
             del shown["execution"]
@@ -132,20 +146,31 @@ def refusal_of(name: str, registry: Registry) -> Diagnostic | None:
 def doubts_about(name: str, registry: Registry, found: Iterable[Diagnostic]) -> str:
     """Where a tool that is not there may be, as the rest of a sentence.
 
-    `found` are the diagnostics about opening the servers: those that could not be opened are named, and why
-    such a tool was left out.
+    `found` are the diagnostics about opening the servers, as for `missing_in`.
     """
-    found = tuple(found)
-    own = f"the tool {name!a} of "
-    left_out = [one.message for one in found if one.code == "TOL018" and one.message.startswith(own)]
     servers = [tool.spec.origin.removeprefix("mcp:") for tool in registry if tool.spec.executor == name]
     several = f"; there is {' and '.join(f'{server}__{name}' for server in servers)}" if servers[1:] else ""
-    return several + "".join(f"; {why}" for why in (*left_out, *not_opened(found)))
+    return several + "".join(f"; {why}" for why in missing_in(found, registry))
 
 
-def not_opened(found: Iterable[Diagnostic]) -> list[str]:
-    """Which servers could not be opened and why, without what these have written."""
-    return [each.message.partition("; it last wrote:")[0] for each in found if each.is_error]
+def missing_in(found: Iterable[Diagnostic], registry: Registry) -> list[str]:
+    """Why tools are missing: servers that could not be opened, and tools that are left out or refused.
+
+    What servers have written is not told.
+    """
+    wanted = (each for each in found if each.is_error or each.code in _LEFT_OUT)
+    refused: dict[str, list[str]] = {}
+    for tool in registry:
+        if tool.spec.refusal is not None:
+            refused.setdefault(tool.spec.origin.removeprefix("mcp:"), []).append(tool.spec.executor)
+    return [
+        *(each.message.partition("; it last wrote:")[0] for each in wanted),
+        *(
+            f"of the MCP server {server!r} these are not called, and a call says why: "
+            f"{preview(', '.join(names), _LONGEST)}"
+            for server, names in refused.items()
+        ),
+    ]
 
 
 def tools_of_programs(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
@@ -24,7 +24,7 @@ from mcp_types import (
     ToolAnnotations,
 )
 
-from callsheet.apps.gate.offers import ToolIndex, not_opened, stub_of, tools_of_programs
+from callsheet.apps.gate.offers import ToolIndex, missing_in, stub_of, tools_of_programs
 from callsheet.apps.hosting.recorded import label_of_run
 from callsheet.apps.mcp.server_context import ClientRequest, ServerContext
 from callsheet.apps.mcp.tasks import ToolAnswer
@@ -35,6 +35,7 @@ from callsheet.diagnostics import CallsheetError, Diagnostic, Severity, did_you_
 from callsheet.ir import Plan
 from callsheet.ir.inputs import input_schema
 from callsheet.ir.labels import LITERAL, Label
+from callsheet.passes.fitting import first_misfit
 from callsheet.store import Journal
 from callsheet.store.library import Param, PlanLibrary, StoredPlan, free_variables
 from callsheet.trace.lineage.lineage import ANSWER
@@ -54,12 +55,20 @@ _LONGEST = 300
 
 
 class PlanTools:
-    """The plans of a library that are exposed as tools; the library is read at each request."""
+    """The plans of a library that are exposed as tools; the library is read at each request.
 
-    def __init__(self, library: PlanLibrary, ids: Collection[str], taken: Collection[str]) -> None:
+    A plan whose name is `taken` by another tool is a tool with `plan_` before it.
+    """
+
+    def __init__(
+        self,
+        library: PlanLibrary,
+        ids: Collection[str],
+        taken: Callable[[], Collection[str]] = frozenset[str],
+    ) -> None:
         self._library = library
         self._ids = tuple(ids)
-        self._taken = frozenset(taken)
+        self._taken = taken
 
     def check(self) -> None:
         """Raise CallsheetError if a plan is not there (MCP001), or with the errors of its text."""
@@ -92,11 +101,15 @@ class PlanTools:
                 )
         wanted = [*listed] if EVERY in self._ids else []
         wanted += [one for one in self._ids if one != EVERY and one.partition("@")[0] in listed]
-        return {self._name(plan_id): plan_id for plan_id in sorted(wanted)}
-
-    def _name(self, plan_id: str) -> str:
-        name = re.sub(r"[^A-Za-z0-9_-]", "_", plan_id.partition("@")[0])[:60]
-        return f"plan_{name}" if name in self._taken else name
+        named: dict[str, str] = {}
+        taken = self._taken()
+        for plan_id in sorted(wanted):
+            name = re.sub(r"[^A-Za-z0-9_-]", "_", plan_id.partition("@")[0])[:60]
+            while name in taken:
+                name = f"plan_{name}"
+            if named.setdefault(name, plan_id) != plan_id:
+                _log.warning("the plan %s is no tool: %s is one with that name", plan_id, named[name])
+        return named
 
 
 def _plan_tool(name: str, stored: StoredPlan) -> Tool:
@@ -182,7 +195,7 @@ OWN_TOOLS: Mapping[str, Tool] = {
             id=_TEXT,
             what={"enum": [*_OF_RUNS]},
             variable=_TEXT,
-            start={"type": "integer"},
+            start={"type": "integer", "minimum": 0},
         ),
         _own_tool(
             "plans",
@@ -196,6 +209,9 @@ OWN_TOOLS: Mapping[str, Tool] = {
         _own_tool("language", "The rules of programs, on half a page.", [], reads=True),
     )
 }
+
+_SHAPES = {name: {**tool.input_schema, "additionalProperties": False} for name, tool in OWN_TOOLS.items()}
+"""What the own tools take; that they take nothing else is left out of their declarations, which are short."""
 
 EXAMPLE = """import asyncio
 
@@ -241,17 +257,29 @@ class OwnAnswer(NamedTuple):
 async def call_own(
     call: OwnCall, tools: ToolIndex, context: ServerContext, caller: ClientRequest
 ) -> OwnAnswer:
-    """The result of one of the own tools; raises CallsheetError as the operations behind them do."""
+    """The result of one of the own tools; raises CallsheetError as the operations behind them do.
+
+    Also for arguments that are not as it declares them (MCP001).
+    """
     args = {name: value for name, value in call.args.items() if value is not None}
+    misfit = first_misfit(args, _SHAPES[call.name])
+    if misfit is not None:
+        known = ", ".join(OWN_TOOLS[call.name].input_schema["properties"]) or "no arguments"
+        message = f"{call.name}: `{misfit.path[1:]}` {misfit.verdict}"
+        raise CallsheetError.single("MCP001", message, help=f"it takes {known}")
     match call.name:
         case "find_tools":
             return OwnAnswer(_found(str(args.get("query", "")), tools, whole=args.get("detail") == "full"))
         case "language":
             return OwnAnswer(_text(LANGUAGE))
         case "run_program":
-            if caller.state is None and args.get("name"):
-                await _save(args, context, caller)
-            return await _delegate("plan_execute", _program(args), context, caller)
+            is_new = caller.state is None and bool(args.get("name")) and await _save(args, context, caller)
+            try:
+                return await _delegate("plan_execute", _program(args), context, caller)
+            except CallsheetError:
+                if is_new:  # a session that has read nothing could run what this one may not
+                    await context.host.beside(lambda: context.library.delete(str(args["name"])))
+                raise
         case "check_program":
             return await _delegate("dry_run_plan", _program(args), context, caller)
         case "run":
@@ -261,13 +289,25 @@ async def call_own(
 
 
 class ModelTools:
-    """The tools for a client's model: the own ones, and the plans that are exposed as tools."""
+    """The tools for a client's model: the own ones, and the plans that are exposed as tools.
 
-    def __init__(self, context: ServerContext, plans: Sequence[str] = ()) -> None:
+    `behind` gives the names of the tools that are listed beside them; without it what is to be told of the
+    servers is logged here.
+    """
+
+    def __init__(
+        self,
+        context: ServerContext,
+        plans: Sequence[str] = (),
+        behind: Callable[[], Collection[str]] | None = None,
+    ) -> None:
         self._context = context
+        self._is_alone = behind is None
         from callsheet.apps.mcp.tools import TOOLS  # noqa: PLC0415 - brings all operations
 
-        self._plans = PlanTools(context.library, plans, [*OWN_TOOLS, *TOOLS])
+        self._plans = PlanTools(
+            context.library, plans, lambda: {*OWN_TOOLS, *TOOLS, *(behind() if behind else ())}
+        )
         self._index: tuple[Toolbox, ToolIndex] | None = None
         self._read: dict[str, Label] = {}
 
@@ -327,12 +367,20 @@ class ModelTools:
         toolbox = await host.tools.for_plan(None)
         if self._index is None or self._index[0] is not toolbox:
             tools = tools_of_programs(toolbox.registry, host.tools.seen(), frozenset(OWN_TOOLS))
-            absent = not_opened(host.masker.diagnostics(toolbox.diagnostics))
+            if self._is_alone:
+                log_opening(toolbox)
+            absent = missing_in(host.masker.diagnostics(toolbox.diagnostics), toolbox.registry)
             self._index = toolbox, ToolIndex(tools, absent)
         return await call_own(OwnCall(params.name, args), self._index[1], context, caller)
 
     async def _plan_of(self, name: str) -> str | None:
         return await self._context.host.beside(lambda: self._plans.plan_of(name))
+
+
+def log_opening(toolbox: Toolbox) -> None:
+    """Tell the operator what opening the servers has given rise to."""
+    for diagnostic in toolbox.diagnostics:
+        _log.warning("%s: %s", diagnostic.code, diagnostic.message)
 
 
 def _program(args: Mapping[str, Any]) -> dict[str, Any]:
@@ -341,8 +389,8 @@ def _program(args: Mapping[str, Any]) -> dict[str, Any]:
     return text | ({"variables": args["inputs"]} if args.get("inputs") else {})
 
 
-async def _save(args: Mapping[str, Any], context: ServerContext, caller: ClientRequest) -> None:
-    """Save a program under a name, unless it is that already.
+async def _save(args: Mapping[str, Any], context: ServerContext, caller: ClientRequest) -> bool:
+    """Save a program under a name, unless it is that already; returns whether it has been saved.
 
     Raises CallsheetError (PLN003) if the name has another program: somebody may have read that one, and only
     a person puts a new version in its place.
@@ -355,9 +403,11 @@ async def _save(args: Mapping[str, Any], context: ServerContext, caller: ClientR
     before = await context.host.beside(known)
     if before is None:
         await _delegate("save_plan", {"ltp_text": code, "plan_id": name}, context, caller)
-    elif before.text.strip() != code.strip():
+        return True
+    if before.text.strip() != code.strip():
         help_ = f"use another name; a person replaces it: callsheet plan save FILE --as {name}"
         raise CallsheetError.single("PLN003", f"the plan {name} exists, and is another program", help=help_)
+    return False
 
 
 async def _run(args: Mapping[str, Any], context: ServerContext, caller: ClientRequest) -> OwnAnswer:
@@ -370,12 +420,9 @@ async def _run(args: Mapping[str, Any], context: ServerContext, caller: ClientRe
         case "why":
             name = str(args.get("variable") or ANSWER)
             return await host.beside(lambda: _why(host.journal, run_id, name))
-        case "answer" | "value":
-            name = _wanted(args, "variable") if what == "value" else ANSWER
-            start = _count(args, "start")
-            return await host.beside(lambda: _value(host.journal, run_id, name, start))
         case _:
-            raise _wrong("what", what, f"{', '.join(_OF_RUNS[:-1])} or {_OF_RUNS[-1]}")
+            name = _wanted(args, "variable") if what == "value" else ANSWER
+            return await host.beside(lambda: _value(host.journal, run_id, name, args.get("start", 0)))
 
 
 def _failure(journal: Journal, run_id: str) -> OwnAnswer:
@@ -414,12 +461,9 @@ async def _plans(args: Mapping[str, Any], context: ServerContext, caller: Client
             return await _delegate("list_plans", {}, context, caller)
         case "show":
             return await _delegate("show_plan", {"plan_id": _wanted(args, "name")}, context, caller)
-        case "run":
-            given: dict[str, Any] = {"plan_id": _wanted(args, "name")}
-            given |= {"variables": args["inputs"]} if args.get("inputs") else {}
-            return await _delegate("plan_execute", given, context, caller)
-        case other:
-            raise _wrong("action", other, "list, show or run")
+        case _:
+            _wanted(args, "name")
+            return await _delegate("plan_execute", _program(args), context, caller)
 
 
 async def _delegate(
@@ -436,7 +480,7 @@ async def _delegate(
 
 
 def in_own_words(result: CallToolResult) -> CallToolResult:
-    """A result without its data, since that is in its text, and with the names of the own tools."""
+    """A result without its data, since that is in its text, and in the words of the own tools."""
     content = [
         part.model_copy(update={"text": _in_own_words(part.text)}) if isinstance(part, TextContent) else part
         for part in result.content
@@ -447,9 +491,14 @@ def in_own_words(result: CallToolResult) -> CallToolResult:
 _OWN_WORDS = tuple(
     (re.compile(pattern, re.MULTILINE), own)
     for pattern, own in (
+        (r"^hint TOL022: .*\n(?:  help: .*\n?)?", ""),
         (r"^explain_run\b", "run (what=status)"),
         (r"^resume_run\b", "run (what=resume)"),
         (r"^no plans are saved yet; save_plan\b", "no plans are saved yet; run_program with a name"),
+        (
+            r"^(run \S+ was requested .*; )explain_run shows its status$",
+            r"\1run (what=status) shows its state",
+        ),
         (
             r"^(run \S+ is running); explain_run shows its state, cancel_run cancels it$",
             r"\1; run (what=status) shows its state, run (what=cancel) ends it",
@@ -467,16 +516,23 @@ _OWN_WORDS = tuple(
             r"\[\"(\w+)\"\], from_character (\d+)$",
             r"\1run (what=value, variable=\2, start=\3)",
         ),
+        (
+            r"^(response: characters .*; for the rest: )explain_run with from_character (\d+)$",
+            r"\1run (what=status, start=\2)",
+        ),
     )
 )
-"""What operations say should be called next, and how that is said to who has the own tools alone."""
+"""What operations say should be called next, and how that is said to who has the own tools alone.
+
+That servers are seen for the first time (TOL022) is for the operator, whom the gate's log tells.
+"""
 
 
 def _in_own_words(text: str) -> str:
     """A text with the names of the own tools in the lines that say what to call next."""
     for found, own in _OWN_WORDS:
         text = found.sub(own, text)
-    return text
+    return text.rstrip("\n")
 
 
 def _found(query: str, tools: ToolIndex, *, whole: bool) -> CallToolResult:
@@ -504,14 +560,3 @@ def _wanted(args: Mapping[str, Any], name: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise CallsheetError.single("MCP001", f"`{name}` is missing: it must be a text")
     return value
-
-
-def _count(args: Mapping[str, Any], name: str) -> int:
-    value = args.get(name) or 0
-    if not isinstance(value, int) or value < 0:
-        raise CallsheetError.single("MCP001", f"`{name}` must be a number of characters, from 0 on")
-    return value
-
-
-def _wrong(name: str, value: str, known: str) -> CallsheetError:
-    return CallsheetError.single("MCP001", f"`{name}` is {value[:40]!r}, and must be {known}")

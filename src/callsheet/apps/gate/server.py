@@ -12,6 +12,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from mcp.server.context import ServerRequestContext
@@ -44,12 +45,12 @@ from callsheet.apps.gate.offers import (
     GateTool,
     OffersBehind,
     doubts_about,
-    not_opened,
+    missing_in,
     refusal_of,
     send_log_line,
     tools_behind,
 )
-from callsheet.apps.gate.own_tools import OWN_TOOLS, ModelTools, in_own_words
+from callsheet.apps.gate.own_tools import OWN_TOOLS, ModelTools, in_own_words, log_opening
 from callsheet.apps.gate.session import (
     Asked,
     ClientCall,
@@ -131,7 +132,11 @@ class Gate:
         self._asks_unproved = asks_unproved
         self._unproved: UnprovedPrograms | None = None
         self._spoken = spoken
-        self._own_tools = None if expose is Expose.TOOLS else ModelTools(context, plans)
+        self._own_tools = (
+            None
+            if expose is Expose.TOOLS
+            else ModelTools(context, plans, self._listed if expose is Expose.BOTH else None)
+        )
         self._expose = expose
         self._opening = asyncio.Lock()
         self._tools: dict[str, GateTool] | None = None
@@ -156,19 +161,20 @@ class Gate:
     async def list_tools(self, context: _Context, params: PaginatedRequestParams | None) -> ListToolsResult:
         """The tools that are exposed, those behind the gate as their servers declare them."""
         self._enter(context)
-        own = [] if self._own_tools is None else await self._own_tools.declarations()
         behind = () if self._expose is Expose.PROGRAM else (await self._behind(looks=True)).values()
+        own = [] if self._own_tools is None else await self._own_tools.declarations()
         tools = [*own, *(Tool.model_validate(tool.declaration) for tool in behind)]
-        absent = self._not_opened()
+        absent = self._missing()
         if absent:
             await self.offers.audience.warn(context, f"tools are missing: {'; '.join(absent)}")
         return ListToolsResult(tools=tools, _meta={MISSING: absent} if absent else None)
 
-    def _not_opened(self) -> list[str]:
-        """Which servers could not be opened and why, or have not answered yet."""
+    def _missing(self) -> list[str]:
+        """Why tools are missing: servers that could not be opened or are late, tools that are left out."""
         if self._toolbox is None:
             return []
-        return not_opened(self._context.host.masker.diagnostics(self._toolbox.diagnostics))
+        found = self._context.host.masker.diagnostics(self._toolbox.diagnostics)
+        return missing_in(found, self._toolbox.registry)
 
     async def call_tool(self, context: _Context, params: CallToolRequestParams) -> ToolAnswer:
         """The result of a call; errors of callsheet are results too."""
@@ -258,6 +264,9 @@ class Gate:
             found = await self._candidate(caller)
             if found is None or isinstance(found, str):
                 return None
+            if (caller.params.arguments or {}).get("name"):
+                why = "a program that cannot be proved cannot be saved"
+                raise CallsheetError.single("MCP001", why, help="leave `name` out")
             from callsheet.apps.gate.unproved import UnprovedPrograms  # noqa: PLC0415 - brings the compiler
 
             session = await self._session(caller.client_name)
@@ -281,8 +290,12 @@ class Gate:
             return None
         from callsheet.apps.gate.unproved import candidate_in  # noqa: PLC0415 - brings the compiler
 
-        registry = (await self._context.host.tools.for_plan(None)).registry
-        return await self._context.host.beside(lambda: candidate_in(text, registry))
+        tools = self._context.host.tools
+        while True:
+            registry = (await tools.for_plan(None)).registry
+            found = await self._context.host.beside(partial(candidate_in, text, registry))
+            if not isinstance(found, str) or not await tools.late_one():  # what it names may be there soon
+                return found
 
     async def _with_way_out(self, result: ToolAnswer, caller: ClientRequest) -> ToolAnswer:
         """A result, and for a refused program how one like it can be run."""
@@ -419,10 +432,10 @@ class Gate:
         async with self._opening:
             toolbox = await (shared.for_plan(None) if self._tools is None else shared.refreshed())
             if self._tools is None or self._toolbox is None or toolbox.registry is not self._toolbox.registry:
-                for diagnostic in toolbox.diagnostics:
-                    _log.warning("%s: %s", diagnostic.code, diagnostic.message)
+                log_opening(toolbox)
                 self._toolbox = toolbox
-                self._tools = tools_behind(toolbox.registry, shared.seen(), frozenset(OWN_TOOLS))
+                taken = frozenset[str]() if self._own_tools is None else frozenset(OWN_TOOLS)
+                self._tools = tools_behind(toolbox.registry, shared.seen(), taken)
         return self._tools
 
     async def _session(self, client: str) -> Session:
@@ -437,6 +450,8 @@ class Gate:
                 host, toolbox = self._context.host, self._toolbox
                 assert toolbox is not None
                 session = self._new_session(client, toolbox, self._names(behind))
+                for doubt in session.doubts:
+                    _log.warning("%s: %s", doubt.code, doubt.message)
                 self._sessions[client] = await self._stack.enter_async_context(session)
                 if before is not None and host.config.policy is not None:
                     session.tell(Told(read=((f"run {before.run_id}", before.seen),)))
@@ -456,6 +471,10 @@ class Gate:
             policy=config.policy,
             program=program,
         )
+
+    def _listed(self) -> frozenset[str]:
+        """The names of the tools behind the gate."""
+        return frozenset(self._tools or ())
 
     def _names(self, behind: dict[str, GateTool]) -> tuple[str, ...]:
         """The canonical names of all that a session may call."""
@@ -496,7 +515,7 @@ def _told(error: CallsheetError, caller: ClientRequest) -> CallToolResult:
     """An error as the result of a call."""
     from callsheet.apps.mcp.tools import error_reply, result_of  # noqa: PLC0415 - brings all operations
 
-    return result_of(error_reply(error), caller)
+    return in_own_words(result_of(error_reply(error), caller))
 
 
 def _patience(call: ClientCall) -> float | None:

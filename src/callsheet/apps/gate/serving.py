@@ -47,7 +47,7 @@ def _check_plans(library: PlanLibrary, plans: Sequence[str]) -> None:
     if plans:
         from callsheet.apps.gate.own_tools import PlanTools  # noqa: PLC0415 - brings the readers of plans
 
-        PlanTools(library, plans, ()).check()
+        PlanTools(library, plans).check()
 
 
 async def serve_models(

@@ -19,6 +19,7 @@ from callsheet.api.run_service import run_prepared
 from callsheet.apps.equipment import guarantees_of
 from callsheet.apps.setup import Setup
 from callsheet.apps.toolbox import Toolbox, setup_of_run
+from callsheet.diagnostics import Diagnostic
 from callsheet.ir import JSON, OnInDoubt
 from callsheet.ir.labels import LITERAL, Label
 from callsheet.lazy import deferred
@@ -246,6 +247,11 @@ class Session:
     def serves(self, names: tuple[str, ...]) -> bool:
         """Whether it was begun with these tools."""
         return names is self._names
+
+    @property
+    def doubts(self) -> tuple[Diagnostic, ...]:
+        """What does not hold of its policy as written: entries for tools that are not there, or changed."""
+        return self._prepared.diagnostics
 
     @property
     def goes_on(self) -> bool:

@@ -23,6 +23,7 @@ from callsheet.apps.gate.session import Asked, ClientCall, End, Passed, Session,
 from callsheet.apps.mcp.elicitation import answer_in, ask_form
 from callsheet.apps.mcp.server_context import ClientRequest
 from callsheet.apps.mcp.tasks import ToolAnswer
+from callsheet.apps.rendering.values import preview
 from callsheet.apps.toolbox import Toolbox
 from callsheet.diagnostics import CallsheetError, Diagnostic, Source
 from callsheet.frontends.spelling import is_python
@@ -48,7 +49,7 @@ _MODULES = frozenset(
 _PATIENCE = 50.0
 """Seconds that a client waits for a program; clients give up after a minute."""
 _LONGEST = 4_000
-"""The most characters of an answer; the rest stays in the run."""
+"""The most characters of an answer, whose rest stays in the run, and of what a program prints."""
 _MOST_KEPT = 100
 """How many programs are kept for clients that come back for their results."""
 _STATE = "unproved"
@@ -351,7 +352,7 @@ class UnprovedPrograms:
 
 async def _called(running: _Running, tool: _Named, args: dict[str, JSON]) -> JSON:
     """Make a call of a program; raises ToolError for one that gave no result."""
-    said = f"{tool.canonical.lower()}({', '.join(f'{k}={json.dumps(v)[:60]}' for k, v in args.items())})"
+    said = f"{tool.canonical.lower()}({', '.join(f'{k}={preview(json.dumps(v))}' for k, v in args.items())})"
     call, reply = await running.session.call(tool.canonical, args)
     while isinstance(reply, Asked):
         running.questions.put_nowait(call)
@@ -396,6 +397,12 @@ def _refusal(opening: ClientCall) -> str:
     return ended.why if isinstance(ended, Withheld) else "it was stopped"
 
 
+def _cut(text: str, rest: str) -> str:
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[:_LONGEST]}\n… {len(text) - _LONGEST:,} more characters: {rest}"
+
+
 def _report(running: _Running, outcome: Outcome | None, why: str, printed: str) -> str:
     """What the client is told at the end; after a failure also which calls took effect."""
     run_id = running.session.run_id
@@ -403,11 +410,7 @@ def _report(running: _Running, outcome: Outcome | None, why: str, printed: str) 
         return f"not run: {why}\nrun {run_id}"
     if isinstance(outcome, Outputs):
         answer = outcome.values[ANSWER]
-        text = to_json_text(answer)
-        if len(text) > _LONGEST:
-            rest = f"… {len(text) - _LONGEST:,} more characters: run (what=value, variable=result)"
-            text = f"{text[:_LONGEST]}\n{rest}"
-        lines = [text]
+        lines = [_cut(to_json_text(answer), "run (what=value, variable=result)")]
     else:
         lines = [f"the program failed: {_why(outcome)}"]
         if running.made:
@@ -416,5 +419,5 @@ def _report(running: _Running, outcome: Outcome | None, why: str, printed: str) 
         else:
             lines.append("none of its calls can change anything")
     if printed.strip():
-        lines.append(f"it printed:\n{printed[:_LONGEST].rstrip()}")
+        lines.append(f"it printed:\n{_cut(printed.rstrip(), 'not kept')}")
     return "\n".join([*lines, f"run {run_id} (unproved: its calls were judged one by one)"])

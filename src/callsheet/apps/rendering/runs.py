@@ -237,14 +237,14 @@ def question_lines(
         for name, value in (ask.args or {}).items():
             yield from _argument_lines(name, value)
         for line in misleading_letters(ask):
-            yield f"  {without_controls(line)}"
+            yield f"  {_without_lines(line)}"
         if not ask.args and not ask.inputs:
             yield "    (no arguments)"
         yield from site_lines(ask.site)
         for why in ask.reasons:
-            yield f"  because {without_controls(why)}"
+            yield f"  because {_without_lines(why)}"
         for line in origins(ask):
-            yield f"  {without_controls(line)}"
+            yield f"  {_without_lines(line)}"
         if precedent is not None:
             yield from _note_lines(precedent)
     else:
@@ -301,11 +301,11 @@ _SEVERAL = 4
 
 def _argument_lines(name: str, value: JSON) -> Iterator[str]:
     """An argument as JSON; a text of several lines by its numbered lines, since nobody reads it otherwise."""
-    lines, shown = value.split("\n") if isinstance(value, str) else [], exact_json(name)[1:-1]
+    lines = value.split("\n") if isinstance(value, str) else []
     if len(lines) < _SEVERAL:
-        yield f"    {shown} = {exact_json(value)}"
+        yield f"    {_argument_name(name)} = {exact_json(value)}"
         return
-    yield f"    {shown} ="
+    yield f"    {_argument_name(name)} ="
     for number, line in enumerate(lines, 1):
         yield f"    {number:>4}| {escape_terminal_text(line)}".rstrip()
 
@@ -314,6 +314,15 @@ def _note_lines(precedent: str) -> Iterator[str]:
     first, *rest = precedent.split("\n")
     yield f"  note: {without_controls(first)}"
     yield from (f"    {escape_terminal_text(line)}" for line in rest)
+
+
+def _argument_name(name: str) -> str:
+    """A name as it is, or as JSON: who chooses it may not write lines or other arguments of the question."""
+    return name if name.isascii() and name.replace("-", "_").isidentifier() else exact_json(name)
+
+
+def _without_lines(text: str) -> str:
+    return " ".join(without_controls(text).splitlines())
 
 
 def _program_lines(ask: PendingAsk, program: ProgramQuestion, hint: str) -> Iterator[str]:
@@ -341,7 +350,7 @@ def program_lines(program: ProgramQuestion, beside: CallSite | None = None) -> I
         mark = "+" if call.alone is None else "?"
         yield f"  {mark} {without_controls(where)} {call.words.tool(call.tool)}{sure}"
         for name, value in call.arguments:
-            yield f"      {exact_json(name)[1:-1]} = {partial_json(value, call.words)}"
+            yield f"      {_argument_name(name)} = {partial_json(value, call.words)}"
         for line in misleading_in(call):
             yield f"      {line}"
         if call.site not in shown:
@@ -361,7 +370,7 @@ def misleading_in(call: FurtherCall) -> Iterator[str]:
 
     for name, value in call.arguments:
         if words := lookalikes(_known_parts(value)):
-            yield without_controls(f"{name} has letters that look like Latin ones: {', '.join(words)}")
+            yield _without_lines(f"{name} has letters that look like Latin ones: {', '.join(words)}")
 
 
 def _known_parts(value: Foreseen) -> JSON:
