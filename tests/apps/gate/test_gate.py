@@ -862,20 +862,15 @@ async def test_programs_are_saved_listed_shown_and_run_by_name(desk: Desk) -> No
 async def test_an_answer_is_for_the_call_that_was_shown(desk: Desk) -> None:
     mail, other = ({"to": to, "text": "x"} for to in ("ann", "eve"))
     async with desk.client(approve=("SEND_MAIL",), agrees=True) as client:
-
-        async def asked() -> tuple[str, dict[str, Any]]:
-            found = await client.session.call_tool("send_mail", mail, allow_input_required=True)
-            assert isinstance(found, InputRequiredResult)
-            agreed = ElicitResult(action="accept", content={"approve": True})
-            return found.request_state or "", dict.fromkeys(found.input_requests or (), agreed)
-
+        found = await client.session.call_tool("send_mail", mail, allow_input_required=True)
+        assert isinstance(found, InputRequiredResult)
+        agreed = ElicitResult(action="accept", content={"approve": True})
+        state, answers = found.request_state, dict.fromkeys(found.input_requests or (), agreed)
         for tool, args in (("send_mail", other), ("slow", {"seconds": 0}), ("run_program", {"code": "x"})):
-            state, answers = await asked()
             with pytest.raises(MCPError, match="requestState"):
                 await client.session.call_tool(
                     tool, args, request_state=state, input_responses=answers, allow_input_required=True
                 )
-        state, answers = await asked()
         for said in ("sent to ann", "the question is not open any more"):
             given = await client.session.call_tool(
                 "send_mail", mail, request_state=state, input_responses=answers, allow_input_required=True
