@@ -142,10 +142,10 @@ def put(node: Node, value: Node) -> None:
         top.held.append(value)
 
 
-def chain(node: Node) -> list[Node]:
-    """A node and all that is inside it."""
+def chain(node: Node, without: Container[Node] = frozenset()) -> list[Node]:
+    """A node and all that is inside it; what is only inside of those `without` is left out, and these."""
     made: dict[Node, None] = {}
-    _is_found(node, frozenset(), made)
+    _is_found(node, frozenset(), made, without)
     return list(made)
 
 
