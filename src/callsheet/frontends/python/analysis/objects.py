@@ -199,6 +199,14 @@ def _is_found(
     return False
 
 
+def holds_itself(node: Node) -> bool:
+    """Whether an object may be inside another one that the same node stands for."""
+    top = find(node)
+    around = Node(top.fields)
+    around.held, around.named, around.content = top.held, top.named, top.content
+    return holds(around, {top})
+
+
 class Shape(NamedTuple):
     """How the objects that a function is given and gives are one another, or in one another, when it ends.
 

@@ -16,10 +16,19 @@ from callsheet.frontends.pure_code.facts import LINKS_AMONG, RELINKED
 from callsheet.frontends.python import core
 from callsheet.frontends.python.analysis.container_words import LAZY, sets_item
 from callsheet.frontends.python.analysis.kinds import ANY, Kinds
-from callsheet.frontends.python.analysis.objects import Node, chain, find
+from callsheet.frontends.python.analysis.objects import Node, chain, find, holds_itself
 from callsheet.frontends.python.analysis.sharing import Sharing
 from callsheet.frontends.python.analysis.variables import Variables, bound_names
-from callsheet.frontends.python.source import Refused, among, children, dotted, is_named, names_bound, names_read, walk
+from callsheet.frontends.python.source import (
+    Refused,
+    among,
+    children,
+    dotted,
+    is_named,
+    names_bound,
+    names_read,
+    walk,
+)
 from callsheet.frontends.python.syntax import assigned, parsed, parsed_lines
 
 _Tree = TypeVar("_Tree", bound=ast.AST)
@@ -102,7 +111,9 @@ class Linking:
             )
         }
         seen = frozenset(map(find, shared))
-        held = {one.into for one in core.all_of(self.function.body) if isinstance(one, core.Call) and one.changes}
+        held = {
+            one.into for one in core.all_of(self.function.body) if isinstance(one, core.Call) and one.changes
+        }
         while True:
             known = [name for name in facts.names - held if not facts.kinds.is_flat(name)]
             self.group = frozenset(sharing.seeing(known, seen))
@@ -291,6 +302,7 @@ class Linking:
         if (
             top.is_object
             or self.has_objects
+            or holds_itself(top)
             or kind not in {ANY, "list", "dict", "set"}
             or any(node in inner and node in self.changed for each in others for node in each)
             or any(map(sharing.is_doubled, inner))
