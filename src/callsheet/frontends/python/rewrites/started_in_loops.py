@@ -8,6 +8,7 @@ calls, which `groups` lets run side by side. Where the block itself waits, it st
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Sequence
 from typing import cast
 
@@ -86,7 +87,8 @@ def _collected(node: ast.AsyncWith, fresh: Fresh) -> list[ast.stmt] | None:
         if isinstance(one, ast.For) and waits(one.iter) and not has_begun:
             held = fresh("items")
             made.append(placed(ast.Assign([store(held)], one.iter), one.iter))
-            one.iter = ast.copy_location(load(held), one.iter)
+            source, one = one.iter, copy.copy(one)  # the group may stay as it is
+            one.iter = ast.copy_location(load(held), source)
         starts_any = any(_started(each, group) is not None for each in own_nodes(one))
         if waits(one) and (has_begun or starts_any):
             return None
