@@ -48,6 +48,8 @@ def merge(left: Node, right: Node) -> Node:
     first, second = find(left), find(right)
     if first is second:
         return first
+    if _is_blank(first):  # what is known of the other one keeps its node
+        first, second = second, first
     second.parent = first
     first.held += second.held
     first.is_object |= second.is_object
@@ -75,6 +77,12 @@ def merge(left: Node, right: Node) -> Node:
     for one in parts:
         merge(inside(first), one)
     return find(first)
+
+
+def _is_blank(node: Node) -> bool:
+    """Whether nothing is known of an object, as of one that an expression has just made."""
+    has_parts = node.fields is not None or node.content is not None or node.held or node.named
+    return not (has_parts or node.is_object or node.fills_itself)
 
 
 def _merge_named(first: Node, second: Node) -> None:

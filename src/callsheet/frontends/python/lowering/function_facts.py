@@ -134,6 +134,7 @@ class FunctionFacts:
         for one in core.all_of(function.body):
             if isinstance(one, core.Call) and one.helper is not None:
                 self._check_given_twice(one)
+                self._check_given_new(one)
             is_linked = isinstance(one, core.Pure) and one.segment is not None
             for part in () if is_linked else core.parts_of(one):
                 self._note_identity(part)
@@ -184,21 +185,18 @@ class FunctionFacts:
         """What the function returns."""
         sharing = Sharing(self.names, self.functions, self.kinds)
         sharing_of(self.function, sharing, self._shape, self._is_tree)
-        roots = tuple(
-            (name, sharing.node(name)) for name in (*self.function.parameters, *self.function.captured)
-        )
         values = [one.value for one in core.all_of(self.function.body) if isinstance(one, core.Return)]
         if self.function.changes:  # what it gives back is taken back by its caller
             values = [one.elts[0] if isinstance(one, ast.Tuple) else one for one in values]
         results = tuple(sharing.value(one) for one in values if one is not None)
-        kind = self.kinds.returned(self.function)
-        numbers = calculated_with(self.function.node.body)
-        roots = tuple(
-            (name, one) for name, one in roots if name not in numbers and not self.kinds.is_flat(name)
-        )
-        within = {each for _, one in roots for each in chain(one)}
-        is_fresh = within.isdisjoint(each for one in results for each in chain(one))
-        returned = is_tree(self.function, self.kinds, self._carried, self._calls)
+        touched = [
+            node
+            for one in core.all_of(self.function.body)
+            for node in (
+                *(each for part in core.parts_of(one) for each in sharing.changed(part)),
+                *self._changed_by_call(one, sharing),
+            )
+        ]
         trees = Trees(self.function, self.kinds, self._carried, self._calls, sharing)
         twice = [
             node
@@ -206,18 +204,20 @@ class FunctionFacts:
             for node in chain(sharing.node(name))
             if not trees.hold_once(_read(name), node)
         ]
-        touched = [
-            find(node)
-            for one in core.all_of(self.function.body)
-            for node in (
-                *(each for part in core.parts_of(one) for each in sharing.changed(part)),
-                *self._changed_by_call(one, sharing),
-            )
-        ]
+        kind = self.kinds.returned(self.function)
+        numbers = calculated_with(self.function.node.body)
+        roots = tuple(
+            (name, sharing.node(name))
+            for name in (*self.function.parameters, *self.function.captured)
+            if name not in numbers and not self.kinds.is_flat(name)
+        )
+        within = {each for _, one in roots for each in chain(one)}
+        is_fresh = within.isdisjoint(each for one in results for each in chain(one))
+        returned = is_tree(self.function, self.kinds, self._carried, self._calls)
         shape = Shape(
             roots,
             () if kind in FLAT else results,
-            tuple(one for one in dict.fromkeys(touched) if find(one) in within),
+            tuple(one for one in dict.fromkeys(map(find, touched)) if one in within),
             tuple(one for one in map(find, (*sharing.doubled, *twice)) if one in within)
             if self.function.changes
             else (),
@@ -322,6 +322,24 @@ class FunctionFacts:
                     f"{names[node]} of {call.callee} is changed there, and {names[other]}"
                     " may be the same object, or hold it",
                     "give the function one of them, or a copy: list(…), dict(…), copy.deepcopy(…)",
+                )
+
+    def _check_given_new(self, call: core.Call) -> None:
+        """Raises Refused (PYT015) where a function changes objects that a literal around them hands on."""
+        shape = self._shape(call)
+        given = {each.name: each.value for each in call.arguments} if call.changes else {}
+        for name, root in shape.roots:
+            value = given.get(name)
+            if value is None or isinstance(value, ast.Name):
+                continue
+            outer = self.sharing.value(value)
+            changed = counterparts([(root, outer)], shape.changed)
+            if self.sharing.seeing(self.names, [one for one in changed if one is not find(outer)]):
+                raise Refused(
+                    "PYT015",
+                    value,
+                    f"{call.callee} changes what this {name} holds, which other variables hold too",
+                    f"give it a name, as in {name} = …, and read the changed objects from there",
                 )
 
     def _given_twice(self, call: core.Call, sharing: Sharing) -> Iterator[tuple[Node, Node]]:
