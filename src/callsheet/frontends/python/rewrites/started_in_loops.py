@@ -83,12 +83,13 @@ def _collected(node: ast.AsyncWith, fresh: Fresh) -> list[ast.stmt] | None:
     made: list[ast.stmt] = []
     after: list[ast.stmt] = []
     found = has_begun = False
-    for one in node.body:
+    for stmt in node.body:
+        one = stmt
         if isinstance(one, ast.For) and waits(one.iter) and not has_begun:
             held = fresh("items")
             made.append(placed(ast.Assign([store(held)], one.iter), one.iter))
-            source, one = one.iter, copy.copy(one)  # the group may stay as it is
-            one.iter = ast.copy_location(load(held), source)
+            one = copy.copy(one)  # the group may stay as it is
+            one.iter = ast.copy_location(load(held), one.iter)
         starts_any = any(_started(each, group) is not None for each in own_nodes(one))
         if waits(one) and (has_begun or starts_any):
             return None
