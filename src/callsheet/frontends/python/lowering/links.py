@@ -15,10 +15,11 @@ from typing import Final, NamedTuple, NoReturn, TypeVar, cast
 from callsheet.frontends.pure_code.facts import LINKS_AMONG, RELINKED
 from callsheet.frontends.python import core
 from callsheet.frontends.python.analysis.container_words import LAZY, sets_item
-from callsheet.frontends.python.analysis.kinds import ANY, Kinds
+from callsheet.frontends.python.analysis.kinds import ANY, OPAQUE, Kinds
 from callsheet.frontends.python.analysis.objects import Node, chain, find, holds_itself
 from callsheet.frontends.python.analysis.sharing import Sharing
 from callsheet.frontends.python.analysis.variables import Variables, bound_names
+from callsheet.frontends.python.rewrites.methods import fields_set, keeps_fields
 from callsheet.frontends.python.source import (
     Refused,
     among,
@@ -33,6 +34,8 @@ from callsheet.frontends.python.syntax import assigned, parsed, parsed_lines
 
 _Tree = TypeVar("_Tree", bound=ast.AST)
 _VIEWS: Final = frozenset({"items", "values", "keys"})
+_REFILLED: Final = {"list": "extend", "dict": "update", "set": "update"}
+"""By the type of a container the method that fills it again."""
 _CONSUMERS: Final = frozenset(
     {
         *("list", "tuple", "set", "frozenset", "dict", "sorted", "sum", "min", "max", "any", "all", "len"),
@@ -300,21 +303,36 @@ class Linking:
         others = (chain(sharing.node(each), {top}) for each in self.group if each != name)
         kind = self.facts.kinds.known.get(name, ANY)
         if (
-            top.is_object
-            or self.has_objects
-            or holds_itself(top)
-            or kind not in {ANY, "list", "dict", "set"}
+            holds_itself(top)
+            or not (kind in {ANY, *_REFILLED} or (kind == OPAQUE and top.is_object))
             or any(node in inner and node in self.changed for each in others for node in each)
-            or any(map(sharing.is_doubled, inner))
+            or any(sharing.is_doubled(node) for node in inner & self.changed)
         ):
             self._refuse()
         value = ast.unparse(cast("ast.Assign", one.stmt).value)
-        text = (
-            f"if isinstance({name}, list):\n    {name}.clear()\n    {name}.extend({value})\n"
-            f"elif isinstance({name}, (dict, set)):\n    {name}.clear()\n    {name}.update({value})"
-        )
-        (made,) = parsed_lines([text], one.stmt)
+        (made,) = parsed_lines(self._refilled(name, kind, value), one.stmt)
         return core.Pure(made)
+
+    def _refilled(self, name: str, kind: str, value: str) -> Iterator[str]:
+        """The lines of a statement that puts what an object holds into the one of a variable."""
+        known = {kind: _REFILLED[kind]} if kind in _REFILLED else _REFILLED
+        for number, (types, add) in enumerate(known.items()):
+            yield f"{'elif' if number else 'if'} isinstance({name}, {types}):"
+            yield f"    {name}.clear()"
+            yield f"    {name}.{add}({value})"
+        for one in self.facts.definitions.values() if known is _REFILLED else ():
+            if not isinstance(one, ast.ClassDef) or not keeps_fields(one):
+                continue
+            fields = fields_set(one)
+            if fields is None:
+                self._refuse()
+            yield f"elif isinstance({name}, {one.name}):"
+            for field in fields:
+                yield f"    if hasattr({value}, {field!r}):"
+                yield f"        {name}.{field} = {value}.{field}"
+            yield "    pass"
+        yield f"elif {name} != {value}:"
+        yield f"    raise TypeError('what was changed in {name} cannot be put back: make it a list or a dict')"
 
     def _given_by_calls(self, loop: core.Loop) -> list[core.Call]:
         """The calls whose results a loop puts into its list. Raises the refusal for other objects."""
