@@ -332,7 +332,7 @@ class Linking:
                 yield f"        {name}.{field} = {value}.{field}"
             yield "    pass"
         yield f"elif {name} != {value}:"
-        yield f"    raise TypeError('what was changed in {name} cannot be put back: make it a list or a dict')"
+        yield f"    raise TypeError('what was changed in {name} cannot be put back; use a list or dict')"
 
     def _given_by_calls(self, loop: core.Loop) -> list[core.Call]:
         """The calls whose results a loop puts into its list. Raises the refusal for other objects."""
