@@ -353,9 +353,9 @@ class _Reader:
                 given = [*args, *(word.value for word in words)]
                 for number, one in enumerate([func, *given]):
                     name = _root(one)
-                    for at, each in enumerate(given, 1) if name is not None else ():
-                        if at != number:
-                            self._note(name, each, where, is_binding=False)
+                    others = [each for at, each in enumerate(given, 1) if at != number]
+                    for each in others if name is not None else ():
+                        self._note(name, each, where, is_binding=False)
             case ast.For(target=target, iter=source, body=body, orelse=orelse):
                 inner = (*where, (id(node), -1))
                 self.kept[id(node)] = _exposed(body)
