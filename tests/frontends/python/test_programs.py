@@ -52,7 +52,9 @@ def test_plan_is_the_same_in_each_process() -> None:
         more = got["next"]
     return more
 """
-    code = "import sys; from callsheet import Plan; print(Plan.parse(sys.argv[1], language='python').tree)"
+    code = (
+        "import sys\nfrom callsheet.frontends.python import read_python\nprint(read_python(sys.argv[1]).plan)"
+    )
     made = [
         subprocess.run(
             [sys.executable, "-c", code, source],
