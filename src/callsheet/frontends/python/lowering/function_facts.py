@@ -431,6 +431,7 @@ class FunctionFacts:
             self.sharing,
             self._is_fresh,
             self._is_tree,
+            self._holds_once,
             self._changed_by_call,
             self.variables.extra,
             self.all_definitions,

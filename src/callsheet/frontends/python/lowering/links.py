@@ -50,7 +50,8 @@ class Facts(NamedTuple):
     """What is known of a function: its variables, their kinds, and which objects they may share.
 
     `is_fresh` says of a call whether its result is no part of what it was given, `is_tree` whether no object
-    stands in two of its places; `changed_by_call` of a variable that is taken back from a call what that
+    stands in two of its places; `holds_once` of a value whether it surely has what a node stands for in one
+    place alone; `changed_by_call` of a variable that is taken back from a call what that
     has changed; `extra` what local functions read.
     """
 
@@ -59,6 +60,7 @@ class Facts(NamedTuple):
     sharing: Sharing
     is_fresh: Callable[[core.Call], bool]
     is_tree: Callable[[core.Call], bool]
+    holds_once: Callable[[ast.expr, Node], bool]
     changed_by_call: Callable[[core.Core, Sharing], list[Node]]
     extra: dict[str, frozenset[str]]
     definitions: Mapping[str, ast.stmt]
@@ -299,39 +301,46 @@ class Linking:
         """
         sharing = self.facts.sharing
         top = find(sharing.node(name))
-        inner = {*chain(top)} - {top}
+        deep = ({*chain(top)} - {top}) & self.changed
         others = (chain(sharing.node(each), {top}) for each in self.group if each != name)
-        kind = self.facts.kinds.known.get(name, ANY)
+        known = self.facts.kinds.known.get(name, ANY)
+        kinds = [one for one in _REFILLED if known == one or (known == ANY and not deep)]
+        is_once = all(
+            self.facts.holds_once(ast.Name(each, ast.Load()), node) for each in self.group for node in deep
+        )
         if (
             holds_itself(top)
-            or not (kind in {ANY, *_REFILLED} or (kind == OPAQUE and top.is_object))
-            or any(node in inner and node in self.changed for each in others for node in each)
-            or any(sharing.is_doubled(node) for node in inner & self.changed)
+            or not (kinds or (known == OPAQUE and top.is_object))
+            or (deep and known == "list")  # a slice of a list is taken for the list itself
+            or any(node in deep for each in others for node in each)
+            or not is_once
         ):
             self._refuse()
         value = ast.unparse(cast("ast.Assign", one.stmt).value)
-        (made,) = parsed_lines(self._refilled(name, kind, value), one.stmt)
+        (made,) = parsed_lines(self._refilled(name, kinds, value), one.stmt)
         return core.Pure(made)
 
-    def _refilled(self, name: str, kind: str, value: str) -> Iterator[str]:
+    def _refilled(self, name: str, kinds: Sequence[str], value: str) -> Iterator[str]:
         """The lines of a statement that puts what an object holds into the one of a variable."""
-        known = {kind: _REFILLED[kind]} if kind in _REFILLED else _REFILLED
-        for number, (types, add) in enumerate(known.items()):
-            yield f"{'elif' if number else 'if'} isinstance({name}, {types}):"
+        word = "if"
+        for kind in kinds:
+            yield f"{word} isinstance({name}, {kind}):"
+            word = "elif"
             yield f"    {name}.clear()"
-            yield f"    {name}.{add}({value})"
-        for one in self.facts.definitions.values() if known is _REFILLED else ():
+            yield f"    {name}.{_REFILLED[kind]}({value})"
+        for one in self.facts.definitions.values() if len(kinds) != 1 else ():
             if not isinstance(one, ast.ClassDef) or not keeps_fields(one):
                 continue
             fields = fields_set(one)
             if fields is None:
                 self._refuse()
-            yield f"elif isinstance({name}, {one.name}):"
+            yield f"{word} isinstance({name}, {one.name}):"
+            word = "elif"
             for field in fields:
                 yield f"    if hasattr({value}, {field!r}):"
                 yield f"        {name}.{field} = {value}.{field}"
             yield "    pass"
-        yield f"elif {name} != {value}:"
+        yield f"{word} {name} != {value}:"
         yield f"    raise TypeError('what was changed in {name} cannot be put back; use a list or dict')"
 
     def _given_by_calls(self, loop: core.Loop) -> list[core.Call]:
