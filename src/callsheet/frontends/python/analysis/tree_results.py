@@ -126,7 +126,7 @@ class _Reader:
             known.append(put)
             if len(known) > 1:
                 continue
-            for one in self.made.get(put.name, []):
+            for one in self._made_of(put.name):
                 if isinstance(one.value, core.Call):
                     todo += self._given_by(one.value, one.where)
                 elif one.value is not None:
@@ -136,6 +136,20 @@ class _Reader:
                 self._check_rounds(put)
                 if any(_meet(put, other) for other in known[:number]):
                     raise _NotTree
+
+    def _made_of(self, name: str) -> Iterator[_Made]:
+        """What a variable is set to, and what is put into it, also under another name."""
+        own = self.made.get(name, [])
+        yield from own
+        if self.concern is None:
+            return
+        sharing, seen = self.concern[0], {id(one.value) for one in own}
+        held = {find(sharing.node(name))}
+        for other, made in self.made.items():
+            parts = [one for one in made if not one.is_binding and id(one.value) not in seen]
+            if parts and find(sharing.node(other)) in held:
+                seen |= {id(one.value) for one in parts}
+                yield from parts
 
     def _given_by(self, call: core.Call, where: Where) -> list[_Put]:
         """What is in the result of a call. Raises _NotTree."""
