@@ -28,6 +28,8 @@ NOT_PRINTED = {
     "items of a list that is read after an async helper changed them": "may be the same object",
     "items of a list of the caller, changed until one fails": "belongs to the caller",
     "items of a list of the file, changed by an async helper": "may share",
+    "an async helper changes what has more than one name": "may share",
+    "parts of what an async helper changes": "may share",
 }
 
 

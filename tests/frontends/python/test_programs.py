@@ -1,6 +1,9 @@
 """Python plans do what CPython does: the same calls in the same order, the same result, the same error."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +38,35 @@ def test_plan_does_what_cpython_does(name: str) -> None:
         assert ordered(made) == ordered(calls)  # what starts together has no order
     else:
         assert made == calls
+
+
+def test_plan_is_the_same_in_each_process() -> None:
+    source = """async def main():
+    more = True
+    while more:
+        got = await page(1)
+        for row in got["rows"]:
+            if await score(row):
+                row["n"] += 10
+                await score(row["n"])
+        more = got["next"]
+    return more
+"""
+    code = (
+        "import sys\nfrom callsheet.frontends.python import read_python\nprint(read_python(sys.argv[1]).plan)"
+    )
+    made = [
+        subprocess.run(
+            [sys.executable, "-c", code, source],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert "page" in made[0]
+    assert made[0] == made[1]
 
 
 ON_MACHINE = read_programs("machine_programs.txt")

@@ -211,8 +211,16 @@ REFUSED = {
     "async def main():\n    def f():\n        return await score(1)\n    return f()": ("PYT013", 3),
     "async def main():\n    return sum(await score(n) for n in [1])": ("PYT013", 2),
     "async def main():\n    import os\n    return os": ("PYT005", 2),
-    "async def f(xs):\n    xs.append(await score(1))\nasync def main():\n    d = {'a': []}\n"
-    "    await f(d['a'])\n    return d": ("PYT015", 5),
+    "async def f(xs):\n    for x in xs:\n        x['n'] = await score(1)\nasync def main():\n"
+    "    rows = await list_items()\n    await f(rows[:1])\n    await f([rows[1]])\n    return rows": (
+        "PYT015",
+        7,
+    ),
+    "import asyncio\nasync def f(n, log):\n    log.append(n)\n    log.append(await score(n))\n"
+    "async def main():\n    log = []\n    await asyncio.gather(f(1, log), f(2, log))\n    return log": (
+        "PYT015",
+        7,
+    ),
     "async def main():\n    a = [1]\n    b = reversed(a)\n    await score(1)\n    a.append(1)\n"
     "    return list(b)": (
         "PYT015",

@@ -419,7 +419,6 @@ class _Compiler:
         taking = Taking(
             functions,
             self.names.fresh,
-            self.names.made,
             self.program.warnings.append,
             self.program.own_errors(),
             around=node,

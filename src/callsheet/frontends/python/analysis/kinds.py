@@ -370,7 +370,7 @@ class Kinds:
     def _joined(self, values: Iterable[ast.expr]) -> str:
         made: str | None = None
         for one in values:
-            made = join(made, self.of(one))
+            made = join(made, self.item(one.value) if isinstance(one, ast.Starred) else self.of(one))
         return made or ANY
 
     def _has_opaque(self, parts: Iterable[ast.expr]) -> bool:

@@ -48,6 +48,8 @@ def merge(left: Node, right: Node) -> Node:
     first, second = find(left), find(right)
     if first is second:
         return first
+    if _is_blank(first):  # what is known of the other one keeps its node
+        first, second = second, first
     second.parent = first
     first.held += second.held
     first.is_object |= second.is_object
@@ -75,6 +77,12 @@ def merge(left: Node, right: Node) -> Node:
     for one in parts:
         merge(inside(first), one)
     return find(first)
+
+
+def _is_blank(node: Node) -> bool:
+    """Whether nothing is known of an object, as of one that an expression has just made."""
+    has_parts = node.fields is not None or node.content is not None or node.held or node.named
+    return not (has_parts or node.is_object or node.fills_itself)
 
 
 def _merge_named(first: Node, second: Node) -> None:
@@ -142,10 +150,10 @@ def put(node: Node, value: Node) -> None:
         top.held.append(value)
 
 
-def chain(node: Node) -> list[Node]:
-    """A node and all that is inside it."""
+def chain(node: Node, without: Container[Node] = frozenset()) -> list[Node]:
+    """A node and all that is inside it; what is only inside of those `without` is left out, and these."""
     made: dict[Node, None] = {}
-    _is_found(node, frozenset(), made)
+    _is_found(node, frozenset(), made, without)
     return list(made)
 
 
@@ -197,6 +205,14 @@ def _is_found(
         if at.content is not None:
             todo.append(at.content)
     return False
+
+
+def holds_itself(node: Node) -> bool:
+    """Whether an object may be inside another one that the same node stands for."""
+    top = find(node)
+    around = Node(top.fields)
+    around.held, around.named, around.content = top.held, top.named, top.content
+    return holds(around, {top})
 
 
 class Shape(NamedTuple):

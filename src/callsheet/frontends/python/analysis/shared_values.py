@@ -419,7 +419,9 @@ class SharedValues(ABC):
             made = Node()
             put(made, held)
             return made
-        if last in {"zip", "enumerate", "map"} or name.startswith("itertools."):
+        if last == "map" and node.args:
+            return self._mapped(*node.args)
+        if last in {"zip", "enumerate"} or name.startswith("itertools."):
             made = Node()
             if last == "chain":
                 self._note_joined(inside(self.value(one)) for one in given)
@@ -427,6 +429,22 @@ class SharedValues(ABC):
                 merge(inside(made), inside(self.value(one)))
             return made
         return self._unknown(node, given)
+
+    def _mapped(self, step: ast.expr, *sources: ast.expr) -> Node:
+        """What `map` gives: what a lambda makes of the items, or any part of what its function may know."""
+        made, items = Node(), [inside(self.value(one)) for one in sources]
+        if isinstance(step, ast.Lambda):
+            self.frames.append(dict(zip((one.arg for one in parameters_of(step.args)), items, strict=False)))
+            put(made, self.value(step.body))
+            self.frames.pop()
+            return made
+        found = function_of(dotted(step) or "", self.definitions.get(dotted(step) or ""))
+        known = sorted(self.summary(found).gives) if found is not None else []
+        outer = [self.node(one) for one in known]
+        outer += [self.value(step.value)] if isinstance(step, ast.Attribute) else []
+        for one in (*items, *(each for held in outer for each in chain(held))):
+            merge(inside(made), one)
+        return made
 
     def _reduced(self, step: ast.Lambda, node: ast.Call, given: list[ast.expr]) -> Node:
         """What `reduce` gives: the result of its lambda, whose parameters are that and an item."""
@@ -549,6 +567,8 @@ class SharedValues(ABC):
                         self.bind(inner, inside(value))
             case ast.Attribute(value=holder, attr=attr):
                 self.store(self.value(holder), value, attr)
+            case ast.Subscript(value=holder, slice=ast.Slice()):
+                self.store(self.value(holder), inside(value))
             case ast.Subscript(value=holder, slice=key):
                 name = getattr(key, "value", None)
                 self.store(self.value(holder), value, name if isinstance(name, str) else None)

@@ -52,10 +52,31 @@ def is_locked(function: core.Function) -> bool:
 def is_blind(function: core.Function) -> bool:
     """Whether a function only adds to what it changes, and never looks at it."""
     changes = set(function.changes)
-    return all(
+    return not _lists_before_and_after(function) and all(
         not _names_in(_own_part(one)) & changes or (isinstance(one, core.Pure) and _adds(one.stmt, changes))
         for one in core.all_of(function.body)
     )
+
+
+def _lists_before_and_after(function: core.Function) -> bool:
+    """Whether a function lists something before it first waits, and more in the same list later.
+
+    Calls side by side all list the first before any of them lists the second.
+    """
+    changes = set(function.changes)
+    before, after = set[str](), set[str]()
+    listed = before
+    for one in core.all_of(function.body):
+        if isinstance(one, (core.Call, core.Wait, core.Together)):
+            listed = after
+        match one:
+            case core.Pure(
+                stmt=ast.Expr(value=ast.Call(func=ast.Attribute(attr="append" | "extend")) as call)
+            ):
+                listed |= _names_in([call.func]) & changes
+            case _:
+                pass
+    return bool(before & after)
 
 
 def _adds(stmt: ast.stmt, changes: set[str]) -> bool:

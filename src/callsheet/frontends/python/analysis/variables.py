@@ -482,7 +482,9 @@ class Variables:
                 if isinstance(one, core.Choice) and one.of is not None:
                     inside = {name for each in core.all_of([one.of]) for name in self.bound_by(each)}
                     ended.extend((name, path) for name in sorted(inside))
-                inner_writes.extend((name, path, each) for name in self.bound_by(one) for each in path)
+                inner_writes.extend(
+                    (name, path, each) for name in sorted(self.bound_by(one)) for each in path
+                )
                 if isinstance(one, core.Loop):
                     note((one.target,), (*path, one))
                     inner_writes.extend((one.target, (*path, one), each) for each in (*path, one))

@@ -365,7 +365,7 @@ class Blocks(Computation):
         top, held = self.sharing.node(one.target), find(self.sharing.node(owner))
         for each in core.all_of(one.body):
             back = each.takes_back if isinstance(each, core.Pure) else None
-            if any({owner, one.target} & names_bound(part) for part in core.parts_of(each)) and (
+            if {owner, one.target} & core.bound_by(each) and (
                 back != one.target or self.kinds.known.get(owner, ANY) not in {ANY, "list", "tuple"}
             ):
                 return None

@@ -8,7 +8,7 @@ one after another.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from callsheet.frontends.python import core
@@ -238,7 +238,6 @@ class Taking:
         self,
         functions: Mapping[int, core.Function],
         fresh: Callable[[str], str],
-        made_names: Container[str],
         warn: Callable[[Refused], None],
         own_errors: tuple[str, ...] = (),
         *,
@@ -247,7 +246,7 @@ class Taking:
     ) -> None:
         """`around` is the function whose blocks these are; `is_guarded`: its failure may be caught."""
         self.own_errors, self.around, self.is_guarded = own_errors, around, is_guarded
-        self.functions, self.fresh, self.made_names, self.warn = functions, fresh, made_names, warn
+        self.functions, self.fresh, self.warn = functions, fresh, warn
         self.is_limited = False
         """Whether a time limit may stop a call, and what it has changed by then is looked at."""
 
@@ -268,13 +267,30 @@ class Taking:
                 together = None if self.is_limited else added_after_all(one, *names, is_seen=is_seen)
                 made += self._in_a_row(one) if together is None else together
                 continue
+            if found is not None and isinstance(one, core.Call) and not one.changes:
+                made += self._named(one, found)
             made.append(one)
             if found is not None and isinstance(one, core.Call) and not one.changes:
                 self._check_limit(one, found)
                 if caught and not found.is_late and not found.keeps_failure:
                     raise _refused(one, found, "may fail after it was changed, and the error is caught here")
-                made += _taken(one, found, self.fresh, self.made_names)
+                made += _taken(one, found, self.fresh)
             self._inner(one, caught=caught)
+        return made
+
+    def _named(self, call: core.Call, found: core.Function) -> core.Block:
+        """Give names to what a call gives that it may change as a part of something else."""
+        parts = [
+            each.value
+            for each in call.arguments
+            if each.name in found.changes and not (isinstance(each.value, ast.Name) or _is_new(each.value))
+        ]
+        made: core.Block = []
+        for each in call.arguments if parts else ():
+            if not isinstance(each.value, (ast.Name, ast.Constant)):
+                name = self.fresh("value")
+                made.append(assigned(name, each.value, each.value))
+                each.value = ast.copy_location(ast.Name(name, ast.Load()), each.value)
         return made
 
     def _changing(self, one: core.Core) -> core.Function | None:
@@ -487,17 +503,16 @@ _NEW: Final = (
 """What makes an object that nothing else has."""
 
 
-def _taken(
-    one: core.Call, found: core.Function, fresh: Callable[[str], str], made_names: Container[str]
-) -> core.Block:
+def _is_new(node: ast.expr) -> bool:
+    return isinstance(node, _NEW) or (isinstance(node, ast.Call) and name_called(node) in LAZY)
+
+
+def _taken(one: core.Call, found: core.Function, fresh: Callable[[str], str]) -> core.Block:
     held, into = fresh(one.callee), one.into
     one.into = held
     targets: list[str] = []
     for name in found.changes:
         given = next((each.value for each in one.arguments if each.name == name), None)
-        is_new = isinstance(given, _NEW) or (isinstance(given, ast.Call) and name_called(given) in LAZY)
-        if not is_new and not (isinstance(given, ast.Name) and given.id not in made_names):
-            raise _refused(one, found, "is part of something else here, which would have to change too")
         targets.append(given.id if isinstance(given, ast.Name) else "")
     one.changes = tuple(name or held for name in targets)
     made: core.Block = [

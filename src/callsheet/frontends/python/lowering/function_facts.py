@@ -17,7 +17,7 @@ from callsheet.frontends.python.analysis.container_words import calculated_with,
 from callsheet.frontends.python.analysis.kinds import ANY, FLAT, OPAQUE, Kinds
 from callsheet.frontends.python.analysis.objects import Node, Shape, chain, counterparts, find, holds
 from callsheet.frontends.python.analysis.sharing import Sharing, pairs_of, sharing_of
-from callsheet.frontends.python.analysis.tree_results import is_tree
+from callsheet.frontends.python.analysis.tree_results import Calls, Trees, is_tree
 from callsheet.frontends.python.analysis.unset import with_tests
 from callsheet.frontends.python.analysis.unshared import changes_own, unshared, values_in
 from callsheet.frontends.python.analysis.variables import Variables, bound_names
@@ -134,6 +134,7 @@ class FunctionFacts:
         for one in core.all_of(function.body):
             if isinstance(one, core.Call) and one.helper is not None:
                 self._check_given_twice(one)
+                self._check_given_new(one)
             is_linked = isinstance(one, core.Pure) and one.segment is not None
             for part in () if is_linked else core.parts_of(one):
                 self._note_identity(part)
@@ -184,34 +185,40 @@ class FunctionFacts:
         """What the function returns."""
         sharing = Sharing(self.names, self.functions, self.kinds)
         sharing_of(self.function, sharing, self._shape, self._is_tree)
-        roots = tuple(
-            (name, sharing.node(name)) for name in (*self.function.parameters, *self.function.captured)
-        )
         values = [one.value for one in core.all_of(self.function.body) if isinstance(one, core.Return)]
         if self.function.changes:  # what it gives back is taken back by its caller
             values = [one.elts[0] if isinstance(one, ast.Tuple) else one for one in values]
         results = tuple(sharing.value(one) for one in values if one is not None)
-        kind = self.kinds.returned(self.function)
-        numbers = calculated_with(self.function.node.body)
-        roots = tuple(
-            (name, one) for name, one in roots if name not in numbers and not self.kinds.is_flat(name)
-        )
-        within = {each for _, one in roots for each in chain(one)}
-        is_fresh = within.isdisjoint(each for one in results for each in chain(one))
-        returned = is_tree(self.function, self.kinds, self._is_tree)
         touched = [
-            find(node)
+            node
             for one in core.all_of(self.function.body)
             for node in (
                 *(each for part in core.parts_of(one) for each in sharing.changed(part)),
                 *self._changed_by_call(one, sharing),
             )
         ]
+        trees = Trees(self.function, self.kinds, self._carried, self._calls, sharing)
+        twice = [
+            node
+            for name in self.function.changes
+            for node in chain(sharing.node(name))
+            if not trees.hold_once(_read(name), node)
+        ]
+        kind = self.kinds.returned(self.function)
+        numbers = calculated_with(self.function.node.body)
+        roots = tuple(
+            (name, sharing.node(name))
+            for name in (*self.function.parameters, *self.function.captured)
+            if name not in numbers and not self.kinds.is_flat(name)
+        )
+        within = {each for _, one in roots for each in chain(one)}
+        is_fresh = within.isdisjoint(each for one in results for each in chain(one))
+        returned = is_tree(self.function, self.kinds, self._carried, self._calls)
         shape = Shape(
             roots,
             () if kind in FLAT else results,
-            tuple(one for one in dict.fromkeys(touched) if find(one) in within),
-            tuple(one for one in map(find, sharing.doubled) if one in within)
+            tuple(one for one in dict.fromkeys(map(find, touched)) if one in within),
+            tuple(one for one in map(find, (*sharing.doubled, *twice)) if one in within)
             if self.function.changes
             else (),
         )
@@ -235,6 +242,23 @@ class FunctionFacts:
     def _is_tree(self, call: core.Call) -> bool:
         known = self.results.get(id(call.helper))
         return known is not None and (known.is_tree or known.kind in FLAT)
+
+    @cached_property
+    def _calls(self) -> Calls:
+        return Calls(self._is_fresh, self._is_tree)
+
+    def _carried(self, loop: core.Loop | core.While) -> frozenset[str]:
+        target = {loop.target} if isinstance(loop, core.Loop) else frozenset[str]()
+        return self.variables.entry.get(id(loop.body), frozenset[str]()) - target
+
+    def _holds_once(self, value: ast.expr, node: Node) -> bool:
+        """Whether a value surely has each object that a node stands for in one of its places alone."""
+        return not self.sharing.is_doubled(node) and self.trees.hold_once(value, node)
+
+    @cached_property
+    def trees(self) -> Trees:
+        """What is known of the places of objects in values."""
+        return Trees(self.function, self.kinds, self._carried, self._calls, self.sharing)
 
     def _shape(self, call: core.Call) -> Shape:
         return self.results[id(call.helper)].shape
@@ -298,6 +322,24 @@ class FunctionFacts:
                     f"{names[node]} of {call.callee} is changed there, and {names[other]}"
                     " may be the same object, or hold it",
                     "give the function one of them, or a copy: list(…), dict(…), copy.deepcopy(…)",
+                )
+
+    def _check_given_new(self, call: core.Call) -> None:
+        """Raises Refused (PYT015) where a function changes objects that a literal around them hands on."""
+        shape = self._shape(call)
+        given = {each.name: each.value for each in call.arguments} if call.changes else {}
+        for name, root in shape.roots:
+            value = given.get(name)
+            if value is None or isinstance(value, ast.Name):
+                continue
+            outer = self.sharing.value(value)
+            changed = counterparts([(root, outer)], shape.changed)
+            if self.sharing.seeing(self.names, [one for one in changed if one is not find(outer)]):
+                raise Refused(
+                    "PYT015",
+                    value,
+                    f"{call.callee} changes what this {name} holds, which other variables hold too",
+                    f"give it a name, as in {name} = …, and read the changed objects from there",
                 )
 
     def _given_twice(self, call: core.Call, sharing: Sharing) -> Iterator[tuple[Node, Node]]:
@@ -389,6 +431,8 @@ class FunctionFacts:
             self.sharing,
             self._is_fresh,
             self._is_tree,
+            self._holds_once,
+            self._changed_by_call,
             self.variables.extra,
             self.all_definitions,
         )
@@ -419,9 +463,18 @@ class FunctionFacts:
                             f"{source.id} is changed while a loop goes through it",
                             f"go through a copy: for … in list({source.id})",
                         )
+            for loop in path if changed or by_call else ():
+                self._check_items(one, loop, [*changed, *by_call])
             self._check_owner(one, [*changed, *by_call])
             for node in dict.fromkeys(changed) if one.segment is None else ():
                 self._check_change(one, node, before)
+
+    def _check_items(self, one: core.Pure, loop: core.Loop, changed: Sequence[Node]) -> None:
+        """Note where the item of a loop that is changed may come again in a later round."""
+        within = chain(self.sharing.node(loop.target))
+        for node in dict.fromkeys(changed):
+            if find(node) in within and not loop.together and not self._holds_once(loop.source, node):
+                self._note_twice(one, node, ast.unparse(loop.source))
 
     def _check_constants(self, one: core.Pure, changed: Sequence[Node]) -> None:
         """Note the constants of the file that a statement changes, which pieces of code make anew."""
@@ -437,22 +490,21 @@ class FunctionFacts:
         seen = self._seers(node, before)
         if (
             len(seen) == 1
-            and self.sharing.is_doubled(node, seen[0])
             and not self.sharing.is_top(seen[0], node)
-        ):
-            refusal = Refused(
-                "PYT015",
-                one.stmt,
-                f"what is changed here may be in {self._said(seen[0])} more than once",
-                "make an object of its own for each: [dict(x) for …], copy.deepcopy(x)",
+            and (
+                self.sharing.is_doubled(node, seen[0])
+                or not (seen[0] in self._held or self._holds_once(_read(seen[0]), node))
             )
-            self.shared.append((refusal, [node]))
+        ):
+            self._note_twice(one, node, self._said(seen[0]))
         if len(seen) < 2:
             return
         kept = next((name for name in reversed(seen) if self._said(name) == name), "x")
         owners = {name: self.relinked[name][0] for name in seen if name in self.relinked}
         pair = [name for name in seen if owners.get(name) in seen]
-        if pair and set(seen) == {pair[0], owners[pair[0]]} and not self.sharing.is_doubled(node):
+        if pair and set(seen) == {pair[0], owners[pair[0]]}:
+            if not self._holds_once(_read(owners[pair[0]]), node):
+                self._note_twice(one, node, owners[pair[0]])
             return
         refusal = Refused(
             "PYT015",
@@ -461,6 +513,24 @@ class FunctionFacts:
             " variable has a value of its own",
             f"change it before it gets a second name, or make a copy where it does: {kept} = list(…) or"
             " dict(…)",
+        )
+        self.shared.append((refusal, [node]))
+
+    @cached_property
+    def _held(self) -> Set[str]:
+        """The variables from which others are taken back after calls, and that nothing reads afterwards."""
+        return {
+            one.into or ""
+            for one in core.all_of(self.function.body)
+            if isinstance(one, core.Call) and one.changes
+        }
+
+    def _note_twice(self, one: core.Pure, node: Node, holder: str) -> None:
+        refusal = Refused(
+            "PYT015",
+            one.stmt,
+            f"what is changed here may be in {holder} more than once",
+            "make an object of its own for each: [dict(x) for …], copy.deepcopy(x)",
         )
         self.shared.append((refusal, [node]))
 
@@ -552,3 +622,7 @@ def _names_of_keys(function: core.Function) -> frozenset[str]:
                 if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name):
                     found.add(node.slice.id)
     return frozenset(found)
+
+
+def _read(name: str) -> ast.expr:
+    return ast.Name(name, ast.Load())

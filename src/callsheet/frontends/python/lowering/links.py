@@ -10,20 +10,32 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, NoReturn, TypeVar
+from typing import Final, NamedTuple, NoReturn, TypeVar, cast
 
 from callsheet.frontends.pure_code.facts import LINKS_AMONG, RELINKED
 from callsheet.frontends.python import core
 from callsheet.frontends.python.analysis.container_words import LAZY, sets_item
-from callsheet.frontends.python.analysis.kinds import Kinds
-from callsheet.frontends.python.analysis.objects import Node, chain, find
+from callsheet.frontends.python.analysis.kinds import ANY, OPAQUE, Kinds
+from callsheet.frontends.python.analysis.objects import Node, chain, find, holds_itself
 from callsheet.frontends.python.analysis.sharing import Sharing
 from callsheet.frontends.python.analysis.variables import Variables, bound_names
-from callsheet.frontends.python.source import Refused, among, children, dotted, names_bound, names_read, walk
-from callsheet.frontends.python.syntax import assigned, parsed
+from callsheet.frontends.python.rewrites.methods import fields_set, keeps_fields
+from callsheet.frontends.python.source import (
+    Refused,
+    among,
+    children,
+    dotted,
+    is_named,
+    names_bound,
+    names_read,
+    walk,
+)
+from callsheet.frontends.python.syntax import assigned, parsed, parsed_lines
 
 _Tree = TypeVar("_Tree", bound=ast.AST)
 _VIEWS: Final = frozenset({"items", "values", "keys"})
+_REFILLED: Final = {"list": "extend", "dict": "update", "set": "update"}
+"""By the type of a container the method that fills it again."""
 _CONSUMERS: Final = frozenset(
     {
         *("list", "tuple", "set", "frozenset", "dict", "sorted", "sum", "min", "max", "any", "all", "len"),
@@ -38,7 +50,9 @@ class Facts(NamedTuple):
     """What is known of a function: its variables, their kinds, and which objects they may share.
 
     `is_fresh` says of a call whether its result is no part of what it was given, `is_tree` whether no object
-    stands in two of its places; `extra` what local functions read.
+    stands in two of its places; `holds_once` of a value whether it surely has what a node stands for in one
+    place alone; `changed_by_call` of a variable that is taken back from a call what that
+    has changed; `extra` what local functions read.
     """
 
     names: frozenset[str]
@@ -46,6 +60,8 @@ class Facts(NamedTuple):
     sharing: Sharing
     is_fresh: Callable[[core.Call], bool]
     is_tree: Callable[[core.Call], bool]
+    holds_once: Callable[[ast.expr, Node], bool]
+    changed_by_call: Callable[[core.Core, Sharing], list[Node]]
     extra: dict[str, frozenset[str]]
     definitions: Mapping[str, ast.stmt]
 
@@ -94,12 +110,17 @@ class Linking:
         changed = {
             find(node)
             for one in core.all_of(self.function.body)
-            for part in core.parts_of(one)
-            for node in sharing.changed(part)
+            for node in (
+                *(each for part in core.parts_of(one) for each in sharing.changed(part)),
+                *facts.changed_by_call(one, sharing),
+            )
         }
         seen = frozenset(map(find, shared))
+        held = {
+            one.into for one in core.all_of(self.function.body) if isinstance(one, core.Call) and one.changes
+        }
         while True:
-            known = [name for name in facts.names if not facts.kinds.is_flat(name)]
+            known = [name for name in facts.names - held if not facts.kinds.is_flat(name)]
             self.group = frozenset(sharing.seeing(known, seen))
             self.nodes = frozenset(node for name in self.group for node in chain(sharing.node(name)))
             more = seen | (changed & self.nodes)
@@ -184,9 +205,9 @@ class Linking:
 
     def _statement(self, one: core.Core, out: core.Block) -> None:  # noqa: PLR0912, PLR0915 - cases
         match one:
-            case core.Pure(stmt=stmt, takes_back=back):
-                if back is not None and back in self.group:
-                    self._refuse()
+            case core.Pure(takes_back=str() as back) if back in self.group:
+                out.append(self._taken_back(one, back))
+            case core.Pure(stmt=stmt):
                 if self.is_unit(stmt) or names_read(stmt) & self.group:
                     self._check_iterators(stmt)
                 out.append(one)
@@ -195,6 +216,8 @@ class Linking:
                 for each, value in zip(arguments, values, strict=True):
                     each.value = value
                 out.append(one)
+                if one.changes and not self._gives_apart(one):
+                    self._refuse()
                 if into is not None and into in self.group:
                     out.append(self._taken_from(one, into))
             case core.Wait(seconds=value):
@@ -271,6 +294,55 @@ class Linking:
         one.into = self.fresh(into)
         return assigned(into, ast.Name(one.into, ast.Load()), one.node)
 
+    def _taken_back(self, one: core.Pure, name: str) -> core.Pure:
+        """Let the object of a variable hold what a call has made of it, in place of a new one.
+
+        What is inside it is made anew: nothing that is changed there may have a second way to it.
+        """
+        sharing = self.facts.sharing
+        top = find(sharing.node(name))
+        deep = ({*chain(top)} - {top}) & self.changed
+        others = (chain(sharing.node(each), {top}) for each in self.group if each != name)
+        known = self.facts.kinds.known.get(name, ANY)
+        kinds = [one for one in _REFILLED if known == one or (known == ANY and not deep)]
+        is_once = all(
+            self.facts.holds_once(ast.Name(each, ast.Load()), node) for each in self.group for node in deep
+        )
+        if (
+            holds_itself(top)
+            or not (kinds or (known == OPAQUE and top.is_object))
+            or (deep and known == "list")  # a slice of a list is taken for the list itself
+            or any(node in deep for each in others for node in each)
+            or not is_once
+        ):
+            self._refuse()
+        value = ast.unparse(cast("ast.Assign", one.stmt).value)
+        (made,) = parsed_lines(self._refilled(name, kinds, value), one.stmt)
+        return core.Pure(made)
+
+    def _refilled(self, name: str, kinds: Sequence[str], value: str) -> Iterator[str]:
+        """The lines of a statement that puts what an object holds into the one of a variable."""
+        word = "if"
+        for kind in kinds:
+            yield f"{word} isinstance({name}, {kind}):"
+            word = "elif"
+            yield f"    {name}.clear()"
+            yield f"    {name}.{_REFILLED[kind]}({value})"
+        for one in self.facts.definitions.values() if len(kinds) != 1 else ():
+            if not isinstance(one, ast.ClassDef) or not keeps_fields(one):
+                continue
+            fields = fields_set(one)
+            if fields is None:
+                self._refuse()
+            yield f"{word} isinstance({name}, {one.name}):"
+            word = "elif"
+            for field in fields:
+                yield f"    if hasattr({value}, {field!r}):"
+                yield f"        {name}.{field} = {value}.{field}"
+            yield "    pass"
+        yield f"{word} {name} != {value}:"
+        yield f"    raise TypeError('what was changed in {name} cannot be put back; use a list or dict')"
+
     def _given_by_calls(self, loop: core.Loop) -> list[core.Call]:
         """The calls whose results a loop puts into its list. Raises the refusal for other objects."""
         found: list[core.Call] = []
@@ -289,9 +361,21 @@ class Linking:
 
     def _gives_new(self, call: core.Call) -> bool:
         """Whether the result of a call is a tree, without objects that others hold and that are changed."""
-        if call.helper is None:
-            return True
-        if call.changes or not self.facts.is_tree(call):
+        return call.helper is None or (not call.changes and self._is_given_new(call))
+
+    def _gives_apart(self, call: core.Call) -> bool:
+        """Whether the result of a call that stands before what it has changed is such a tree, or unused."""
+        return self._is_given_new(call) or not any(
+            isinstance(stmt := one.stmt, ast.Assign)
+            and isinstance(stmt.value, ast.Subscript)
+            and is_named(stmt.value.value, call.into or "")
+            and ast.unparse(stmt.value.slice) == "0"
+            for one in core.all_of(self.function.body)
+            if isinstance(one, core.Pure)
+        )
+
+    def _is_given_new(self, call: core.Call) -> bool:
+        if not self.facts.is_tree(call):
             return False
         given = (node for each in call.arguments for node in chain(self.facts.sharing.value(each.value)))
         return self.facts.is_fresh(call) or not any(node in self.changed for node in given)

@@ -18,6 +18,7 @@ from callsheet.frontends.python.rewrites.inlining import Fresh, blocks_of, rewri
 from callsheet.frontends.python.rewrites.task_words import RUNNERS
 from callsheet.frontends.python.source import (
     Nodes,
+    among,
     decorator_name,
     dotted,
     names_bound,
@@ -119,7 +120,7 @@ def declare_fields(nodes: Nodes) -> bool:
         pass
         open: object
     """
-    classes = [one for one in nodes.of(ast.ClassDef) if _keeps_fields(one)]
+    classes = [one for one in nodes.of(ast.ClassDef) if keeps_fields(one)]
     stored = {one.attr: one for one in nodes.of(ast.Attribute) if not _loads(one)}
     changed = False
     for one in classes:
@@ -138,11 +139,20 @@ def _loads(node: ast.Attribute | ast.Name) -> bool:
     return isinstance(node.ctx, ast.Load)
 
 
-def _keeps_fields(one: ast.ClassDef) -> bool:
+def keeps_fields(one: ast.ClassDef) -> bool:
     """Whether the objects of a class have the fields that are set: no records, errors or enumerations."""
     if any((dotted(base) or "object") != "object" for base in one.bases):
         return False
     return all(decorator_name(mark) == "dataclass" for mark in one.decorator_list)
+
+
+def fields_set(one: ast.ClassDef) -> list[str] | None:
+    """The fields that the objects of a class may have; None if nothing may set them."""
+    if any("frozen" in ast.unparse(mark) for mark in one.decorator_list):
+        return None
+    stored = {each.attr for each in walk(one) if isinstance(each, ast.Attribute) and not _loads(each)}
+    methods = {each.name for each in one.body if isinstance(each, ast.FunctionDef)}  # a property has a setter
+    return sorted((stored | names_bound(*among(one.body, ast.AnnAssign))) - methods)
 
 
 def _methods_of(one: ast.ClassDef) -> Iterator[_Method]:

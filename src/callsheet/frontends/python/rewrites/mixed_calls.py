@@ -326,7 +326,7 @@ def _is_append(one: ast.Expr) -> bool:
 
 
 def spread_calls_as_functions(module: ast.Module, nodes: Nodes) -> bool:
-    """Let `f(**x)` in a list of calls be a call of a function that awaits it; whether there was any.
+    """Let `f(*x)` and `f(**x)` in a list of calls be calls of a function that awaits it; whether any is.
 
     Where a call is awaited by itself, its arguments are told apart by their names before it is made.
 
@@ -348,8 +348,9 @@ def spread_calls_as_functions(module: ast.Module, nodes: Nodes) -> bool:
             spread = [word for word in call.keywords if word.arg is None]
             spread = [word for word in spread if not isinstance(word.value, ast.Dict)]
             is_named = isinstance(call.func, ast.Name) and call.func.id not in own
-            if is_named and len(spread) == 1 and not any(isinstance(each, ast.Starred) for each in call.args):
-                if is_kept:  # what is spread may be changed before the call runs
+            stars = [each for each in call.args if isinstance(each, ast.Starred)]
+            if is_named and len(spread) + len(stars) == 1 and stars in ([], call.args[-1:]):
+                if is_kept and spread:  # what is spread may be changed before the call runs
                     spread[0].value = placed(ast.Dict([None], [spread[0].value]), call)
                 made.append(_spread_function(call, fresh))
     module.body[:0] = made
@@ -378,10 +379,16 @@ def _spread_function(call: ast.Call, fresh: Fresh) -> ast.stmt:
     name, given = cast("ast.Name", call.func).id, fresh("given")
     plain = [fresh(f"{name}_argument") for _ in call.args]
     names = [*plain, *(word.arg or given for word in call.keywords)]
-    inner = [*plain, *(f"{word.arg}={word.arg}" if word.arg else f"**{given}" for word in call.keywords)]
+    stars = ["*" if isinstance(one, ast.Starred) else "" for one in call.args]
+    inner = [star + one for star, one in zip(stars, plain, strict=True)]
+    inner = [*inner, *(f"{word.arg}={word.arg}" if word.arg else f"**{given}" for word in call.keywords)]
     helper = fresh(f"{name}_spread")
     text = f"async def {helper}({', '.join(names)}):\n    return await {name}({', '.join(inner)})"
     call.func = ast.copy_location(ast.Name(helper, ast.Load()), call.func)
-    call.args = [*call.args, *(word.value for word in call.keywords)]
+    args = [
+        placed(ast.List([one], ast.Load()), one) if star else one
+        for star, one in zip(stars, call.args, strict=True)
+    ]
+    call.args = [*args, *(word.value for word in call.keywords)]
     call.keywords = []
     return placed(ast.parse(text).body[0], call)

@@ -8,6 +8,7 @@ calls, which `groups` lets run side by side. Where the block itself waits, it st
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Sequence
 from typing import cast
 
@@ -82,10 +83,12 @@ def _collected(node: ast.AsyncWith, fresh: Fresh) -> list[ast.stmt] | None:
     made: list[ast.stmt] = []
     after: list[ast.stmt] = []
     found = has_begun = False
-    for one in node.body:
+    for stmt in node.body:
+        one = stmt
         if isinstance(one, ast.For) and waits(one.iter) and not has_begun:
             held = fresh("items")
             made.append(placed(ast.Assign([store(held)], one.iter), one.iter))
+            one = copy.copy(one)  # the group may stay as it is
             one.iter = ast.copy_location(load(held), one.iter)
         starts_any = any(_started(each, group) is not None for each in own_nodes(one))
         if waits(one) and (has_begun or starts_any):
