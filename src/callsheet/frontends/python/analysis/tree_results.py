@@ -366,9 +366,11 @@ class _Reader:
             case ast.Expr(value=ast.Call(func=func, args=args, keywords=words)):
                 given = [*args, *(word.value for word in words)]
                 for number, one in enumerate([func, *given]):
-                    name = _root(one)
                     others = [each for at, each in enumerate(given, 1) if at != number]
-                    for each in others if name is not None else ():
+                    name = _root(one)
+                    if name is None:
+                        continue
+                    for each in others:
                         self._note(name, each, where, is_binding=False)
             case ast.For(target=target, iter=source, body=body, orelse=orelse):
                 inner = (*where, (id(node), -1))
