@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from enum import StrEnum
 from functools import partial
@@ -18,27 +18,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.shared.exceptions import MCPError
-from mcp.shared.message import ServerMessageMetadata
 from mcp_types import (
     INVALID_PARAMS,
-    LOG_LEVEL_META_KEY,
     CallToolRequestParams,
     CallToolResult,
-    CreateMessageRequest,
-    CreateMessageResult,
-    CreateMessageResultWithTools,
-    ElicitRequest,
     ElicitResult,
     InputRequiredResult,
-    ListRootsRequest,
-    ListRootsResult,
     ListToolsResult,
     PaginatedRequestParams,
     SetLevelRequestParams,
     TextContent,
     Tool,
 )
-from pydantic import BaseModel
 
 from callsheet import __version__
 from callsheet.apps.gate.offers import (
@@ -47,14 +38,12 @@ from callsheet.apps.gate.offers import (
     doubts_about,
     missing_in,
     refusal_of,
-    send_log_line,
     tools_behind,
 )
 from callsheet.apps.gate.own_tools import OWN_TOOLS, ModelTools, in_own_words, log_opening
 from callsheet.apps.gate.session import (
     Asked,
     ClientCall,
-    Hearing,
     Passed,
     Reply,
     ServerAsked,
@@ -71,12 +60,12 @@ from callsheet.diagnostics import CallsheetError
 from callsheet.ir import JSON
 from callsheet.ports.mcp.declarations import OFFERS
 from callsheet.ports.mcp.managed_server import ManagedServer
-from callsheet.runtime.server_questions import ELICIT, ELICIT_URL, LONGEST, ROOTS, SAMPLE, said_by_server
 
 if TYPE_CHECKING:
     from callsheet.api.admission import UnprovedProgram
     from callsheet.apps.gate.unproved import Candidate, UnprovedPrograms
     from callsheet.apps.toolbox import Toolbox
+from callsheet.apps.gate.hearing import ask_older, hearing_of, request_of, wire_of
 
 NAME = "callsheet-gate"
 SAID = "io.github.callsheet/said"
@@ -334,22 +323,22 @@ class Gate:
                 return _refused("the question is not open any more")
             given = next(iter((caller.params.input_responses or {}).values()), None)
             if "turn" in state:
-                call.answer_turn(int(state["turn"]), _wire(given))
+                call.answer_turn(int(state["turn"]), wire_of(given))
             else:
                 self._answer(call, given if isinstance(given, ElicitResult) else None, caller)
             reply = await session.reply(call, _patience(call))
         else:
             self._hear(session, caller)
             call, reply = await session.call(
-                tool.canonical, args, _hearing(caller, self.offers.audience.level)
+                tool.canonical, args, hearing_of(caller, self.offers.audience.level)
             )
         while isinstance(reply, Asked | ServerAsked):
             if isinstance(reply, ServerAsked):
-                request = _request_of(reply, is_guarded=self._context.host.config.policy is not None)
+                request = request_of(reply, is_guarded=self._context.host.config.policy is not None)
                 if caller.has_input_required:
                     state = json.dumps({"run": session.run_id, "call": call.key, "turn": reply.number})
                     return InputRequiredResult(input_requests={"server": request}, request_state=state)
-                call.answer_turn(reply.number, await _ask_older(caller, call, reply, request))
+                call.answer_turn(reply.number, await ask_older(caller, call, reply, request))
             elif not caller.may_answer(reply.ask):
                 call.answer.set_result(None)
                 await caller.report_progress(0, None, session.waits_in_inbox(call))
@@ -539,79 +528,6 @@ def _result(reply: Reply) -> CallToolResult:
 def _sent_error(reply: Withheld) -> MCPError | None:
     """The error of the protocol that a server has sent in place of a result."""
     return None if reply.sent is None else MCPError(*reply.sent)
-
-
-def _hearing(caller: ClientRequest, usual: str) -> Hearing:
-    """What the client of a call wants to hear meanwhile, and what it can answer.
-
-    An older client gets log lines from the `usual` level on.
-    """
-    context = caller.context
-    session, meta = context.session, caller.params.meta or {}
-    offered, level = session.client_capabilities, meta.get(LOG_LEVEL_META_KEY)
-
-    async def logged(params: dict[str, JSON]) -> None:
-        await send_log_line(session, params, context.request_id)
-
-    if not caller.has_input_required:
-        level = level or usual
-    methods: set[str] = {ELICIT} if caller.supports_forms else set()
-    if offered is not None and caller.can_be_asked:
-        methods |= {SAMPLE} if offered.sampling is not None else set()
-        methods |= {ROOTS} if offered.roots is not None else set()
-        has_urls = offered.elicitation is not None and offered.elicitation.url is not None
-        methods |= {ELICIT_URL} if has_urls else set()
-    return Hearing(
-        progress=session.report_progress if "progress_token" in meta else None,
-        logged=None if level is None else logged,
-        meta={} if level is None else {LOG_LEVEL_META_KEY: cast("JSON", level)},
-        methods=frozenset(methods),
-    )
-
-
-_REQUESTS: Mapping[str, tuple[type[Any], type[Any]]] = {
-    ELICIT: (ElicitRequest, ElicitResult),
-    SAMPLE: (CreateMessageRequest, CreateMessageResult),
-    ROOTS: (ListRootsRequest, ListRootsResult),
-}
-"""The requests of servers that are passed on, with their results."""
-
-
-def _request_of(asked: ServerAsked, *, is_guarded: bool) -> Any:
-    """What a server asks, for the client; a person is told which server it is, since the gate asks too.
-
-    Under a policy a language model is not given what else the client has read: the answer goes to the server.
-    """
-    method, params = asked.question.method, asked.question.params
-    if method == SAMPLE and is_guarded and params.get("includeContext", "none") != "none":
-        params = {**params, "includeContext": "none"}
-    if method == ELICIT:
-        params = {**params, "message": said_by_server(asked.question)}
-    return _REQUESTS[method][0].model_validate({"method": method, "params": params})
-
-
-async def _ask_older(caller: ClientRequest, call: ClientCall, asked: ServerAsked, request: Any) -> JSON:
-    """The answer of an older client, while the call goes on; None if it gives none, or too late."""
-    model = _REQUESTS[asked.question.method][1]
-    if asked.question.params.get("tools") is not None and model is CreateMessageResult:
-        model = CreateMessageResultWithTools
-    beside = ServerMessageMetadata(related_request_id=caller.context.request_id)
-    asking = asyncio.ensure_future(caller.context.session.send_request(request, model, metadata=beside))
-    try:
-        await asyncio.wait({asking, call.ended}, timeout=LONGEST, return_when=asyncio.FIRST_COMPLETED)
-        return _wire(asking.result()) if asking.done() else None
-    except (MCPError, ValueError) as error:
-        _log.info("the client does not answer %s: %s", asked.question.method, error)
-        return None
-    finally:
-        asking.cancel()
-
-
-def _wire(answer: BaseModel | None) -> JSON:
-    """A model of the protocol as it is sent."""
-    if answer is None:
-        return None
-    return cast("JSON", answer.model_dump(by_alias=True, mode="json", exclude_none=True))
 
 
 def _refused(why: str) -> CallToolResult:
