@@ -423,6 +423,10 @@ class SharedValues(ABC):
             return self._mapped(*node.args)
         if last in {"zip", "enumerate"} or name.startswith("itertools."):
             made = Node()
+            if last == "repeat" and given:
+                put(made, self.value(given[0]))
+                self.doubled += chain(self.value(given[0]))
+                return made
             if last == "chain":
                 self._note_joined(inside(self.value(one)) for one in given)
             for one in given:
