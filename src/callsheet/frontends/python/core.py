@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
 from callsheet.frontends.python.source import names_bound
 
@@ -366,3 +366,74 @@ def _is_default(one: Core, name: str) -> bool:
             return known == name and _asks_for_none(test, name)
         case _:
             return isinstance(one, Pure) and one.takes_back == name
+
+
+def bound_names(block: Block) -> frozenset[str]:
+    """All variables that the statements of a function set."""
+    found: set[str] = set()
+    for one in all_of(block):
+        found |= bound_by(one)
+        if isinstance(one, Loop):
+            found.add(one.target)
+        if isinstance(one, Attempt):
+            found |= {each.binds for each in one.handlers}
+    return frozenset(found)
+
+
+def is_repeated(call: Call, block: Block) -> bool:
+    """Whether a call is inside a loop."""
+    loops = (one for one in all_of(block) if isinstance(one, (Loop, While)))
+    return any(one is call for loop in loops for one in all_of(loop.body))
+
+
+def is_made_before(name: str, call: Call, block: Block) -> bool:
+    """Whether a variable holds, at a call, a new object of the same run of the block that the call is in."""
+    for number, one in enumerate(block):
+        if one is call:
+            before = next((each for each in reversed(block[:number]) if name in bound_names([each])), None)
+            return before is not None and _makes(before, name)
+        if any(is_made_before(name, call, inner) for inner in blocks_of(one)):
+            return True
+    return False
+
+
+def _makes(one: Core, name: str) -> bool:
+    """Whether a statement sets a variable to an object that nothing else holds."""
+    match one:
+        case Call(into=into, helper=None):
+            return into == name and not one.is_started
+        case Pure(stmt=ast.Assign(targets=[ast.Name(id=into)], value=value)):
+            return into == name and isinstance(value, _NEW)
+        case _:
+            return False
+
+
+_NEW: Final = (ast.Dict, ast.List, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+
+
+def gives_of(block: Block) -> Iterator[Give]:
+    """What the items of a loop give: not those of loops inside it that make lists of their own."""
+    for one in block:
+        if isinstance(one, Give):
+            yield one
+        if not (isinstance(one, Loop) and one.into is not None):
+            for inner in blocks_of(one):
+                yield from gives_of(inner)
+
+
+def with_appends(block: Block, into: str) -> Block:
+    """A block whose values are put into a list by statements."""
+    for one in block:
+        if isinstance(one, Loop) and one.into is not None:
+            continue
+        for inner in blocks_of(one):
+            inner[:] = with_appends(inner, into)
+    made: Block = []
+    for one in block:
+        if isinstance(one, Give):
+            append = ast.Attribute(ast.Name(into, ast.Load()), "append", ast.Load())
+            stmt = ast.copy_location(ast.Expr(ast.Call(append, [one.value], [])), one.node)
+            made.append(Pure(ast.fix_missing_locations(stmt)))
+        else:
+            made.append(one)
+    return made

@@ -40,7 +40,6 @@ from callsheet.frontends.python.analysis.objects import (
     transfer,
 )
 from callsheet.frontends.python.analysis.shared_values import SharedValues, Summary
-from callsheet.frontends.python.analysis.variables import bound_names
 from callsheet.frontends.python.source import (
     Refused,
     children,
@@ -461,7 +460,7 @@ def _set_anew(loop: core.Core) -> frozenset[str]:
     same = {one.takes_back for one in inside if isinstance(one, core.Pure)}
     anew = [one for one in inside if not isinstance(one, core.Pure) or one.takes_back is None]
     names = frozenset(name for one in anew for name in core.bound_by(one))
-    return names | (bound_names([loop]) - same)
+    return names | (core.bound_names([loop]) - same)
 
 
 def _take(one: core.Core, made: Sharing, shape_of: Callable[[core.Call], Shape]) -> None:

@@ -197,18 +197,6 @@ def _named(nodes: Iterable[ast.AST]) -> Set:
     return frozenset(one.target.id for one in nodes if isinstance(one, ast.NamedExpr))
 
 
-def bound_names(block: core.Block) -> frozenset[str]:
-    """All variables that the statements of a function set."""
-    found: set[str] = set()
-    for one in core.all_of(block):
-        found |= core.bound_by(one)
-        if isinstance(one, core.Loop):
-            found.add(one.target)
-        if isinstance(one, core.Attempt):
-            found |= {each.binds for each in one.handlers}
-    return frozenset(found)
-
-
 def _meet(states: Iterable[_State | None]) -> _State | None:
     """What is set on all of the paths that go on; None if none does."""
     going = [one for one in states if one is not None]

@@ -19,7 +19,6 @@ from callsheet.frontends.python.analysis.objects import NOTHING_SHARED, chain, f
 from callsheet.frontends.python.analysis.shared_values import Functions
 from callsheet.frontends.python.analysis.sharing import Sharing, sharing_of
 from callsheet.frontends.python.analysis.turns import is_locked, runs_in_turn
-from callsheet.frontends.python.analysis.variables import bound_names
 from callsheet.frontends.python.error_values import as_group, is_marked
 from callsheet.frontends.python.lowering.additions import added_after, added_after_all, raised_if
 from callsheet.frontends.python.rewrites.inlining import name_called
@@ -30,7 +29,7 @@ from callsheet.frontends.python.syntax import assigned, marked_failure, parsed, 
 
 def sharing_alone(function: core.Function, functions: Functions) -> Sharing:
     """What the statements of a function make one object, every call of another giving what is new."""
-    names = bound_names(function.body) | set(function.parameters) | set(function.captured)
+    names = core.bound_names(function.body) | set(function.parameters) | set(function.captured)
     kinds = Kinds(function, functions.definitions, functions.resolved, lambda _: ANY, lambda _: ())
     sharing = Sharing(names, functions, kinds)
     sharing_of(function, sharing, lambda _: NOTHING_SHARED, lambda _: True)
@@ -39,7 +38,7 @@ def sharing_alone(function: core.Function, functions: Functions) -> Sharing:
 
 def changes_of(function: core.Function, sharing: Sharing, fresh: Callable[[str], str]) -> tuple[str, ...]:
     """The parameters whose values a function changes, and the captured variables that it changes or sets."""
-    bound = bound_names(function.body)
+    bound = core.bound_names(function.body)
     pure = _pure(function.body)
     parts = [part for one in core.all_of(function.body) for part in core.parts_of(one)]
     taken_back = {one.takes_back for one in pure if one.takes_back is not None}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.analysis.atomicity import methods_of
@@ -20,7 +20,7 @@ from callsheet.frontends.python.analysis.sharing import Sharing, pairs_of, shari
 from callsheet.frontends.python.analysis.tree_results import Calls, Trees, is_tree
 from callsheet.frontends.python.analysis.unset import with_tests
 from callsheet.frontends.python.analysis.unshared import changes_own, unshared, values_in
-from callsheet.frontends.python.analysis.variables import Variables, bound_names
+from callsheet.frontends.python.analysis.variables import Variables
 from callsheet.frontends.python.lowering.expressions import Lowering
 from callsheet.frontends.python.lowering.links import Facts
 from callsheet.frontends.python.program import Program
@@ -96,7 +96,7 @@ class FunctionFacts:
             ids,
         )
         self.fresh, self.plan_names, self.is_main, self.results = fresh, plan_names, is_main, results
-        names = bound_names(function.body) | set(function.parameters) | set(function.captured)
+        names = core.bound_names(function.body) | set(function.parameters) | set(function.captured)
         self.names = frozenset(names - set(definitions))
         self.functions = program.functions(definitions)
         self.all_definitions = self.functions.definitions
@@ -105,7 +105,7 @@ class FunctionFacts:
         self.variables = Variables(function, self.names, extra)
         if self.variables.unset or self.variables.at_start:
             with_tests(function, self.variables, fresh)
-            self.names |= bound_names(function.body)
+            self.names |= core.bound_names(function.body)
             self.variables = Variables(function, self.names, extra)
         self.kinds = Kinds(
             function, self.all_definitions, program.resolved, self._result_kind, self._changed_kinds, objects
@@ -366,14 +366,14 @@ class FunctionFacts:
         root = dict(shape.roots)[name]
         if any(node is root for node, _ in self._given_twice(call, before)):
             return False
-        if not _is_repeated(call, self.function.body):
+        if not core.is_repeated(call, self.function.body):
             return True
         value = next(each.value for each in call.arguments if each.name == name)
         held = before.value(value)
         return (
             all(find(one) is find(held) for one in counterparts([(root, held)], shape.changed))
             and isinstance(value, ast.Name)
-            and _is_made_before(value.id, call, self.function.body)
+            and core.is_made_before(value.id, call, self.function.body)
         )
 
     def _captured_by(self, name: str) -> frozenset[str]:
@@ -566,37 +566,6 @@ class FunctionFacts:
                     f"make a copy under another name, return it, and assign it where {self.function.name} "
                     "is called",
                 )
-
-
-def _is_repeated(call: core.Call, block: core.Block) -> bool:
-    """Whether a call is inside a loop."""
-    loops = (one for one in core.all_of(block) if isinstance(one, (core.Loop, core.While)))
-    return any(one is call for loop in loops for one in core.all_of(loop.body))
-
-
-def _is_made_before(name: str, call: core.Call, block: core.Block) -> bool:
-    """Whether a variable holds, at a call, a new object of the same run of the block that the call is in."""
-    for number, one in enumerate(block):
-        if one is call:
-            before = next((each for each in reversed(block[:number]) if name in bound_names([each])), None)
-            return before is not None and _makes(before, name)
-        if any(_is_made_before(name, call, inner) for inner in core.blocks_of(one)):
-            return True
-    return False
-
-
-def _makes(one: core.Core, name: str) -> bool:
-    """Whether a statement sets a variable to an object that nothing else holds."""
-    match one:
-        case core.Call(into=into, helper=None):
-            return into == name and not one.is_started
-        case core.Pure(stmt=ast.Assign(targets=[ast.Name(id=into)], value=value)):
-            return into == name and isinstance(value, _NEW)
-        case _:
-            return False
-
-
-_NEW: Final = (ast.Dict, ast.List, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 
 
 def _sets_own_item(stmt: ast.stmt, loop: core.Loop) -> bool:

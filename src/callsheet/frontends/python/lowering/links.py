@@ -18,7 +18,7 @@ from callsheet.frontends.python.analysis.container_words import LAZY, sets_item
 from callsheet.frontends.python.analysis.kinds import ANY, OPAQUE, Kinds
 from callsheet.frontends.python.analysis.objects import Node, chain, find, holds_itself
 from callsheet.frontends.python.analysis.sharing import Sharing
-from callsheet.frontends.python.analysis.variables import Variables, bound_names
+from callsheet.frontends.python.analysis.variables import Variables
 from callsheet.frontends.python.rewrites.methods import fields_set, keeps_fields
 from callsheet.frontends.python.source import (
     Refused,
@@ -92,7 +92,7 @@ class Linking:
         if any(names_read(one) & self.group for one in _defaults(self.facts.definitions)):
             self._refuse()  # such a function keeps the object that the variable had where it was defined
         self.function.body = self._block(self.function.body)
-        names = self.facts.names | bound_names(self.function.body)
+        names = self.facts.names | core.bound_names(self.function.body)
         links = self.fresh("links")
         placing = _Placing(self, Variables(self.function, names, self.facts.extra), links)
         self.function.body = placing.block(self.function.body)
@@ -346,7 +346,7 @@ class Linking:
     def _given_by_calls(self, loop: core.Loop) -> list[core.Call]:
         """The calls whose results a loop puts into its list. Raises the refusal for other objects."""
         found: list[core.Call] = []
-        for give in _gives(loop.body):
+        for give in core.gives_of(loop.body):
             if not self._reaches(give.value):
                 continue
             name = give.value.id if isinstance(give.value, ast.Name) else ""
@@ -394,7 +394,7 @@ class Linking:
         self._check_live(source, one.body)
         if one.into is not None and one.into in self.group:
             out.append(assigned(one.into, ast.List([], ast.Load()), one.node))
-            one.body = _with_appends(one.body, one.into)
+            one.body = core.with_appends(one.body, one.into)
             one.into = None
         head: core.Block = []
         if one.target in self.group:
@@ -414,7 +414,7 @@ class Linking:
 
         def settled(node: ast.expr) -> str | None:
             name = node.id if isinstance(node, ast.Name) else ""
-            return name if name in self.facts.names - bound_names(one.body) else None
+            return name if name in self.facts.names - core.bound_names(one.body) else None
 
         def at(name: str) -> str:
             kind = self.facts.kinds.known.get(name)
@@ -582,31 +582,3 @@ def _yields(definition: ast.stmt | None) -> bool:
     return isinstance(definition, ast.FunctionDef) and any(
         isinstance(one, (ast.Yield, ast.YieldFrom)) for one in walk(definition)
     )
-
-
-def _gives(block: core.Block) -> Iterator[core.Give]:
-    """What the items of a loop give: not those of loops inside it that make lists of their own."""
-    for one in block:
-        if isinstance(one, core.Give):
-            yield one
-        if not (isinstance(one, core.Loop) and one.into is not None):
-            for inner in core.blocks_of(one):
-                yield from _gives(inner)
-
-
-def _with_appends(block: core.Block, into: str) -> core.Block:
-    """A block whose values are put into a list by statements."""
-    for one in block:
-        if isinstance(one, core.Loop) and one.into is not None:
-            continue
-        for inner in core.blocks_of(one):
-            inner[:] = _with_appends(inner, into)
-    made: core.Block = []
-    for one in block:
-        if isinstance(one, core.Give):
-            append = ast.Attribute(ast.Name(into, ast.Load()), "append", ast.Load())
-            stmt = ast.copy_location(ast.Expr(ast.Call(append, [one.value], [])), one.node)
-            made.append(core.Pure(ast.fix_missing_locations(stmt)))
-        else:
-            made.append(one)
-    return made
