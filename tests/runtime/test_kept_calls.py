@@ -183,6 +183,28 @@ def test_preview_names_what_is_kept_made_again_and_gone_and_consent_covers_what_
     assert kept[3].startswith("gone, its effect stays: S3.1 @PUT")
 
 
+def test_preview_names_calls_that_are_gone_and_whose_effects_stay_first(tmp_path: Path) -> None:
+    @tool(effect="read")
+    def look(n: int) -> int:
+        return n
+
+    @tool
+    def put(n: int) -> str:
+        return f"put {n}"
+
+    calls = Runtime([look, put], journal=tmp_path / "j.db")
+    reads = "".join(f"R{n}: @LOOK (n={n}) > $r{n}\n" for n in range(25))
+    run = calls.run_sync(f"# ltp: 2\n{reads}S1: @PUT (n=1) > $a\nS2: @RESPOND ($a)\n")
+
+    with Journal.open(tmp_path / "j.db") as journal:
+        plan = Plan.parse("# ltp: 2\nS2: @RESPOND ('none')\n").ir
+        gone = keep_calls(journal, run.run_id, plan, Revision(plan, {}, {})).kept[1:]
+
+    assert gone[0].startswith("gone, its effect stays: S1.1 @PUT")
+    assert gone[1].startswith("gone: R0.1 @LOOK")
+    assert gone[20:] == ("gone: 6 more calls",)
+
+
 @pytest.mark.parametrize(("place", "again"), [("S2", [2, 3]), ("S3", [3])])
 def test_rerun_of_a_plan_with_blocks_keeps_what_stands_before_the_step(
     tmp_path: Path, place: str, again: list[int]
@@ -419,3 +441,38 @@ def test_edited_plan_is_proved_under_the_policy_of_the_run(tmp_path: Path) -> No
             run.run_id, plan="# ltp: 2\nS1: @DIARY () > $d\nS2: @POST (text=$d)\n@RESPOND (1)\n", effects=True
         )
     assert made == ["diary", "post"]
+
+
+RECOVERED = """S{1}: @BOOM (n="outer{0}") > $a{0} ON_FAIL {{
+  S{2}: @BOOM (n="inner{0}") > $b{0} ON_FAIL {{
+    S{3}: @KEEP (what=$error.message) > $b{0}
+  }}
+  S{4}: @KEEP (what=$error.message + $b{0}) > $a{0}
+}}
+"""
+
+
+def test_a_nested_handler_added_before_another_repeats_none_of_its_finished_calls(tmp_path: Path) -> None:
+    made = list[str]()
+
+    @tool(effect="read")
+    def boom(n: str) -> str:
+        raise ValueError(n)
+
+    @tool
+    def keep(what: str) -> str:
+        made.append(what)
+        return what
+
+    calls = Runtime([boom, keep], journal=tmp_path / "j.db")
+    later = RECOVERED.format("x", 1, 2, 3, 4) + "S9: @RESPOND ($ax)\n"
+    both = (
+        RECOVERED.format("y", 1, 2, 3, 4) + RECOVERED.format("x", 5, 6, 7, 8) + "S9: @RESPOND ([$ax, $ay])\n"
+    )
+    run = calls.run_sync(f"# ltp: 2\n{later}")
+    before = [*made]
+
+    calls.rerun_sync(run.run_id, plan=f"# ltp: 2\n{both}", effects=True)
+
+    assert (len(before), len(made)) == (2, 4)
+    assert not set(before) & set(made[2:])

@@ -75,6 +75,8 @@ def settle_kept(folded: Folded, recorder: JournalRecorder, kept: KeptCalls) -> N
 
 
 _MOST_CALLS = 1_000
+_MOST_GONE = 20
+"""How many calls are named that a plan no longer has, those that may have changed something first."""
 
 
 def keep_calls(  # noqa: PLR0913 - what the run is, and who asks
@@ -253,24 +255,28 @@ class _Preview:
             if some:
                 lines.append(f"{word}: {_counted(some)}")
         others = Counter(
-            {step: sum(self._kept.is_of(c, step) for c in left if self._lasts(c)) for step in made}
+            {step: sum(self._kept.is_of(c, step) for c in left if self._may_last(c)) for step in made}
         )
         if others := +others:
             lines.append(
                 f"called before with other arguments, which has effects that stay: {_counted(others)}"
             )
         gone = [c for c in left if not any(self._kept.is_of(c, step) for step in asked) and _is_call(c)]
-        for call in gone[:20]:
-            what = ", in doubt: it may have taken place" if call.outcome is None else ""
-            what = ", its effect stays" if not what and self._lasts(call) else what
+        gone.sort(key=lambda call: not self._may_last(call))
+        for call in gone[:_MOST_GONE]:
+            stays = ", its effect stays" if self._may_last(call) else ""
+            what = ", in doubt: it may have taken place" if call.outcome is None else stays
             lines.append(f"gone{what}: {call.key} {self._words.tool(call.command.tool)}, {call.source}")
-        if len(gone) > 20:
-            lines.append(f"gone: {len(gone) - 20:,} more calls")
+        if more := gone[_MOST_GONE:]:
+            lasting = sum(map(self._may_last, more))
+            stays = f", {lasting:,} of which have or may have an effect that stays" if lasting else ""
+            lines.append(f"gone: {len(more):,} more calls{stays}")
         return tuple(lines)
 
-    def _lasts(self, call: Finished) -> bool:
-        """Whether a finished call may have changed something."""
-        return call.outcome is not None and effect_of(call.command.tool, None, self._facts) is not None
+    def _may_last(self, call: Finished) -> bool:
+        """Whether a call that left may have changed something; those of an agent's talk count themselves."""
+        command = call.command
+        return isinstance(command, CallTool) and effect_of(command.tool, None, self._facts) is not None
 
 
 def _failed_calls(history: ParentHistory) -> set[str]:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from callsheet import lazy
 from callsheet.ir import JSON, Plan
-from callsheet.ir.tree import Statement, all_statements
+from callsheet.ir.tree import ERROR_VARIABLE, Statement, all_statements, recovery_of, variables_set
 from callsheet.ir.tree_codec import tree_to_json
 from callsheet.ir.tree_edits import without_spans
 from callsheet.machine import (
@@ -52,6 +52,7 @@ _RETRIED = lazy.pattern(r"~\d+(?=/)")
 _PLACE = lazy.pattern(r"event (\d+) of run (\S+)")
 _SEGMENT = lazy.pattern(r"([^\[\]~]+)((?:\[#?\d+\])*)(?:~\d+)?")
 _NUMBER = lazy.pattern(r"\d+")
+_GIVEN = lazy.pattern(r"_\d+$")
 _LEFT = "it had left before, and its answer is unknown: "
 
 
@@ -103,10 +104,17 @@ def content_of_command(command: Kept) -> str:
 
 
 def signatures(plan: Plan) -> dict[str, str]:
-    """What each statement of a plan says, by its id: equal for statements that differ in their ids alone."""
+    """What each statement of a plan says, by its id: equal for statements that differ in their ids alone.
+
+    So are those that differ in the number that `ir.tree_edits` gives the variable of a handler for its place.
+    """
     if plan.tree is None:
         return {step.id: step.id for step in plan.steps}
-    return {one.id: _signature(one) for one in all_statements(plan.tree)}
+    every = tuple(all_statements(plan.tree))
+    bound = {each.binds for one in every if (way := recovery_of(one)) is not None for each in way.handlers}
+    made = {name for one in every for name in variables_set(one)}
+    said = {name: old for name in bound if (old := _GIVEN.sub("", name)) in bound | made}
+    return {one.id: _signature(one, said) for one in every}
 
 
 def changed_statements(before: Plan, after: Plan) -> set[str]:
@@ -115,15 +123,21 @@ def changed_statements(before: Plan, after: Plan) -> set[str]:
     return {id_ for id_, signature in signatures(after).items() if was.get(id_) != signature}
 
 
-def _signature(one: Statement) -> str:
-    return json.dumps(_without_ids(tree_to_json(without_spans(one))), sort_keys=True)  # pyright: ignore[reportArgumentType]
+def _signature(one: Statement, said: Mapping[str, str]) -> str:
+    return json.dumps(_without_ids(tree_to_json(without_spans(one)), said), sort_keys=True)  # pyright: ignore[reportArgumentType]
 
 
-def _without_ids(data: Any) -> Any:
+def _without_ids(data: Any, said: Mapping[str, str]) -> Any:
+    """The data without ids, and with the names that the text has for the variables of handlers."""
     if isinstance(data, dict):
         members = cast("dict[str, Any]", data)
-        return {name: _without_ids(value) for name, value in members.items() if name not in _OF_IDS}
-    return [_without_ids(value) for value in cast("list[Any]", data)] if isinstance(data, list) else data
+        made = {name: _without_ids(value, said) for name, value in members.items() if name not in _OF_IDS}
+        role = {"Variable": "name", "Handler": "binds"}.get(members.get("is", ""))
+        if role is not None:
+            name = made.get(role, ERROR_VARIABLE)
+            made[role] = said.get(name, name)
+        return made
+    return [_without_ids(one, said) for one in cast("list[Any]", data)] if isinstance(data, list) else data
 
 
 def _place(key: str) -> str:
