@@ -321,7 +321,7 @@ def test_reading_creates_no_journal(machine):
 BEGINS_ONE = {"call", "chat", "demo", "gate", "labels set", "mcp", "plan run", "run", "runs import"}
 BEGINS_ONE |= {"runs restore", "schedule run", "serve"}
 """The commands that begin a journal where there is none."""
-NEEDS = {"policy propose": ("--from", "journal"), "fork": ("--at", "1")}
+NEEDS = {"policy propose": ("--from", "journal", "--policy", "workspace"), "fork": ("--at", "1")}
 NEEDS |= {"rerun": ("--from", "S1"), "search": ("text",)}
 
 

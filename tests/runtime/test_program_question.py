@@ -132,8 +132,8 @@ async def main():
     assert [call.alone for call in program.calls] == [None, "only somebody with the role finance may answer"]
     waits = asked(world.approve(ask, program.digest))
     assert (waits.tool, waits.role, len(world.calls)) == ("DELETE_MAIL", "finance", 2)
-    assert forms_of(RunOutcome("r", None, waiting=(waits,))) == {}
-    (form,) = forms_of(RunOutcome("r", None, waiting=(ask, waits))).values()
+    assert forms_of(RunOutcome("r", None, waiting=(waits,)), {}, {}) == {}
+    (form,) = forms_of(RunOutcome("r", None, waiting=(ask, waits)), {}, {}).values()
     assert "the approval of delete_mail by somebody with the role finance" in form.message.splitlines()[-1]
     with pytest.raises(CallsheetError, match="RUN039"):
         world.runtime.answer_sync("r", waits.key, True)
@@ -162,7 +162,7 @@ def test_shown_text_does_not_mislead(tmp_path: Path, text: str) -> None:
     (shown,) = [line for line in lines if line.startswith("      recipients = ")][:1]
     assert (shown[:21], shown[-2:]) == ('      recipients = ["', '"]'), "between quotes, as data"
     assert "\u043e" not in text or any("look like Latin ones" in line for line in lines)
-    (form,) = forms_of(RunOutcome("r", None, waiting=(ask,)), {ask.digest: program}).values()
+    (form,) = forms_of(RunOutcome("r", None, waiting=(ask,)), {ask.digest: program}, {}).values()
     assert form.message.splitlines()[-len(lines) :] == lines
     world.approve(ask, program.digest)
     assert any(call.startswith(f"send {text} ") for call in world.calls), "exactly that was called"
@@ -189,7 +189,7 @@ def test_form_of_a_client_answers_for_the_program(tmp_path: Path) -> None:
     ask = asked(world.run())
     program = world.program(ask)
     assert program is not None
-    ((name, form),) = forms_of(RunOutcome("r", None, waiting=(ask,)), {ask.digest: program}).items()
+    ((name, form),) = forms_of(RunOutcome("r", None, waiting=(ask,)), {ask.digest: program}, {}).items()
     assert name.endswith(f"+{program.digest}")
     assert set(form.schema["properties"]) == {"approve", "program", "note"}
     assert form.schema["required"] == ["approve"], "the further calls are not approved by default"
