@@ -22,6 +22,7 @@ from callsheet.authoring.compiler.request import Options, PlanForm, Request
 from callsheet.diagnostics import CallsheetError, Diagnostic, Severity
 from callsheet.frontends.spelling import Syntax, is_json, is_python
 from callsheet.ir import Plan
+from callsheet.ir.labels import LITERAL, Label
 from callsheet.policy.model import Policy
 from callsheet.ports.models.model import LanguageModel, Strength, context_of, identify, strength_of
 from callsheet.ports.tools import Registry
@@ -185,10 +186,13 @@ def _proving(terms: ProofTerms, setup: Setup, registry: Registry) -> Callable[[P
     return prove_plan
 
 
-def save_compiled(name: str, goal: str, outcome: CompileOutcome, library: PlanLibrary) -> StoredPlan | None:
+def save_compiled(
+    name: str, goal: str, outcome: CompileOutcome, library: PlanLibrary, label: Label = LITERAL
+) -> StoredPlan | None:
     """Save the plan for a goal under an id, as a new version if the id exists; None if there is no plan.
 
-    Raises CallsheetError for what the library refuses (PLN001, PLN022) or cannot write (PLN004).
+    `label` is that of what the author of the goal had read. Raises CallsheetError for what the library
+    refuses (PLN001, PLN022) or cannot write (PLN004).
     """
     plan, accounting = (
         outcome.plan,
@@ -205,6 +209,7 @@ def save_compiled(name: str, goal: str, outcome: CompileOutcome, library: PlanLi
         tools=outcome.tools,
         goal=goal,
         compiled=accounting,
+        label=label,
     )
 
 

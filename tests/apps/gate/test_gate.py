@@ -275,6 +275,24 @@ async def test_question_of_a_saved_program_shows_its_lines_and_what_has_changed_
     ]
 
 
+async def test_saved_program_has_the_label_of_what_its_author_had_read(desk: Desk) -> None:
+    send = {"to": "bob@out.example", "text": "mail 1"}
+    code = 'async def main():\n    return "mail 1"\n'
+    async with desk.client(policy=POLICY) as client:
+        assert not (await client.call_tool("run_program", {"code": code, "name": "before"})).is_error
+        await client.call_tool("read_mail", {"number": 1})
+        told = await client.call_tool("run_program", {"code": code, "name": "after"})
+        assert not told.is_error, text_of(told)
+    for name, is_refused in (("before", False), ("after", True)):
+        async with desk.client(policy=POLICY) as client:
+            told = await client.call_tool("plans", {"action": "run", "name": name})
+            assert text_of(told).startswith("mail 1")
+            sent = await client.call_tool("send_mail", send)
+            assert sent.is_error is is_refused, text_of(sent)
+    kept = desk.callsheet_in_folder("plan", "export", "after", "--plans", "plans")
+    assert '"label": "U/priv"' in kept
+
+
 async def test_denied_call_is_not_made_and_session_goes_on(desk: Desk) -> None:
     async with desk.client(approve=("SEND_MAIL",), agrees=False) as client:
         given = await client.call_tool("send_mail", {"to": "bob", "text": "x"})

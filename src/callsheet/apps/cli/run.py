@@ -455,6 +455,7 @@ def _make_job(
     if debugger is not None:
         limits = replace(limits, schedule="sequential")
         progress = ProgressMode.PLAIN if progress in (ProgressMode.AUTO, ProgressMode.LIVE) else progress
+    policy = options.resolve_policy(start.policy, setup, start.approved)
     return Job(
         text=text,
         plan=plan,
@@ -469,7 +470,7 @@ def _make_job(
         waits=start.waits,
         accepts_changed_tools=start.accepts_changed_tools,
         on_in_doubt=arguments.on_in_doubt or settings.on_in_doubt,
-        policy=options.resolve_policy(start.policy, setup, start.approved),
+        policy=None if policy is None else text.under(policy),
         policy_name=start.policy or setup.settings.policy or "",
         approved=start.approved,
         secrets=secret_values,

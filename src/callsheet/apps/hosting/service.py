@@ -287,14 +287,14 @@ def _limits(request: RunRequest, own: Limits) -> Limits:
 
 def _policy(request: RunRequest, config: HostConfig) -> Policy | None:
     if config.policy is None:
-        return request.policy
+        return None if request.policy is None else request.text.under(request.policy)
     if request.policy is not None:
         raise CallsheetError.single(
             "API020",
             f"all runs of this server are under the policy {config.policy.name}, but the request names one",
             help="omit the policy; the operator of the server sets it",
         )
-    return config.policy.written_by(request.reads)
+    return request.text.under(config.policy).written_by(request.reads)
 
 
 # ---------------------------------------------------------------- recorded runs

@@ -26,6 +26,7 @@ from callsheet.authoring.compiler.request import PlanForm
 from callsheet.diagnostics import CallsheetError, Diagnostic, Source, to_json
 from callsheet.frontends.spelling import Syntax, convert_to
 from callsheet.ir import Plan as PlanSteps
+from callsheet.ir.labels import LITERAL, Label
 from callsheet.machine import Spent, Usage
 from callsheet.ports.calls import CallContext
 from callsheet.ports.models.model import ModelFailed, as_error
@@ -179,10 +180,20 @@ class Created:
     used: Usage
 
     def saved(
-        self, library: PlanLibrary, plan_id: str | None = None, *, replaces: bool = False
+        self,
+        library: PlanLibrary,
+        plan_id: str | None = None,
+        *,
+        replaces: bool = False,
+        label: Label = LITERAL,
     ) -> StoredPlan:
-        """Save it in a library, by default under an id made of its title; raises as `PlanLibrary.save`."""
-        return library.save(self.plan, plan_id, replaces=replaces, tools=self.tools, goal=self.goal)
+        """Save it in a library, by default under an id made of its title; raises as `PlanLibrary.save`.
+
+        `label` is that of what the author of the goal had read.
+        """
+        return library.save(
+            self.plan, plan_id, replaces=replaces, tools=self.tools, goal=self.goal, label=label
+        )
 
 
 async def plan_for(goal: str, context: str, setup: Setup) -> Created:

@@ -190,6 +190,7 @@ def prove_text(
     """
     if text.plan is None:
         return Proved(text, None, text.diagnostics)
+    policy = text.under(policy)
     inputs, approved = tuple(assumed.inputs), tuple(assumed.approved)
     unknown = unknown_steps(text.plan, approved)
     if unknown:
@@ -313,15 +314,15 @@ def predict(text: PlanText, declared: DeclaredTools, options: PredictionOptions)
     if unknown:
         found = (*checked.diagnostics, *unknown)
         return Prediction(text, dry_run, found, not_asked, False, options.worlds)
-    journal = options.journal
+    journal, policy = options.journal, text.under(options.policy)
     assumed = Assumptions(
         inputs=tuple(inputs),
-        labels=labels_of_inputs(options.policy, options.secrets, ()),
+        labels=labels_of_inputs(policy, options.secrets, ()),
         approved=tuple(options.approved),
         can_ask=options.is_recorded,
         left=left_before(journal, declared.setup.folder) if journal is not None else NOTHING_LEFT,
     )
-    proof = prove(plan, options.policy, registry, assumed, not_asked=not_asked)
+    proof = prove(plan, policy, registry, assumed, not_asked=not_asked)
     proof = proof.under(guarantees_of(declared.setup, registry, keeps_labels=options.is_recorded))
     diagnostics = (*checked.diagnostics, *proof.diagnostics)
     return Prediction(text, dry_run.under(proof), diagnostics, not_asked, proof.ok, options.worlds)

@@ -26,6 +26,7 @@ from callsheet.ir import Plan
 from callsheet.lazy import dataclass
 
 if TYPE_CHECKING:
+    from callsheet.policy.model import Policy
     from callsheet.store.library import StoredPlan
 
 _SUFFIXES = {
@@ -74,6 +75,10 @@ class PlanText:
     def unread(self) -> str:
         """The text of the steps that could not be parsed."""
         return "\n".join(self.source.text[slice(*span)] for span in self.lost)
+
+    def under(self, policy: Policy) -> Policy:
+        """The policy for this text: what the author of a saved plan had read counts for what it says."""
+        return policy if self.stored is None else policy.written_by(self.stored.label)
 
     def require(self) -> Plan:
         """The plan; raises CallsheetError with all errors of the text."""

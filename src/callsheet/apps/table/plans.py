@@ -136,6 +136,7 @@ async def save_plan(context: Context, args: SavePlanArguments) -> SavedPlan:
             params=params,
             tools=pins_for_library(plan, declared.local),
             goal=args.goal,
+            label=context.reads,
         )
         return stored, stored.id not in before
 
@@ -167,7 +168,8 @@ async def create_plan(context: Context, args: CreateArguments) -> StoredPlan:
         check_plan_id(args.plan_id)
     tools = context.host.tools
     created = await plan_on(await tools.for_plan(None), args.goal, args.context, tools.setup)
-    return await asyncio.to_thread(created.saved, context.library(), args.plan_id or None)
+    library, plan_id = context.library(), args.plan_id or None
+    return await asyncio.to_thread(created.saved, library, plan_id, label=context.reads)
 
 
 def _created_reply(context: Context, args: CreateArguments, stored: StoredPlan) -> Reply:

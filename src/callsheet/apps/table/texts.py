@@ -200,7 +200,9 @@ async def compile_goal(context: Context, args: CompileArguments) -> tuple[Compil
     data = compiled.to_json()
     if args.save_as and compiled.ok:
         library = context.library()
-        stored = await asyncio.to_thread(save_compiled, args.save_as, args.goal, compiled.made, library)
+        stored = await asyncio.to_thread(
+            save_compiled, args.save_as, args.goal, compiled.made, library, context.reads
+        )
         data["saved"] = None if stored is None else {"id": stored.id, "version": stored.version}
     return compiled, data
 

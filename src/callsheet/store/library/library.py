@@ -19,6 +19,7 @@ from callsheet.diagnostics.wrong_type import wanted, wanted_names, wanted_path
 from callsheet.files import user_folder
 from callsheet.frontends.spelling import Syntax, format_as
 from callsheet.ir import JSON, Order, Plan
+from callsheet.ir.labels import LITERAL, Label
 from callsheet.ir.plan import called_names
 from callsheet.ir.strict_json import read_json
 from callsheet.store.library.params import Param, declared_params, fitted
@@ -190,6 +191,7 @@ class PlanLibrary:
         tools: Mapping[str, str | None] | None = None,
         goal: str | None = None,
         compiled: Mapping[str, JSON] | None = None,
+        label: Label = LITERAL,
     ) -> StoredPlan:
         """Store a plan with an id, by default its own, else one made from its title or goal.
 
@@ -198,8 +200,9 @@ class PlanLibrary:
         an existing plan gets a new version, unless nothing changed; if its file was edited, that is
         recorded as a version first. `params` are the parameters of the plan (by default those of the
         previous version that it still reads), `tools` the hashes of the declarations of the tools that it
-        calls, `goal` its goal, `compiled` data from its compiler. Raises CallsheetError: PLN001, PLN003 for
-        an id that is taken unless it `replaces`, PLN004, PLN022 for a parameter that the plan never reads.
+        calls, `goal` its goal, `compiled` data from its compiler, `label` that of what its author had
+        read, under a policy. Raises CallsheetError: PLN001, PLN003 for an id that is taken unless it
+        `replaces`, PLN004, PLN022 for a parameter that the plan never reads.
         """
         wanted("plan", plan, Plan, "the steps of a plan (its .ir)")
         if goal is not None:
@@ -226,6 +229,7 @@ class PlanLibrary:
                 _still_read(before, plan) if given_params is None else given_params,
                 dict.fromkeys(called_names(plan)) if tools is None else dict(wanted_names("tools", tools)),
                 None if compiled is None else wanted_names("compiled", compiled),
+                label=None if label == LITERAL else str(label),
             )
             self._put(name, record, is_new=before is None or not record.has_same_content(before))
             return self._load(name)
@@ -254,6 +258,7 @@ class PlanLibrary:
             {tool: stored.tools.get(tool) for tool in called_names(plan)},
             None,
             is_by_hand=True,
+            label=None if newest is None else newest.label,
         )
         self._versions.write(name, record)
         return record

@@ -18,6 +18,7 @@ from callsheet.diagnostics.wrong_type import wanted
 from callsheet.frontends.spelling import Syntax, read_as
 from callsheet.frontends.values import ParseResult
 from callsheet.ir import JSON, Plan, plan_hash
+from callsheet.ir.labels import LITERAL, Label, read_label
 from callsheet.store.library.params import Param
 
 _MOST_OF_A_TITLE = 40
@@ -72,7 +73,8 @@ class VersionRecord:
     `saved` is a wall time in seconds since 1970. `tools` has, by the name under which the plan calls a tool,
     the hash of its declaration when the plan was saved: "" for one that had none, None for one that was
     not reachable. `compiled` is data from the compiler that made the plan. `is_by_hand` tells that
-    the text was edited in its file and recorded by a later save.
+    the text was edited in its file and recorded by a later save. `label` is that of what its author had read,
+    None if nothing is known of it.
     """
 
     id: str
@@ -86,6 +88,7 @@ class VersionRecord:
     tools: Mapping[str, str | None] | None = None
     compiled: Mapping[str, JSON] | None = None
     is_by_hand: bool = False
+    label: str | None = None
 
     def parsed(self) -> ParseResult:
         """The parsed text."""
@@ -115,6 +118,7 @@ class VersionRecord:
             "compiled": None if self.compiled is None else dict(self.compiled),
             "is_by_hand": self.is_by_hand,
             "text": self.text,
+            **({} if self.label is None else {"label": self.label}),
         }
         return {**data, "sha256": digest(data)}
 
@@ -153,6 +157,7 @@ class VersionRecord:
             else {str(k): None if v is None else str(v) for k, v in tools.items()},
             compiled=None if compiled is None else dict(compiled),
             is_by_hand=bool(data["is_by_hand"]),
+            label=None if data.get("label") is None else str(read_label(data["label"])),
         )
 
 
@@ -271,6 +276,12 @@ class StoredPlan:
     def compiled(self) -> Mapping[str, JSON] | None:
         """Data from the compiler that made the plan."""
         return None if self.record is None else self.record.compiled
+
+    @property
+    def label(self) -> Label:
+        """The label of what the author of the plan had read, which its literals may repeat."""
+        told = None if self.record is None else self.record.label
+        return LITERAL if told is None else read_label(told)
 
     @property
     def goal(self) -> str | None:
