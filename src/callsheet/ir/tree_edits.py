@@ -83,7 +83,8 @@ def _with_own_failures(inputs: tuple[Input, ...], body: Block) -> Block:
 
 
 def with_written_failures(tree: Tree) -> Tree:
-    """The tree with the names of handlers that people write, `$error` for `$error_2`, where it reads the same.
+    """The tree with the variables of handlers as people write them: `$error` for `$error_2`.
+
     What `with_own_failures` makes of it is the given tree.
     """
     plans = tuple(replace(one, body=_with_written_failures(one.inputs, one.body)) for one in tree.plans)
