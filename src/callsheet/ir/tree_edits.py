@@ -8,12 +8,14 @@ from itertools import count
 from operator import is_not
 from typing import Any, TypeVar, assert_never, cast
 
+from callsheet import lazy
 from callsheet.ir import step
 from callsheet.ir.expr import ListExpr, Literal, Value
 from callsheet.ir.expression import Display, Expression, Kind, Variable
 from callsheet.ir.operations import CallKind
 from callsheet.ir.plan import Order, Plan
 from callsheet.ir.tree import (
+    ERROR_VARIABLE,
     Act,
     Assign,
     Block,
@@ -41,6 +43,7 @@ from callsheet.ir.tree import (
 from callsheet.ir.types import Basic
 
 _S = TypeVar("_S")
+_NUMBER = lazy.pattern(r"_\d+\Z")
 
 
 def with_inputs(tree: Tree, names: Collection[str]) -> Tree:
@@ -77,6 +80,32 @@ def _with_own_failures(inputs: tuple[Input, ...], body: Block) -> Block:
     naming = _OwnFailures(inputs, body, bound)
     is_distinct = len(bound) == len(set(bound)) and naming.made.isdisjoint(bound)
     return body if is_distinct else naming.block(body, frozenset())
+
+
+def with_written_failures(tree: Tree) -> Tree:
+    """The tree with the variables of handlers as people write them: `$error` for `$error_2`.
+
+    What `with_own_failures` makes of it is the given tree.
+    """
+    plans = tuple(replace(one, body=_with_written_failures(one.inputs, one.body)) for one in tree.plans)
+    return replace(tree, plans=plans, body=_with_written_failures(tree.inputs, tree.body))
+
+
+def _with_written_failures(inputs: tuple[Input, ...], body: Block) -> Block:
+    bound = {each.binds for one in statements(body) for each in _handlers(one)}
+    known = bound | {ERROR_VARIABLE}
+    written = {name: old for name in bound if (old := _NUMBER.sub("", name)) != name and old in known}
+    if not written:
+        return body
+
+    def change(node: Any) -> Any:
+        if not isinstance(node, Handler) or node.binds not in written:
+            return None
+        old = written[node.binds]
+        return replace(node, binds=old, body=_renamed(changed_nodes(node.body, change), node.binds, old))
+
+    made = changed_nodes(body, change)
+    return made if _with_own_failures(inputs, made) == body else body
 
 
 class _OwnFailures:

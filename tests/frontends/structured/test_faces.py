@@ -99,6 +99,36 @@ def test_plans_convert_between_text_and_json() -> None:
     assert format_text(plan_text(data.replace("  ", " "))).formatted == data
 
 
+NESTED = """# ltp: 2
+TRY {
+  @A
+} ON_FAIL {
+  TRY {
+    @B
+  } ON_FAIL%s {
+    @C (t=$%s)
+  }
+  @D (t=$error)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("bound", "printed"),
+    [
+        (("", "error"), ("", "error")),
+        ((" AS $error_2", "error_2"), ("", "error")),
+        ((" AS $error_2", "error"), (" AS $error_2", "error")),
+        ((" AS $other", "other"), (" AS $other", "other")),
+    ],
+)
+def test_a_nested_handler_is_printed_as_people_write_it(bound: tuple[str], printed: tuple[str]) -> None:
+    plan = Plan.parse(NESTED % bound)
+    assert str(plan) == NESTED % printed
+    assert Plan.parse(str(plan)) == Plan.parse(plan.to_dag()) == plan
+    assert ('"as"' in plan.to_dag()) == bool(printed[0])
+
+
 def test_titles_of_json_plans_are_comments_in_text() -> None:
     step = {"id": "S1", "tool": "a", "title": "Read it"}
     data = json.dumps({"ltp": 2, "steps": [{"if": "1 < 2", "then": [step, {"break": True}]}]})

@@ -47,6 +47,7 @@ from callsheet.ir.tree import (
     Word,
     recovery_of,
 )
+from callsheet.ir.tree_edits import with_written_failures
 from callsheet.ir.types import type_text
 
 Data = dict[str, JSON]
@@ -62,6 +63,7 @@ def structured_data(plan: Plan) -> Data:
     tree = plan.tree
     if tree is None:
         raise _refuse("a plan of version 1 as version 2")
+    tree = with_written_failures(tree)
     out: Data = {"ltp": 2}
     for name, text in (("id", plan.id), ("title", plan.title), ("goal", plan.goal)):
         if text is not None:

@@ -52,7 +52,7 @@ from callsheet.ir.tree import (
     acts,
     recovery_of,
 )
-from callsheet.ir.tree_edits import map_blocks, with_tree
+from callsheet.ir.tree_edits import map_blocks, with_tree, with_written_failures
 from callsheet.ir.types import type_text
 
 WIDTH: Final = 110
@@ -81,6 +81,7 @@ def format_structured(plan: Plan) -> str:
     tree = plan.tree
     if tree is None:
         raise refuse("a plan of version 1 as version 2", "callsheet upgrade writes it as version 2")
+    tree = with_written_failures(tree)
     lines = [f"# ltp: {VERSION_2}", *about_texts(plan, refuse)]
     for name, record in tree.types:
         lines.append(f"TYPE {_name(name)} = {type_text(record)}")

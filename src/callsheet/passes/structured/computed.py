@@ -181,6 +181,7 @@ def _path(node: ast.expr, given: frozenset[str], typer: Typer, most: int = _DEEP
 
 _BRACES = lazy.pattern(r"(?<![\w$])(\{\{ *|\{)([A-Za-z_]\w*)((?:\.\w+)*)( *\}\}|\})")
 _NOT_READ = frozenset({*OWN_BRACES, "query"})
+_PATH = lazy.pattern(r"(?:\[(?:\w+|\"[^\"]*\"|'[^']*')\]|\.[A-Za-z_]\w*)+")
 _INDEX = lazy.pattern(r"\[(?:(?:\w+|\"[^\"]*\"|'[^']*')\]|\Z)")
 
 
@@ -200,11 +201,20 @@ def names_left_alone(one: Statement, report: Report, is_known: Callable[[str], b
             if after is not None and hole is not None:
                 name = spelled(hole.expression)
                 index = after[0] if after[0].endswith("]") else "[…]"
-                help_ = (
+                words = (
                     f"write ${{{name[1:]}{index}}} for the part of the value, ${{{name[1:]}}} for the whole"
                 )
+                help_ = words if index == "[…]" else Suggestion(words, _with_braces(name, text))
                 message = f"{name} ends before {after[0][:1]}, which is literal text"
                 report.add("CHK034", message, one, span=part.span, help=help_, severity=Severity.WARNING)
+
+
+def _with_braces(name: str, text: str) -> WordFix:
+    """Braces for a reference with the index after it: around the fields behind that, and without them."""
+    ends = [found.end() for pattern in (_PATH, _INDEX) if (found := pattern.match(text)) is not None]
+    whole = text[: ends[0]]
+    meant = dict.fromkeys(f"${{{name[1:]}{text[:end]}}}{whole[end:]}" for end in ends)
+    return WordFix(f"{name}{whole}", tuple(meant))
 
 
 def _read_by_people(one: Statement) -> Sequence[Expression]:
