@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.compiling.clubs import club_tasks, club_unseen_tasks
+from benchmarks.compiling.desk import desk_tasks, desk_unseen_tasks
 from benchmarks.compiling.jobs import job_tasks
 from benchmarks.compiling.places import place_tasks
 from benchmarks.compiling.published import published_tasks, published_unseen_tasks
@@ -290,6 +291,8 @@ _GOALS: Mapping[str, Callable[[], Iterable[Task]]] = {
     "published-unseen": published_unseen_tasks,
     "clubs": club_tasks,
     "clubs-unseen": club_unseen_tasks,
+    "desk": desk_tasks,
+    "desk-unseen": desk_unseen_tasks,
     "suites": suite_tasks,
     "unseen": unseen_tasks,
     "rest": rest_tasks,

@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 
 import pytest
-from benchmarks.compiling import clubs, jobs, published, servers, toolsandbox, trades
+from benchmarks.compiling import clubs, desk, jobs, published, servers, toolsandbox, trades
 from benchmarks.compiling.worlds import Task, World, execute
 
 PUBLISHED = (*published.published_tasks(), *published.published_unseen_tasks())
-CLUBS = (*clubs.club_tasks(), *clubs.club_unseen_tasks())
+CLUBS = (*clubs.club_tasks(), *clubs.club_unseen_tasks(), *desk.desk_tasks(), *desk.desk_unseen_tasks())
 TASKS = {
     task.id: task
     for task in (*jobs.job_tasks(), *trades.trade_tasks(), *servers.server_tasks(), *PUBLISHED, *CLUBS)
 }
 ROWS = {
     row["id"]: row
-    for goals in (jobs.GOALS, trades.GOALS, servers.GOALS, published.GOALS, clubs.GOALS)
+    for goals in (jobs.GOALS, trades.GOALS, servers.GOALS, published.GOALS, clubs.GOALS, desk.GOALS)
     for row in map(json.loads, goals.read_text(encoding="utf-8").splitlines())
 }
 
