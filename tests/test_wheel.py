@@ -98,3 +98,14 @@ def test_nothing_is_imported_for_type_checkers_alone_and_otherwise_made() -> Non
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and node.orelse
     ]
     assert found == []
+
+
+def test_no_module_imports_itself() -> None:
+    """For type checkers alone, as pyright allows: mypy resolves no name of such a module."""
+    found = [
+        f"{name}:{node.lineno}"
+        for name in wheel.compiled()
+        for node in ast.walk(ast.parse((wheel.PACKAGE / f"{name}.py").read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module == f"callsheet.{name.replace('/', '.')}"
+    ]
+    assert found == []
