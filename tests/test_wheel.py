@@ -98,3 +98,27 @@ def test_nothing_is_imported_for_type_checkers_alone_and_otherwise_made() -> Non
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and node.orelse
     ]
     assert found == []
+
+
+def test_no_module_imports_itself() -> None:
+    """For type checkers alone, as pyright allows: mypy resolves no name of such a module."""
+    files = {
+        ".".join(file.relative_to(wheel.PACKAGE.parent).with_suffix("").parts): file.read_text()
+        for file in wheel.PACKAGE.rglob("*.py")
+    }
+    found = [name for name, text in files.items() if f"\nif TYPE_CHECKING:\n    from {name} import" in text]
+    assert found == []
+
+
+def test_no_membership_is_asked_of_a_tuple_with_a_star() -> None:
+    """mypyc 2.4 takes such a tuple apart, and has no code for the star."""
+    found = [
+        f"{name}:{node.lineno}"
+        for name in wheel.compiled()
+        for node in ast.walk(ast.parse((wheel.PACKAGE / f"{name}.py").read_text()))
+        if isinstance(node, ast.Compare)
+        for asked in node.comparators
+        if isinstance(asked, ast.Tuple | ast.List)
+        and any(isinstance(each, ast.Starred) for each in asked.elts)
+    ]
+    assert found == []

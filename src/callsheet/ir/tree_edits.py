@@ -150,7 +150,7 @@ class _OwnFailures:
         old = one.binds
         if old not in known and old not in self.made:
             return one
-        if any(old in (*variables_set(each), *_names_of_code(each)) for each in statements(one.body)):
+        if any(old in variables_set(each) or old in _names_of_code(each) for each in statements(one.body)):
             return one
         new = next(name for n in self.numbers if (name := f"{old}_{n}") not in self.taken)
         self.given[new] = None

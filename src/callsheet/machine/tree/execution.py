@@ -61,8 +61,6 @@ from callsheet.machine.tree.values import conformed, plain
 from callsheet.machine.usage import Spent
 
 if TYPE_CHECKING:
-    from callsheet.machine.tree.execution import Execution
-if TYPE_CHECKING:
     from callsheet.machine.run import Run
     from callsheet.machine.tree.statements import Taken
 
