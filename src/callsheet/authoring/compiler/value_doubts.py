@@ -214,7 +214,7 @@ def _of_another_kind(
         wanted = about = kind.about
     elif (
         is_id
-        and (origins.takes_id(spec, name) or _as_told(text, own) is None)
+        and (origins.takes_id(spec, name) or (_as_told(text, own) is None and not _each_begins(text, own)))
         and (not _stands(text, known.texts) or (found and _is_name(text, spec, name, origins, own)))
     ):
         wanted = "an id"
@@ -285,6 +285,12 @@ def _is_name(text: str, spec: ToolSpec, argument: str, origins: Origins, told: s
 def _begins_a_word(text: str, told: str) -> bool:
     """Whether a word was told, perhaps with another ending."""
     return re.search(rf"(?<!\w){re.escape(text[: max(3, len(text) - 3)])}", told, re.IGNORECASE) is not None
+
+
+def _each_begins(text: str, told: str) -> bool:
+    """Whether a text has words alone that were told, each perhaps with another ending: a net of nets."""
+    words = text.split()
+    return all(map(str.isalpha, words)) and all(_begins_a_word(one, told) for one in words)
 
 
 def _said_by(spec: ToolSpec) -> str:
