@@ -828,6 +828,33 @@ def test_what_was_told_is_not_looked_up(name: str, rest: str, written: list[str]
     assert unsure.source.text.splitlines()[3:] == lines
 
 
+def test_names_in_a_list_of_addresses_are_looked_up_each() -> None:
+    by_name = {"type": "object", "properties": {"name": TEXT}, "required": ["name"]}
+    by_mail = {"type": "object", "properties": {"email": TEXT}, "required": ["email"]}
+    people = {"type": "array", "items": TEXT, "description": "The email addresses of the guests."}
+    tools = (
+        ToolSpec("FIND_EMAIL_ADDRESS", "f", "Find one.", by_name, Effect.READ, result=TEXT),
+        ToolSpec("FIND_USER_ID_BY_EMAIL", "u", "Find one.", by_mail, Effect.READ, result=TEXT),
+        spec("invite", "Invite.", people=people),
+    )
+    request = Request("Invite Raj and ann@x.example.", tools)
+    plain = "async def main():\n    await invite(people=['Raj', 'ann@x.example'])\n"
+    draft = asyncio.run(compile_goal(request, Scripted([plain], strength=Strength.SMALL), lambda _: ()))
+    assert draft.source.text.endswith(
+        "    email_address = await find_email_address(name='Raj')\n"
+        "    await invite(people=[email_address, 'ann@x.example'])\n"
+    )
+    other = (
+        "async def main():\n    x = await find_user_id_by_email(email='{}')\n    await invite(people=[x])\n"
+    )
+    for email, doubts in (
+        ("ann@x.example", ["people is given what find_user_id_by_email finds, which is another thing"]),
+        ("Raj", ["email='Raj' is not an e-mail address"]),
+    ):
+        found = unstated(read_python(other.format(email)).plan.tree, [request.goal], tools)
+        assert doubts[0] in [one.message for one in found]
+
+
 def test_id_of_another_thing_is_not_taken_for_that_of_what_is_looked_up() -> None:
     find = replace(listing("find_customer", "id", "name", name=TEXT), effect=Effect.READ)
     tools = (find, spec("close", "Close.", repair_id=TEXT), spec("tell", "Tell.", customer_id=TEXT))

@@ -125,7 +125,8 @@ def _whole(
 class Lookup(NamedTuple):
     """How what a call needs is found by a name: a tool, its argument, the field of the id, and the name.
 
-    Where the tool lists things, `key` is the field that each has its name in.
+    Where the tool lists things, `key` is the field that each has its name in; the field is empty where the
+    result is what the call needs.
     """
 
     tool: str
@@ -447,24 +448,34 @@ def _looked_up(
         for call in (one for part in parts for one in ast.walk(part) if isinstance(one, ast.Call)):
             tool = call.func.id if isinstance(call.func, ast.Name) else ""
             for given in call.keywords:
-                text = ""
-                match given.value:
-                    case ast.Constant(value=str() as said):
-                        text = said
-                    case ast.Name(id=name):
-                        text = constants.get(name, "")
-                    case _:
-                        pass
-                lookup = sought.get((tool, given.arg or "", text))
-                if lookup is None:
-                    continue
-                found = (lookup.tool, lookup.argument, lookup.name)
-                if found not in known:
-                    variable = lookup.noun
-                    while variable in names:
-                        variable = f"{variable}_found"
-                    names.add(variable)
-                    known[found] = variable
-                    yield lookup.assigned(variable)
-                given.value = ast.Subscript(ast.Name(known[found]), ast.Constant(lookup.field))
+                changed: list[ast.expr] = []
+                for value in given.value.elts if isinstance(given.value, ast.List) else (given.value,):
+                    text = ""
+                    match value:
+                        case ast.Constant(value=str() as said):
+                            text = said
+                        case ast.Name(id=name):
+                            text = constants.get(name, "")
+                        case _:
+                            pass
+                    lookup = sought.get((tool, given.arg or "", text))
+                    if lookup is None:
+                        changed.append(value)
+                        continue
+                    found = (lookup.tool, lookup.argument, lookup.name)
+                    if found not in known:
+                        variable = lookup.noun
+                        while variable in names:
+                            variable = f"{variable}_found"
+                        names.add(variable)
+                        known[found] = variable
+                        yield lookup.assigned(variable)
+                    thing = ast.Name(known[found])
+                    changed.append(
+                        ast.Subscript(thing, ast.Constant(lookup.field)) if lookup.field else thing
+                    )
+                if isinstance(given.value, ast.List):
+                    given.value.elts = changed
+                else:
+                    (given.value,) = changed
         yield statement

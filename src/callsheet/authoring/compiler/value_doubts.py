@@ -109,7 +109,7 @@ def doubtful(
     )
     for act in acts(tree):
         spec, said = declared.get(act.tool, (None, ""))
-        for name, given in (*(("", value) for value in act.positional), *act.named):
+        for name, given in _given(act, spec, known.origins):
             value = set_once.get(given.name, given) if isinstance(given, Variable) else given
             text = value.value if isinstance(value, Literal) and isinstance(value.value, str) else None
             if act.kind is not CallKind.TOOL:
@@ -142,6 +142,16 @@ def doubtful(
                 yield Doubtful(act, name, message, f"that is taken by {' or '.join(takers[:2])}")
             if not unknown and text is not None:
                 yield from _of_another_kind(act, name, text, spec, said, known)
+
+
+def _given(act: Act, spec: ToolSpec | None, origins: Origins) -> Iterator[tuple[str, Expression]]:
+    """What a call is given, with the names of its arguments; of a list of addresses each."""
+    yield from (("", value) for value in act.positional)
+    for name, value in act.named:
+        if isinstance(value, Display) and spec is not None and origins.takes_addresses(spec, name):
+            yield from ((name, each) for each in value.items)
+        else:
+            yield name, value
 
 
 @dataclass(frozen=True, slots=True)
