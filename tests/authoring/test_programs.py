@@ -14,7 +14,7 @@ from callsheet import Runtime, tool
 from callsheet.api.compiling import Compiled
 from callsheet.authoring.compiler.answers import bound_names, program_in, with_imports, with_main
 from callsheet.authoring.compiler.compile import compile_goal, prompt_for
-from callsheet.authoring.compiler.mends import Lookup, with_lookups
+from callsheet.authoring.compiler.mends import Lookup, with_lookups, with_told
 from callsheet.authoring.compiler.program import fields_of, told_ids
 from callsheet.authoring.compiler.program_prompt import ROOM, program_question, stubs_for
 from callsheet.authoring.compiler.request import Draft, Options, PlanForm, Request
@@ -826,6 +826,56 @@ def test_what_was_told_is_not_looked_up(name: str, rest: str, written: list[str]
     warned = {one.severity for one in unsure.diagnostics if "taken for an id" in one.message}
     assert warned == ({Severity.WARNING} if written and name == "M-104" else set())
     assert unsure.source.text.splitlines()[3:] == lines
+
+
+def test_names_in_a_list_of_addresses_are_looked_up_each() -> None:
+    by_name = {"type": "object", "properties": {"name": TEXT}, "required": ["name"]}
+    by_mail = {"type": "object", "properties": {"email": TEXT}, "required": ["email"]}
+    people = {"type": "array", "items": TEXT, "description": "The email addresses of the guests."}
+    tools = (
+        ToolSpec("FIND_EMAIL_ADDRESS", "f", "Find one.", by_name, Effect.READ, result=TEXT),
+        ToolSpec("FIND_USER_ID_BY_EMAIL", "u", "Find one.", by_mail, Effect.READ, result=TEXT),
+        spec("invite", "Invite.", people=people),
+    )
+    request = Request("Invite Raj and ann@x.example.", tools)
+    plain = "async def main():\n    await invite(people=['Raj', 'ann@x.example'])\n"
+    draft = asyncio.run(compile_goal(request, Scripted([plain], strength=Strength.SMALL), lambda _: ()))
+    assert draft.source.text.endswith(
+        "    email_address = await find_email_address(name='Raj')\n"
+        "    await invite(people=[email_address, 'ann@x.example'])\n"
+    )
+    other = (
+        "async def main():\n    x = await find_user_id_by_email(email='{}')\n    await invite(people=[x])\n"
+    )
+    for email, doubts in (
+        ("ann@x.example", ["people is given what find_user_id_by_email finds, which is another thing"]),
+        ("Raj", ["email='Raj' is not an e-mail address"]),
+    ):
+        found = unstated(read_python(other.format(email)).plan.tree, [request.goal], tools)
+        assert doubts[0] in [one.message for one in found]
+
+
+def test_id_of_another_thing_is_not_taken_for_that_of_what_is_looked_up() -> None:
+    find = replace(listing("find_customer", "id", "name", name=TEXT), effect=Effect.READ)
+    tools = (find, spec("close", "Close.", repair_id=TEXT), spec("tell", "Tell.", customer_id=TEXT))
+    program = (
+        "async def main():\n    await close(repair_id='R-31')\n"
+        "    found = await find_customer(name='R-31')\n    await tell(customer_id=found['id'])\n"
+    )
+    fields = {("find_customer", "name"): "id"}
+    assert with_told(program, fields)[0] == program
+    assert "'R-31'" in with_told(program.replace("await close(repair_id='R-31')", "pass"), fields)[0]
+    asked = Scripted([program, program], strength=Strength.SMALL)
+    draft = asyncio.run(compile_goal(Request("R-31 is done. Close it, tell.", tools), asked, lambda _: ()))
+    assert "name='R-31' is rather an id than a name" in [one.message for one in draft.diagnostics]
+
+
+def test_names_in_the_singular_are_those_of_the_goal() -> None:
+    kinds = replace(listing("list_stock", "name", "count", "least"), effect=Effect.READ)
+    tools = (kinds, listing("get_stock", name=TEXT), listing("order", name=TEXT))
+    for name, doubted in (("tennis ball", False), ("tennis racket", True)):
+        tree = read_python(f"async def main(): await order(name='{name}')").plan.tree
+        assert bool([*unstated(tree, ["We need 3 tennis balls."], tools)]) is doubted
 
 
 def test_id_of_the_goal_that_is_looked_up_as_something_else_is_doubted() -> None:

@@ -161,7 +161,7 @@ def _named_in(goal: str) -> Iterator[str]:
 
     An abbreviation (`IDs`) is none.
 
-    >>> list(_named_in("Tell Lena of O-7 on 4 May. Add 10 percent!"))
+    >>> list(_named_in("Tell Lena of O-7 on 4 May or May 5th. Add 10 percent!"))
     ['Lena', 'O-7']
     """
     words = [match[0].strip(".:!?").partition("'")[0] for match in PART.finditer(goal)]
@@ -179,7 +179,7 @@ def _named_in(goal: str) -> Iterator[str]:
         len(word) > 1
         and word[0].isupper()
         and not word[1].isupper()
-        and not (mixed[n] or begins[n] or any(one.isdigit() for one in words[max(0, n - 1) : n + 2]))
+        and not (mixed[n] or begins[n] or any(one[:1].isdigit() for one in words[max(0, n - 1) : n + 2]))
         for n, word in enumerate(words)
     ]
     are_names = sum(capitals) <= max(1, _SHARE_OF_NAMES * len(words)) and _GERMAN.search(goal) is None

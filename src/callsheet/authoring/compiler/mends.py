@@ -125,7 +125,8 @@ def _whole(
 class Lookup(NamedTuple):
     """How what a call needs is found by a name: a tool, its argument, the field of the id, and the name.
 
-    Where the tool lists things, `key` is the field that each has its name in.
+    Where the tool lists things, `key` is the field that each has its name in; the field is empty where the
+    result is what the call needs.
     """
 
     tool: str
@@ -235,7 +236,7 @@ def with_told(program: str, fields: Mapping[tuple[str, str], str | None]) -> tup
     tree = next(nodes_of(program), None)
     if not isinstance(tree, ast.Module) or not fields:
         return program, {}
-    told = _Told(fields, times_set(ast.walk(tree)))
+    told = _Told(fields, times_set(ast.walk(tree)), {*_ids_given(tree)})
     changed = told.visit(tree)
     for owner, part, block in _blocks(changed):
         ends = (number for number, one in enumerate(block) if isinstance(one, ast.Return))
@@ -245,6 +246,16 @@ def with_told(program: str, fields: Mapping[tuple[str, str], str | None]) -> tup
     if not told.used or fewer == text:  # what else is read of the thing has to be looked up
         return program, {}
     return fewer, told.used
+
+
+def _ids_given(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """The texts that are given as ids, each with the thing that its argument names: `pet` for `pet_id`."""
+    for one in ast.walk(tree):
+        match one:
+            case ast.keyword(arg=str(name), value=ast.Constant(value=str(text))) if name.endswith("_id"):
+                yield name.removesuffix("_id").rpartition("_")[2], text
+            case _:
+                pass
 
 
 class Told(NamedTuple):
@@ -269,9 +280,15 @@ class Told(NamedTuple):
 class _Told(ast.NodeTransformer):
     """Puts what was told in place of fields of what is looked up by it."""
 
-    def __init__(self, fields: Mapping[tuple[str, str], str | None], times: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        fields: Mapping[tuple[str, str], str | None],
+        times: Mapping[str, int],
+        given: Collection[tuple[str, str]],
+    ) -> None:
         self._fields = fields
         self._times = times
+        self._given = given
         self._found: dict[str, Told] = {}
         self.used: dict[Told, str] = {}
         """The lookups that may not be needed, and what is said of them."""
@@ -285,6 +302,11 @@ class _Told(ast.NodeTransformer):
                 return Told(tool, argument, text)
             case _:
                 return None
+
+    def _is_of_another(self, lookup: Told) -> bool:
+        """Whether the text is given elsewhere as the id of what this tool does not find: a `repair_id`."""
+        found = {word.removesuffix("s") for word in lookup.tool.split("_")}
+        return any(text == lookup.text and thing not in found for thing, text in self._given)
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         """A variable that is set once may hold what is looked up."""
@@ -331,7 +353,7 @@ class _Told(ast.NodeTransformer):
                 return self.generic_visit(node)
         if lookup is None:
             return self.generic_visit(node)
-        if field == self._fields[lookup[:2]] and lookup.is_by_id:
+        if field == self._fields[lookup[:2]] and lookup.is_by_id and not self._is_of_another(lookup):
             self.used[lookup] = f"{lookup.text!r} is taken for an id, and not looked up as a name"
         elif field == lookup.argument:
             self.used.setdefault(
@@ -426,24 +448,34 @@ def _looked_up(
         for call in (one for part in parts for one in ast.walk(part) if isinstance(one, ast.Call)):
             tool = call.func.id if isinstance(call.func, ast.Name) else ""
             for given in call.keywords:
-                text = ""
-                match given.value:
-                    case ast.Constant(value=str() as said):
-                        text = said
-                    case ast.Name(id=name):
-                        text = constants.get(name, "")
-                    case _:
-                        pass
-                lookup = sought.get((tool, given.arg or "", text))
-                if lookup is None:
-                    continue
-                found = (lookup.tool, lookup.argument, lookup.name)
-                if found not in known:
-                    variable = lookup.noun
-                    while variable in names:
-                        variable = f"{variable}_found"
-                    names.add(variable)
-                    known[found] = variable
-                    yield lookup.assigned(variable)
-                given.value = ast.Subscript(ast.Name(known[found]), ast.Constant(lookup.field))
+                changed: list[ast.expr] = []
+                for value in given.value.elts if isinstance(given.value, ast.List) else (given.value,):
+                    text = ""
+                    match value:
+                        case ast.Constant(value=str() as said):
+                            text = said
+                        case ast.Name(id=name):
+                            text = constants.get(name, "")
+                        case _:
+                            pass
+                    lookup = sought.get((tool, given.arg or "", text))
+                    if lookup is None:
+                        changed.append(value)
+                        continue
+                    found = (lookup.tool, lookup.argument, lookup.name)
+                    if found not in known:
+                        variable = lookup.noun
+                        while variable in names:
+                            variable = f"{variable}_found"
+                        names.add(variable)
+                        known[found] = variable
+                        yield lookup.assigned(variable)
+                    thing = ast.Name(known[found])
+                    changed.append(
+                        ast.Subscript(thing, ast.Constant(lookup.field)) if lookup.field else thing
+                    )
+                if isinstance(given.value, ast.List):
+                    given.value.elts = changed
+                else:
+                    (given.value,) = changed
         yield statement

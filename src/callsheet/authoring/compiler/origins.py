@@ -56,13 +56,15 @@ _KINDS = (
 )
 _IBAN = AddressKind("iban", "an IBAN", re.compile(r"[A-Z]{2}\d\d"))
 _IS_IBAN = lazy.pattern(r"\bIBAN\b", re.IGNORECASE)
+_IS_MAIL = lazy.pattern(r"\A(?:the )?e-?mail address(?:es)?\b(?!.*\bnames?\b)", re.IGNORECASE)
+"""A description that begins with what the argument takes."""
 _RECEIVES = frozenset(("to", "cc", "bcc", "recipient", "recipients"))
 
 
 def address_kind(spec: ToolSpec, argument: str) -> AddressKind | None:
     """What kind of address an argument takes, by its name; `to` of a tool that mails takes that of a mail.
 
-    An IBAN is also one that the argument's description calls so.
+    An IBAN and the address of a mail are also what the argument's description calls so.
 
     >>> spec = ToolSpec("SEND_EMAIL", "send_email", "Send a mail.", {"properties": {"to": {}, "body": {}}})
     >>> address_kind(spec, "to").noun, address_kind(spec, "body")
@@ -73,19 +75,23 @@ def address_kind(spec: ToolSpec, argument: str) -> AddressKind | None:
     about = table(table(spec.parameters.get("properties")).get(argument)).get("description")
     if _IS_IBAN.search(f"{argument.replace('_', ' ')} {about}"):
         return _IBAN
+    if isinstance(about, str) and _IS_MAIL.search(about):
+        return _MAIL
     return next((kind for name, kind in _KINDS if name.search(argument)), None)
 
 
 class Origin(NamedTuple):
     """A tool that tells a value, and where in its result the value stands, empty if it does not say.
 
-    `is_guess` says that nothing declares the place: the result may as well be the value itself.
+    `is_guess` says that nothing declares the place: the result may as well be the value itself, as it is if
+    `is_value` says so.
     """
 
     tool: str
     place: str = ""
     takes_nothing: bool = False
     is_guess: bool = False
+    is_value: bool = False
 
     @property
     def field(self) -> str:
@@ -108,6 +114,7 @@ _BEHIND = lazy.pattern(r"_(?:by|for|from|in|of|on|to|with)_.*")
 class Finder(NamedTuple):
     """How one thing is found by its name: the tool, its argument for the name, and the field of the id.
 
+    The field is empty where the result is the address itself.
     Where the tool lists things, `key` is the field of each that has its name; the argument is then empty if
     the tool takes none for it.
     """
@@ -165,9 +172,13 @@ class Origins:
 
     def takes_id(self, called: ToolSpec, argument: str) -> bool:
         """Whether an argument takes an id or an address by its name, and no record by its schema."""
-        type_ = table(table(called.parameters.get("properties")).get(argument)).get("type")
+        type_ = _type_of(called, argument)
         is_named = _names_id(argument) or address_kind(called, argument) is not None
         return is_named and type_ in (None, "string", "integer", "number")
+
+    def takes_addresses(self, called: ToolSpec, argument: str) -> bool:
+        """Whether an argument takes a list of addresses, each of which is found as one alone."""
+        return address_kind(called, argument) is not None and _type_of(called, argument) == "array"
 
     def takers_of(self, argument: str, tool: str) -> list[str]:
         """The tools that take the id of what a tool finds, if an argument takes that of another thing.
@@ -189,9 +200,11 @@ class Origins:
     def told_otherwise(self, called: ToolSpec, argument: str, tool: str) -> bool:
         """Whether other tools have a field of the name of this id, and a tool gives a text that has none.
 
-        A tool that is named after ids (`list_task_ids`) may well give them.
+        A tool that is named after ids (`list_task_ids`) may well give them, and gives no address.
         """
         spec = next((one for one in self._reading if one.name == tool), None)
+        if spec is not None and address_kind(called, argument) is not None:
+            return spec.result.get("type") == "string" and bool({"id", "ids"} & _found_by(tool))
         is_id = self.takes_id(called, argument) and address_kind(called, argument) is None
         if spec is None or not is_id or _ID.fullmatch(argument) is not None:
             return False
@@ -226,13 +239,19 @@ class Origins:
         """The only tool that finds one thing for this argument by its name, alone or in a list.
 
         None if there are several, if the place in the result is not known, and if only the fields of results
-        say that the argument identifies: a city may be that of a trip, and is none.
+        say that the argument identifies: a city may be that of a trip, and is none. For a lookup by an
+        address none is found that is itself a result: it is rather the wrong lookup.
         """
-        told = self.of(called, argument) if self.takes_id(called, argument) else ()
+        kind = address_kind(called, argument)
+        is_sought = self.takes_id(called, argument) or self.takes_addresses(called, argument)
+        told = self.of(called, argument) if is_sought else []
+        is_told = is_sought and kind not in (None, _IBAN) and not called.effect.only_reads
+        every = [*self._addresses(kind.noun)] if kind is not None and is_told else told
         found = [
             Finder(origin.tool, name, origin.field)
-            for origin in told
-            if origin.field and (name := self._texts.get(origin.tool)) is not None
+            for origin in every
+            if (origin.field or (origin.is_value and is_told))
+            and (name := self._texts.get(origin.tool)) is not None
         ]
         noun = set(words_of(_ID.sub("", argument)))
         own = [one for one in told if not noun or noun & set(words_of(one.tool))]
@@ -256,12 +275,14 @@ class Origins:
     def _addresses(self, noun: str) -> Iterator[Origin]:
         for spec in self._reading:
             place = None if noun in spec.parameter_names else _place(spec, noun)
-            is_said = noun in re.findall(r"\w+", spec.description.casefold())
+            is_said = noun in {*re.findall(r"\w+", spec.description.casefold()), *_found_by(spec.name)}
             if place is not None and place.text is not None and (place.is_named or is_said):
                 is_text = spec.result.get("type") == "string"
                 text = place.text or ("" if is_text else f' as "{noun}"')
-                is_guess = not place.text
-                yield Origin(function_name(spec.name), text, not spec.parameter_names, is_guess)
+                is_value = is_text and noun in _found_by(spec.name)
+                yield Origin(
+                    function_name(spec.name), text, not spec.parameter_names, not place.text, is_value
+                )
 
     def _telling(self, argument: str) -> _Tellers:
         """What is the same for every tool that takes an argument."""
@@ -362,6 +383,15 @@ def _gives_other_text(spec: ToolSpec) -> bool:
     """Whether a result is declared as a text or as texts, of a tool that is not named after ids."""
     is_text = "string" in (spec.result.get("type"), table(spec.result.get("items")).get("type"))
     return is_text and not {"ID", "IDS"} & set(spec.name.split("_"))
+
+
+def _found_by(tool: str) -> set[str]:
+    """The words of a tool's name before what it finds things by."""
+    return set(_BEHIND.sub("", tool.lower()).split("_"))
+
+
+def _type_of(called: ToolSpec, argument: str) -> object:
+    return table(table(called.parameters.get("properties")).get(argument)).get("type")
 
 
 def _names_id(argument: str) -> bool:

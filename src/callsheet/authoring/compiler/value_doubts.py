@@ -109,7 +109,7 @@ def doubtful(
     )
     for act in acts(tree):
         spec, said = declared.get(act.tool, (None, ""))
-        for name, given in (*(("", value) for value in act.positional), *act.named):
+        for name, given in _given(act, spec, known.origins):
             value = set_once.get(given.name, given) if isinstance(given, Variable) else given
             text = value.value if isinstance(value, Literal) and isinstance(value.value, str) else None
             if act.kind is not CallKind.TOOL:
@@ -142,6 +142,16 @@ def doubtful(
                 yield Doubtful(act, name, message, f"that is taken by {' or '.join(takers[:2])}")
             if not unknown and text is not None:
                 yield from _of_another_kind(act, name, text, spec, said, known)
+
+
+def _given(act: Act, spec: ToolSpec | None, origins: Origins) -> Iterator[tuple[str, Expression]]:
+    """What a call is given, with the names of its arguments; of a list of addresses each."""
+    yield from (("", value) for value in act.positional)
+    for name, value in act.named:
+        if isinstance(value, Display) and spec is not None and origins.takes_addresses(spec, name):
+            yield from ((name, each) for each in value.items)
+        else:
+            yield name, value
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +224,7 @@ def _of_another_kind(
         wanted = about = kind.about
     elif (
         is_id
-        and (origins.takes_id(spec, name) or _as_told(text, own) is None)
+        and (origins.takes_id(spec, name) or (_as_told(text, own) is None and not _each_begins(text, own)))
         and (not _stands(text, known.texts) or (found and _is_name(text, spec, name, origins, own)))
     ):
         wanted = "an id"
@@ -285,6 +295,12 @@ def _is_name(text: str, spec: ToolSpec, argument: str, origins: Origins, told: s
 def _begins_a_word(text: str, told: str) -> bool:
     """Whether a word was told, perhaps with another ending."""
     return re.search(rf"(?<!\w){re.escape(text[: max(3, len(text) - 3)])}", told, re.IGNORECASE) is not None
+
+
+def _each_begins(text: str, told: str) -> bool:
+    """Whether a text has words alone that were told, each perhaps with another ending: a net of nets."""
+    words = text.split()
+    return all(map(str.isalpha, words)) and all(_begins_a_word(one, told) for one in words)
 
 
 def _said_by(spec: ToolSpec) -> str:
