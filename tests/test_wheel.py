@@ -117,8 +117,8 @@ def test_no_membership_is_asked_of_a_tuple_with_a_star() -> None:
         for name in wheel.compiled()
         for node in ast.walk(ast.parse((wheel.PACKAGE / f"{name}.py").read_text()))
         if isinstance(node, ast.Compare)
-        for asked in node.comparators
-        if isinstance(asked, ast.Tuple | ast.List)
-        and any(isinstance(each, ast.Starred) for each in asked.elts)
+        for asks, asked in zip(node.ops, node.comparators, strict=True)
+        if isinstance(asks, ast.In | ast.NotIn) and isinstance(asked, ast.Tuple | ast.List)
+        if any(isinstance(each, ast.Starred) for each in asked.elts)
     ]
     assert found == []
