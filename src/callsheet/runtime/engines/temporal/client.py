@@ -287,15 +287,18 @@ async def pause(run: TemporalRun, by: str, reason: str, patience: float) -> RunP
     A run that is paused already stays as it is. Raises CallsheetError: JRN032 if it has ended or ends
     instead, TMP005 if unknown.
     """
-    outcome, deadline = await bring_up_to_date(run), time.monotonic() + patience
-    if outcome.result is None and outcome.pause is None:
-        await _signal(run, "pause", by, reason)
+    deadline, is_asked = time.monotonic() + patience, False
     while True:
         outcome = await bring_up_to_date(run)
         if outcome.result is not None:
             raise has_ended(run.run_id, str(outcome.result.status), "pause")
-        if outcome.pause is not None or time.monotonic() >= deadline:
+        if outcome.pause is not None:
             return outcome.pause
+        if not is_asked:
+            await _signal(run, "pause", by, reason)
+            is_asked = True
+        elif time.monotonic() >= deadline:
+            return None
         await asyncio.sleep(_PAUSE)
 
 
