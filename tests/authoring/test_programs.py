@@ -12,6 +12,7 @@ import pytest
 from callsheet import Plan as PublicPlan
 from callsheet import Runtime, tool
 from callsheet.api.compiling import Compiled
+from callsheet.authoring.compiler.answer_doubts import left_out
 from callsheet.authoring.compiler.answers import bound_names, program_in, with_imports, with_main
 from callsheet.authoring.compiler.compile import compile_goal, prompt_for
 from callsheet.authoring.compiler.mends import Lookup, with_lookups, with_told
@@ -853,6 +854,16 @@ def test_names_in_a_list_of_addresses_are_looked_up_each() -> None:
     ):
         found = unstated(read_python(other.format(email)).plan.tree, [request.goal], tools)
         assert doubts[0] in [one.message for one in found]
+
+
+def test_filter_of_the_goal_that_a_lookup_does_not_get_is_told() -> None:
+    kinds = {"anyOf": [{"type": "string", "enum": ["lead", "won"]}, {"type": "null"}]}
+    find = replace(listing("search_customers", "id", "name", status=kinds), effect=Effect.READ)
+    plan = "async def main(): return len(await search_customers({}))"
+    for given, said in (("", 1), ("status='lead'", 0)):
+        tree = read_python(plan.format(given)).plan.tree
+        told = [one.message for one in left_out(tree, "How many leads are there?", (find,))]
+        assert told == ["the goal says leads, and no call or condition of the plan has it"] * said
 
 
 def test_id_of_another_thing_is_not_taken_for_that_of_what_is_looked_up() -> None:

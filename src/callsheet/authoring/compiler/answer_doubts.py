@@ -6,7 +6,7 @@ Pure. In: a plan with blocks, and its goal. Out: warnings.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from callsheet import lazy
 from callsheet.authoring.compiler.quantities import ways
@@ -37,6 +37,7 @@ from callsheet.ir.tree import (
 )
 from callsheet.ports.models.prompts import one_line
 from callsheet.ports.tools import ToolSpec
+from callsheet.views.python_types import table
 
 _NUMBERS = lazy.pattern(r"\d+(?:\.\d+)?", re.ASCII)
 _THOUSANDS = lazy.pattern(r"(?<=\d),(?=\d{3})", re.ASCII)
@@ -65,7 +66,8 @@ def left_out(tree: Tree, goal: str, tools: Collection[ToolSpec] = ()) -> Iterato
     Names are words with a capital within a sentence, which tell nothing where many have one or in German,
     and parts with an `@` or with letters and digits, but no quantities (`5kg`, `3pm`). A call has also the
     words of its tool and of what `tools` say of it, and of a name with digits it may have these alone
-    (`quarter=3` for Q3).
+    (`quarter=3` for Q3). Told is also a word of the goal by which a lookup that is called can choose, if it
+    does not: a value of an enumeration.
 
     >>> from callsheet.frontends.python import read_python
     >>> plan = read_python('async def main(): await pay(to="R-7", amount=3 * 1.1, at="15:00")').plan
@@ -117,6 +119,31 @@ def left_out(tree: Tree, goal: str, tools: Collection[ToolSpec] = ()) -> Iterato
             )
         elif not digits and name.isascii():  # other letters may stand for the same name
             yield _nowhere(name)
+    yield from map(_nowhere, _choices(tree, goal, [spec for spec in tools if spec.name in called]))
+
+
+def _choices(tree: Tree, goal: str, called: Iterable[ToolSpec]) -> Iterator[str]:
+    """The words of a goal by which a lookup that is called can choose, where the plan has them nowhere.
+
+    They are the values of its arguments that have an enumeration: all active members, of a `status`.
+    """
+    done = plain(" ".join((*map(str, _said_in(tree)), *(act.tool for act in acts(tree)))))
+    values = (
+        value
+        for spec in called
+        if spec.effect.only_reads
+        for schema in table(spec.parameters.get("properties")).values()
+        for one in (schema, *table(schema).get("anyOf", ()))
+        for value in table(one).get("enum", ())
+    )
+    known = {value.casefold() for value in values if isinstance(value, str)}
+    for word in dict.fromkeys(_WORDS.findall(goal.casefold())):
+        one = word if word in known else word.removesuffix("s")
+        if one in known and one not in done:
+            yield word
+
+
+_WORDS = lazy.pattern(r"[^\W\d_]{4,}")
 
 
 def _nowhere(said: str) -> Diagnostic:
