@@ -68,6 +68,8 @@ def marked(diagnostic: Diagnostic, source: Source) -> str:
         ("?IF ($a) { @B }", ("LTP204", "1:10", "{")),
         ("?IF ($a) {\n@B }", ("LTP204", "2:4", "}")),
         ("?IF ($a) THEN ?IF ($b) THEN @C", ("LTP014", "1:15", "?")),
+        ("?FOREACH (($x, $y) IN $z) {\n@A\n}", ("LTP016", "1:11", "(")),
+        ("LET $x, $y = $z", ("LTP211", "1:7", ",")),
         ("?FOREACH ($x IN) {\n@A\n}", ("LTP016", "1:16", ")")),
         ("?FOREACH ($x IN $y) TOGETHER IN ORDER {\n}", ("LTP016", "1:39", "{")),
         ('?REPEAT (every="1s") {\n@A\n} UNTIL ($x)', ("LTP212", "1:9", '(every="1s")')),

@@ -100,8 +100,8 @@ def read_foreach(reader: BlockReader, own: str, start: int, comments: list[str])
         reader.open()
     elif reader.at_line_end():
         raise reader.error("LTP016", "the list is missing", help="write ?FOREACH ($x IN $list) {")
-    var = reader.variable("for the item")
-    if reader.skip() == ",":
+    var = "" if reader.skip() == "(" else reader.variable("for the item")
+    if reader.skip() in {"(", ","}:
         help_ = "an item has one name: ?FOREACH ($pair IN $table.items()) {, then $pair[0] and $pair[1]"
         raise reader.error("LTP016", "?FOREACH names one variable", help=help_)
     if not reader.takes("IN"):

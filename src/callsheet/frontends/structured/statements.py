@@ -222,6 +222,9 @@ def _assigned(reader: BlockReader, word: str, name: str, start: int, comments: l
     if reader.skip() in _CHANGES and reader.text.startswith("=", reader.pos + 1):
         sign = reader.text[reader.pos]
         raise reader.error("LTP211", f"{sign}= is written {word} ${name} = ${name} {sign} …")
+    if reader.skip() == ",":
+        help_ = f"give each its own line: {word} ${name} = $pair[0]"
+        raise reader.error("LTP211", f"{word} names one variable", help=help_)
     if reader.skip() != "=":
         raise reader.error("LTP211", f"= is missing: {word} $x = value")
     reader.pos += 1
