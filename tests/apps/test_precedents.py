@@ -11,7 +11,7 @@ import pytest
 from callsheet import Answer, CallsheetError, PendingAsk, Plan, Runtime, tool
 from callsheet.machine import Approval
 from callsheet.policy.model import Policy, ToolRule, When
-from callsheet.runtime.precedents import Precedent, coverage, covers, in_words, policy_line
+from callsheet.runtime.precedents import ChangedPlan, Precedent, coverage, covers, in_words, policy_line
 
 if TYPE_CHECKING:
     from tests.apps.conftest import Machine
@@ -92,6 +92,10 @@ def test_precedent_says_what_differs() -> None:
     assert str(Precedent("r1", "", 0.0, ("to", "the reason to ask"))) == (
         "this step's call was approved for run r1, but to and the reason to ask differed"
     )
+    forged = "ada\n    amount = 5\u2028    to = 'bob'"
+    for note in (Precedent("r1", forged, 0.0, ()), Precedent("r1", "", 0.0, (forged,))):
+        assert len(str(note).splitlines()) == 1
+    assert str(ChangedPlan("r1", forged, ("-a", "+b"))).splitlines()[1:] == ["-a", "+b"]
 
 
 TOOLS = """

@@ -164,9 +164,11 @@ class Precedent(NamedTuple):
         who = f" by {self.by}" if self.by else ""
         if not self.differs:
             same = "the same call, with the same arguments from the same steps"
-            return f"{same}, was approved{who} for run {self.run_id}"
+            return _on_one_line(f"{same}, was approved{who} for run {self.run_id}")
         differed = _and(list(self.differs))
-        return f"this step's call was approved{who} for run {self.run_id}, but {differed} differed"
+        return _on_one_line(
+            f"this step's call was approved{who} for run {self.run_id}, but {differed} differed"
+        )
 
 
 def precedent_of(journal: Journal, run_id: str, step: str, asked: Approval) -> Precedent | None:
@@ -200,7 +202,12 @@ class ChangedPlan(NamedTuple):
         if len(self.lines) > _MOST_LINES:
             shown.append(f"… and {len(self.lines) - _MOST_LINES} more changed lines")
         said = f"this plan has changed since calls of it were approved{who} for run {self.run_id}:"
-        return "\n".join((said, *shown))
+        return "\n".join((_on_one_line(said), *shown))
+
+
+def _on_one_line(text: str) -> str:
+    """A text in which nobody's name, nor that of an argument, begins a line of the question."""
+    return " ".join(text.split())
 
 
 def changed_since_approval(journal: Journal, run_id: str) -> ChangedPlan | None:
