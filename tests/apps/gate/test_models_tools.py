@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +18,12 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import TextContent
 from tests import forked
 
-from callsheet.apps.gate.own_tools import OWN_TOOLS
+from callsheet import Plan
+from callsheet.apps.gate import own_tools
+from callsheet.apps.gate.offers import ToolIndex
+from callsheet.apps.gate.own_tools import OWN_TOOLS, OwnCall, call_own
+from callsheet.diagnostics import CallsheetError
+from callsheet.store.library import PlanLibrary
 
 MANY = """
 import anyio
@@ -161,6 +168,44 @@ async def test_saved_plan_and_tool_with_one_name_are_two_tools(folder: Path) -> 
         assert text_of(done).startswith("hello ann\n")
     given = started(folder, *words, "--expose", "tools")
     assert "--plan-tool needs --expose" in finished([given.command, *given.args], folder, given.env).stderr
+
+
+async def test_refused_program_is_withdrawn_unless_somebody_has_replaced_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = PlanLibrary(tmp_path)
+    code, other = ('S1: @respond ("one")\n', 'S1: @respond ("two")\n')
+
+    async def beside(work: Any) -> Any:
+        return work()
+
+    meanwhile: list[Callable[[], object]] = []
+
+    async def delegated(tool: str, *_: Any) -> None:
+        if tool == "save_plan":
+            library.save(Plan.parse(code).ir, "rep", text=code)
+            return
+        for act in meanwhile:
+            act()
+        raise CallsheetError.single("POL110", "refused")
+
+    monkeypatch.setattr(own_tools, "_delegate", delegated)
+    context: Any = SimpleNamespace(library=library, host=SimpleNamespace(beside=beside))
+    caller: Any = SimpleNamespace(state=None)
+    call = OwnCall("run_program", {"code": code, "name": "rep"})
+
+    def deletes() -> None:
+        library.delete("rep")
+        library.save(Plan.parse(other).ir, "report", text=other)
+
+    def replaces() -> None:
+        library.save(Plan.parse(other).ir, "rep", text=other, replaces=True)
+
+    for acts, left in (([], []), ([deletes], ["report"]), ([replaces], ["rep", "report"])):
+        meanwhile[:] = acts
+        with pytest.raises(CallsheetError, match="POL110"):
+            await call_own(call, ToolIndex({}, []), context, caller)
+        assert sorted(library.ids()) == left
 
 
 def test_plan_that_is_not_there_is_reported_before_serving(folder: Path) -> None:

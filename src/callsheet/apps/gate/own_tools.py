@@ -273,12 +273,13 @@ async def call_own(
         case "language":
             return OwnAnswer(_text(LANGUAGE))
         case "run_program":
-            is_new = caller.state is None and bool(args.get("name")) and await _save(args, context, caller)
+            is_named = caller.state is None and bool(args.get("name"))
+            saved = await _save(args, context, caller) if is_named else None
             try:
                 return await _delegate("plan_execute", _program(args), context, caller)
             except CallsheetError:
-                if is_new:  # a session that has read nothing could run what this one may not
-                    await context.host.beside(lambda: context.library.delete(str(args["name"])))
+                if saved is not None:  # a session that has read nothing could run what this one may not
+                    await context.host.beside(lambda: context.library.withdraw(saved))
                 raise
         case "check_program":
             return await _delegate("dry_run_plan", _program(args), context, caller)
@@ -389,8 +390,8 @@ def _program(args: Mapping[str, Any]) -> dict[str, Any]:
     return text | ({"variables": args["inputs"]} if args.get("inputs") else {})
 
 
-async def _save(args: Mapping[str, Any], context: ServerContext, caller: ClientRequest) -> bool:
-    """Save a program under a name, unless it is that already; returns whether it has been saved.
+async def _save(args: Mapping[str, Any], context: ServerContext, caller: ClientRequest) -> StoredPlan | None:
+    """Save a program under a name; returns the new plan, None if the name had this program already.
 
     Raises CallsheetError (PLN003) if the name has another program: somebody may have read that one, and only
     a person puts a new version in its place.
@@ -403,11 +404,11 @@ async def _save(args: Mapping[str, Any], context: ServerContext, caller: ClientR
     before = await context.host.beside(known)
     if before is None:
         await _delegate("save_plan", {"ltp_text": code, "plan_id": name}, context, caller)
-        return True
+        return await context.host.beside(known)
     if before.text.strip() != code.strip():
         help_ = f"use another name; a person replaces it: callsheet plan save FILE --as {name}"
         raise CallsheetError.single("PLN003", f"the plan {name} exists, and is another program", help=help_)
-    return False
+    return None
 
 
 async def _run(args: Mapping[str, Any], context: ServerContext, caller: ClientRequest) -> OwnAnswer:

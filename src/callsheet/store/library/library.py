@@ -320,6 +320,16 @@ class PlanLibrary:
             self._versions.remove(name)
         return name
 
+    def withdraw(self, stored: StoredPlan) -> None:
+        """Delete a plan as it was saved, unless it has been changed, replaced or deleted since."""
+        with self._plans.writable():
+            if stored.id not in self.ids():
+                return
+            there = self._load(stored.id)
+            if there.record == stored.record and not there.is_edited:
+                self._plans.remove(stored.id)
+                self._versions.remove(stored.id)
+
     def rename(self, old: str, new: str) -> StoredPlan:
         """Rename the plan with an id or a prefix of one; raises as `save` does.
 
