@@ -33,6 +33,7 @@ from callsheet.machine import Decision, Limits
 from callsheet.ports.calls import CallProgress
 from callsheet.runtime.answers import Answer
 from callsheet.runtime.forking import Edits, NeedsConsent
+from callsheet.sealing.keys import WITHHELD
 from callsheet.store import Journal, RunStatus
 from callsheet.store.events import Event
 from callsheet.store.journal_paths import place_of
@@ -379,6 +380,11 @@ async def test_run_secrets_are_sealed_and_never_shown(folder):
         outcome = await host.outcome("r")
         assert "hunter2" not in repr(outcome)
         assert "hunter2" not in repr([*host.journal.events("r")])
+        text = '# ltp: 2\nINPUT SECRET $key: str\nLET $size = len($key)\n@RESPOND ("${size} letters")\n'
+        read = text_of(None, Source("plan", text))
+        await host.start(RunRequest(text=read, run_id="r2", inputs={"key": "hunter2-x"}))
+        told = (await host.outcome("r2")).result
+        assert (told.response, told.variables["size"]) == ("9 letters", WITHHELD)
 
 
 async def test_observer_receives_steps_and_respondent_answers(folder):

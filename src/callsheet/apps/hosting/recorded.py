@@ -29,7 +29,7 @@ from callsheet.store.runs import RunInfo
 
 
 def recorded_outcome(journal: Journal, run_id: str) -> RunOutcome:
-    """The outcome of a run that is not running.
+    """The outcome of a run that is not running; what is computed from sealed values is as it is shown.
 
     Raises JournalError: JRN002 for an unknown run, JRN012, JRN015 or JRN020 if its events cannot be read.
     """
@@ -37,8 +37,15 @@ def recorded_outcome(journal: Journal, run_id: str) -> RunOutcome:
     folded = fold_run(journal, run_id, journal.plan(info.plan_hash)[0])
     result = folded.machine.result
     if result is not None:
-        usage = folded.usage()
-        return RunOutcome(run_id, replace(result, usage=usage), doubtful_calls(folded), usage=usage)
+        usage, shown = folded.usage(), folded.variables_to_show()
+        told = replace(
+            result,
+            usage=usage,
+            response=folded.response_to_show,
+            answer=folded.answer_to_show,
+            variables={name: shown.get(name, value) for name, value in result.variables.items()},
+        )
+        return RunOutcome(run_id, told, doubtful_calls(folded), usage=usage)
     waiting = tuple(ask for ask in asks_of(journal, run_id) if not ask.is_answered)
     open_run = unfinished(run_id, folded, doubtful_calls(folded), waiting, unanswered_calls(folded))
     return replace(open_run, pause=pause_of(journal, info))
