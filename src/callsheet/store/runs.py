@@ -257,10 +257,9 @@ class Runs:
 
     def of_plan(self, limit: int, *, plan_hash: str = "", plan_id: str = "") -> list[RunInfo]:
         """The newest runs of the plan with this hash, or of all versions of the one with this id."""
-        column, value = ("runs.plan_hash", plan_hash) if plan_hash else ("plans.id", plan_id)
-        return self._infos(
-            f"WHERE {column} = ? ORDER BY runs.created DESC, number DESC LIMIT ?", (value, limit)
-        )
+        of_id = "runs.plan_hash IN (SELECT plan_hash FROM plans WHERE id = ?)"  # by the index of runs
+        which, value = ("runs.plan_hash = ?", plan_hash) if plan_hash else (of_id, plan_id)
+        return self._infos(f"WHERE {which} ORDER BY runs.created DESC, number DESC LIMIT ?", (value, limit))
 
     def find(self, text: str) -> RunInfo:
         """The run with this id or unambiguous prefix of an id; for `last`, the newest run.

@@ -32,6 +32,7 @@ from mcp_types import (
 )
 
 from callsheet import __version__
+from callsheet.apps.gate.hearing import ask_older, hearing_of, request_of, wire_of
 from callsheet.apps.gate.offers import (
     GateTool,
     OffersBehind,
@@ -65,7 +66,6 @@ if TYPE_CHECKING:
     from callsheet.api.admission import UnprovedProgram
     from callsheet.apps.gate.unproved import Candidate, UnprovedPrograms
     from callsheet.apps.toolbox import Toolbox
-from callsheet.apps.gate.hearing import ask_older, hearing_of, request_of, wire_of
 
 NAME = "callsheet-gate"
 SAID = "io.github.callsheet/said"
