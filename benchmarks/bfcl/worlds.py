@@ -14,7 +14,7 @@ from copy import deepcopy
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from callsheet.ir import Effect, canonical_tool_name
 from callsheet.ports.calls import CallContext, ToolFailed
@@ -45,7 +45,7 @@ class Task:
         return [said["content"] for turn in self._entry["question"] for said in turn]
 
     @cached_property
-    def _config(self) -> Any:
+    def _modules(self) -> Any:
         return import_module("bfcl_eval.constants.executable_backend_config")
 
     def world(self) -> World:
@@ -53,11 +53,11 @@ class Task:
         instances: dict[str, Any] = {}
         specs: list[ToolSpec] = []
         for name in self._entry["involved_classes"]:
-            made = getattr(import_module(self._config.CLASS_FILE_PATH_MAPPING[name]), name)()
+            made = getattr(import_module(self._modules.CLASS_FILE_PATH_MAPPING[name]), name)()
             if name not in _NO_STATE:
                 made._load_scenario(deepcopy(self._entry["initial_config"].get(name, {})))
             instances[name] = made
-            page = self._config.MULTI_TURN_FUNC_DOC_FILE_MAPPING[name]
+            page = self._modules.MULTI_TURN_FUNC_DOC_FILE_MAPPING[name]
             specs += map(_spec, _lines(self._data / "multi_turn_func_doc" / page))
         return World(instances, specs)
 
@@ -71,7 +71,7 @@ class Task:
         missed = [
             f"{name}.{part} is {getattr(world.instances[name], part)!r}, not {value!r}"
             for name, made in wanted.instances.items()
-            for part, value in vars(made).items()
+            for part, value in _state(made)
             if not part.startswith("_") and getattr(world.instances[name], part) != value
         ]
         left = [*world.answers]
@@ -104,7 +104,7 @@ class World:
     def _handler(self, name: str) -> Any:
         async def handler(args: dict[str, Any], _: CallContext) -> Any:
             answer = self.call(name, **args)
-            if isinstance(answer, dict) and "error" in answer:
+            if "error" in (answer or ()):  # some tools answer nothing
                 raise ToolFailed(str(answer["error"]))
             return answer
 
@@ -128,12 +128,16 @@ def _spec(told: dict[str, Any]) -> ToolSpec:
 def _schema(told: Any) -> Any:
     """A JSON schema of what BFCL declares with names of Python's types."""
     if isinstance(told, dict):
-        found: dict[str, Any] = told
+        found = cast("dict[str, Any]", told)
         return {
             key: _TYPES.get(value, value) if key == "type" and isinstance(value, str) else _schema(value)
             for key, value in found.items()
         }
-    return [*map(_schema, told)] if isinstance(told, list) else told
+    return [*map(_schema, cast("list[Any]", told))] if isinstance(told, list) else told
+
+
+def _state(instance: Any) -> list[tuple[str, Any]]:
+    return [*cast("dict[str, Any]", vars(instance)).items()]
 
 
 def _lines(path: Path) -> list[Any]:
