@@ -571,7 +571,7 @@ def succeeded(condition: Expression, *, holds: bool) -> frozenset[str]:
         case ir.Unary(op=ir.UnaryOp.NOT, operand=operand):
             return succeeded(operand, holds=not holds)
         case ir.Logic(op=op, operands=operands) if holds == (op is ir.LogicOp.AND):
-            return frozenset().union(*(succeeded(each, holds=holds) for each in operands))
+            return frozenset[str]().union(*(succeeded(each, holds=holds) for each in operands))
         case _:
             return frozenset()
 
