@@ -43,7 +43,7 @@ async def carry_out(path: Path, folder: Path) -> Outcome:
     data = domain.data()
     tools = domain.tools(data)
     plan = Plan.load(path)
-    findings = tuple(str(each) for each in plan.check(tools=tools))
+    findings = tuple(f"{each.code}: {each.message}" for each in plan.check(tools=tools))
     result = await Runtime(tools).run(plan)
     said = str(result.response or "").lower().replace(",", "")
     status = result.status.value

@@ -7,14 +7,14 @@ from itertools import pairwise
 from pathlib import Path
 
 PLANS = Path(__file__).with_name("plans")
-NAME = re.compile(r"(retail|airline)_(\d+)")
+NAME = re.compile(r"([a-z]+)_(\d+)")
 _DECLARES = re.compile(r"\s*(?:#|TYPE |INPUT |USE |PLAN |\}\s*(?:$|ELSE \{|ON_FAIL \{|> )|$)")
 _TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
-def numbered() -> list[Path]:
-    """The plans for tasks, by domain and number."""
-    paths = [path for path in PLANS.glob("*.ltp") if NAME.fullmatch(path.stem)]
+def numbered(plans: Path = PLANS) -> list[Path]:
+    """The plans for tasks in a folder, by domain and number."""
+    paths = [path for path in plans.glob("*.ltp") if NAME.fullmatch(path.stem)]
     return sorted(paths, key=lambda path: (path.stem.split("_")[0], int(path.stem.split("_")[1])))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from callsheet import Plan, PlanError
+from callsheet.diagnostics import Span
 from callsheet.ir.tree import all_statements
 from callsheet.store.library import PlanLibrary
 
@@ -105,3 +106,13 @@ def test_a_used_plan_may_have_a_sub_plan_that_does_nothing(tmp_path: Path) -> No
 def test_a_text_that_is_no_file_uses_nothing() -> None:
     (wrong,) = Plan.parse(MAIN).check()
     assert (wrong.code, wrong.is_error) == ("PLN030", True)
+
+
+def test_what_check_finds_in_a_used_plan_stands_at_its_use_without_edits(tmp_path: Path) -> None:
+    wrong = PART.replace("$n + 1", '"${n.totl} {t}"')
+    write(tmp_path, "parts/triage.ltp", wrong)
+    twice = MAIN.replace("CALL", 'USE twice FROM "parts/triage.ltp"\nCALL twice (n=1) > $b\nCALL', 1)
+    first, second = Plan.load(write(tmp_path, "main.ltp", twice)).check()
+    assert {one.message.partition(": ")[0] for one in (first, second)} == {"in the file parts/triage.ltp"}
+    assert (first.code, first.swap, second.code, second.fix) == ("CHK034", None, "CHK120", None)
+    assert first.span == second.span == Span(9, 43)

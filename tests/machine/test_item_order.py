@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from random import Random
 from typing import Any
 
@@ -229,6 +230,21 @@ def test_calls_of_one_item_may_touch_the_same_and_those_of_others_may_not() -> N
     body = "S2: @GET ($i.a) > $old\nS3: @PUT ($i.b, $old)"
     assert len(bench('[{"a": 1, "b": 1}, {"a": 2, "b": 3}]', body).waiting) == 2
     assert len(bench('[{"a": 1, "b": 2}, {"a": 3, "b": 1}]', body).waiting) == 1
+
+
+@pytest.mark.parametrize(("last", "count"), [(19, 20), (0, 1)])
+def test_items_are_told_apart_in_slices(last: int, count: int) -> None:
+    """What names the thing of an item is work of its own: here each goes through a long list."""
+    text = f"""LET $all = list(range(3000))
+S1: ?FOREACH ($i IN list(range(19)) + [{last}]) {{
+  S2: @PUT (id=sum([n for n in $all if n == $i]), text="x")
+}}"""
+    machine = Machine(compile_plan(plan(text), FACTS), Limits(window=20))
+    made = [machine.feed(Started({}), 100)]
+    while machine.is_paused:
+        made.append(machine.go_on(100))
+    assert len(list(chain.from_iterable(made))) == count
+    assert not any(made[:20])
 
 
 def test_more_names_than_are_compared_may_be_any() -> None:

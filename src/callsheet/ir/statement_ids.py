@@ -88,7 +88,9 @@ def _with_inner(statement: Statement, own: str, taken: dict[str, int]) -> Statem
     def inner(block: Block) -> Block:
         return _named_block(block, own, taken)
 
-    made = replace(map_blocks(statement, inner), id=own)
+    made = map_blocks(statement, inner)
+    if made.id != own:
+        made = replace(made, id=own)
     if isinstance(made, Try) and made.recovery.undo and not made.recovery.handlers:
         return with_undo_block(made)
     return made

@@ -468,7 +468,8 @@ def recovery_of(statement: Statement) -> Recovery | None:
 def is_single(statement: Statement) -> bool:
     """Whether it is certain that a statement has no blocks inside, its own or about its failure."""
     if isinstance(statement, _CALLS):
-        return statement.recovery is None
+        recovery = statement.recovery
+        return recovery is None or (not recovery.handlers and recovery.final is None)
     return isinstance(statement, _LINES)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, replace
 from itertools import count
 from operator import is_not
-from typing import Any, TypeVar, assert_never, cast
+from typing import Any, Final, TypeVar, assert_never, cast
 
 from callsheet import lazy
+from callsheet.diagnostics import Span
 from callsheet.ir import step
 from callsheet.ir.expr import ListExpr, Literal, Value
 from callsheet.ir.expression import Display, Expression, Kind, Variable
@@ -44,6 +45,10 @@ from callsheet.ir.types import Basic
 
 _S = TypeVar("_S")
 _NUMBER = lazy.pattern(r"_\d+\Z")
+_BARE: Final = {
+    **dict.fromkeys(("span", "remark", "help")),
+    **{"comments": (), "is_open": False, "is_placeholder": False},
+}
 
 
 def with_inputs(tree: Tree, names: Collection[str]) -> Tree:
@@ -198,23 +203,28 @@ def _changed(node: Any, change: Callable[[Any], Any]) -> Any:
 
 def without_spans(node: _S) -> _S:
     """The same node, with no place in a text and no comment, also inside it."""
-    return _stripped(node)
+    return _with_every(node, _BARE)
 
 
-def _stripped(node: Any) -> Any:
+def placed(node: _S, span: Span | None) -> _S:
+    """The same node, where it and all inside it have this place in a text."""
+    return _with_every(node, {"span": span})
+
+
+def _with_every(node: Any, values: Mapping[str, Any]) -> Any:
+    """The node in which all fields of these names that do not count in comparisons have these values."""
     if isinstance(node, tuple):
-        return tuple(_stripped(one) for one in node)  # pyright: ignore[reportUnknownVariableType]
+        return tuple(_with_every(one, values) for one in node)  # pyright: ignore[reportUnknownVariableType]
     if not hasattr(node, "__dataclass_fields__"):
         return node
     changed: dict[str, Any] = {}
     for part in fields(node):
         if not part.init:
             continue
-        value = getattr(node, part.name)
-        if not part.compare:
-            changed[part.name] = () if part.name == "comments" else None
-        else:
-            changed[part.name] = _stripped(value)
+        if part.compare:
+            changed[part.name] = _with_every(getattr(node, part.name), values)
+        elif part.name in values:
+            changed[part.name] = values[part.name]
     return replace(node, **changed)
 
 

@@ -228,8 +228,12 @@ class _Maker:
         return exits
 
     def _may_end(self, statement: Statement) -> bool:
-        """Whether a statement without blocks may leave what is around it."""
-        return isinstance(statement, _ENDING) or bool(self._by_name(statement))
+        """Whether a statement without blocks may leave what is around it, or fail so that a remedy does."""
+        return (
+            isinstance(statement, _ENDING)
+            or recovery_of(statement) is not None
+            or bool(self._by_name(statement))
+        )
 
     def _by_name(self, statement: Statement) -> Exits:
         """How a statement may fail by itself so that only a name catches it."""

@@ -191,6 +191,17 @@ def test_what_differs_is_said_once_with_its_place() -> None:
             "YIELD (None if FAILED($x) else $x)\n} > $found\n@RESPOND ($found)",
             "None if isinstance(x, Exception) else x",
         ),
+        (
+            "?FOREACH ($i IN [10, 16, 0]) {\n@READ ($i) > $x ON_FAIL CONTINUE\n?IF (FAILED($x)) {\n"
+            "YIELD ($x.error)\nCONTINUE\n}\nYIELD ($x.kind ?? $x.k)\n"
+            "} > $found\n@RESPOND ($found)",
+            "x.get('kind')",
+        ),
+        (
+            "TRY {\n?REPEAT (max=2) {\nLET $x = 1\n} UNTIL ($x > 1)\n} ON_FAIL ROUNDS {\n"
+            '@RESPOND ("too many")\n}\n@RESPOND ("done")',
+            "    except AssertionError:",
+        ),
         ('?IF (True) {\nTERMINATE ("early")\n}\n@RESPOND (1)', "return 'early'"),
         (
             'TRY {\n@KEEP (1) > $x\n} ON_FAIL UNDO (keep="read(x=call.x)")\n@RESPOND ($x)',

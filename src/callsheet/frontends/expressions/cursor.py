@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Generator
-from contextlib import contextmanager
+from collections.abc import Collection
 from typing import Final, NoReturn
 
 from callsheet import lazy
@@ -35,6 +34,9 @@ class NotAnExpression(Exception):
 
 BLANK: Final = re.compile(r"[ \t\r]*")
 _SPACE: Final = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
+_WHITE: Final = " \t\r\n#"
+_NO_WORD: Final = "),]}:.$\"'=<>!+-*/%|&?"
+_BEGINS_OPERATOR: Final = frozenset("*/?=!<>&|-+%^")
 WORD: Final = re.compile(NAME)
 _NUMBER: Final = re.compile(r"(?:\d[\d_]*(?:\.\d[\d_]*)?|\.\d[\d_]*)(?:[eE][+-]?\d+)?")
 _OPERATOR: Final = re.compile(r"\*\*|//|\?\?|==|!=|<=|>=|<>|&&|\|\||[-+*/%|&^<>!=]")
@@ -68,6 +70,32 @@ _ESCAPE: Final = re.compile(
 )
 
 
+class _Inside:
+    """What a cursor is inside of until a `with` block ends; an error ends the reading as a whole."""
+
+    __slots__ = ("cursor",)
+
+    def __init__(self, cursor: Cursor) -> None:
+        self.cursor = cursor
+
+    def __enter__(self) -> None:
+        """Whoever made this has counted it."""
+
+
+class _Level(_Inside):
+    __slots__ = ()
+
+    def __exit__(self, *_: object) -> None:
+        self.cursor.depth -= 1
+
+
+class _Bracket(_Inside):
+    __slots__ = ()
+
+    def __exit__(self, *_: object) -> None:
+        self.cursor.brackets -= 1
+
+
 class Cursor(ABC):
     """A position in a text, how deep in brackets it is, and what stands there."""
 
@@ -84,6 +112,14 @@ class Cursor(ABC):
 
     def skip(self) -> str:
         """Skip blanks, and inside brackets line ends and comments; the character there, "" at the end."""
+        char = self.text[self.pos : self.pos + 1]
+        if char == " ":  # by far the most frequent cases: one blank, or none
+            char = self.text[self.pos + 1 : self.pos + 2]
+            if char not in _WHITE and self.pos + 1 < self.end:
+                self.pos += 1
+                return char
+        elif char not in _WHITE and self.pos < self.end:
+            return char
         found = (_SPACE if self.brackets else BLANK).match(self.text, self.pos, self.end)
         if found is not None:
             self.pos = found.end()
@@ -91,7 +127,8 @@ class Cursor(ABC):
 
     def word(self) -> str:
         """The word at the position, not consumed; "" where there is none."""
-        self.skip()
+        if self.skip() in _NO_WORD:
+            return ""
         found = WORD.match(self.text, self.pos, self.end)
         return "" if found is None else found[0]
 
@@ -104,7 +141,8 @@ class Cursor(ABC):
 
     def operator(self) -> str:
         """The operator at the position, not consumed."""
-        self.skip()
+        if self.skip() not in _BEGINS_OPERATOR:
+            return ""
         found = _OPERATOR.match(self.text, self.pos, self.end)
         return "" if found is None else found[0]
 
@@ -145,8 +183,7 @@ class Cursor(ABC):
             self.fail(f"{char} is missing {why}", min(self.pos, self.end))
         self.pos += 1
 
-    @contextmanager
-    def inside(self, start: int) -> Generator[None]:
+    def inside(self, start: int) -> _Level:
         """One level deeper."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
@@ -156,8 +193,7 @@ class Cursor(ABC):
                 None,
                 "compute a part of it with LET before",
             )
-        yield
-        self.depth -= 1
+        return _Level(self)
 
     def bounded(self, node: Expression, start: int, end: int) -> Expression:
         """The expression, unless sums or fields in a row make it too high for whoever descends in it."""
@@ -173,12 +209,10 @@ class Cursor(ABC):
             "compute a part of it with LET before",
         )
 
-    @contextmanager
-    def bracket(self) -> Generator[None]:
+    def bracket(self) -> _Bracket:
         """Inside brackets, whose opening one is consumed."""
         self.brackets += 1
-        yield
-        self.brackets -= 1
+        return _Bracket(self)
 
     # ------------------------------------------------------------ numbers and texts
 

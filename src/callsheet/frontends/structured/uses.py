@@ -1,7 +1,7 @@
 """Plans that other plans use: a whole plan becomes a sub-plan under the name of its USE. Reads no files.
 
 A used plan keeps its own names: the ids of its statements begin with its name, its sub-plans are told apart
-by it, and its types are written out where it uses them.
+by it, and its types are written out where it uses them. Its place in the text is that of its USE.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from callsheet.diagnostics import CallsheetError
 from callsheet.ir import Plan
 from callsheet.ir.tree import Act, Block, Foreach, Invoke, Let, Origin, Say, Statement, SubPlan, Tree, Word
-from callsheet.ir.tree_edits import map_blocks, with_tree
+from callsheet.ir.tree_edits import map_blocks, placed, with_tree
 from callsheet.ir.types import DictOf, ListOf, Maybe, Named, Record, Type
 
 
@@ -62,10 +62,11 @@ def _used(use: SubPlan, origin: Origin, plan: Plan) -> list[SubPlan]:
         raise _refuse(use, "does nothing", "its block has no statement")
     rename = _Renaming(use, names, tree)
     inner = replace(origin, is_inner=True)
-    return [
+    made = [
         rename.plan(whole, use.name),
         *(rename.plan(replace(one, origin=inner), names[one.name]) for one in others),
     ]
+    return [placed(one, use.span) for one in made]
 
 
 def _refuse(use: SubPlan, why: str, help_: str) -> CallsheetError:

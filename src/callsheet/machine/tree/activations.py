@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -201,8 +201,8 @@ class Loop:
     """A FOREACH under way: `open` counts items under way, `leaving` is an early end of an item."""
 
     __slots__ = (
-        "act", "done", "failures", "has_stopped", "in_turn", "is_paused", "is_stopped", "items", "leaving",
-        "next", "op", "open", "path", "places", "results",
+        "act", "comparing", "done", "failures", "has_stopped", "in_turn", "is_paused", "is_stopped", "items",
+        "leaving", "next", "op", "open", "path", "places", "results",
     )  # fmt: skip
 
     def __init__(self, act: Activation, op: LoopOp, items: list[Any], path: str) -> None:
@@ -214,6 +214,8 @@ class Loop:
         self.failures: dict[int, Failure] = {}
         self.done: dict[int, list[Done]] = {}
         """What the items have done that may have to be undone."""
+        self.comparing: Generator[None, None, bool] | None = None
+        """Tells whether the items differ in what they touch, while that is not known."""
         self.in_turn = False
         """Whether the items run one after another, as they do not differ in what they touch."""
         self.is_stopped = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 from callsheet.ir.failing import BY_NAME, GRAVE, Failing
@@ -46,7 +46,7 @@ from callsheet.machine.tree.group_ends import (
     left_out,
     results_of,
 )
-from callsheet.machine.tree.item_order import all_differ, listed
+from callsheet.machine.tree.item_order import Touched, listed
 from callsheet.machine.tree.program import (
     NONE,
     BranchOp,
@@ -287,8 +287,9 @@ class Blocks(Statements):
             raise self._refused(refusal, visit)
         loop = Loop(act, op, items, visit)
         if op.distinction is not None and len(items) > 1:
-            loop.in_turn = not op.distinction.decide(self._differ(run, loop, op.distinction))
-        self._begin(run, loop)
+            loop.comparing = self._differ(run, loop, op.distinction)
+        else:
+            self._begin(run, loop)
         return self._filled(run, loop, out)
 
     def _begin(self, run: Run, loop: Loop) -> None:
@@ -299,26 +300,39 @@ class Blocks(Statements):
             said = f"{IN_TURN}, as they are not known to differ in {listed(names)}"
             run.notify(NoteKind.FACT, loop.path, said)
 
-    def _differ(self, run: Run, loop: Loop, distinction: Distinction) -> bool:
-        """Whether the items of a loop are known to differ in what they touch."""
+    def _differ(self, run: Run, loop: Loop, distinction: Distinction) -> Generator[None, None, bool]:
+        """Whether the items of a loop are known to differ in what they touch, asked one after another."""
         if not self.may_tell_apart(loop.act, loop.op, distinction):
             return False
         item = Activation(loop.op.body, self._slots_of(loop))
         item.now = loop.act.now
-
-        def named(given: Any) -> Iterator[list[Any]]:
-            item.slots[loop.op.item_slot] = given
-            for operands in distinction.named:
-                yield [self.value(item, one) for one in operands]
-
+        touched = Touched(run.placeholders)
         try:
-            return all_differ(map(named, loop.items), run.placeholders)
+            for given in loop.items:
+                item.slots[loop.op.item_slot] = given
+                named = ([self.value(item, one) for one in operands] for operands in distinction.named)
+                if not touched.takes(named):
+                    return False
+                yield
         except ExpressionFailed:
             return False
+        return True
+
+    def _is_told_apart(self, run: Run, loop: Loop) -> bool:
+        """Whether it is known if the items of a loop differ; if not, it goes on after a pause."""
+        while loop.comparing is not None and not self._is_interrupted(run, loop):
+            try:
+                next(loop.comparing)
+            except StopIteration as end:
+                loop.comparing, distinction = None, loop.op.distinction
+                loop.in_turn = distinction is not None and not distinction.decide(end.value)
+                self._begin(run, loop)
+            run.units_left -= 1 + self.spent()
+        return loop.comparing is None
 
     def _filled(self, run: Run, loop: Loop, out: list[Command]) -> int:
         """Start items of a loop while there is room; what its statement leads to if all are done."""
-        if loop.is_paused:
+        if loop.is_paused or not self._is_told_apart(run, loop):
             return WAITING
         op, items, act = loop.op, loop.items, loop.act
         window = 1

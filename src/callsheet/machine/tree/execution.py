@@ -210,6 +210,11 @@ class Execution:
                 value = one.default
             run.scope.assign(slot, conformed(value, one.type, self.program.types)[0])
 
+    def spent(self) -> int:
+        """The units of the work of expressions since the last time that this was asked."""
+        units, self.worked = self.worked // _WORK_OF_UNIT, 0
+        return units
+
     def _execute(self, run: Run, act: Activation, out: list[Command], first: Callable[[], int] | None) -> int:
         """Execute operations until the activation waits or ends."""
         operations, carry_out = act.body.operations, self.carry_out
@@ -223,8 +228,7 @@ class Execution:
                     act.ended = Ended(None, act.yielded)
                     return ENDED
                 elif self.worked:
-                    run.units_left -= self.worked // _WORK_OF_UNIT
-                    self.worked = 0
+                    run.units_left -= self.spent()
                     continue
                 elif run.units_left <= 0:
                     run.is_paused = True

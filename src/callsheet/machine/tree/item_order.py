@@ -244,21 +244,31 @@ def all_differ(items: Iterable[Iterable[Sequence[Any]]], unknown: Collection[str
     >>> all_differ([[(1,)], [([2, 1],)]]), all_differ([[(1,)], [(None,)]]), all_differ([[(1,)], [("01",)]])
     (False, False, False)
     """
-    seen: set[tuple[_Name, ...]] = set()
-    room = _MOST_NAMES
-    for calls in items:
+    touched = Touched(unknown)
+    return all(map(touched.takes, items))
+
+
+class Touched:
+    """The things that items touch, asked one after another (`all_differ`)."""
+
+    def __init__(self, unknown: Collection[str] = ()) -> None:
+        self._unknown = unknown
+        self._seen: set[tuple[_Name, ...]] = set()
+        self._room = _MOST_NAMES
+
+    def takes(self, calls: Iterable[Sequence[Any]]) -> bool:
+        """Whether it is known that the next item touches nothing that one before it touches."""
         own: set[tuple[_Name, ...]] = set()
         for values in calls:
-            parts = [_names(one, unknown) for one in values]
+            parts = [_names(one, self._unknown) for one in values]
             count = prod(map(len, parts))
-            room -= count
-            if not count or room < 0:
+            self._room -= count
+            if not count or self._room < 0:
                 return False
             own.update(product(*parts))
-        if not seen.isdisjoint(own):
-            return False
-        seen |= own
-    return True
+        is_new = self._seen.isdisjoint(own)
+        self._seen |= own
+        return is_new
 
 
 def _names(value: Any, unknown: Collection[str]) -> list[_Name]:

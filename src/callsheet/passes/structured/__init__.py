@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from callsheet.diagnostics import Diagnostic
 from callsheet.ir.gc_pause import gc_paused
 from callsheet.ir.scopes import scopes_of
-from callsheet.ir.tree import Tree, all_statements
+from callsheet.ir.tree import Tree, all_statements, statements
 from callsheet.passes.finding import ToolSignature
 from callsheet.passes.structured import placement
 from callsheet.passes.structured.calls import Calls
@@ -45,4 +46,26 @@ def check_tree(tree: Tree, *, tools: Mapping[str, ToolSignature] | None = None) 
         beside = placement.members(every, scopes, report)
         Flow(tree, scopes, report, Calls(tools).check, beside).run(callees_first)
         doubtful(tree, tools, report)
-        return report.sorted(order)
+        return _at_their_use(tree, report.sorted(order))
+
+
+def _at_their_use(tree: Tree, found: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
+    """The findings, where those about used plans, whose text is another, say so once and offer no edits."""
+    used = {
+        inner.id: one.origin for one in tree.plans if one.origin is not None for inner in statements(one.body)
+    }
+    if not used:
+        return found
+    made: list[Diagnostic] = []
+    told: set[tuple[str, str]] = set()
+    for one in found:
+        origin = used.get(one.step or "")
+        if origin is None:
+            made.append(one)
+            continue
+        which = "the plan" if origin.is_library else "the file"
+        message = f"in {which} {origin.reference}: {one.message}"
+        if (one.code, message) not in told:
+            told.add((one.code, message))
+            made.append(replace(one, message=message, fix=None, swap=None))
+    return tuple(made)

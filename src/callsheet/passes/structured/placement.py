@@ -315,9 +315,9 @@ def _block(block: Block, place: _Place, report: Report) -> None:
     for one in block:
         if isinstance(one, Say):
             _word(one, place, report)
-        if is_single(one):
-            continue
         recovery = recovery_of(one)
+        if recovery is None and is_single(one):
+            continue
         if recovery is not None:
             _recovery(one, recovery, place, report)
             _handlers(one, recovery, report)

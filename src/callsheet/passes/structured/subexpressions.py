@@ -21,6 +21,7 @@ from callsheet.ir.expression import (
     Lambda,
     Method,
     Slice,
+    Variable,
 )
 from callsheet.ir.types import Basic
 from callsheet.passes.finding import Suggestion
@@ -466,6 +467,8 @@ def lacks(
                 help_ = Suggestion(f"{near.words} {help_}", near.swap)
             elif not typer.is_quiet and (tools := typer.report.telling(name)):
                 help_ = f"{' or '.join(tools)} tells it; {help_ or 'here there are no fields'}"
+            elif isinstance(node.target, Variable) and whole.startswith("the result of @"):
+                help_ += f"; if the tool gives more than it declares, write > {shown}:json"
         case _ if name in _LENGTHS and (isinstance(kind, Items) or family(kind) == of.TEXT):
             help_ = f"write len({shown})"
         case Items(kind="list"):

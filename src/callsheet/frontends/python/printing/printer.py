@@ -30,6 +30,7 @@ from callsheet.frontends.python.printing.values_printer import (
 )
 from callsheet.frontends.python.reader import read_python
 from callsheet.ir import tree, types
+from callsheet.ir.failing import Failing
 from callsheet.ir.inputs import duration_of
 from callsheet.ir.plan import Plan
 
@@ -250,7 +251,8 @@ class ProgramPrinter:
         return name
 
     def errors(self, kinds: Iterable[str], span: Span | None) -> list[str]:
-        """The exceptions that stand for kinds of failure."""
+        """The exceptions that stand for kinds of failure; a loop that runs out of rounds asserts."""
+        kinds = [Failing.REQUIRE.value if one == Failing.ROUNDS.value else one for one in kinds]
         wanted = {*kinds}
         own = Exceptions(dict.fromkeys(self.own_errors, "Exception"))
         names: list[str] = []

@@ -12,8 +12,14 @@ from callsheet.diagnostics import Span
 from callsheet.frontends.python.printing.calls_printer import CHECKS
 from callsheet.frontends.python.printing.code_printer import comments_of, unparsed
 from callsheet.frontends.python.printing.groups_printer import GroupsPrinter
-from callsheet.frontends.python.printing.tree_questions import is_cast, own_statements, yields_once
-from callsheet.frontends.python.printing.values_printer import NotPython, free_name, is_name, is_text
+from callsheet.frontends.python.printing.tree_questions import is_cast, leaves, own_statements, yields_once
+from callsheet.frontends.python.printing.values_printer import (
+    NotPython,
+    free_name,
+    is_name,
+    is_text,
+    succeeded,
+)
 from callsheet.ir import expression as ir
 from callsheet.ir import tree
 from callsheet.ir.expr import Literal
@@ -106,13 +112,8 @@ class StatementsPrinter(GroupsPrinter):
                 yield f"{indent}assert {self.text(condition)}{said}"
             case tree.Say():
                 yield from self._say(one, indent)
-            case tree.If(branches=branches, otherwise=otherwise):
-                for number, branch in enumerate(branches):
-                    yield f"{indent}{'elif' if number else 'if'} {self.text(branch.condition)}:"
-                    yield from self.lines(branch.body, indent + _INDENT)
-                if otherwise is not None:
-                    yield f"{indent}else:"
-                    yield from self.lines(otherwise, indent + _INDENT)
+            case tree.If():
+                yield from self._if(one, indent)
             case tree.Foreach():
                 yield from self._together(one, indent) if one.together else self._for(one, indent)
             case tree.Repeat():
@@ -123,6 +124,21 @@ class StatementsPrinter(GroupsPrinter):
                 yield from self._parallel(members, stops, indent)
             case _:
                 assert_never(one)
+
+    def _if(self, one: tree.If, indent: str) -> Iterator[str]:
+        """A choice; what a condition tests is no failure in a branch where it is none."""
+        kept, after = set(self.values.kept), set[str]()
+        for number, branch in enumerate(one.branches):
+            yield f"{indent}{'elif' if number else 'if'} {self.text(branch.condition)}:"
+            self.values.kept = kept - succeeded(branch.condition, holds=True)
+            yield from self.lines(branch.body, indent + _INDENT)
+            after |= set() if leaves(branch.body) else self.values.kept
+            kept -= succeeded(branch.condition, holds=False)
+        self.values.kept = kept
+        if one.otherwise is not None:
+            yield f"{indent}else:"
+            yield from self.lines(one.otherwise, indent + _INDENT)
+        self.values.kept = after if leaves(one.otherwise or ()) else after | self.values.kept
 
     # ------------------------------------------------------------ words
 

@@ -42,6 +42,13 @@ def single_call(block: tree.Block) -> tree.Act | tree.Invoke | None:
             return None
 
 
+def leaves(block: tree.Block) -> bool:
+    """Whether it is certain that nothing after the statement goes on that a block is in."""
+    last = block[-1] if block else None
+    stays = (tree.Word.NOTE, tree.Word.YIELD, tree.Word.WAIT)
+    return isinstance(last, tree.Say) and last.word not in stays
+
+
 def cannot_fail(value: Expression, var: str | None) -> bool:
     """Whether computing an argument cannot fail."""
     match value:

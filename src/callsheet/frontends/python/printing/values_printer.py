@@ -48,6 +48,8 @@ TEXTS: Final = (
     "Python writes None, True and numbers in its own way in a text; LTP writes JSON, and null fails"
 )
 
+_FAILURE_FIELDS: Final = frozenset({"error", "message", "kind", "step", "attempts", "fields"})
+
 
 class NotPython(Exception):
     """What Python cannot say, and what to do instead."""
@@ -178,6 +180,8 @@ class ValuesPrinter:
         ):
             name, field = node.target.name, str(node.index.value)
         else:
+            return None
+        if name in self.kept and field not in _FAILURE_FIELDS:  # of a failure it could not be read
             return None
         return (name, field) if name in self.failures or name in self.kept else None
 
@@ -557,6 +561,19 @@ _MEMBER: Final[Mapping[ir.Comparison, type[ast.cmpop]]] = {
 
 OF_KEPT: Final = ("kind", "message", "step")
 """What a plan keeps of an error."""
+
+
+def succeeded(condition: Expression, *, holds: bool) -> frozenset[str]:
+    """The variables that are no failures if a condition holds, or does not."""
+    match condition:
+        case ir.Call(function=function, arguments=(ir.Variable(name=name),)):
+            return frozenset({name} if function.upper() == "FAILED" and not holds else ())
+        case ir.Unary(op=ir.UnaryOp.NOT, operand=operand):
+            return succeeded(operand, holds=not holds)
+        case ir.Logic(op=op, operands=operands) if holds == (op is ir.LogicOp.AND):
+            return frozenset[str]().union(*(succeeded(each, holds=holds) for each in operands))
+        case _:
+            return frozenset()
 
 
 def kept_in_test(node: Expression) -> Expression | None:
