@@ -40,8 +40,8 @@ SECTIONS: Final = {
         *("nightly-report", "link-check", "page-changed"),
     ],
 }
-SHOWN: Final = ("expense-sums", "ask-once", "link-check")
-"""The plans that the page has in full, of three servers."""
+SHOWN: Final = ("ask-once", "link-check")
+"""The plans that the page has in full, of two servers."""
 
 
 def page(text: str) -> str:

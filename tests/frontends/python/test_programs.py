@@ -141,3 +141,20 @@ def test_package_of_stubs_may_have_any_name_and_other_modules_are_refused() -> N
     assert [step.call.tool for step in plan.steps] == ["SCORE"]
     (refused,) = read_python(source.replace("await score(n=n)", "score(n)")).diagnostics
     assert refused.code == "PYT005"
+
+
+def test_note_in_code_between_calls_is_a_remark_like_a_print() -> None:
+    source = """from callsheet import note
+
+async def main():
+    names = []
+    for item in await list_items():
+        if item["state"] != "open":
+            note(item["name"], "is not open")
+        else:
+            names.append(item["name"])
+    return names
+"""
+    ended, made = on_machine(source)
+    assert ended[0] == "returned"
+    assert (ended, made) == on_machine(source.replace("    note(", "    print("))

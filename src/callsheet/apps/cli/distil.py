@@ -210,9 +210,8 @@ def _told(made: Distillation, output: Path | None) -> list[str]:
     if made.work.failed:
         lines.append(f"left out, since they gave no result: {', '.join(made.work.failed)}")
     for name, reason in made.plan.reasons.items():
-        lines.append(
-            f"input {name} = {json.dumps(made.plan.inputs[name], ensure_ascii=False)[:80]}: {reason}"
-        )
+        given = json.dumps(made.plan.inputs[name], ensure_ascii=False)
+        lines.append(f"input {name} = {preview(given, 80)}: {reason}")
     lines += [f"to read: {reading}" for reading in made.plan.readings]
     lines += [f"stops unless {condition}" for condition in made.plan.stops]
     if output is not None:

@@ -322,7 +322,9 @@ def required_policy(option: str, setup: Setup) -> str:
     """The name of the policy of the option, else the configured one; raises click.UsageError without one."""
     policy = option or setup.settings.policy
     if not policy:
-        raise click.UsageError("missing option '--policy': strict, workspace, open, or a file")
+        raise click.UsageError(
+            "missing option '--policy': strict, workspace, open, or a file; or `policy` in callsheet.toml"
+        )
     return policy
 
 

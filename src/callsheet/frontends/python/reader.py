@@ -72,7 +72,7 @@ from callsheet.frontends.python.rewrites.group_handlers import group_handlers_as
 from callsheet.frontends.python.rewrites.inherited import inherited_methods_as_own
 from callsheet.frontends.python.rewrites.iterator_steps import iterators_as_steps
 from callsheet.frontends.python.rewrites.known_numbers import limits_as_numbers
-from callsheet.frontends.python.rewrites.logs import logs_as_prints
+from callsheet.frontends.python.rewrites.logs import logs_as_prints, notes_as_prints
 from callsheet.frontends.python.rewrites.made_once import check_made_once
 from callsheet.frontends.python.rewrites.methods import declare_fields, methods_as_functions
 from callsheet.frontends.python.rewrites.mixed_calls import mixed_calls_as_one, spread_calls_as_functions
@@ -173,6 +173,7 @@ def _rewrites(
         (hoist_imports, (ast.Import, ast.ImportFrom)),
         (modules_by_their_names, (ast.Import, ast.ImportFrom)),
         (logs_as_prints, ("logging",)),
+        (notes_as_prints, ("note",)),
         (buffers_as_texts, ("file", "StringIO", "writer", "DictWriter")),
         (_of_nodes(classes_as_types), ("__class__",)),
         (names_of_functions, ("__name__",)),

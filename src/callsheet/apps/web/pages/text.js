@@ -9,7 +9,7 @@ import { theme } from "./text_theme.js";
 
 const SEVERITIES = { error: "error", warning: "warning", hint: "info" };
 const COMPLETES = /[\w@$?{.]$|[(,>:=][ \t]?$/; // where proposals are shown while one types
-const PLACEHOLDER = 'S1: @CALC ("6 * 7") > $answer\nS2: @RESPOND ("$answer")';
+const PLACEHOLDER = "# ltp: 2\nLET $product = 6 * 7\n@RESPOND ($product)";
 
 let library = null; // the editor's library, loaded with the first editor
 

@@ -21,7 +21,7 @@ export function Tools({ id }) {
   const [filter, setFilter] = useState("");
   const [problem, , act] = useAction();
   useEffect(() => void act(async () => setTools((await request("/v1/tools")).tools)), []);
-  const chosen = tools && tools.find((tool) => tool.name === id);
+  const chosen = tools && tools.find((tool) => tool.name === id?.toUpperCase());
   const wanted = filter.trim().toLowerCase();
   const shown = (tools || []).filter((tool) => `${tool.name} ${tool.description} ${tool.origin}`.toLowerCase().includes(wanted));
   return html`<main class="sheet">
@@ -36,7 +36,7 @@ export function Tools({ id }) {
     ${chosen ? html`<${Tool} key=${chosen.name} tool=${chosen} />` : ""}
     <ul class="runs">${shown.map(
       (tool) => html`<li key=${tool.name} class="tool-row"><a class="run" data-row href=${`#tool=${tool.name}`}
-          aria-current=${tool.name === id ? "true" : undefined}>
+          aria-current=${tool === chosen ? "true" : undefined}>
         <b>${tool.name}</b>
         <span>${tool.description}</span>
         <span class="quiet">${EFFECTS[tool.effect] || tool.effect}</span>

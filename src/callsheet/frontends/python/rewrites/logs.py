@@ -1,4 +1,4 @@
-"""Lines of the log as printed lines: both are remarks of the journal.
+"""Lines of the log and notes as printed lines: all are remarks of the journal.
 
 In: the tree of a file, which is changed in place. What makes a logger, or says how its lines look, is taken
 out; what would send them somewhere else stays, and is refused by who reads it.
@@ -53,6 +53,34 @@ def logs_as_prints(module: ast.Module, nodes: Nodes) -> bool:
         return False
     _Printing(names, loggers, makers).visit(module)
     return True
+
+
+def notes_as_prints(_: ast.Module, nodes: Nodes) -> bool:
+    """Write what a file notes as what it prints, unless it has a `note` of its own; whether it notes.
+
+    >>> module = ast.parse("from callsheet import note\\nfor n in kept:\\n    note(n)\\nawait note(n)")
+    >>> notes_as_prints(module, Nodes(module))
+    True
+    >>> print(ast.unparse(module))
+    from callsheet import note
+    for n in kept:
+        print(n)
+    await note(n)
+    """
+    own = {one.id for one in nodes.of(ast.Name) if isinstance(one.ctx, ast.Store)}
+    own |= {one.arg for one in nodes.of(ast.arg)}
+    own |= {one.name for kind in (ast.FunctionDef, ast.AsyncFunctionDef) for one in nodes.of(kind)}
+    if "note" in own:
+        return False
+    awaited = {id(one.value) for one in nodes.of(ast.Await)}
+    noting = [
+        one.func
+        for one in nodes.of(ast.Call)
+        if isinstance(one.func, ast.Name) and one.func.id == "note" and id(one) not in awaited
+    ]
+    for name in noting:
+        name.id = "print"
+    return bool(noting)
 
 
 def _made(one: ast.AST, makers: set[str]) -> Iterator[str]:
