@@ -26,6 +26,8 @@ class Pure:
     """The variable that it sets to what a call of an async function has made of it."""
     of: Call | None = None
     """That call."""
+    is_another: bool = False
+    """Whether a call may have given the variable another object, or have left it its own."""
     segment: int | None = None
     """The run of statements, by its number, that is one COMPUTE, since its variables share objects."""
     is_link: bool = False
@@ -236,6 +238,12 @@ class Function:
     """How many of its calls a semaphore around its body lets run at a time."""
     changes: tuple[str, ...] = ()
     """Those of its parameters and captured variables that it changes; it returns them behind its result."""
+    sets: frozenset[str] = frozenset()
+    """The captured variables that it may give another object; all others keep theirs."""
+    always_sets: frozenset[str] = frozenset()
+    """Those to which it gives one in each call."""
+    changes_in_place: frozenset[str] = frozenset()
+    """The captured variables whose objects it changes."""
     made_here: dict[str, str] = field(default_factory=dict[str, str])
     """Those that it makes itself where it is given None, each with the variable that says whether it did."""
     is_late: bool = True

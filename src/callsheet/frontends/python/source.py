@@ -346,6 +346,11 @@ def ends_loop(body: Sequence[ast.stmt]) -> bool:
     return any(not isinstance(one, ast.Continue) for one in jumps_out(body))
 
 
+def breaks(body: Sequence[ast.stmt]) -> bool:
+    """Whether a block breaks the loop around it."""
+    return any(isinstance(one, ast.Break) for one in jumps_out(body))
+
+
 def names_read(*roots: ast.AST) -> set[str]:
     """The names that trees read from outside, also those that functions inside them read."""
     found: set[str] = set()

@@ -14,6 +14,7 @@ from typing import assert_never
 
 from callsheet.diagnostics import Severity, Span
 from callsheet.ir.expression import Expression, Variable
+from callsheet.ir.failing import IS_FAILURE
 from callsheet.ir.scopes import Scope, ScopeKind, Scopes
 from callsheet.ir.tree import (
     Act,
@@ -51,6 +52,7 @@ from callsheet.passes.structured.shapes import (
     FAILURE,
     NOTHING,
     NULL,
+    Fields,
     Shape,
     families,
     join,
@@ -399,8 +401,8 @@ class Flow:
                 self.state.is_dead = True
             case Word.FAIL:
                 match one.values:
-                    case (Variable() as value,) if one.kind is None and typer.value(value).may_fail:
-                        pass  # the failure of a handler, raised again
+                    case (Variable() as value,) if one.kind is None and _may_be_failure(typer.value(value)):
+                        pass  # the failure of a handler, or one that was kept, raised again
                     case _:
                         self.texts(one, typer)
                 self.state.is_dead = True
@@ -545,6 +547,12 @@ class Flow:
         for changes in made:
             self.state.apply(changes)
         self.state.is_dead = is_dead
+
+
+def _may_be_failure(shape: Shape) -> bool:
+    """Whether a failure may be among the values of this shape, or a record that keeps one."""
+    keeps = any(isinstance(one, Fields) and IS_FAILURE in one.fields for one in shape.kinds)
+    return keeps or shape.may_fail or shape.is_unknown
 
 
 def may_be_null(shape: Shape) -> bool:

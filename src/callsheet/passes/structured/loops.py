@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from callsheet.diagnostics import Severity
-from callsheet.ir import Literal
 from callsheet.ir.expression import Variable
 from callsheet.ir.tree import Foreach, Repeat, Say, Word, all_statements, statements, variables_set
 from callsheet.passes.structured import operations as of
@@ -48,17 +47,16 @@ def foreach(flow: Flow, one: Foreach) -> None:
     if one.most is not None and one.most < 1:
         flow.report.add("CHK045", "MAX must be at least 1", one)
     yielded = items_of(flow, one, item)
-    if one.into is not None and yielded == NULL and not _yields_null(one):
+    if one.into is not None and yielded == NULL and not _yields(one):
         message = f"no item gives a value, so ${one.into.name} is a list of nulls"
         help_ = "YIELD (value) in the loop's body gives an item's; without the list leave out the arrow"
         flow.report.add("CHK122", message, one, help=help_, severity=Severity.WARNING)
     flow.result(one, one.into, list_of(yielded), one.recovery)
 
 
-def _yields_null(one: Foreach) -> bool:
-    """Whether a YIELD in a loop says null by itself."""
-    found = (each for each in statements(one.body) if isinstance(each, Say) and each.word is Word.YIELD)
-    return any(isinstance(value, Literal) and value.value is None for each in found for value in each.values)
+def _yields(one: Foreach) -> bool:
+    """Whether a loop says what its items give, though it may be null."""
+    return any(isinstance(each, Say) and each.word is Word.YIELD for each in statements(one.body))
 
 
 def items_of(flow: Flow, one: Foreach, item: Shape) -> Shape:

@@ -6,10 +6,11 @@ In: the tree alone; no values, no tools. CHK016, CHK020, CHK021, CHK041, CHK042,
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 
 from callsheet.diagnostics import Severity
+from callsheet.ir.expression import Variable
 from callsheet.ir.failing import BY_NAME, Failing
 from callsheet.ir.inputs import NotOfType, read_value
 from callsheet.ir.own_budgets import TOKENS, amount_of, budget_arguments
@@ -431,7 +432,12 @@ def unknown_kinds(every: Iterable[Statement], report: Report) -> None:
     `except ValueError` of a Python program is for VALUE and for all errors that derive from it: beside a kind
     that there is, those are no mistake.
     """
-    own = {one.kind for one in every if isinstance(one, Say) and one.word is Word.FAIL and one.kind}
+    every = list(every)
+    handlers = [each for one in every if (found := recovery_of(one)) is not None for each in found.handlers]
+    fails = [one for one in every if isinstance(one, Say) and one.word is Word.FAIL]
+    if any(_raises_kept(one, {each.binds for each in handlers}) for one in fails):
+        return  # of which kind that failure is, is known only when it is raised again
+    own = {one.kind for one in fails if one.kind}
     known = [*(kind.value for kind in Failing), *sorted(own)]
     for one in every:
         recovery = recovery_of(one)
@@ -447,6 +453,15 @@ def unknown_kinds(every: Iterable[Statement], report: Report) -> None:
                         help=report.near(kind, known, f'FAIL ("…", kind="{kind}") would have it'),
                         severity=Severity.WARNING,
                     )
+
+
+def _raises_kept(fail: Say, handled: Set[str]) -> bool:
+    """Whether a FAIL may raise a failure again that was kept in a variable, not that of a handler."""
+    match fail.values:
+        case (Variable(name=name),):
+            return fail.kind is None and name not in handled
+        case _:
+            return False
 
 
 def changes_beside(every: Iterable[Statement], scopes: Scopes, report: Report) -> None:

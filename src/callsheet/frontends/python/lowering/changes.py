@@ -23,7 +23,16 @@ from callsheet.frontends.python.error_values import as_group, is_marked
 from callsheet.frontends.python.lowering.additions import added_after, added_after_all, raised_if
 from callsheet.frontends.python.rewrites.inlining import name_called
 from callsheet.frontends.python.rewrites.task_words import RUNNERS
-from callsheet.frontends.python.source import Refused, dotted, is_named, names_read, own_nodes, returned_names
+from callsheet.frontends.python.source import (
+    Refused,
+    among,
+    dotted,
+    is_named,
+    names_read,
+    own_nodes,
+    returned_names,
+    walk,
+)
 from callsheet.frontends.python.syntax import assigned, marked_failure, parsed, parsed_lines
 
 
@@ -46,6 +55,14 @@ def changes_of(function: core.Function, sharing: Sharing, fresh: Callable[[str],
     changed += map(sharing.node, sorted(taken_back))
     taken_back -= {name for one in core.all_of(function.body) if _is_own(one) for name in core.bound_by(one)}
     found = [name for name in function.captured if name in bound]
+    function.sets = _set_anew(function) & frozenset(found)
+    function.always_sets = frozenset(name for name in function.sets if _always_sets(function.body, name))
+    in_place = {one.takes_back for one in pure if not one.is_another} | taken_back
+    function.changes_in_place = frozenset(
+        name
+        for name in function.captured
+        if name in in_place or any(find(node) in chain(sharing.node(name)) for node in changed)
+    )
     for name in (*function.parameters, *function.captured):
         within = chain(sharing.node(name))
         is_changed = any(find(node) in within for node in changed)
@@ -65,6 +82,46 @@ def changes_of(function: core.Function, sharing: Sharing, fresh: Callable[[str],
                 f"write {name}=None, and make a new one if it is None",
             )
     return tuple(found)
+
+
+def _set_anew(function: core.Function) -> frozenset[str]:
+    """The variables that a function gives another object: not what only `+=` sets, or a call takes back."""
+    found: set[str] = set()
+    for one in core.all_of(function.body):
+        match one:
+            case core.Pure(takes_back=str() as name):
+                found |= {name} if one.is_another else set()
+            case core.Pure(stmt=stmt):
+                added = {id(each.target) for each in among(walk(stmt), ast.AugAssign)}
+                stored = (each for each in among(walk(stmt), ast.Name) if isinstance(each.ctx, ast.Store))
+                found |= core.bound_by(one) & {each.id for each in stored if id(each) not in added}
+            case core.Loop(target=target):
+                found |= {target, *core.bound_by(one)}
+            case core.Attempt(handlers=handlers):
+                found |= {each.binds for each in handlers}
+            case _:
+                found |= core.bound_by(one)
+    return frozenset(found)
+
+
+def _always_sets(block: core.Block, name: str) -> bool:
+    """Whether a block gives a variable an object before it can end."""
+    for one in block:
+        match one:
+            case core.Pure(stmt=ast.Assign() | ast.AnnAssign(), is_another=False):
+                if name in core.bound_by(one) and one.takes_back is None:
+                    return True
+            case core.Call(into=into):
+                if into == name:
+                    return True
+            case core.Choice(then=then, otherwise=otherwise):
+                if _always_sets(then, name) and _always_sets(otherwise, name):
+                    return True
+            case _:
+                pass
+        if any(isinstance(each, core.Return) for each in core.all_of([one])):
+            return False
+    return False
 
 
 def _is_own(one: core.Core) -> bool:
@@ -117,7 +174,7 @@ def give_back(
     late = _Late(frozenset({*changes, *taken_back}), effects, functions)
     function.is_late = late.is_late(function.body, ends=True)
     last = ast.copy_location(ast.Constant(None), place)
-    if not (function.body and isinstance(function.body[-1], (core.Return, core.Fail))):
+    if core.goes_on(function.body):
         function.body.append(core.Return(_given_back(last, function), place))
     function.is_apart = runs_in_turn(function)
 
@@ -514,11 +571,14 @@ def _taken(one: core.Call, found: core.Function, fresh: Callable[[str], str]) ->
         given = next((each.value for each in one.arguments if each.name == name), None)
         targets.append(given.id if isinstance(given, ast.Name) else "")
     one.changes = tuple(name or held for name in targets)
-    made: core.Block = [
-        core.Pure(_part_of(held, number, name, one.node), takes_back=name, of=one)
-        for number, name in enumerate(targets, 1)
-        if name
-    ]
+    made: core.Block = []
+    for number, (inner, name) in enumerate(zip(found.changes, targets, strict=True), 1):
+        if not name:
+            continue
+        part, is_set = _part_of(held, number, name, one.node), inner in found.sets
+        is_same = not is_set or inner in found.changes_in_place
+        is_another = is_set and (is_same or found.keeps_failure or inner not in found.always_sets)
+        made.append(core.Pure(part, takes_back=name if is_same else None, of=one, is_another=is_another))
     if found.keeps_failure:
         failure = fresh("failure")
         made.append(core.Pure(_part_of(held, len(targets) + 1, failure, one.node)))

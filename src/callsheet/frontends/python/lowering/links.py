@@ -207,6 +207,8 @@ class Linking:
         match one:
             case core.Pure(takes_back=str() as back) if back in self.group:
                 out.append(self._taken_back(one, back))
+            case core.Pure(is_another=True) if core.bound_by(one) & self.group:
+                self._refuse()
             case core.Pure(stmt=stmt):
                 if self.is_unit(stmt) or names_read(stmt) & self.group:
                     self._check_iterators(stmt)
@@ -309,7 +311,8 @@ class Linking:
             self.facts.holds_once(ast.Name(each, ast.Load()), node) for each in self.group for node in deep
         )
         if (
-            holds_itself(top)
+            one.is_another
+            or holds_itself(top)
             or not (kinds or (known == OPAQUE and top.is_object))
             or (deep and known == "list")  # a slice of a list is taken for the list itself
             or any(node in deep for each in others for node in each)
@@ -340,6 +343,10 @@ class Linking:
                 yield f"    if hasattr({value}, {field!r}):"
                 yield f"        {name}.{field} = {value}.{field}"
             yield "    pass"
+        if len(kinds) != 1:  # what += has made of it
+            yield f"{word} {name} is None or isinstance({name}, (bool, int, float, str, tuple)):"
+            yield f"    {name} = {value}"
+            word = "elif"
         yield f"{word} {name} != {value}:"
         yield f"    raise TypeError('what was changed in {name} cannot be put back; use a list or dict')"
 

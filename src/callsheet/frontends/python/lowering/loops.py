@@ -10,6 +10,7 @@ from callsheet.frontends.python import core
 from callsheet.frontends.python.lowering.values import Values
 from callsheet.frontends.python.source import (
     Refused,
+    breaks,
     children,
     names_bound,
     names_read,
@@ -115,14 +116,16 @@ class Loops(Values):
     def _flag(self, node: ast.For | ast.While, out: core.Block) -> str | None:
         """The variable that tells whether a loop with an else was left by break."""
         flag = None
-        if node.orelse:
+        if node.orelse and breaks(node.body):
             flag = self.names.fresh("left")
             out.append(assigned(flag, constant(False, node), node))
         self.flags.append(flag)
         return flag
 
     def _else(self, node: ast.For | ast.While, flag: str | None, of: core.Core, out: core.Block) -> None:
-        if flag is not None:
+        if flag is None:
+            out.extend(self.block(node.orelse))
+        else:
             test = ast.copy_location(ast.UnaryOp(ast.Not(), name_of(flag, node)), node)
             out.append(core.Choice(test, self.block(node.orelse), [], node.orelse[0], of))
 

@@ -40,6 +40,7 @@ from callsheet.frontends.python.source import (
     Nodes,
     Refused,
     among,
+    breaks,
     children,
     ends_loop,
     jumps_out,
@@ -516,11 +517,6 @@ def _yields_guarded(body: Sequence[ast.stmt]) -> bool:
         isinstance(one, (ast.Try, ast.With, ast.AsyncWith)) and any(among(own_nodes(one), ast.Yield))
         for one in own_nodes(*body)
     )
-
-
-def breaks(body: Sequence[ast.stmt]) -> bool:
-    """Whether a block breaks the loop around it."""
-    return any(isinstance(one, ast.Break) for one in jumps_out(body))
 
 
 def _continues(body: Sequence[ast.stmt]) -> bool:

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from callsheet.frontends.python.analysis.container_words import LAZY, iterators_set, makes_iterator
-from callsheet.frontends.python.rewrites.flows import breaks
 from callsheet.frontends.python.rewrites.inlining import Fresh, full_names, name_called
 from callsheet.frontends.python.source import (
     Nodes,
     Refused,
+    breaks,
     given_by_default,
     own_nodes,
     parameters_of,
