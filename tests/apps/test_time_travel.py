@@ -81,6 +81,18 @@ def test_calls_that_are_kept_are_told_from_those_that_are_made_and_take_no_time_
     assert shown["steps"][0]["started"] > shown["created"]
 
 
+def test_branch_of_an_edited_plan_knows_the_file_that_it_is_from(machine):
+    plan = machine.write("p.ltp", "# ltp: 2\nS1: @ADD (a=1) > $a\n")
+    machine("run", plan, "--tools", machine.tools, "--run-id", "r1")
+    machine.write("p.ltp", '# ltp: 2\nS1: @ADD (a=1) > $a\nFAIL ("full")\n')
+    failed = machine("rerun", "r1", "--plan", plan, "--yes", "--run-id", "r2").stderr
+    assert "p.ltp:3:1: FAIL: full" in failed
+    assert "of run r2" not in failed
+    assert "rerun r2 --from STEP" in machine("resume", "r2").stderr
+    machine.write("p.ltp", "# ltp: 2\nS1: @ADD (a=1) > $a\n")
+    assert f"rerun r2 --plan {machine.folder / plan} " in machine("resume", "r2").stderr
+
+
 def test_set_variable_replaces_result(machine):
     done_run(machine)
     at = event_of(machine, "r1", "S1.0.1")

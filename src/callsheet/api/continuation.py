@@ -12,11 +12,13 @@ from callsheet.api.arguments import InDoubt, RunInputs, answer_of, id_of_run, va
 from callsheet.api.events import RunEvent
 from callsheet.api.handle import Observers, actions_of, event_of_note
 from callsheet.api.loops import blocking
+from callsheet.api.plan import Plan as EditedPlan
 from callsheet.api.plan import PlanLike, as_plan
 from callsheet.api.recorded_runs import RecordedRuns
 from callsheet.api.result import RunResult, StepLog
 from callsheet.api.run_service import ResumeTerms
 from callsheet.api.session import Session, resume_terms
+from callsheet.api.texts import file_note
 from callsheet.diagnostics import CallsheetError
 from callsheet.diagnostics.wrong_type import wanted, wanted_names, wrong
 from callsheet.ir import JSON, Plan
@@ -154,8 +156,11 @@ class Branching(RecordedRuns):
             if edited is None and not failed_items:
                 what = run_branches.Rerun(step, by, terms.limits)
             else:
-                ir = None if edited is None else edited.ir
-                what = run_branches.Revised(ir, "", step, by, failed_items=failed_items, limits=terms.limits)
+                text, origin = ("", {}) if edited is None else _recorded_text(edited)
+                what = run_branches.Revised(
+                    None if edited is None else edited.ir,
+                    text, origin, step, by, failed_items=failed_items, limits=terms.limits,
+                )  # fmt: skip
             made = await session.branch_off(run_id, what, terms)
             return await _run_branch(session, made, effects, new_id, terms)
 
@@ -364,6 +369,12 @@ class Adopting(Answering):
         async with self._opened() as session:
             await session.adopt(read, RunInputs(values), outcomes, name, limits)
         return name
+
+
+def _recorded_text(plan: EditedPlan) -> tuple[str, dict[str, JSON]]:
+    """The text with which a plan is recorded, and the note of the file that it is from."""
+    text = "" if plan.source is None else plan.source.text
+    return text, {} if plan.path is None else {"file": file_note(plan.path, text, None)}
 
 
 def _outcome(step: str, value: Any) -> Any:

@@ -65,11 +65,12 @@ class Revised:
 
     `plan` is None for the plan of the run itself; `place` is the statement from which on nothing is kept.
     With `failed_items` the failed items of loops are run again, also in a plan of version 1, to which
-    `limits` then apply before they are.
+    `limits` then apply before they are. `origin` is what the new run notes of where its plan is from.
     """
 
     plan: Plan | None = None
     text: str = ""
+    origin: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     place: str = ""
     by: str = ""
     verb: str = "rerun"
@@ -164,7 +165,7 @@ async def _keeping(journal: Journal, run_id: str, what: Revised, rules: BranchRu
             journal, info.run_id, revision.plan, revision,
             verb=what.verb, start_again=what.place, by=what.by, known=known,
             text=what.text or (history.text if what.plan is None else ""),
-            failed_items=what.failed_items,
+            failed_items=what.failed_items, origin=None if what.plan is None else what.origin,
         )
     )  # fmt: skip
 

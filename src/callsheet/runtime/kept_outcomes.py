@@ -13,7 +13,7 @@ from typing import Any
 
 from callsheet.diagnostics import did_you_mean, meant
 from callsheet.frontends.spelling import text_of
-from callsheet.ir import Effect, Plan
+from callsheet.ir import JSON, Effect, Plan
 from callsheet.ir.operations import CLOCK, COMPUTE, CallKind, call_kind
 from callsheet.ir.tree import Act, all_statements
 from callsheet.machine import AgentTurn, CallTool, Doubted
@@ -91,8 +91,12 @@ def keep_calls(  # noqa: PLR0913 - what the run is, and who asks
     known: Known | None = None,
     text: str = "",
     failed_items: bool = False,
+    origin: Mapping[str, JSON] | None = None,
 ) -> Forking:
     """Prepare a run of this plan that keeps what is unchanged of another run.
+
+    `origin` is what it notes of where its plan is from; without it the plan is from where that of the other
+    run is.
 
     With `failed_items` the other run has ended with failed items of loops, which are run again.
 
@@ -108,14 +112,16 @@ def keep_calls(  # noqa: PLR0913 - what the run is, and who asks
     anew = () if failures is None else failures.anew
     if is_inside(start_again):
         _check_visited(history.plan, journal, run_id, start_again)
-    origin = {"verb": verb, "by": by, "from": start_again, "edits": [], "keeps": True, "again": again}
+    branched = {"verb": verb, "by": by, "from": start_again, "edits": [], "keeps": True, "again": again}
     if failures is not None:
-        origin |= {"anew": [*anew], "failed_items": True}
-    body = history.start(1, origin)
+        branched |= {"anew": [*anew], "failed_items": True}
+    body = history.start(1, branched)
     kept = {name: fact for name, fact in body["facts"].items() if name in body["pins"]}
     body |= {"facts": {**body["facts"], **facts_to_json(revision.facts), **kept}}
     body |= {"pins": {**revision.pins, **body["pins"]}}
-    launch = {name: value for name, value in body["launch"].items() if name not in ORIGINS}
+    launch = {**body["launch"]}
+    if origin is not None:
+        launch = {name: value for name, value in launch.items() if name not in ORIGINS} | {**origin}
     servers = {**revision.servers, **launch.get("servers", {})}
     body |= {"launch": {**launch, **({"servers": servers} if servers else {})}}
     body |= {} if revision.policy is None else policy_body(revision.policy)

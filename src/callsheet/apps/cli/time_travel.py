@@ -397,9 +397,10 @@ def edited_plan(path: Path, place: str, by: str, verb: str) -> Revised:
     """The edited plan in a file. Raises CallsheetError for one with errors."""
     from callsheet.api.plan import Plan  # noqa: PLC0415 - not for --help
     from callsheet.api.run_branches import Revised  # noqa: PLC0415 - imports the runtime
+    from callsheet.api.texts import file_note  # noqa: PLC0415 - as above
 
-    made = Plan.load(path)
-    return Revised(made.ir, path.read_text(encoding="utf-8"), place, by, verb)
+    made, text = Plan.load(path), path.read_text(encoding="utf-8")
+    return Revised(made.ir, text, {"file": file_note(path, text, None)}, place, by, verb)
 
 
 @click.command()

@@ -434,7 +434,7 @@ def _rerun_of(request: RerunRequest) -> Rerun | Revised:
         )
     plan, text = request.plan.require(), request.plan.source.text
     verb = "resume" if request.ends_parent else "rerun"
-    return run_branches.Revised(plan, text, request.place, by, verb, items)
+    return run_branches.Revised(plan, text, place=request.place, by=by, verb=verb, failed_items=items)
 
 
 _EVERY = 3_600.0

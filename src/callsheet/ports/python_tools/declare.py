@@ -262,7 +262,7 @@ def _inverse(function: Callable[..., Any], text: str) -> Inverse:
     from callsheet.ir.inverse import NotAnInverse, read_inverse  # noqa: PLC0415 - few tools have one
 
     try:
-        return read_inverse(wanted("undo", text, str, "a call as text"))
+        return read_inverse(wanted("undo", text, str, "a call as text, such as 'delete(id=result.id)'"))
     except NotAnInverse as error:
         raise cannot(function, "its `undo` cannot be read", str(error)) from None
 
