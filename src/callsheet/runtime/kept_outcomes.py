@@ -119,7 +119,7 @@ def keep_calls(  # noqa: PLR0913 - what the run is, and who asks
     kept = {name: fact for name, fact in body["facts"].items() if name in body["pins"]}
     body |= {"facts": {**body["facts"], **facts_to_json(revision.facts), **kept}}
     body |= {"pins": {**revision.pins, **body["pins"]}}
-    launch = {**body["launch"]}
+    launch: dict[str, Any] = {**body["launch"]}
     if origin is not None:
         launch = {name: value for name, value in launch.items() if name not in ORIGINS} | {**origin}
     servers = {**revision.servers, **launch.get("servers", {})}

@@ -88,12 +88,13 @@ from callsheet.frontends.python.rewrites.queue_users import QUEUES
 from callsheet.frontends.python.rewrites.recursion import Copies, depth_of
 from callsheet.frontends.python.rewrites.recursive_flows import recursive_flows_as_visits
 from callsheet.frontends.python.rewrites.setters import setters_as_methods
+from callsheet.frontends.python.rewrites.shared_defaults import shared_defaults_as_variables
 from callsheet.frontends.python.rewrites.started_in_loops import collect_tasks
 from callsheet.frontends.python.rewrites.task_numbers import tasks_as_numbers
 from callsheet.frontends.python.rewrites.task_words import STARTS
 from callsheet.frontends.python.rewrites.timeouts import loop_times_as_moments
 from callsheet.frontends.python.rewrites.worker_pools import queues_as_lists
-from callsheet.frontends.python.source import Nodes, Refused, Text, among, walk
+from callsheet.frontends.python.source import Nodes, Refused, Text, among, names_bound, walk
 from callsheet.frontends.unseen import hidden_characters
 from callsheet.frontends.values.reader import ParseResult
 from callsheet.ir import tree, types
@@ -256,6 +257,8 @@ def _compiled(
     nodes = Nodes(module)
     _check_names(nodes)
     if registries_as_tables(module, nodes):
+        nodes = Nodes(module)
+    if shared_defaults_as_variables(module, nodes):
         nodes = Nodes(module)
     check_made_once(module, nodes)
     check_class_state(module, nodes)
@@ -426,6 +429,7 @@ class _Compiler:
             is_guarded=node.name in self.guarded,
         )
         made.body = taking.block(made.body)
+        self._note_constants(made)
         if node is not self.program.main:
             sharing = sharing_alone(made, self.program.functions(translator.definitions()))
             changes = changes_of(made, sharing, self.names.fresh)
@@ -439,6 +443,17 @@ class _Compiler:
             self._name(node)
             self.order.append(node)
         return made, translator
+
+    def _note_constants(self, made: core.Function) -> None:
+        """Note the constants of the file that a function gives to a call that changes them."""
+        own = {*made.parameters, *made.captured, *names_bound(*made.node.body)}
+        for one in core.all_of(made.body):
+            for name in one.changes if isinstance(one, core.Call) else ():
+                if name not in own and isinstance(
+                    self.program.definitions.get(name), ast.Assign | ast.AnnAssign
+                ):
+                    constant = ConstantChanged(one.node, name, self.program.main.name)
+                    self.program.changed.setdefault(name, constant)
 
     def _warn_of_depth(self, call: core.Call, around: Sequence[ast.AsyncFunctionDef]) -> None:
         """Note once for each function that calls itself how deep it may go."""
