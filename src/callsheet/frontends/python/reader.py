@@ -447,11 +447,11 @@ class _Compiler:
     def _note_constants(self, made: core.Function) -> None:
         """Note the constants of the file that a function gives to a call that changes them."""
         own = {*made.parameters, *made.captured, *names_bound(*made.node.body)}
-        for one in core.all_of(made.body):
-            for name in one.changes if isinstance(one, core.Call) else ():
-                if name not in own and isinstance(
-                    self.program.definitions.get(name), ast.Assign | ast.AnnAssign
-                ):
+        calls = [one for one in core.all_of(made.body) if isinstance(one, core.Call)]
+        for one in calls:
+            for name in one.changes:
+                definition = self.program.definitions.get(name)
+                if name not in own and isinstance(definition, ast.Assign | ast.AnnAssign):
                     constant = ConstantChanged(one.node, name, self.program.main.name)
                     self.program.changed.setdefault(name, constant)
 
