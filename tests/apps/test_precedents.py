@@ -13,7 +13,7 @@ from callsheet import Answer, CallsheetError, Limits, PendingAsk, Plan, Runtime,
 from callsheet.machine import Approval
 from callsheet.policy.model import Policy, ToolRule, When
 from callsheet.runtime import precedents
-from callsheet.runtime.inbox import asks_of, precedents_of
+from callsheet.runtime.inbox import precedents_of
 from callsheet.runtime.precedents import ChangedPlan, Precedent, coverage, covers, in_words, policy_line
 from callsheet.store import Journal
 
@@ -278,10 +278,16 @@ async def test_change_is_told_of_the_plan_that_asks(tmp_path: Path, monkeypatch:
         assert await told("r2", body("nobody")) == [same, same]
         changed, new = await told("r3", body("nobody", "Mail"))
         assert changed is not None
-        assert changed.splitlines()[0] == "this plan has changed since calls of it were approved by ada for run r2:"
+        assert (
+            changed.splitlines()[0]
+            == "this plan has changed since calls of it were approved by ada for run r2:"
+        )
         assert '-      "args": {"to": "eve"},' in changed.splitlines(), "the plan that r2 has had last"
         assert new is None, "the new plan is the same"
         monkeypatch.setattr(precedents, "_MOST_RUNS", 1)
         (unread,) = await told("r4", body("x"))
-        assert unread == "no call like it was approved in the newest 1 runs of this plan; older ones were not read"
+        assert (
+            unread
+            == "no call like it was approved in the newest 1 runs of this plan; older ones were not read"
+        )
     assert str(ChangedPlan("r1", "", ())).endswith("were approved for run r1, but no line of its text")

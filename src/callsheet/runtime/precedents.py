@@ -177,7 +177,8 @@ class Unsearched(NamedTuple):
     runs: int
 
     def __str__(self) -> str:
-        return f"no call like it was approved in the newest {self.runs} runs of this plan; older ones were not read"
+        none = f"no call like it was approved in the newest {self.runs} runs of this plan"
+        return f"{none}; older ones were not read"
 
 
 def precedent_of(journal: Journal, run_id: str, step: str, asked: Approval) -> Precedent | Unsearched | None:
@@ -227,13 +228,11 @@ def _on_one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def changed_since_approval(
-    journal: Journal, run_id: str, asked: Approval
-) -> ChangedPlan | Unsearched | None:
+def changed_since_approval(journal: Journal, run_id: str, asked: Approval) -> ChangedPlan | Unsearched | None:
     """What has changed in the plan that asks since a person last approved calls of a plan with this id.
 
-    None if nothing has, if nobody ever did, or if the plan has no id, as those of the library have. A run that
-    has a new plan is compared by the one that asks, or was asked about.
+    None if nothing has, if nobody ever did, or if the plan has no id, as those of the library have. Of a run
+    with a new plan, that one is compared.
     """
     now = journal.find_run(run_id)
     if now.plan_id is None:
