@@ -245,22 +245,26 @@ class _Preview:
         left = self._kept.left()
         asked = Counter(c.statement.id for c in self._asked if c.tool not in (CLOCK, COMPUTE))
         said = self._kept.signatures
-        made = {
-            step
-            for step in asked
-            if said.get(step) in self._failed or any(self._kept.is_of(call, step) for call in left)
-        }
-        for word, steps in (("runs again, or with other arguments", made), ("new", asked.keys() - made)):
-            some = Counter({step: asked[step] for step in asked if step in steps})
-            if some:
-                lines.append(f"{word}: {_counted(some)}")
-        others = Counter(
-            {step: sum(self._kept.is_of(c, step) for c in left if self._may_last(c)) for step in made}
+        had = {step: [call for call in left if self._kept.is_of(call, step)] for step in asked}
+        may_last = {step: sum(map(self._may_last, calls)) for step, calls in had.items()}
+        unknown = Counter(
+            c.statement.id for c in self._asked if had.get(c.statement.id) and not (c.place and c.is_known)
         )
-        if others := +others:
-            lines.append(
-                f"called before with other arguments, which has effects that stay: {_counted(others)}"
-            )
+        surely = asked - unknown
+        made = {step for step in surely if said.get(step) in self._failed or had[step]}
+        for word, counts in (
+            ("runs again, or with other arguments", {step: surely[step] for step in surely if step in made}),
+            ("new", {step: surely[step] for step in surely if step not in made}),
+            ("kept if its arguments turn out as before, else runs again", unknown),
+        ):
+            if counts:
+                lines.append(f"{word}: {_counted(Counter(counts))}")
+        for word, steps in (
+            ("called before with other arguments, which has effects that stay", made - unknown.keys()),
+            ("called before, which has effects that stay", unknown.keys()),
+        ):
+            if others := +Counter({step: may_last[step] for step in asked if step in steps}):
+                lines.append(f"{word}: {_counted(others)}")
         gone = [c for c in left if not any(self._kept.is_of(c, step) for step in asked) and _is_call(c)]
         gone.sort(key=lambda call: not self._may_last(call))
         for call in gone[:_MOST_GONE]:
