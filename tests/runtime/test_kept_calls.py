@@ -410,6 +410,22 @@ def test_call_that_was_decided_to_have_failed_is_no_new_one(tmp_path: Path) -> N
     assert kept == ("kept: no call", "runs again, or with other arguments: 1 call: S1")
 
 
+def test_preview_tells_the_doubt_about_a_call_that_is_made_with_other_arguments(tmp_path: Path) -> None:
+    @tool
+    def put(n: int) -> str:
+        raise ToolFailed("the connection was lost", in_doubt=True)
+
+    run = Runtime([put], journal=tmp_path / "j.db").run_sync("# ltp: 2\nS1: @PUT (n=1)\n")
+    plan = Plan.parse("# ltp: 2\nS1: @PUT (n=2)\n").ir
+    with Journal.open(tmp_path / "j.db") as journal:
+        forking = keep_calls(journal, run.run_id, plan, Revision(plan, {"PUT": ToolFacts()}, {}))
+    assert forking.kept[1:] == (
+        "runs again, or with other arguments: 1 call: S1",
+        "called before, in doubt: it may have taken place: 1 call: S1",
+    )
+    assert "in doubt: it may have taken place: n=1" in str(forking.effects[0])
+
+
 def test_preview_of_a_call_behind_a_failed_read_leaves_open_whether_it_is_kept(tmp_path: Path) -> None:
     made: list[str] = []
 

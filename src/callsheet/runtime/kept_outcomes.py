@@ -246,9 +246,9 @@ class _Preview:
         asked = Counter(c.statement.id for c in self._asked if c.tool not in (CLOCK, COMPUTE))
         said = self._kept.signatures
         had = {step: [call for call in left if self._kept.is_of(call, step)] for step in asked}
-        may_last = {step: sum(map(self._may_last, calls)) for step, calls in had.items()}
+        finished = {step for step, calls in had.items() if any(call.outcome is not None for call in calls)}
         unknown = Counter(
-            c.statement.id for c in self._asked if had.get(c.statement.id) and not (c.place and c.is_known)
+            c.statement.id for c in self._asked if c.statement.id in finished and not (c.place and c.is_known)
         )
         surely = asked - unknown
         made = {step for step in surely if said.get(step) in self._failed or had[step]}
@@ -259,11 +259,15 @@ class _Preview:
         ):
             if counts:
                 lines.append(f"{word}: {_counted(Counter(counts))}")
-        for word, steps in (
-            ("called before with other arguments, which has effects that stay", made - unknown.keys()),
-            ("called before, which has effects that stay", unknown.keys()),
+        for word, steps, is_known in (
+            ("called before with other arguments, which has effects that stay", made - unknown.keys(), True),
+            ("called before, which has effects that stay", unknown.keys(), True),
+            ("called before, in doubt: it may have taken place", made | unknown.keys(), False),
         ):
-            if others := +Counter({step: may_last[step] for step in asked if step in steps}):
+            before = {step: [c for c in had[step] if (c.outcome is not None) is is_known] for step in steps}
+            if others := +Counter(
+                {step: sum(map(self._may_last, before[step])) for step in asked if step in steps}
+            ):
                 lines.append(f"{word}: {_counted(others)}")
         gone = [c for c in left if not any(self._kept.is_of(c, step) for step in asked) and _is_call(c)]
         gone.sort(key=lambda call: not self._may_last(call))
@@ -301,7 +305,7 @@ def _numbered(inputs: Iterable[Foreseen]) -> dict[str, Foreseen]:
 
 def _earlier(call: Finished) -> EarlierCall:
     args = call.command.args if isinstance(call.command, CallTool) else {"inputs": call.command.inputs}
-    return EarlierCall(call.seq, call.command.tool, args)
+    return EarlierCall(call.seq, call.command.tool, args, in_doubt=call.outcome is None)
 
 
 def _counted(counts: Counter[str]) -> str:
