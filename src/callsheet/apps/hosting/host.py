@@ -71,6 +71,7 @@ from callsheet.store import Journal, JournalError, retention
 from callsheet.store.errors import run_exists
 from callsheet.store.journal_paths import is_owned, place_of
 from callsheet.store.label_transfer import forget_notes
+from callsheet.store.listing import check_here
 from callsheet.store.pauses import RunPause
 from callsheet.store.runs import RunInfo, RunOutline
 from callsheet.store.writer import RunStatus
@@ -305,11 +306,12 @@ class Host:
         """Queue a run to be resumed; `problem` tells later if that failed.
 
         Raises CallsheetError: JRN002 for an unknown run, JRN004 for one that is running here or elsewhere,
-        JRN024 for one whose plan was edited in its file since, API011 and API016 as `start` does. A run that
+        JRN024 for one whose plan was edited in its file since, TMP007 for one of another engine, API011 and API016 as `start` does. A run that
         has ended is not changed.
         """
         self._queue.check_open()
         await self.beside(lambda: self.info(run_id))
+        await self.beside(lambda: check_here(self.journal, run_id))
         terms = terms or ResumeOptions()
         is_elsewhere = await self._is_elsewhere(run_id)
         if not (is_elsewhere or self._queue.get(run_id) is not None):
