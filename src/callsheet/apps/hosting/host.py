@@ -306,8 +306,8 @@ class Host:
         """Queue a run to be resumed; `problem` tells later if that failed.
 
         Raises CallsheetError: JRN002 for an unknown run, JRN004 for one that is running here or elsewhere,
-        JRN024 for one whose plan was edited in its file since, TMP007 for one of another engine, API011 and API016 as `start` does. A run that
-        has ended is not changed.
+        JRN024 for one whose plan was edited in its file since, TMP007 for one of another engine, API011 and
+        API016 as `start` does. A run that has ended is not changed.
         """
         self._queue.check_open()
         await self.beside(lambda: self.info(run_id))
