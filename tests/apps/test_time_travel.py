@@ -81,6 +81,15 @@ def test_calls_that_are_kept_are_told_from_those_that_are_made_and_take_no_time_
     assert shown["steps"][0]["started"] > shown["created"]
 
 
+def test_run_is_not_ended_for_one_that_cannot_begin(machine):
+    asks = '# ltp: 2\nS1: @ASK_HUMAN ("which?") > $x\n@RESPOND ($x)\n'
+    machine("run", machine.write("p.ltp", asks), "--run-id", "r1")
+    edited = machine.write("p.ltp", asks.replace("which", "what"))
+    said = machine("resume", "r1", "--plan", edited, "--yes", "--run-id", "r1")
+    assert "JRN003: the run r1 already exists" in said.stderr
+    assert [run["status"] for run in machine.json("runs")] == ["waiting"]
+
+
 def test_set_variable_replaces_result(machine):
     done_run(machine)
     at = event_of(machine, "r1", "S1.0.1")

@@ -475,6 +475,16 @@ def test_run_of_edited_file_is_resumed_only_as_recorded(folder):
         assert api.ended("mine")["response"] == "2"
 
 
+def test_run_is_not_ended_for_one_that_cannot_begin(api):
+    text = '# ltp: 2\nS1: @ASK_HUMAN ("which?") > $x\n@RESPOND ($x)'
+    api("POST", "/v1/runs", {"plan": text, "run_id": "r"})
+    api.until("r", "waiting")
+    body = {"plan": text.replace("which", "what"), "run_id": "r", "effects": True}
+    said = api("POST", "/v1/runs/r/resume", body)
+    assert (said.status, said.code) == (409, "JRN003")
+    assert api.get("/v1/runs/r")["status"] == "waiting"
+
+
 def test_run_of_another_engine_is_refused_at_once(folder):
     plan = plan_text("S1: @RESPOND (1)").require()
     with Journal.open(folder / "journal.db") as journal:
