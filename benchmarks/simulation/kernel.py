@@ -15,6 +15,7 @@ import os
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -177,6 +178,7 @@ class Kernel:
             *((module, "os", system) for module in (tail, blobs, lock, files)),
             (journal_paths, "os", Room()),
             *((module, "fcntl", Locks(self)) for module in (tail, lock)),
+            (lock, "_open_locks", weakref.WeakSet()),  # a real fork has no copies of these
             (tail, "mmap", Maps(self)),
             (connection, "ServerProcess", ServerProcess),
             (tail, "open", lambda number, *_, **__: File(self, number, closes=False)),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.apps.conftest import Machine
 
+from callsheet import CallsheetError, Runtime
 from callsheet.apps.cli.journals import report_interrupt
 from callsheet.runtime.engines.temporal.run_order import SECRETS
 from callsheet.runtime.engines.temporal.settings import TemporalSettings
@@ -126,6 +127,12 @@ def test_copy_of_remote_run_is_not_resumed_locally(machine: Machine, plan: str) 
         assert (said.exit_code, "keeps the options it was started with" in said.stderr) == (2, True), option
     said = machine("runs", "pause", "--text", "there", "--yes")
     assert (said.exit_code != 0, "run there is executed by Temporal" in said.stderr) == (True, True)
+    assert "(`callsheet pause there`, or" in said.stderr
+    with Journal.open(machine.journal) as journal, journal.claim("there"):  # as while it is updated
+        for withdraw in (Runtime.pause_sync, Runtime.cancel_sync):
+            with pytest.raises(CallsheetError, match=r"TMP007: .* only commands of the shell") as refused:
+                withdraw(Runtime(journal=machine.journal), "there")
+            assert "`callsheet pause there`, or resume" in (refused.value.diagnostics[0].help or "")
     shown = machine("show", "there")
     assert shown.exit_code == 0
     assert ", 1 event, chain verified" in shown.stdout

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from callsheet import Answer, CallsheetError, PendingAsk, Plan, Runtime, tool
+from callsheet import Answer, CallsheetError, Limits, PendingAsk, Plan, Runtime, tool
 from callsheet.machine import Approval
 from callsheet.policy.model import Policy, ToolRule, When
+from callsheet.runtime import precedents
+from callsheet.runtime.inbox import precedents_of
 from callsheet.runtime.precedents import ChangedPlan, Precedent, coverage, covers, in_words, policy_line
+from callsheet.store import Journal
 
 if TYPE_CHECKING:
     from tests.apps.conftest import Machine
@@ -237,3 +241,53 @@ def test_run_shows_that_one_answer_may_be_for_all_of_the_program(machine: Machin
     assert machine("approve", "r1", "main.send_mail.1", "--program", digest).exit_code == 0
     done = machine("resume", "r1", "--tools", "mail.py")
     assert (done.exit_code, done.stdout) == (0, "ok\n"), done.stderr
+
+
+async def test_change_is_told_of_the_plan_that_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[str] = []
+
+    @tool(effect="unsafe")
+    def send(to: str) -> str:
+        if to == "nobody":
+            raise ValueError("there is no such person")
+        sent.append(to)
+        return to
+
+    def body(to: str, title: str = "Send") -> dict[str, Any]:
+        step = {"index": "1", "title": "s", "tool": "SEND", "args": {"to": to}, "depends_on": []}
+        return {"id": "send_it", "title": title, "steps": [step]}
+
+    limits = Limits(replans_on_failure=1)
+    async with Runtime(
+        [send], planner=lambda _: body("eve"), limits=limits, approve=["SEND"], journal=tmp_path / "j.db"
+    ) as runtime:
+
+        async def told(run_id: str, given: dict[str, Any]) -> list[str | None]:
+            """What the questions of a run say, each of which is answered with yes."""
+            notes: list[str | None] = []
+            run = await runtime.run(Plan.parse(json.dumps(given)), run_id=run_id)
+            while run.status == "waiting":
+                with Journal.open_to_read(tmp_path / "j.db") as journal:
+                    notes.append(precedents_of(journal, run.waiting).get(run.waiting[0].digest))
+                await runtime.answer(run_id, run.waiting[0].key, Answer.approve(by="ada"))
+                run = await runtime.resume(run_id)
+            return notes
+
+        assert await told("r1", body("nobody")) == [None, None]
+        same = "the same call, with the same arguments from the same steps, was approved by ada for run r1"
+        assert await told("r2", body("nobody")) == [same, same]
+        changed, new = await told("r3", body("nobody", "Mail"))
+        assert changed is not None
+        assert (
+            changed.splitlines()[0]
+            == "this plan has changed since calls of it were approved by ada for run r2:"
+        )
+        assert '-      "args": {"to": "eve"},' in changed.splitlines(), "the plan that r2 has had last"
+        assert new is None, "the new plan is the same"
+        monkeypatch.setattr(precedents, "_MOST_RUNS", 1)
+        (unread,) = await told("r4", body("x"))
+        assert (
+            unread
+            == "no call like it was approved in the newest 1 runs of this plan; older ones were not read"
+        )
+    assert str(ChangedPlan("r1", "", ())).endswith("were approved for run r1, but no line of its text")

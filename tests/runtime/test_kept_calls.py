@@ -17,6 +17,7 @@ import pytest
 from tests import forked
 
 from callsheet import CallsheetError, Plan, PolicyRefused, Runtime, TookPlace, ToolFailed, tool
+from callsheet.ir import Effect
 from callsheet.ir.labels import read_label
 from callsheet.machine import ToolFacts
 from callsheet.policy.model import Policy, ToolRule
@@ -407,6 +408,55 @@ def test_call_that_was_decided_to_have_failed_is_no_new_one(tmp_path: Path) -> N
     with Journal.open(tmp_path / "j.db") as journal:
         kept = keep_calls(journal, run.run_id, plan, Revision(plan, {"PUT": ToolFacts()}, {})).kept
     assert kept == ("kept: no call", "runs again, or with other arguments: 1 call: S1")
+
+
+def test_preview_tells_the_doubt_about_a_call_that_is_made_with_other_arguments(tmp_path: Path) -> None:
+    @tool
+    def put(n: int) -> str:
+        raise ToolFailed("the connection was lost", in_doubt=True)
+
+    run = Runtime([put], journal=tmp_path / "j.db").run_sync("# ltp: 2\nS1: @PUT (n=1)\n")
+    plan = Plan.parse("# ltp: 2\nS1: @PUT (n=2)\n").ir
+    with Journal.open(tmp_path / "j.db") as journal:
+        forking = keep_calls(journal, run.run_id, plan, Revision(plan, {"PUT": ToolFacts()}, {}))
+    assert forking.kept[1:] == (
+        "runs again, or with other arguments: 1 call: S1",
+        "called before, in doubt: it may have taken place: 1 call: S1",
+    )
+    assert "in doubt: it may have taken place: n=1" in str(forking.effects[0])
+
+
+def test_preview_of_a_call_behind_a_failed_read_leaves_open_whether_it_is_kept(tmp_path: Path) -> None:
+    made: list[str] = []
+
+    @tool(effect="read")
+    def look() -> str:
+        raise ToolFailed("there is nothing")
+
+    @tool
+    def put(x: str) -> str:
+        made.append(x)
+        return x
+
+    text = (
+        '# ltp: 2\nS1: @LOOK () > $a ON_FAIL {\n  LET $a = "none"\n}\n'
+        'S2: @PUT (x=$a) > $b\nS3: @PUT (x="%s") > $c\n'
+    )
+    calls = Runtime([look, put], journal=tmp_path / "j.db")
+    run = calls.run_sync(text % "c")
+    plan = Plan.parse(text % "d").ir
+    facts = {"PUT": ToolFacts(), "LOOK": ToolFacts(Effect.READ)}
+    with Journal.open(tmp_path / "j.db") as journal:
+        kept = keep_calls(journal, run.run_id, plan, Revision(plan, facts, {})).kept
+    assert kept == (
+        "kept: no call",
+        "runs again, or with other arguments: 2 calls: S1, S3",
+        "kept if its arguments turn out as before, else runs again: 1 call: S2",
+        "called before with other arguments, which has effects that stay: 1 call: S3",
+        "called before, which has effects that stay: 1 call: S2",
+    )
+    calls.rerun_sync(run.run_id, plan=text % "d", effects=True)
+    assert made == ["none", "c", "d"], "it was kept"
 
 
 def test_notes_of_a_kept_call_are_there_for_the_rest(tmp_path: Path) -> None:

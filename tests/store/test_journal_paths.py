@@ -92,3 +92,12 @@ def test_relative_path_is_resolved_at_opening(monkeypatch: pytest.MonkeyPatch, t
         monkeypatch.chdir("/")
         assert journal.path == tmp_path / "j #1?.db"
         assert journal.runs() == []
+
+
+@pytest.mark.parametrize("address", ["postgresql://ada:pw@db.example/runs", "sqlite:///journal.db"])
+def test_address_is_no_path(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for path in (address, Path(address)):
+        with pytest.raises(JournalError, match=r"JRN010: the journal cannot be at an address \(\w+://…\)"):
+            Journal.open(path)
+    assert not [*tmp_path.iterdir()]

@@ -31,6 +31,7 @@ from callsheet.runtime.forking import Draft, Forking, Revision
 from callsheet.runtime.undo import Irreversible, MadeCall, Reversal, Undoing, prepare_undo
 from callsheet.sealing.known import Known
 from callsheet.store import Journal, JournalError
+from callsheet.store.errors import run_exists
 from callsheet.store.listing import check_here
 from callsheet.store.undoings import UNDOES
 from callsheet.views.columns import CUT, escaped
@@ -168,6 +169,12 @@ async def _keeping(journal: Journal, run_id: str, what: Revised, rules: BranchRu
             failed_items=what.failed_items, origin=None if what.plan is None else what.origin,
         )
     )  # fmt: skip
+
+
+def require_new_id(journal: Journal, new_id: str) -> None:
+    """Raise JournalError (JRN003) for the id of a run that there is, before another one is ended."""
+    if journal.parts.reader.runs.has(new_id):
+        raise run_exists(new_id)
 
 
 def why_superseded(new_id: str) -> str:

@@ -14,6 +14,7 @@ from callsheet.runtime.doubt import RunOutcome, close_run, doubtful_calls, verif
 from callsheet.runtime.inbox import Opening
 from callsheet.runtime.recording import CANCEL, JournalRecorder
 from callsheet.store import Journal, JournalError
+from callsheet.store.listing import check_here
 
 PATIENCE = 10.0
 """Seconds to wait for an owner that was asked, including the time for its calls to end."""
@@ -58,9 +59,10 @@ async def cancel_run(
 ) -> RunOutcome | None:
     """As `cancel_now`, but wait up to `patience` seconds for a process that owns the run.
 
-    None if it has not ended by then; the message stays for the next owner. Raises JournalError (JRN032) for a
-    run that had already ended, besides what `cancel_now` raises.
+    None if it has not ended by then; the message stays for the next owner. Raises JournalError, besides what
+    `cancel_now` raises: TMP007 for a run that another engine executes, JRN032 for one that had ended already.
     """
+    check_here(journal, run_id)  # its copy may be out of date, or being updated
     info = journal.find_run(run_id)
     if info.status.is_final:
         raise has_ended(run_id, str(info.status), "cancel")

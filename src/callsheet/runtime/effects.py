@@ -42,6 +42,8 @@ class EarlierCall(NamedTuple):
     event: int
     tool: str
     args: Mapping[str, JSON]
+    in_doubt: bool = False
+    """Whether it is unknown whether it took place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +124,9 @@ class EffectAhead:
             lines.append("and again, with other arguments, whenever the plan comes back to it")
         for call in self.earlier[:_MAX_CALLS]:
             name = "" if call.tool == self.tool else f"{self.called(call.tool)} "
-            lines.append(
-                f"in {self.parent}, at event {call.event}: {name}{_arguments(call.args, self.words)}"
-            )
+            doubt = ", in doubt: it may have taken place" if call.in_doubt else ""
+            made = f"{name}{_arguments(call.args, self.words)}"
+            lines.append(f"in {self.parent}, at event {call.event}{doubt}: {made}")
         if len(self.earlier) > _MAX_CALLS:
             lines.append(f"in {self.parent}: {_calls(len(self.earlier) - _MAX_CALLS)}")
         return lines

@@ -290,9 +290,11 @@ def precedents_of(journal: Journal, asks: Sequence[PendingAsk]) -> dict[str, str
         asked = asked_of(ask)
         if isinstance(asked, Approval) and not asked.answer:
             precedent = precedents.precedent_of(journal, ask.run_id, ask.step, asked)
-            if precedent is None and ask.run_id not in told:
+            if not isinstance(precedent, precedents.Precedent):
+                is_told = ask.run_id in told
                 told.add(ask.run_id)
-                precedent = precedents.changed_since_approval(journal, ask.run_id)
+                changed = None if is_told else precedents.changed_since_approval(journal, ask.run_id, asked)
+                precedent = None if is_told else changed or precedent
             if precedent is not None:
                 found[ask.digest] = str(precedent)
     return found

@@ -251,22 +251,30 @@ class _Preview:
         left = self._kept.left()
         asked = Counter(c.statement.id for c in self._asked if c.tool not in (CLOCK, COMPUTE))
         said = self._kept.signatures
-        made = {
-            step
-            for step in asked
-            if said.get(step) in self._failed or any(self._kept.is_of(call, step) for call in left)
-        }
-        for word, steps in (("runs again, or with other arguments", made), ("new", asked.keys() - made)):
-            some = Counter({step: asked[step] for step in asked if step in steps})
-            if some:
-                lines.append(f"{word}: {_counted(some)}")
-        others = Counter(
-            {step: sum(self._kept.is_of(c, step) for c in left if self._may_last(c)) for step in made}
+        had = {step: [call for call in left if self._kept.is_of(call, step)] for step in asked}
+        finished = {step for step, calls in had.items() if any(call.outcome is not None for call in calls)}
+        unknown = Counter(
+            c.statement.id for c in self._asked if c.statement.id in finished and not (c.place and c.is_known)
         )
-        if others := +others:
-            lines.append(
-                f"called before with other arguments, which has effects that stay: {_counted(others)}"
-            )
+        surely = asked - unknown
+        made = {step for step in surely if said.get(step) in self._failed or had[step]}
+        for word, counts in (
+            ("runs again, or with other arguments", {step: surely[step] for step in surely if step in made}),
+            ("new", {step: surely[step] for step in surely if step not in made}),
+            ("kept if its arguments turn out as before, else runs again", unknown),
+        ):
+            if counts:
+                lines.append(f"{word}: {_counted(Counter(counts))}")
+        for word, steps, is_known in (
+            ("called before with other arguments, which has effects that stay", made - unknown.keys(), True),
+            ("called before, which has effects that stay", unknown.keys(), True),
+            ("called before, in doubt: it may have taken place", made | unknown.keys(), False),
+        ):
+            before = {step: [c for c in had[step] if (c.outcome is not None) is is_known] for step in steps}
+            if others := +Counter(
+                {step: sum(map(self._may_last, before[step])) for step in asked if step in steps}
+            ):
+                lines.append(f"{word}: {_counted(others)}")
         gone = [c for c in left if not any(self._kept.is_of(c, step) for step in asked) and _is_call(c)]
         gone.sort(key=lambda call: not self._may_last(call))
         for call in gone[:_MOST_GONE]:
@@ -303,7 +311,7 @@ def _numbered(inputs: Iterable[Foreseen]) -> dict[str, Foreseen]:
 
 def _earlier(call: Finished) -> EarlierCall:
     args = call.command.args if isinstance(call.command, CallTool) else {"inputs": call.command.inputs}
-    return EarlierCall(call.seq, call.command.tool, args)
+    return EarlierCall(call.seq, call.command.tool, args, in_doubt=call.outcome is None)
 
 
 def _counted(counts: Counter[str]) -> str:

@@ -16,6 +16,7 @@ from callsheet.runtime.doubt import close_run, verified_state
 from callsheet.runtime.inbox import Opening
 from callsheet.store import EventType, Journal, JournalError, RunStatus, RunWriter
 from callsheet.store.folded import Folded
+from callsheet.store.listing import check_here
 from callsheet.store.pauses import PAUSE, RunPause, pause_of
 from callsheet.store.run_index import facts_of_rest
 
@@ -71,7 +72,7 @@ def pause_now(journal: Journal, run_id: str, by: str, reason: str = "") -> RunPa
     """Pause a run; None if another process owns it, which is then to be asked.
 
     A run that is paused already stays as it is. Raises JournalError: JRN002 for an unknown run, JRN012 if its
-    journal is damaged, JRN032 if it has ended, TMP007 if another engine executes it.
+    journal is damaged, JRN032 if it has ended.
     """
     try:
         writer = journal.claim(run_id)
@@ -110,9 +111,10 @@ async def pause_run(
 
     It sends no further call, and pauses the run when those under way have ended; None if that takes longer.
     The message stays for the next owner. `on_asked` is called once the owner is asked. Raises what
-    `pause_now` raises.
+    `pause_now` raises, and TMP007 for a run that another engine executes.
     """
     deadline = time.monotonic() + patience
+    await asyncio.to_thread(check_here, journal, run_id)  # its copy may be out of date, or being updated
     paused = await asyncio.to_thread(pause_now, journal, run_id, by, reason)
     if paused is None:
         await asyncio.to_thread(ask_to_pause, journal, run_id, by, reason)

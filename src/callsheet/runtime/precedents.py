@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from callsheet import lazy
@@ -33,7 +33,7 @@ STANDING = "standing"
 PROGRAM = "program"
 """The field of a message that holds a call which a yes to the program covers."""
 _MOST_RUNS = 50
-"""How many earlier runs are searched for the same approval."""
+"""How many runs are searched for an approval; where there are more, the question says so."""
 _MOST_LINES = 24
 """How many changed lines of a plan are shown."""
 
@@ -171,21 +171,38 @@ class Precedent(NamedTuple):
         )
 
 
-def precedent_of(journal: Journal, run_id: str, step: str, asked: Approval) -> Precedent | None:
+class Unsearched(NamedTuple):
+    """No approval in the newest runs of a plan, of which there are more."""
+
+    runs: int
+
+    def __str__(self) -> str:
+        none = f"no call like it was approved in the newest {self.runs} runs of this plan"
+        return f"{none}; older ones were not read"
+
+
+def precedent_of(journal: Journal, run_id: str, step: str, asked: Approval) -> Precedent | Unsearched | None:
     """The latest earlier run of the same plan in which a person approved the call of this step.
 
     One that differs in nothing is preferred to later ones that differ.
     """
     closest: Precedent | None = None
-    for info in journal.runs_of_plan(_MOST_RUNS, plan_hash=asked.plan):
+    infos = journal.runs_of_plan(_MOST_RUNS, plan_hash=journal.find_run(run_id).plan_hash)
+    for info in infos:
         if info.run_id == run_id:
             continue
         for by, ts, before in _approved(journal, info.run_id, step):
+            if before.plan != asked.plan:
+                continue
             found = Precedent(info.run_id, by, ts, tuple(_different(before, asked)))
             if not found.differs:
                 return found
             closest = closest or found
-    return closest
+    return closest or _unsearched(infos)
+
+
+def _unsearched(infos: Sequence[object]) -> Unsearched | None:
+    return Unsearched(_MOST_RUNS) if len(infos) == _MOST_RUNS else None
 
 
 class ChangedPlan(NamedTuple):
@@ -201,7 +218,8 @@ class ChangedPlan(NamedTuple):
         shown = [*self.lines[:_MOST_LINES]]
         if len(self.lines) > _MOST_LINES:
             shown.append(f"… and {len(self.lines) - _MOST_LINES} more changed lines")
-        said = f"this plan has changed since calls of it were approved{who} for run {self.run_id}:"
+        said = f"this plan has changed since calls of it were approved{who} for run {self.run_id}"
+        said += ":" if shown else ", but no line of its text"
         return "\n".join((_on_one_line(said), *shown))
 
 
@@ -210,35 +228,38 @@ def _on_one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def changed_since_approval(journal: Journal, run_id: str) -> ChangedPlan | None:
-    """What has changed in the plan of a run since a person last approved calls of a plan with this id.
+def changed_since_approval(journal: Journal, run_id: str, asked: Approval) -> ChangedPlan | Unsearched | None:
+    """What has changed in the plan that asks since a person last approved calls of a plan with this id.
 
-    None if nothing has, if nobody did in the runs that are searched, or if the plan has no id, as those of
-    the library have.
+    None if nothing has, if nobody ever did, or if the plan has no id, as those of the library have. Of a run
+    with a new plan, that one is compared.
     """
     now = journal.find_run(run_id)
     if now.plan_id is None:
         return None
-    for info in journal.runs_of_plan(_MOST_RUNS, plan_id=now.plan_id):
-        rows = (row for row in journal.question_events(info.run_id) if row.type is EventType.SIGNAL)
-        approval = next((row for row in rows if (row.body or {}).get("verdict") == Verdict.APPROVE), None)
-        if approval is None or info.run_id == run_id:
+    infos = journal.runs_of_plan(_MOST_RUNS, plan_id=now.plan_id)
+    for info in infos:
+        approved = () if info.run_id == run_id else (*_approved(journal, info.run_id),)
+        if not approved:
             continue
-        if info.plan_hash == now.plan_hash:
+        by, _, last = approved[-1]
+        if last.plan == asked.plan:
             return None
-        before, after = (journal.plan(one.plan_hash)[1].splitlines() for one in (info, now))
+        before, after = (journal.plan(one.plan)[1].splitlines() for one in (last, asked))
         lines = [*difflib.unified_diff(before, after, n=0, lineterm="")][2:]
         changed = tuple(line for line in lines if not line.startswith("@@"))
-        return ChangedPlan(info.run_id, str((approval.body or {}).get("by") or ""), changed)
-    return None
+        return ChangedPlan(info.run_id, by, changed)
+    return _unsearched(infos)
 
 
-def _approved(journal: Journal, run_id: str, step: str) -> Iterator[tuple[str, float, Approval]]:
-    """The calls of a step that were approved in a run: by whom, when, and what was asked."""
+def _approved(
+    journal: Journal, run_id: str, step: str | None = None
+) -> Iterator[tuple[str, float, Approval]]:
+    """The calls, of one step if given, that were approved in a run: by whom, when, and what was asked."""
     asked: dict[str, Approval] = {}
     for row in journal.question_events(run_id):
         body = row.body or {}
-        if row.step != step:
+        if step is not None and row.step != step:
             continue
         try:
             if row.type is EventType.ASK and isinstance(question := asked_from_json(body), Approval):

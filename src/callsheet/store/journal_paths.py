@@ -42,6 +42,7 @@ root of a sandbox (gVisor, Kata) such a file system belongs to its processes alo
 ROOM = 1024 * 1024
 """Bytes that must be free on the disk to claim a run."""
 _MOUNTS = Path("/proc/self/mounts")
+_SCHEME = lazy.pattern(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
 class JournalPaths(NamedTuple):
@@ -57,7 +58,17 @@ class JournalPaths(NamedTuple):
 
 
 def place_of(path: Path) -> JournalPaths:
-    """The files of the journal at `path`, made absolute; raises JournalError as `beside_journal`."""
+    """The files of the journal at `path`, made absolute; raises JournalError as `beside_journal`.
+
+    Also (JRN010) for an address, such as `postgresql://…`, which as a path would be that of a new folder.
+    """
+    if path.parts and _SCHEME.fullmatch(path.parts[0]) and len(path.parts) > 1:
+        raise JournalError(
+            "JRN010",
+            f"the journal cannot be at an address ({path.parts[0]}//…): it is a file of this machine",
+            hint="name a file; $CALLSHEET_STORE has the address of what machines share, and Temporal runs"
+            " work on more than one machine",
+        )
     database = Path(os.path.abspath(path))
     return JournalPaths(
         database,

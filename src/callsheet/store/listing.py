@@ -59,9 +59,10 @@ def check_here(journal: Journal, run_id: str) -> None:
         name = str(engine.get("name", "")).title()
         raise JournalError(
             "TMP007",
-            f"run {run_id} is executed by {name}; this journal has a copy of it",
-            hint="in the shell, resume, decide, approve, cancel, pause, and rerun for plans with blocks send"
-            " their request to it",
+            f"run {run_id} is executed by {name}, which only commands of the shell send requests to; this"
+            " journal has a copy of it",
+            hint=f"`callsheet pause {run_id}`, or resume, decide, approve, cancel, and rerun for plans with"
+            " blocks",
         )
 
 

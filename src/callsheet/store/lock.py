@@ -11,6 +11,7 @@ import fcntl
 import os
 import time
 import weakref
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -39,7 +40,8 @@ def let_go_in_child(lock: Copied) -> None:
 
 def _let_go_in_child() -> None:
     for lock in list(_open_locks):
-        lock.close_copy()
+        with suppress(OSError):  # one that cannot be closed must not keep the others open
+            lock.close_copy()
 
 
 os.register_at_fork(after_in_child=_let_go_in_child)

@@ -30,6 +30,7 @@ from callsheet.runtime.launch import Launch
 from callsheet.runtime.runs import enlist_run
 from callsheet.sealing.known import Known
 from callsheet.store import Journal
+from callsheet.store.listing import ENGINE
 from compiled import looks_inside
 from views.report.test_delta import grown
 
@@ -472,6 +473,30 @@ def test_run_of_edited_file_is_resumed_only_as_recorded(folder):
         assert api.get("/v1/runs/mine")["status"] == "interrupted"
         assert api("POST", "/v1/runs/mine/resume", {"as_recorded": True}).status == 202
         assert api.ended("mine")["response"] == "2"
+
+
+def test_run_is_not_ended_for_one_that_cannot_begin(api):
+    text = '# ltp: 2\nS1: @ASK_HUMAN ("which?") > $x\n@RESPOND ($x)'
+    api("POST", "/v1/runs", {"plan": text, "run_id": "r"})
+    api.until("r", "waiting")
+    body = {"plan": text.replace("which", "what"), "run_id": "r", "effects": True}
+    said = api("POST", "/v1/runs/r/resume", body)
+    assert (said.status, said.code) == (409, "JRN003")
+    assert api.get("/v1/runs/r")["status"] == "waiting"
+
+
+def test_run_of_another_engine_is_refused_at_once(folder):
+    plan = plan_text("S1: @RESPOND (1)").require()
+    with Journal.open(folder / "journal.db") as journal:
+        launch = Launch(note={ENGINE: {"name": "temporal"}})
+        asyncio.run(enlist_run(plan, Known(), launch, journal, "there")).close()
+    with running(folder) as api:
+        for action in ("resume", "pause", "cancel"):
+            said = api("POST", f"/v1/runs/there/{action}", {})
+            assert (said.code, "`callsheet pause there`" in said.json["diagnostics"][0]["help"]) == (
+                "TMP007",
+                True,
+            )
 
 
 def test_resume_can_decide_about_all_calls_in_doubt(folder):

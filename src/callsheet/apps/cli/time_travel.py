@@ -236,6 +236,7 @@ def start_branch(
         Revised,
         branch_off,
         record_branch,
+        require_new_id,
         supersede,
     )
     from callsheet.apps.cli.engines import temporal_runs  # noqa: PLC0415 - as above
@@ -253,6 +254,7 @@ def start_branch(
     temporal_runs.refresh_copies(journal, run)
     with journals.open_recorded(journal) as opened:
         run_id = opened.find_run(run).run_id
+        require_new_id(opened, name)
         terms = checked_terms(opened, run_id, stops=stops, **arguments)
         rules = _rules(opened, run_id, arguments["as_recorded"], arguments["model"], arguments["moved"])
         made = run_async(branch_off(opened, run_id, what, rules))

@@ -68,9 +68,9 @@ from callsheet.runtime.doubt import Resolution, RunOutcome
 from callsheet.runtime.event_loop import at_once
 from callsheet.runtime.inbox import ProgramQuestions, answer_run, asks_of
 from callsheet.store import Journal, JournalError, retention
-from callsheet.store.errors import run_exists
 from callsheet.store.journal_paths import is_owned, place_of
 from callsheet.store.label_transfer import forget_notes
+from callsheet.store.listing import check_here
 from callsheet.store.pauses import RunPause
 from callsheet.store.runs import RunInfo, RunOutline
 from callsheet.store.writer import RunStatus
@@ -156,8 +156,8 @@ class Host:
         """
         self._queue.check_open()
         run_id = id_of_run(request.run_id)
-        if request.run_id is not None and self.journal.parts.reader.runs.has(run_id):
-            raise run_exists(run_id)
+        if request.run_id is not None:
+            run_branches.require_new_id(self.journal, run_id)
         steps = len(request.text.require().steps)
         hold = self._queue.hold(steps)
         hold.begin()
@@ -210,12 +210,13 @@ class Host:
     ) -> Started:
         made = await branch_in_host(self.journal, run_id, what, terms, self.config)
         new_id = id_of_run(name)
-        if isinstance(what, run_branches.Revised) and what.verb == "resume":
-            made.require_consent(effects, _ALLOW)
-            is_final = self.info(run_id).status.is_final
-            if not is_final and await self.cancel(run_id, run_branches.why_superseded(new_id)) is None:
-                raise JournalError("JRN004", f"run {run_id} is still under way")
+        run_branches.require_new_id(self.journal, new_id)
         with self._queue.reserved():
+            if isinstance(what, run_branches.Revised) and what.verb == "resume":
+                made.require_consent(effects, _ALLOW)
+                is_final = self.info(run_id).status.is_final
+                if not is_final and await self.cancel(run_id, run_branches.why_superseded(new_id)) is None:
+                    raise JournalError("JRN004", f"run {run_id} is still under way")
             ended = await run_branches.record_branch(
                 self.journal,
                 made,
@@ -305,11 +306,12 @@ class Host:
         """Queue a run to be resumed; `problem` tells later if that failed.
 
         Raises CallsheetError: JRN002 for an unknown run, JRN004 for one that is running here or elsewhere,
-        JRN024 for one whose plan was edited in its file since, API011 and API016 as `start` does. A run that
-        has ended is not changed.
+        JRN024 for one whose plan was edited in its file since, TMP007 for one of another engine, API011 and
+        API016 as `start` does. A run that has ended is not changed.
         """
         self._queue.check_open()
         await self.beside(lambda: self.info(run_id))
+        await self.beside(lambda: check_here(self.journal, run_id))
         terms = terms or ResumeOptions()
         is_elsewhere = await self._is_elsewhere(run_id)
         if not (is_elsewhere or self._queue.get(run_id) is not None):

@@ -176,5 +176,6 @@ def _rerun_from(journal: Journal, info: RunInfo) -> str:
 
 
 def reason_in(error: CallsheetError) -> str:
-    """Why something could not be done to one of many runs."""
-    return error.diagnostics[0].message
+    """Why something could not be done to one of many runs, and how to do it to a run of another engine."""
+    first = error.diagnostics[0]
+    return f"{first.message} ({first.help})" if first.code == "TMP007" else first.message

@@ -153,7 +153,8 @@ def pending_call_lines(calls: Sequence[DoubtfulCall]) -> list[str]:
     if not calls:
         return []
     subject = "1 call was sent" if len(calls) == 1 else f"{len(calls)} calls were sent"
-    lines = [f"{subject} without an answer; whether it took place is unknown:"]
+    it = "it" if len(calls) == 1 else "each"
+    lines = [f"{subject} without an answer; whether {it} took place is unknown:"]
     now = time.time()
     for call in calls:
         args = ", ".join(f"{name}={preview(value, 80)}" for name, value in call.args.items())

@@ -284,15 +284,17 @@ async def cancel(run: TemporalRun, reason: str) -> None:
 async def pause(run: TemporalRun, by: str, reason: str, patience: float) -> RunPause | None:
     """Pause a run; None if calls are under way, or no worker has taken it up, for `patience` seconds.
 
-    A run that is paused already stays as it is. Raises CallsheetError: JRN032 if it has ended or ends
-    instead, TMP005 if unknown.
+    A run that is paused already stays as it is. A pause that is recorded counts only if no worker has signals
+    left to process: one may let the run go on. Raises CallsheetError: JRN032 if it has ended or ends instead,
+    TMP005 if unknown.
     """
     deadline, is_asked = time.monotonic() + patience, False
     while True:
+        is_settled = (await _status_of(run.handle))[1] is None  # before the history is read
         outcome = await bring_up_to_date(run)
         if outcome.result is not None:
             raise has_ended(run.run_id, str(outcome.result.status), "pause")
-        if outcome.pause is not None:
+        if outcome.pause is not None and is_settled:
             return outcome.pause
         if not is_asked:
             await _signal(run, "pause", by, reason)
