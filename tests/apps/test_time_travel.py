@@ -91,6 +91,8 @@ def test_branch_of_an_edited_plan_knows_the_file_that_it_is_from(machine):
     assert "rerun r2 --from STEP" in machine("resume", "r2").stderr
     machine.write("p.ltp", "# ltp: 2\nS1: @ADD (a=1) > $a\n")
     assert f"rerun r2 --plan {machine.folder / plan} " in machine("resume", "r2").stderr
+
+
 def test_run_is_not_ended_for_one_that_cannot_begin(machine):
     asks = '# ltp: 2\nS1: @ASK_HUMAN ("which?") > $x\n@RESPOND ($x)\n'
     machine("run", machine.write("p.ltp", asks), "--run-id", "r1")
