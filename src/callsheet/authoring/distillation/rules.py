@@ -175,6 +175,27 @@ def _tests_of(
                 code = f"{field_code('each', one)} {sign} {field_code('each', two)}"
                 bonus = _SAID if said_in(one, words) or said_in(two, words) else 0
                 yield Rule(code, _bits([*map(compare, left, right)]), (1.4 if bonus else 1.9) - bonus)
+            yield from _tests_of_difference(one, two, (left, right), at_hand, words)
+
+
+def _tests_of_difference(
+    one: str,
+    two: str,
+    columns: tuple[Sequence[float], Sequence[float]],
+    at_hand: Sequence[AtHand],
+    words: frozenset[str],
+) -> Iterator[Rule]:
+    """How the difference of two fields compares with what the user has said of it."""
+    if NAMES_OF_IDS & {*words_of_field(one), *words_of_field(two)}:
+        return
+    gone = [a - b for a, b in zip(*columns, strict=True)]
+    bonus = _SAID if said_in(one, words) or said_in(two, words) else 0
+    for given in at_hand:
+        if given.is_given and given.sign and all(map(is_number, given.values)):
+            limits = cast("Sequence[float]", given.values)
+            compare = dict(_SIGNS).get(given.sign, operator.eq)
+            code = f"{field_code('each', one)} - {field_code('each', two)} {given.sign} {given.code}"
+            yield Rule(code, _bits([*map(compare, gone, limits)]), _cost(given) + _FOREIGN - bonus)
 
 
 def _tests_of_some(

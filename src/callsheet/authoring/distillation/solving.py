@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from itertools import chain, permutations
 from typing import Any, cast
 
@@ -44,6 +45,19 @@ _CALCULATIONS: tuple[tuple[str, Callable[[float, float], float]], ...] = (
     ("{} * (1 - {} / 100)", lambda a, b: a * (1 - b / 100)),
     ("{} * (1 + {} / 100)", lambda a, b: a * (1 + b / 100)),
 )
+_OF_THREE: tuple[tuple[str, Callable[[float, float, float], float]], ...] = (
+    ("{} * {} - {}", lambda a, b, c: a * b - c),
+    ("{} * {} + {}", lambda a, b, c: a * b + c),
+    ("({} - {}) * {}", lambda a, b, c: (a - b) * c),
+    ("({} + {}) * {}", lambda a, b, c: (a + b) * c),
+    ("{} * {} * {}", lambda a, b, c: a * b * c),
+    ("{} - {} - {}", lambda a, b, c: a - b - c),
+    ("{} + {} + {}", lambda a, b, c: a + b + c),
+    ("{} - {} + {}", lambda a, b, c: a - b + c),
+)
+_FACTORS = (100, 1_000, 60)
+"""How many of a unit are one of another."""
+_LEAST_DIGITS, _MANY_DIGITS, _MOST_OF_THREE = 4, 8, 12
 
 
 def solve(scope: Scope, name: str, goal: Sequence[JSON]) -> list[Term]:
@@ -199,9 +213,12 @@ def _numbers(scope: Scope, goal: Sequence[float]) -> Iterator[Term]:
         found = calculated((*goal,), leaves, scope.readings.figures)
         if found is not None:
             yield Term(found.code, (*goal,), 1.5, found.conditions)
+        else:
+            yield from _converted((one for one in scope.plain if all(map(is_number, one.values))), goal)
         return
     if is_small:
         return
+    yield from _days_between(scope, goal)
     known = [term for term in scope.plain if all(map(is_number, term.values)) and not term.conditions]
     known += [
         term._replace(code=f"int({term.code})", values=tuple(map(int, cast("Any", term.values))))
@@ -210,7 +227,8 @@ def _numbers(scope: Scope, goal: Sequence[float]) -> Iterator[Term]:
         and not term.conditions
     ]
     known = known[:30]
-    of_two = [*_calculations(permutations(known, 2), goal)]
+    of_two = [*_converted(known, goal), *_calculations(permutations(known, 2), goal)]
+    of_two = of_two or [*_of_three(known, goal, scope.words)]
     differing = (
         with_differences(known, lambda one, two, code, gone: Term(code, gone, one.cost + two.cost))
         if not of_two
@@ -220,6 +238,56 @@ def _numbers(scope: Scope, goal: Sequence[float]) -> Iterator[Term]:
     for term in of_two or [*_calculations(either, goal)]:
         code, asks = (term.code, ()) if of_two else in_cents(term.code, goal)
         yield term._replace(code=code, conditions=(*term.conditions, *asks))
+
+
+def _tells(goal: Sequence[float], least: int) -> bool:
+    """Whether numbers have so many digits altogether, which no chance gives."""
+    return sum(len(re.sub(r"\D|0+\Z", "", one)) for one in {*map(str, goal)}) >= least
+
+
+def _converted(known: Iterable[Term], goal: Sequence[float]) -> Iterator[Term]:
+    """Numbers in another unit."""
+    for term in known if _tells(goal, _LEAST_DIGITS) else ():
+        numbers = cast("Sequence[float]", term.values)
+        for factor in _FACTORS:
+            for sign, made in (("/", [n / factor for n in numbers]), ("*", [n * factor for n in numbers])):
+                if are_same(made, goal):
+                    yield term._replace(
+                        code=f"{term.code} {sign} {factor}", values=(*goal,), cost=term.cost + 0.5
+                    )
+
+
+def _of_three(known: Sequence[Term], goal: Sequence[float], words: frozenset[str]) -> Iterator[Term]:
+    """What is calculated of three numbers, of which one may be a word: twice as many."""
+    if not _tells(goal, _MANY_DIGITS):
+        return
+    twice = [Term("2", (2,) * len(goal), 0.8)] if words & {"twice", "double"} else []
+    for some in permutations([*twice, *known[:_MOST_OF_THREE]], 3):
+        a, b, c = (cast("Sequence[float]", one.values) for one in some)
+        for form, function in _OF_THREE:
+            if function(a[0], b[0], c[0]) == goal[0]:
+                values = [function(*each) for each in zip(a, b, c, strict=True)]
+                if are_same(values, goal):
+                    code = form.format(*(one.code for one in some))
+                    yield Term(code, (*goal,), sum(one.cost for one in some))
+
+
+def _days_between(scope: Scope, goal: Sequence[float]) -> Iterator[Term]:
+    """How many days lie between two days."""
+    if len({*goal}) == 1 or not all(isinstance(one, int) for one in goal):
+        return
+    days = [
+        one for one in scope.plain if all(isinstance(value, str) and DAY.match(value) for value in one.values)
+    ]
+    for one, two in permutations(days[:_MOST_OF_THREE], 2):
+        pairs = cast("Iterable[tuple[str, str]]", zip(one.values, two.values, strict=True))
+        try:
+            values = [(date.fromisoformat(a[:10]) - date.fromisoformat(b[:10])).days for a, b in pairs]
+        except ValueError:
+            continue
+        if are_same(values, goal):
+            code = f"(date.fromisoformat({one.code}[:10]) - date.fromisoformat({two.code}[:10])).days"
+            yield Term(code, (*goal,), one.cost + two.cost, (*one.conditions, *two.conditions))
 
 
 def _calculations(pairs: Iterable[tuple[Term, Term]], goal: Sequence[float]) -> Iterator[Term]:
@@ -273,6 +341,8 @@ def _texts(scope: Scope, name: str, goal: Sequence[str]) -> Iterator[Term]:
                 hours = cast("tuple[int, ...]", term.values)
                 forms.append((f"format({term.code}, '02')", tuple(f"{value:02}" for value in hours)))
                 forms.append((f"format({term.code} + 1, '02')", tuple(f"{value + 1:02}" for value in hours)))
+            if any(isinstance(value, int) and abs(value) >= 1_000 for value in term.values):
+                forms.append((f"format({term.code}, ',')", tuple(f"{v:,}" for v in cast("Any", term.values))))
             if any(isinstance(value, float) for value in term.values):
                 forms.append(
                     (f"format({term.code}, '.2f')", tuple(f"{cast('float', v):.2f}" for v in term.values))
@@ -340,7 +410,8 @@ def _numbers_in(
                 yield term._replace(code=f"format({exact}, '.2f')", values=column)
                 continue
             codes = [f"format({term.code}, '.2f')"] if decimal else []
-            if all(str(value) == one for value, one in zip(term.values, column, strict=True)):
+            is_of_cents = bool(codes) and term.code.endswith(" / 100")
+            if not is_of_cents and all(str(value) == one for value, one in zip(term.values, column, strict=True)):
                 codes.append(f"str({term.code})")
                 if all(isinstance(value, float) and round(value, 2) == value for value in term.values):
                     codes.append(f"str(round({term.code}, 2))")

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime, timedelta
+from functools import partial
 from itertools import chain, permutations
 from typing import Any, cast
 
@@ -23,6 +24,18 @@ _MOST_DAYS, _LEAST = 400, 3
 LONE = re.compile(r"(?<![\w.:-])\d+(?:\.\d+)?(?![\w:-]|\.\d)")
 """A number by itself, which another time is another."""
 DAY, _TIME = re.compile(r"\d{4}-\d\d-\d\d"), re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?")
+_READ = "date.fromisoformat({0}[:10])"
+
+
+def _spoken(form: str, text: str, *, is_first: bool) -> str:
+    """A day as people write it, perhaps with its number first; "" of what is none."""
+    try:
+        day = date.fromisoformat(text[:10]) if DAY.match(text) else None
+    except ValueError:
+        return ""
+    return "" if day is None else f"{day.day if is_first else ''}{day.strftime(form)}"
+
+
 _FORMS: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("{}.lower()", str.lower),
     ("{}.upper()", str.upper),
@@ -46,6 +59,24 @@ _FORMS: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("{}[11:]", lambda one: one[11:] if _TIME.match(one) else ""),
     ("{}[11:16]", lambda one: one[11:16] if _TIME.match(one) else ""),
     ('re.search("\\\\d{{4}}-\\\\d\\\\d", {}).group(0)', lambda one: re.findall(r"\d{4}-\d\d", one)[0]),
+    ('{}.replace(" ", "")', lambda one: one.replace(" ", "")),
+    ('{}.replace("-", "")', lambda one: one.replace("-", "")),
+    *(
+        (
+            f'{"str(" + _READ + ".day) + " if is_first else ""}{_READ}.strftime("{form}")',
+            partial(_spoken, form, is_first=is_first),
+        )
+        for form, is_first in (
+            (" %B %Y", True),
+            (" %B", True),
+            (" %b %Y", True),
+            ("%d.%m.%Y", False),
+            ("%d/%m/%Y", False),
+            ("%m/%d/%Y", False),
+            ("%B %Y", False),
+            ("%A", False),
+        )
+    ),
 )
 """What is made of a text."""
 _MOST_WORDS = 400
@@ -183,7 +214,8 @@ def _times(terms: Sequence[Term], goal: Sequence[str], *, is_one: bool) -> Itera
             [] if is_known or is_one else [Term(str(abs(n)), (abs(n),) * len(wanted), 1.0) for n in far if n]
         )
         for number in (*numbers, *constant):
-            units = (("minutes", 60), ("hours", 3600)) if is_time else (("days", 86400), ("weeks", 7 * 86400))
+            units = (("days", 86400), ("weeks", 7 * 86400))
+            units = (("minutes", 60), ("hours", 3600), *units) if is_time else units
             for unit, seconds in units:
                 for sign in (1, -1):
                     try:
@@ -286,7 +318,7 @@ def composed(goal: Sequence[str], pool: dict[tuple[str, ...], list[Term]], scope
         return None
     terms = [term for _, term in pieces if term is not None]
     words = "".join(text for text, _ in pieces)
-    if len(pieces) == 1 or any(
+    if len(pieces) == 1 or _has_part_of_day(pieces, goal[0]) or any(
         LONE.search(text)
         or _is_data(text, scope.seen)
         or _is_rest_of_name(text, scope.seen)
@@ -307,6 +339,22 @@ def composed(goal: Sequence[str], pool: dict[tuple[str, ...], list[Term]], scope
 def _may_be_part(text: str, code: str) -> bool:
     """Whether a text that never differed may be a part: a field; words of prose are written."""
     return ("(" not in code or text != text.lower()) and (len(text) >= _LEAST or text.isalnum())
+
+
+def _has_part_of_day(pieces: Sequence[tuple[str, Term | None]], text: str) -> bool:
+    """Whether the words between parts have digits of a day, which another time is another.
+
+    The first day of a month is written so.
+    """
+    days = [one.span() for one in DAY.finditer(text)]
+    end = 0
+    for words, term in pieces:
+        start, end = end, end + len(words if term is None else str(term.values[0]))
+        for first, last in days if term is None else ():
+            within = text[max(start, first) : min(end, last)]
+            if re.search(r"\d", within) and within != "-01":
+                return True
+    return False
 
 
 def _is_data(text: str, seen: frozenset[str]) -> bool:

@@ -240,7 +240,7 @@ class PlanWriter(Stops):
             return self.asked(scope, tool, name, goal)
         likely = [options[0], *rivals_of(options)]
         field = re.search(r'\["(\w+)"\]$', options[0].code)
-        if field is not None and guards.is_more(field[1]):
+        if field is not None and tool in self.reads and guards.is_more(field[1]):
             raise Missed(tool, name)  # the next page, of how many
         codes = [each.code for each in likely]
         if scope.readings is not None and not scope.only_said and (len(likely) > 1 or likely[0].picked):
