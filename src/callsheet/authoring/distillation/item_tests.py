@@ -71,6 +71,7 @@ COMPARED: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
     **dict.fromkeys(("since", "from", "on or after"), (">=", operator.ge)),
     **dict.fromkeys(("until", "by", "on or before"), ("<=", operator.le)),
 }
+_REVERSED = {"<": ">=", ">": "<=", ">=": "<", "<=": ">", "==": ""}
 DAY = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?\Z")
 _FILES = word_set("file files document documents attachment attachments image images report reports")
 _FILE = re.compile(r"\w\.[A-Za-z][A-Za-z0-9]{1,4}$")
@@ -234,15 +235,18 @@ def _has(value: JSON, wanted: JSON) -> bool:
 
 
 def signs_in(said: str) -> dict[str, str]:
-    """How things compare with the numbers and days that the words name; nothing if a word denies something.
+    """How things compare with the numbers and days that the words name; the reverse after a word that denies.
 
-    >>> signs_in("list the orders over 50 and since 2026-01-31")
-    {'50': '>', '2026-01-31': '>='}
+    >>> signs_in("list the orders over 50 and not changed since 2026-01-31")
+    {'50': '>', '2026-01-31': '<'}
     """
-    if _NOT & {*words_in(said)}:
-        return {}
-    bounds = [(word, number) for word, number, _ in BOUND.findall(said.lower())]
-    return {value: COMPARED[word][0] for word, value in (*bounds, *_DAY_BOUND.findall(said.lower()))}
+    text, found = said.lower(), dict[str, str]()
+    for pattern in (BOUND, _DAY_BOUND):
+        for bound in pattern.finditer(text):
+            sign = COMPARED[bound[1]][0]
+            denied = bool(_NOT & {*words_in(text[: bound.start()])[-2:]})
+            found[bound[2]] = _REVERSED[sign] if denied else sign
+    return {value: sign for value, sign in found.items() if sign}
 
 
 def _number_tests(asking: Asking, rows: Sequence[dict[str, JSON]]) -> Iterator[ItemTest | None]:

@@ -16,7 +16,7 @@ from callsheet.authoring.distillation import guards
 from callsheet.authoring.distillation.calculations import calculated, in_cents, with_differences
 from callsheet.authoring.distillation.leaves import Source, is_number, leaves_of, number_of
 from callsheet.authoring.distillation.picking import loops, picks
-from callsheet.authoring.distillation.rules import common_start, said_in
+from callsheet.authoring.distillation.rules import common_start, rows_of, rules_for, said_in
 from callsheet.authoring.distillation.scopes import (
     Looped,
     Scope,
@@ -90,6 +90,8 @@ def solve(scope: Scope, name: str, goal: Sequence[JSON]) -> list[Term]:
             found += _numbers(scope, cast("Sequence[float]", goal))
         elif all(isinstance(value, str) for value in goal) and not any(term.cost < _CLEAR for term in found):
             found += _texts(scope, name, cast("Sequence[str]", goal))
+    if not found and scope.is_round and len({*map(str, goal)}) == 2:
+        found += _either(scope, goal)
     if guards.is_name(name) and isinstance(first, int):  # an identifier is that of something
         found = [one for one in found if one.code != repr(first)] or found
     found = [
@@ -98,6 +100,29 @@ def solve(scope: Scope, name: str, goal: Sequence[JSON]) -> list[Term]:
     ]
     found.sort(key=lambda term: term.cost)
     return [*{term.code: term for term in reversed(found)}.values()][::-1][:_MOST]
+
+
+def _either(scope: Scope, goal: Sequence[JSON]) -> Iterator[Term]:
+    """One of two words of the user, by a test of the item that they name, too."""
+    one, two = dict.fromkeys(map(str, goal))
+    if not all(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", scope.request.lower()) for word in (one, two)):
+        return
+    for source in scope.sources:
+        if source.is_given or not all(isinstance(value, dict) for value in source.values):
+            continue
+        rules = rules_for(
+            rows_of(source.values),
+            [value == one for value in goal],
+            scope.at_hand([1] * scope.size, source.code),
+            scope.words,
+            only_said=True,
+        )
+        codes = [re.sub(r"\beach\b", source.code, rule.code) for rule in rules]
+        for number, code in enumerate(codes[:1]):
+            others = [f"({code}) == ({other})" for other in codes[number + 1 :]]
+            yield Term(f"({quoted(one)} if {code} else {quoted(two)})", (*goal,), 1.5, (*others,))
+        if codes:
+            return
 
 
 def _has_name(value: JSON, scope: Scope) -> bool:
@@ -228,14 +253,13 @@ def _numbers(scope: Scope, goal: Sequence[float]) -> Iterator[Term]:
     ]
     known = known[:30]
     of_two = [*_converted(known, goal), *_calculations(permutations(known, 2), goal)]
-    of_two = of_two or [*_of_three(known, goal, scope.words)]
     differing = (
         with_differences(known, lambda one, two, code, gone: Term(code, gone, one.cost + two.cost))
         if not of_two
         else ()
     )
     either = [pair for one, two in differing for pair in ((one, two), (two, one))]
-    for term in of_two or [*_calculations(either, goal)]:
+    for term in of_two or [*_calculations(either, goal)] or _of_three(known, goal, scope.words):
         code, asks = (term.code, ()) if of_two else in_cents(term.code, goal)
         yield term._replace(code=code, conditions=(*term.conditions, *asks))
 
@@ -411,7 +435,8 @@ def _numbers_in(
                 continue
             codes = [f"format({term.code}, '.2f')"] if decimal else []
             is_of_cents = bool(codes) and term.code.endswith(" / 100")
-            if not is_of_cents and all(str(value) == one for value, one in zip(term.values, column, strict=True)):
+            is_plain = all(str(value) == one for value, one in zip(term.values, column, strict=True))
+            if is_plain and not is_of_cents:
                 codes.append(f"str({term.code})")
                 if all(isinstance(value, float) and round(value, 2) == value for value in term.values):
                     codes.append(f"str(round({term.code}, 2))")
