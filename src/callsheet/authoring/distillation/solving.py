@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
-from itertools import chain, permutations
+from itertools import chain, permutations, product
 from typing import Any, cast
 
 from callsheet.authoring.distillation import guards
@@ -103,25 +103,25 @@ def solve(scope: Scope, name: str, goal: Sequence[JSON]) -> list[Term]:
 
 
 def _either(scope: Scope, goal: Sequence[JSON]) -> Iterator[Term]:
-    """One of two words of the user, by a test of the item that they name, too."""
-    one, two = dict.fromkeys(map(str, goal))
-    if not all(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", scope.request.lower()) for word in (one, two)):
-        return
-    for source in scope.sources:
-        if source.is_given or not all(isinstance(value, dict) for value in source.values):
-            continue
-        rules = rules_for(
-            rows_of(source.values),
-            [value == one for value in goal],
-            scope.at_hand([1] * scope.size, source.code),
-            scope.words,
-            only_said=True,
-        )
+    """One of two values, by a test of the item that the user names.
+
+    A value that they do not name is a word that comes twice at least.
+    """
+    texts = [*map(str, goal)]
+    values = dict(zip(texts, goal, strict=True))
+    for word in values:
+        is_said = re.search(rf"(?<!\w){re.escape(word)}(?!\w)", scope.request.lower()) is not None
+        if not is_said and (texts.count(word) == 1 or not re.fullmatch(r"[a-z][a-z_-]+", word)):
+            return
+    items = (one for one in scope.sources if not one.is_given and isinstance(one.values[0], dict))
+    for source, (one, other) in product(items, (values, [*values][::-1])):
+        wanted = [text == one for text in texts]
+        at_hand = scope.at_hand([1] * scope.size, source.code)
+        rules = rules_for(rows_of(source.values), wanted, at_hand, scope.words, only_said=True)
         codes = [re.sub(r"\beach\b", source.code, rule.code) for rule in rules]
-        for number, code in enumerate(codes[:1]):
-            others = [f"({code}) == ({other})" for other in codes[number + 1 :]]
-            yield Term(f"({quoted(one)} if {code} else {quoted(two)})", (*goal,), 1.5, (*others,))
         if codes:
+            whole = f"({quoted(values[one])} if {codes[0]} else {quoted(values[other])})"
+            yield Term(whole, (*goal,), 1.5, tuple(f"({codes[0]}) == ({code})" for code in codes[1:]))
             return
 
 

@@ -318,13 +318,19 @@ def composed(goal: Sequence[str], pool: dict[tuple[str, ...], list[Term]], scope
         return None
     terms = [term for _, term in pieces if term is not None]
     words = "".join(text for text, _ in pieces)
-    if len(pieces) == 1 or _has_part_of_day(pieces, goal[0]) or any(
-        LONE.search(text)
-        or _is_data(text, scope.seen)
-        or _is_rest_of_name(text, scope.seen)
-        or not ((len({*goal}) > 1 and not re.search(r"\d", text)) or scope.may_stay(_SECONDS.sub("", text)))
-        for text, term in pieces
-        if term is None
+    if (
+        len(pieces) == 1
+        or _has_part_of_day(pieces, goal[0])
+        or any(
+            LONE.search(text)
+            or _is_data(text, scope.seen)
+            or _is_rest_of_name(text, scope.seen)
+            or not (
+                (len({*goal}) > 1 and not re.search(r"\d", text)) or scope.may_stay(_SECONDS.sub("", text))
+            )
+            for text, term in pieces
+            if term is None
+        )
     ):
         return None
     code = _fstring(pieces)

@@ -567,13 +567,11 @@ class PlanWriter(Stops):
             )
             for item, one in zip(items, rounds, strict=True)
         ]
-        found = rules_for(
-            rows_of(every),
-            wanted,
-            scope.at_hand([1] * len(rounds)),
-            scope.words,
-            only_said=scope.readings is not None,
-        )
+        rows, at_hand = rows_of(every), scope.at_hand([1] * len(rounds))
+        found = rules_for(rows, wanted, at_hand, scope.words, only_said=scope.readings is not None)
+        if not found:  # "the others" are those that are not as the words say
+            others = rules_for(rows, [not one for one in wanted], at_hand, scope.words, only_said=True)
+            found = [one._replace(code=f"not ({one.code})") for one in others]
         if not found:
             raise Missed(rounds[0].head[0].tool, "a test")
         codes = [
