@@ -86,7 +86,8 @@ def candidates(
             scope.readings = Readings(inputs, frozenset(arguments), is_answered)
         try:
             lines = writer.guarded(writer.write(nodes, found, scope))
-            lines = [*(writer.ask_condition() if writer.open_condition else ()), *lines]
+            if writer.open_condition and not writer.is_tested(lines):
+                lines = [*writer.ask_condition(), *lines]
         except Missed as missed:
             yield missed
             continue

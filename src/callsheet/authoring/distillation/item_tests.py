@@ -71,6 +71,11 @@ COMPARED: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
     **dict.fromkeys(("since", "from", "on or after"), (">=", operator.ge)),
     **dict.fromkeys(("until", "by", "on or before"), ("<=", operator.le)),
 }
+_OR_MORE = {
+    **dict.fromkeys(("later", "after", "more", "above", "over", "newer"), ">="),
+    **dict.fromkeys(("earlier", "before", "less", "fewer", "below", "under", "older"), "<="),
+}
+_BOUND_OR = re.compile(rf"(?<![\w.:-])(\d[\d.:-]*)(?: \w+)? or ({'|'.join(_OR_MORE)})\b")
 _REVERSED = {"<": ">=", ">": "<=", ">=": "<", "<=": ">", "==": ""}
 DAY = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?\Z")
 _FILES = word_set("file files document documents attachment attachments image images report reports")
@@ -246,6 +251,7 @@ def signs_in(said: str) -> dict[str, str]:
             sign = COMPARED[bound[1]][0]
             denied = bool(_NOT & {*words_in(text[: bound.start()])[-2:]})
             found[bound[2]] = _REVERSED[sign] if denied else sign
+    found |= {value: _OR_MORE[word] for value, word in _BOUND_OR.findall(text)}
     return {value: sign for value, sign in found.items() if sign}
 
 

@@ -7,9 +7,9 @@ items in all examples, or filters and sorts the same lists, the likeliest first.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import chain, combinations, pairwise
 from math import prod
 from typing import Any, cast
 
@@ -33,7 +33,7 @@ _CLEAR = 4
 _NO_CHANCE = 50
 """Of so many choices an item by a field that no word asks for is none."""
 _ASKED = 0.4
-_MOST_TESTS = 200
+_MOST_TESTS, _MOST_NAMED = 200, 6
 _SUPERLATIVES = {
     "min": frozenset(["least", "lowest", "smallest", "cheapest", "shortest", "fewest", "nearest", "minimum"]),
     "max": frozenset(
@@ -105,10 +105,9 @@ def picks(
     is_extreme = bool(scope.words & _EXTREMES) and not scope.is_ordered
     extremes = [*_extremes(scope, code, tables, items, cost + 0.5)]
     yield from extremes
-    counts = [*map(len, tables)]
     rows = rows_of([*chain.from_iterable(tables)])
     wanted = [place == n for place, table in zip(places, tables, strict=True) for n in range(len(table))]
-    at_hand = scope.at_hand(counts)
+    at_hand = scope.at_hand([*map(len, tables)])
     is_asked = is_extreme and _is_asked_of(scope.request, code)
     only_said = scope.only_said or is_asked  # what else the chosen ones have in common is chance
     rules = rules_for(rows, wanted, at_hand, scope.words, only_said=only_said, has_bounds=scope.has_bounds)
@@ -139,9 +138,8 @@ def picks(
             yield picked, chosen, price, (*asks, *conditions)
     goal_bits = sum(1 << n for n, one in enumerate(wanted) if one)
     seen: set[int] = set()
-    for test in sorted(
-        tests_of(rows, wanted, at_hand, scope.words, only_said=only_said), key=lambda one: one.cost
-    )[:_MOST_TESTS]:
+    tests = tests_of(rows, wanted, at_hand, scope.words, only_said=only_said)
+    for test in _with_pairs(tests, goal_bits):
         if test.passes & goal_bits != goal_bits or test.passes in seen or test.passes == goal_bits:
             continue
         seen.add(test.passes)
@@ -151,7 +149,7 @@ def picks(
             named = 0.4 if scope.words & _PLACES["0"] else 0
             is_line = all(isinstance(item, str) for item in items)  # any text has some lines with a word
             is_meant = bool(named) or (not is_extreme and (not is_line or prod(map(len, kept)) >= _CLEAR))
-            asks = tuple(conditions_of(test.code, code))
+            asks = (*conditions_of(test.code, code), *_of_bounds(scope, test.code, code))
             if is_meant and all(one[0] == item for one, item in zip(kept, items, strict=True)):
                 yield f"{listing}[0]", items, cost + 0.3 + test.cost - named, asks
             if extremes and test.cost >= LIKELY:
@@ -160,6 +158,24 @@ def picks(
                 scope, listing, kept, items, cost + 0.1 + test.cost
             ):
                 yield picked, chosen, price, (*asks, *conditions)
+
+
+def _with_pairs(tests: Iterable[Rule], wanted: int) -> list[Rule]:
+    """The likeliest tests, and two at once of those that words of the user name and the wanted rows pass."""
+    single = sorted(tests, key=lambda one: one.cost)[:_MOST_TESTS]
+    named = [one for one in single if one.cost < LIKELY and one.passes & wanted == wanted][:_MOST_NAMED]
+    pairs = (
+        Rule(f"{one.code} and {two.code}", one.passes & two.passes, one.cost + two.cost)
+        for one, two in combinations(named, 2)
+    )
+    return [*single, *pairs]
+
+
+def _of_bounds(scope: Scope, test: str, listing: str) -> Iterator[str]:
+    """The conditions that no item is at a bound of which no words say whether it is within."""
+    for at, bound in re.findall(r"(each(?:\[[^\]]+\])+) [<>]=? (\w+)\b", test):
+        if scope.signs.get(bound) == "":
+            yield f"all({at} != {bound} for each in {listing})"
 
 
 def _untied(

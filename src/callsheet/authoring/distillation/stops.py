@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import product
+from itertools import chain, product
 from typing import Any, cast
 
 from callsheet.authoring.distillation import guards
 from callsheet.authoring.distillation.choices import ORDERS, is_unclear
 from callsheet.authoring.distillation.conditions import Condition, Result, condition_of
 from callsheet.authoring.distillation.inputs import SAID, Inputs
-from callsheet.authoring.distillation.item_tests import words_in
+from callsheet.authoring.distillation.item_tests import words_in, words_of_field
 from callsheet.authoring.distillation.leaves import Source, is_number
 from callsheet.authoring.distillation.lists import tables_in
 from callsheet.authoring.distillation.outliers import (
@@ -34,9 +34,13 @@ from callsheet.authoring.distillation.readings import nouns_of
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, texts_in
 from callsheet.authoring.distillation.rules import in_all
 from callsheet.authoring.distillation.scopes import Looped, Scope
-from callsheet.authoring.distillation.wording import is_kin, restrictions, word_set
+from callsheet.authoring.distillation.wording import QUANTIFIERS, SMALL_WORDS, is_kin, restrictions, word_set
 from callsheet.ir import JSON
 
+_OF_ITEMS = ("if", "unless", "when")
+"""The words of conditions that each item may meet or not."""
+_EACH = word_set("them they it their its")
+_HOW_MANY = re.compile(r"\b(?:there|all|any|none|no|nothing|more|less|fewer|least|most|some|\d+)\b")
 _OF_CODE = word_set("each one row item all any key min max for in if not")
 """The words that code has by itself."""
 
@@ -84,7 +88,7 @@ class Stops:
             each.append({one.code: one for one in found or ()})
         code, *others = [one for one in each[0] if all(one in found for found in each)] or [""]
         if not code:
-            return self.ask_condition()
+            return self.ask_condition() if self.may_ask else []
         self.open_condition = ""
         figures = [found[code] for found in each]
         if not others and figures[0].figure:
@@ -94,6 +98,17 @@ class Stops:
             f"    if not ({code}):",
             "        return None",
         ]
+
+    def is_tested(self, lines: Sequence[str]) -> bool:
+        """Whether the user's condition is about each of several things, and a plan tests them for that."""
+        clause = re.search(rf"\b{self.open_condition}\b([^,;.]*)", self.inputs.request.lower())
+        words = re.findall(r"\w+", clause[1]) if clause is not None else []
+        if self.open_condition not in _OF_ITEMS or not _EACH & {*words} or _HOW_MANY.search(" ".join(words)):
+            return False
+        words = [word for word in words if word not in SMALL_WORDS | QUANTIFIERS]
+        tests = " ".join(line.partition(" if ")[2] for line in lines if " assert " not in line)
+        fields = chain.from_iterable(map(words_of_field, re.findall(r"\[[\"'](\w+)[\"']\]", tests)))
+        return any(is_kin(word, field) for field in fields for word in words)
 
     def ask_condition(self) -> list[str]:
         """The lines that ask for what a model decided: that the user's condition held. Raises Missed."""

@@ -104,6 +104,7 @@ def parts(scope: Scope, goal: Sequence[str]) -> Iterator[Term]:
     yield from _times(terms, goal, is_one=scope.readings is not None)
     for term in scope.lists if not scope.is_row else ():
         tables = cast("tuple[list[JSON], ...]", term.values)
+        yield from _common_fields(term)
         if all(tables) and max(map(len, tables)) > 1:
             for code, items, cost, conditions in [*picks(scope, term, goal)][:4]:
                 for leaf in leaves_of(Source(code, items)):
@@ -113,6 +114,18 @@ def parts(scope: Scope, goal: Sequence[str]) -> Iterator[Term]:
                     yield one
                     if all(isinstance(v, str) and v for v in one.values):
                         yield from _forms(one, goal)
+
+
+def _common_fields(term: Term) -> Iterator[Term]:
+    """The texts that a field has in all items of a list alike, as a unit."""
+    tables = [[row for row in cast("list[JSON]", one) if isinstance(row, dict)] for one in term.values]
+    for name in tables[0][0] if all(tables) else ():
+        columns = [[row.get(name) for row in rows] for rows in tables]
+        if all(isinstance(one[0], str) and one.count(one[0]) == len(one) > 1 for one in columns):
+            at = json.dumps(name, ensure_ascii=False)
+            is_one = f"len({{one[{at}] for one in {term.code}}}) == 1"
+            values = tuple(one[0] for one in columns)
+            yield Term(f"{term.code}[0][{at}]", values, term.cost + 0.6, (*term.conditions, is_one))
 
 
 def _forms(term: Term, goal: Sequence[str]) -> Iterator[Term]:

@@ -16,7 +16,7 @@ _CONDITIONS = frozenset(
     ("if", "unless", "whether", "otherwise", "else", "or", "depending", "provided", "when")
 )
 _OR_MORE = re.compile(
-    r"\bor (?=(?:later|earlier|more|less|fewer|after|before|above|below|over|under|better|newer|older)\b)"
+    r"\bor (?=(?:later|earlier|more|less|fewer|after|before|above|below|over|under|newer|older)\b)"
 )
 """The word within a bound, as in "10 or more"."""
 
