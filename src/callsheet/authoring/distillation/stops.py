@@ -218,12 +218,16 @@ class Stops:
     def as_chosen(self, lines: Sequence[str]) -> Iterator[str]:
         """The lines, with stops where an item is not as the chosen ones, if words are not understood."""
         text = "\n".join(line for line in lines if " assert " not in line and not line.startswith(LOOKED))
-        known: set[str] = set()
+        depths: dict[str, int] = {}
         for line in lines:
             if not line.startswith(CHOSEN):
-                known |= {*re.findall(r"^ *(\w+) = await", line)}
+                depth = len(line) - len(line.lstrip(" "))
+                if depth:  # after a loop, the results in it are those of its last round
+                    depths = {name: at for name, at in depths.items() if at <= depth}
+                depths |= dict.fromkeys(re.findall(r"^ *(\w+) = await", line), depth)
                 yield line
                 continue
+            known = depths.keys()
             indent, code, whole = line[1:].split(CHOSEN)
             if code == "each":
                 asks = self.of_items(
