@@ -76,6 +76,7 @@ _OR_MORE = {
     **dict.fromkeys(("earlier", "before", "less", "fewer", "below", "under", "older"), "<="),
 }
 _BOUND_OR = re.compile(rf"(?<![\w.:-])(\d[\d.:-]*)(?: \w+)? or ({'|'.join(_OR_MORE)})\b")
+_CLAUSE_END = re.compile(r"[,;:.] |\b(?:and|that|which|who|whose|where|with)\b")
 _REVERSED = {"<": ">=", ">": "<=", ">=": "<", "<=": ">", "==": ""}
 DAY = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?\Z")
 _FILES = word_set("file files document documents attachment attachments image images report reports")
@@ -249,8 +250,12 @@ def signs_in(said: str) -> dict[str, str]:
     for pattern in (BOUND, _DAY_BOUND):
         for bound in pattern.finditer(text):
             sign = COMPARED[bound[1]][0]
-            denied = bool(_NOT & {*words_in(text[: bound.start()])[-2:]})
-            found[bound[2]] = _REVERSED[sign] if denied else sign
+            before = words_in(_CLAUSE_END.split(text[: bound.start()])[-1])
+            if _NOT & {*(before[-2:] if pattern is BOUND else before)}:
+                sign = _REVERSED[sign]
+            elif _NOT & {*before}:
+                sign = ""
+            found[bound[2]] = sign
     found |= {value: _OR_MORE[word] for value, word in _BOUND_OR.findall(text)}
     return {value: sign for value, sign in found.items() if sign}
 
