@@ -138,7 +138,7 @@ def picks(
             yield picked, chosen, price, (*asks, *conditions)
     goal_bits = sum(1 << n for n, one in enumerate(wanted) if one)
     seen: set[int] = set()
-    tests = tests_of(rows, wanted, at_hand, scope.words, only_said=only_said)
+    tests = [*tests_of(rows, wanted, at_hand, scope.words, only_said=only_said)]
     for test in _with_pairs(tests, goal_bits):
         if test.passes & goal_bits != goal_bits or test.passes in seen or test.passes == goal_bits:
             continue
@@ -149,7 +149,7 @@ def picks(
             named = 0.4 if scope.words & _PLACES["0"] else 0
             is_line = all(isinstance(item, str) for item in items)  # any text has some lines with a word
             is_meant = bool(named) or (not is_extreme and (not is_line or prod(map(len, kept)) >= _CLEAR))
-            asks = (*conditions_of(test.code, code), *_of_bounds(scope, test.code, code))
+            asks = (*conditions_of(test.code, code), *_of_bounds(scope, test.code, code, tests))
             if is_meant and all(one[0] == item for one, item in zip(kept, items, strict=True)):
                 yield f"{listing}[0]", items, cost + 0.3 + test.cost - named, asks
             if extremes and test.cost >= LIKELY:
@@ -171,10 +171,12 @@ def _with_pairs(tests: Iterable[Rule], wanted: int) -> list[Rule]:
     return [*single, *pairs]
 
 
-def _of_bounds(scope: Scope, test: str, listing: str) -> Iterator[str]:
-    """The conditions that no item is at a bound of which no words say whether it is within."""
-    for at, bound in re.findall(r"(each(?:\[[^\]]+\])+) [<>]=? (\w+)\b", test):
-        if scope.signs.get(bound) == "":
+def _of_bounds(scope: Scope, test: str, listing: str, tests: Sequence[Rule]) -> Iterator[str]:
+    """The conditions that no item is at a bound, if neither words nor the record say whether it is within."""
+    passes = {one.code: one.passes for one in tests}
+    for at, sign, bound in re.findall(r"(each(?:\[[^\]]+\])+) ([<>])=? (\w+)\b", test):
+        less, least = (f"{at} {sign}{end} {bound}" for end in ("", "="))
+        if scope.signs.get(bound) == "" and passes.get(less) == passes.get(least):
             yield f"all({at} != {bound} for each in {listing})"
 
 
