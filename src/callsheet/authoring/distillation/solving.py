@@ -230,9 +230,11 @@ def _numbers(scope: Scope, goal: Sequence[float]) -> Iterator[Term]:
     if scope.readings is not None and not any(goal):
         return  # what there is nothing of shows nothing
     is_small = all(abs(value) < _SMALL for value in goal)
-    for term in figures(scope, [*scope.lists, *scope.likely]) if not scope.is_row else ():
-        if are_same(term.values, goal) and not (is_small and term.code.startswith(("min(", "max("))):
-            yield term
+    lists = [*scope.lists, *scope.likely] if not scope.is_row else []
+    fitting = [one for one in figures(scope, lists) if are_same(one.values, goal)]
+    if not fitting and scope.readings is not None and lists and _tells(goal, _LEAST_DIGITS):
+        fitting = [one for one in figures(scope, scope.every_list) if are_same(one.values, goal)]
+    yield from (one for one in fitting if not (is_small and one.code.startswith(("min(", "max("))))
     if scope.readings is not None:
         leaves = [*chain.from_iterable(map(leaves_of, scope.sources))]
         found = calculated((*goal,), leaves, scope.readings.figures)

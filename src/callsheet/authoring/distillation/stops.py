@@ -17,7 +17,7 @@ from callsheet.authoring.distillation import guards
 from callsheet.authoring.distillation.choices import ORDERS, is_unclear
 from callsheet.authoring.distillation.conditions import Condition, Result, condition_of
 from callsheet.authoring.distillation.inputs import SAID, Inputs
-from callsheet.authoring.distillation.item_tests import words_in, words_of_field
+from callsheet.authoring.distillation.item_tests import NOT, denied_bounds, words_in, words_of_field
 from callsheet.authoring.distillation.leaves import Source, is_number
 from callsheet.authoring.distillation.lists import tables_in
 from callsheet.authoring.distillation.outliers import (
@@ -157,6 +157,8 @@ class Stops:
         nouns = self.nouns_in(code)
         written = {word.lower() for word in re.findall(r"[^\W\d_]+", text)} - _OF_CODE
         data = self.words_of({*re.findall(r"\w+", text)})
+        if denied_bounds(self.inputs.request) & data:
+            data |= NOT  # the comparison is the reverse
         return [
             word
             for word in restrictions(self.inputs.request, nouns)
