@@ -103,8 +103,6 @@ def picks(
     items = tuple(table[place] for table, place in zip(tables, places, strict=True))
     code, cost = term.code, term.cost
     is_extreme = bool(scope.words & _EXTREMES) and not scope.is_ordered
-    extremes = [*_extremes(scope, code, tables, items, cost + 0.5)]
-    yield from extremes
     rows = rows_of([*chain.from_iterable(tables)])
     wanted = [place == n for place, table in zip(places, tables, strict=True) for n in range(len(table))]
     at_hand = scope.at_hand([*map(len, tables)])
@@ -112,10 +110,14 @@ def picks(
     only_said = scope.only_said or is_asked  # what else the chosen ones have in common is chance
     rules = rules_for(rows, wanted, at_hand, scope.words, only_said=only_said, has_bounds=scope.has_bounds)
     is_named = any(
-        one.is_given and len({*map(str, one.values)}) > 1 and rule.code.endswith(f" == {one.code}")
+        one.is_given
+        and len({*map(str, one.values)}) > 1
+        and rule.code.endswith((f" == {one.code}", f".startswith({one.code})"))
         for rule in rules
         for one in at_hand
     )  # what the user says of one item tells it from the others, wherever it is
+    extremes = [*_extremes(scope, code, tables, items, cost + 0.5, is_named=is_named)]
+    yield from extremes
     for at, places_at in (("0", [0] * len(places)), ("-1", [len(table) - 1 for table in tables])):
         if (
             places == places_at

@@ -360,9 +360,10 @@ def _parted(
     """What words say of the items of lists, and those that pass."""
     rows = rows_of([*chain.from_iterable(tables)])
     every = (1 << len(rows)) - 1
+    given = {quoted(one.values[0]) for one in at_hand if one.is_given and one.values}
     all_tests = [
         *tests_of(rows, [True] * len(rows), at_hand, words, only_said=False),
-        *states_of(rows, words),
+        *(one for one in states_of(rows, words) if one.code.rpartition(" == ")[2] not in given),
     ]
     telling = (one for one in all_tests if one.cost < LIKELY and one.passes not in (0, every))
     tests = sorted(telling, key=lambda one: one.cost)[:_MOST_LIKELY]

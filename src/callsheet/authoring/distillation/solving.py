@@ -167,13 +167,15 @@ def _built(scope: Scope, goal: Sequence[dict[str, JSON]]) -> Iterator[Term]:
 
 def _lists(scope: Scope, name: str, goal: Sequence[list[JSON]]) -> Iterator[Term]:
     several = frozenset(word for word in scope.words if word.endswith("s"))
+    are_several = False
     for looped, code, cost, conditions in _columns(scope, name, goal):
         is_several = " if " in looped.code and said_in(
             looped.code.partition(" if ")[0].rpartition(" in ")[2], several
         )
         whole = looped.code if code == "row" else f"[{code} for row in {looped.code}]"
+        are_several |= is_several
         yield Term(whole, tuple(goal), cost - 1.0 * is_several, conditions)
-    if len({*map(len, goal)}) == 1:
+    if len({*map(len, goal)}) == 1 and not are_several:  # one, where words say several, is chance
         members = [
             best(solve(scope, name.rstrip("s"), [one[n] for one in goal])) for n in range(len(goal[0]))
         ]

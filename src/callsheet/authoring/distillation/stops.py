@@ -34,7 +34,14 @@ from callsheet.authoring.distillation.readings import nouns_of
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, texts_in
 from callsheet.authoring.distillation.rules import in_all
 from callsheet.authoring.distillation.scopes import Looped, Scope
-from callsheet.authoring.distillation.wording import QUANTIFIERS, SMALL_WORDS, is_kin, restrictions, word_set
+from callsheet.authoring.distillation.wording import (
+    NUMBER_WORDS,
+    QUANTIFIERS,
+    SMALL_WORDS,
+    is_kin,
+    restrictions,
+    word_set,
+)
 from callsheet.ir import JSON
 
 _OF_ITEMS = ("if", "unless", "when")
@@ -285,6 +292,8 @@ class Stops:
             word for one in flags for at in one for word in re.findall(r"[a-z]+", at.partition("[")[2])
         }
         written -= _OF_CODE
+        counts = {*map(int, re.findall(r"\[:(\d{1,2})\]", text))}
+        written |= {word for number, word in enumerate(NUMBER_WORDS) if number in counts}
         return [one for one in dict.fromkeys(words) if not any(is_kin(one, other) for other in written)]
 
     def tested(self, line: str) -> str:
