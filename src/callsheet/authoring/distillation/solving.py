@@ -92,6 +92,12 @@ def solve(scope: Scope, name: str, goal: Sequence[JSON]) -> list[Term]:
             found += _texts(scope, name, cast("Sequence[str]", goal))
     if not found and scope.is_round and len({*map(str, goal)}) == 2:
         found += _either(scope, goal)
+    if (
+        is_number(first) and str(first) not in scope.request
+    ):  # what follows from a word of the user is no constant
+        given = [one.code for one in scope.sources if one.is_given]
+        follows = any(re.search(rf"\b{code}\b", one.code) for one in found for code in given)
+        found = [one for one in found if one.code != repr(first)] if follows else found
     if guards.is_name(name) and isinstance(first, int):  # an identifier is that of something
         found = [one for one in found if one.code != repr(first)] or found
     found = [

@@ -79,6 +79,7 @@ _FORMS: tuple[tuple[str, Callable[[str], str]], ...] = (
     ),
 )
 """What is made of a text."""
+_MOMENT, _FIGURE = re.compile(r"\d{4}-\d\d-\d\d|\d\d:\d\d"), re.compile(r"\b(?:len|sum|min|max)\(")
 _MOST_WORDS = 400
 _REST = re.compile(r"[.,]\d")
 _SECONDS = re.compile(r"^:00(?!\d)")
@@ -361,17 +362,16 @@ def _may_be_part(text: str, code: str) -> bool:
 
 
 def _has_part_of_day(pieces: Sequence[tuple[str, Term | None]], text: str) -> bool:
-    """Whether the words between parts have digits of a day, which another time is another.
-
-    The first day of a month is written so.
+    """Whether digits of a day are words between parts, or digits of a day or an hour how many there are of
+    something. Another time they are others; the first day of a month is written so.
     """
-    days = [one.span() for one in DAY.finditer(text)]
     end = 0
     for words, term in pieces:
         start, end = end, end + len(words if term is None else str(term.values[0]))
-        for first, last in days if term is None else ():
-            within = text[max(start, first) : min(end, last)]
-            if re.search(r"\d", within) and within != "-01":
+        for one in _MOMENT.finditer(text) if term is None or _FIGURE.search(term.code) else ():
+            within = text[max(start, one.start()) : min(end, one.end())]
+            is_word = term is None and (":" in one[0] or within == "-01")
+            if re.search(r"\d", within) and not is_word:
                 return True
     return False
 
