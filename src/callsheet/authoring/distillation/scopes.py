@@ -486,8 +486,10 @@ def _figures(scope: Scope, lists: Sequence[Term] | None) -> Iterator[Term]:
                 (f"[row[{quoted(n)}] for row in {term.code}]", [[row[n] for row in one] for one in objects])
                 for n in names
             ]
-            for n, m in permutations(sorted(names), 2):
-                for sign, function in (("*", mul), ("-", sub)) if n < m else (("-", sub),):
+            are_several = max(map(len, tables)) > 1  # of one row a figure is what it is calculated of
+            for n, m in permutations(sorted(names), 2) if are_several else ():
+                signs = (("*", mul), ("-", sub))[n > m : 1 + ("sum" in scope.asks)]
+                for sign, function in signs:
                     code = f"[row[{quoted(n)}] {sign} row[{quoted(m)}] for row in {term.code}]"
                     columns.append((code, [[function(row[n], row[m]) for row in one] for one in objects]))
         for code, numbers in columns:
