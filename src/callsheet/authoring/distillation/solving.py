@@ -57,7 +57,7 @@ _OF_THREE: tuple[tuple[str, Callable[[float, float, float], float]], ...] = (
 )
 _FACTORS = (100, 1_000, 60)
 """How many of a unit are one of another."""
-_LEAST_DIGITS, _MANY_DIGITS, _MOST_OF_THREE = 4, 8, 12
+_FEW_DIGITS, _LEAST_DIGITS, _MANY_DIGITS, _MOST_OF_THREE = 4, 5, 8, 12
 
 
 def solve(scope: Scope, name: str, goal: Sequence[JSON]) -> list[Term]:
@@ -92,12 +92,8 @@ def solve(scope: Scope, name: str, goal: Sequence[JSON]) -> list[Term]:
             found += _texts(scope, name, cast("Sequence[str]", goal))
     if not found and scope.is_round and len({*map(str, goal)}) == 2:
         found += _either(scope, goal)
-    if (
-        is_number(first) and str(first) not in scope.request
-    ):  # what follows from a word of the user is no constant
-        given = [one.code for one in scope.sources if one.is_given]
-        follows = any(re.search(rf"\b{code}\b", one.code) for one in found for code in given)
-        found = [one for one in found if one.code != repr(first)] if follows else found
+    if is_number(first) and str(first) not in scope.request and _follows(scope, found):
+        found = [one for one in found if one.code != repr(first)]
     if guards.is_name(name) and isinstance(first, int):  # an identifier is that of something
         found = [one for one in found if one.code != repr(first)] or found
     found = [
@@ -106,6 +102,13 @@ def solve(scope: Scope, name: str, goal: Sequence[JSON]) -> list[Term]:
     ]
     found.sort(key=lambda term: term.cost)
     return [*{term.code: term for term in reversed(found)}.values()][::-1][:_MOST]
+
+
+def _follows(scope: Scope, found: Sequence[Term]) -> bool:
+    """Whether a number follows from a word of the user, so that it is no constant."""
+    given = [one.code for one in scope.sources if one.is_given]
+    calculated = [one.code for one in found if " for " not in one.code]  # how many there are may be chance
+    return any(re.search(rf"\b{name}\b", code) for code in calculated for name in given)
 
 
 def _either(scope: Scope, goal: Sequence[JSON]) -> Iterator[Term]:
@@ -308,7 +311,7 @@ def _of_three(known: Sequence[Term], goal: Sequence[float], words: frozenset[str
 
 def _days_between(scope: Scope, goal: Sequence[float]) -> Iterator[Term]:
     """How many days lie between two days."""
-    if len({*goal}) == 1 or not all(isinstance(one, int) for one in goal):
+    if not _tells(goal, _FEW_DIGITS) or not all(isinstance(one, int) for one in goal):
         return
     days = [
         one for one in scope.plain if all(isinstance(value, str) and DAY.match(value) for value in one.values)
