@@ -280,9 +280,8 @@ class Stops:
         data = self.words_of(used & (tested | varied))
         is_compared = any(re.search(r" [<>]=? ", line) for line in lines)
         known = ORDERS | data | nouns | (ORDERED if is_compared else frozenset[str]())
-        said = re.sub(
-            r"\b(?:that|which) (?=(?:the|my|our)\b)", "", self.inputs.request
-        )  # what others do with it
+        # what others do with it, and "who had one", which is one of what was named, tells nothing
+        said = re.sub(r"\b(?:that|which) (?=(?:the|my|our)\b)|\bha(?:d|s|ve) one\b", "", self.inputs.request)
         words = [one for one in (*restrictions(said, nouns), *restricting(said)) if one not in known]
         flags = (
             in_all(guards.same_state(name, call.result, flags_only=True) for call in calls)
