@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from itertools import chain, permutations, product
+from math import inf
 from typing import Any, cast
 
 from callsheet.authoring.distillation import guards
@@ -57,6 +58,7 @@ _OF_THREE: tuple[tuple[str, Callable[[float, float, float], float]], ...] = (
 )
 _FACTORS = (100, 1_000, 60)
 """How many of a unit are one of another."""
+_AFTER = 0.05
 _FEW_DIGITS, _LEAST_DIGITS, _MANY_DIGITS, _MOST_OF_THREE = 4, 5, 8, 12
 
 
@@ -96,12 +98,21 @@ def solve(scope: Scope, name: str, goal: Sequence[JSON]) -> list[Term]:
         found = [one for one in found if one.code != repr(first)]
     if guards.is_name(name) and isinstance(first, int):  # an identifier is that of something
         found = [one for one in found if one.code != repr(first)] or found
-    found = [
-        term._replace(cost=term.cost - scope.met_by(term.code, term.code if term.picked else ""))
-        for term in found
-    ]
+    found = _as_said(scope, found)
     found.sort(key=lambda term: term.cost)
     return [*{term.code: term for term in reversed(found)}.values()][::-1][:_MOST]
+
+
+def _as_said(scope: Scope, found: Sequence[Term]) -> list[Term]:
+    """The terms, likelier as they compare as the words say; but a field of an item that is so chosen is no
+    likelier than what the user has said itself.
+    """
+    least = min((one.cost for one in found if not one.picked and _follows(scope, [one])), default=-inf)
+    costs = [one.cost - scope.met_by(one.code, one.code if one.picked else "") for one in found]
+    return [
+        one._replace(cost=max(cost, least + _AFTER) if one.picked and one.cost > least else cost)
+        for one, cost in zip(found, costs, strict=True)
+    ]
 
 
 def _follows(scope: Scope, found: Sequence[Term]) -> bool:
@@ -245,6 +256,8 @@ def _numbers(scope: Scope, goal: Sequence[float]) -> Iterator[Term]:
     fitting = [one for one in figures(scope, lists) if are_same(one.values, goal)]
     if not fitting and scope.readings is not None and lists and _tells(goal, _LEAST_DIGITS):
         fitting = [one for one in figures(scope, scope.every_list) if are_same(one.values, goal)]
+    if scope.readings is not None:
+        fitting = [_not_only_of_part(scope, one) for one in fitting]
     yield from (one for one in fitting if not (is_small and one.code.startswith(("min(", "max("))))
     if scope.readings is not None:
         leaves = [*chain.from_iterable(map(leaves_of, scope.sources))]
@@ -275,6 +288,15 @@ def _numbers(scope: Scope, goal: Sequence[float]) -> Iterator[Term]:
     for term in of_two or [*_calculations(either, goal)] or _of_three(known, goal, scope.words):
         code, asks = (term.code, ()) if of_two else in_cents(term.code, goal)
         yield term._replace(code=code, conditions=(*term.conditions, *asks))
+
+
+def _not_only_of_part(scope: Scope, total: Term) -> Term:
+    """The sum of a part of a list, which has to be that of all if it was in the only run."""
+    whole = re.sub(r"\[each for each in ([^\[\]]+(?:\[[^\]]+\])*) if .*?\](?=\]\))", r"\1", total.code)
+    others = figures(scope, scope.every_list) if whole != total.code and "sum(" in whole else ()
+    if any(one.code == whole and are_same(one.values, total.values) for one in others):
+        return total._replace(conditions=(*total.conditions, f"{total.code} == {whole}"))
+    return total
 
 
 def _tells(goal: Sequence[float], least: int) -> bool:

@@ -250,6 +250,7 @@ def _times(terms: Sequence[Term], goal: Sequence[str], *, is_one: bool) -> Itera
                             tuple(wanted),
                             term.cost + number.cost,
                             (*term.conditions, *number.conditions),
+                            picked=(*term.picked, *number.picked),
                         )
 
 
