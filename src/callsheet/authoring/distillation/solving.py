@@ -100,7 +100,10 @@ def solve(scope: Scope, name: str, goal: Sequence[JSON]) -> list[Term]:
         found = [one for one in found if one.code != repr(first)] or found
     found = _as_said(scope, found)
     found.sort(key=lambda term: term.cost)
-    return [*{term.code: term for term in reversed(found)}.values()][::-1][:_MOST]
+    once: dict[str, Term] = {}
+    for term in found:  # in the order of the likeliest of each
+        once.setdefault(term.code, term)
+    return [*once.values()][:_MOST]
 
 
 def _as_said(scope: Scope, found: Sequence[Term]) -> list[Term]:
