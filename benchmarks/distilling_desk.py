@@ -256,7 +256,8 @@ def refund(call: Call, given: dict[str, Any]) -> None:
     customer = call("get_customer", customer_id=order["customer_id"])
     call("send_email", to=customer["email"], subject=f"Refund for order {given['order']}",
          body=f"Hello {customer['name'].split()[0]}, we have refunded "
-              f"{payment['amount_cents'] / 100:.2f} EUR for your order {given['order']} (reference {done['refund_id']}).")  # fmt: skip
+              f"{payment['amount_cents'] / 100:.2f} EUR for your order {given['order']} "
+              f"(reference {done['refund_id']}).")  # fmt: skip
 
 
 def reorder(call: Call, given: dict[str, Any]) -> None:
@@ -365,8 +366,8 @@ JOBS: tuple[tuple[str, Agent], ...] = (
     ("order what is below its minimum from {supplier}, so that we have twice the minimum", reorder),
     ("take {percent} percent off all prices in {category}", reprice),
     (
-        "book {person} on the cheapest flight with a free seat from {origin} to {target} on {day} that leaves "
-        "at {time} or later, and mail them the booking",
+        "book {person} on the cheapest flight with a free seat from {origin} to {target} on {day} that "
+        "leaves at {time} or later, and mail them the booking",
         fly,
     ),
     (
@@ -380,8 +381,8 @@ JOBS: tuple[tuple[str, Agent], ...] = (
         expenses,
     ),
     (
-        "mail {person} whether to take an umbrella to {city} on {day}: yes if rain is more than 50 percent likely, "
-        "otherwise how warm it gets",
+        "mail {person} whether to take an umbrella to {city} on {day}: yes if rain is more than 50 percent "
+        "likely, otherwise how warm it gets",
         umbrella,
     ),
 )
