@@ -1359,3 +1359,24 @@ async def test_figure_of_a_list_with_one_row_is_not_one_of_all() -> None:
     said = "order the articles with less stock than the least, altogether"
     works = _work(said, ("LIST_ARTICLES", {}, rows), ("ORDER", {"sku": "a-1", "count": 25}, "ok"))
     assert "sum(" not in (await distil_all([works], {}, ["monday"])).plan.text
+
+
+async def test_number_of_the_user_is_taken_before_a_field_with_the_same_value() -> None:
+    """The chosen hotel has as many rooms as the user has guests, and all expenses lack a receipt."""
+    hotels: list[JSON] = [
+        {"id": "h-1", "night_rate": 80, "rooms": 7},
+        {"id": "h-2", "night_rate": 60, "rooms": 2},
+    ]
+    said = "book the cheapest hotel of at most 90 a night in Graz for 2 guests"
+    booked = ("BOOK_HOTEL", {"hotel": "h-2", "guests": 2}, "ok")
+    hotel = await distil_all([_work(said, ("LIST_HOTELS", {"town": "Graz"}, hotels), booked)], {}, ["monday"])
+    assert "guests=guests" in hotel.plan.text
+
+    rows: list[JSON] = [{"amount": 120.25, "receipt": None}, {"amount": 310.5, "receipt": None}]
+    said = "report the expenses of Ida: the total, and how many have no receipt"
+    report = ("CREATE_REPORT", {"total": 430.75, "without": 2}, "ok")
+    work = _work(said, ("LIST_EXPENSES", {"of": "Ida"}, rows), report)
+    made = await distil_all([work], {}, ["monday"])
+    others = _work(said, ("LIST_EXPENSES", {"of": "Ida"}, [*rows, {"amount": 9.5, "receipt": "r"}]))
+    trial = await tried(made.plan, made.plan.inputs, others.calls, {})
+    assert "the recorded run does not show" in trial.error, made.plan.text
