@@ -2,9 +2,9 @@
 
     python -m benchmarks.distilling [--show] [--runs N] [--only SET] [--sessions N]
 
-Fifty sessions of a small office (mails, people, orders, files), and 146 of other jobs in eight sets, are
+Fifty sessions of a small office (mails, people, orders, files), and 162 of other jobs in ten sets, are
 recorded: for each task a scripted agent makes its calls for one input, or in N runs for one input each. The
-agents of the last three sets are distracted (see `distilling_world`). The plan that is distilled runs on
+agents of the last five sets are distracted (see `distilling_world`). The plan that is distilled runs on
 three other inputs, in a world with other data, longer lists, and empty ones. A variant is right if the plan
 has changed exactly what the task asks for; stopped if it ended with an error, or has an input that nobody
 gave, and has changed nothing else before; and wrong otherwise. The inputs of a variant are what the user says
@@ -29,6 +29,7 @@ from benchmarks.distilling_world import Agent, Call, Distracted, World, only_rea
 
 from benchmarks import distilling_agencies as agencies
 from benchmarks import distilling_cars as cars
+from benchmarks import distilling_desk as desk
 from benchmarks import distilling_errands as errands
 from benchmarks import distilling_housing as housing
 from benchmarks import distilling_operations as operations
@@ -374,6 +375,7 @@ OTHERS = (
     _suite("agencies", agencies, agencies.Agencies, is_distracted=True),
     _suite("housing", housing, housing.Housing, is_distracted=True),
     _suite("cars", cars, cars.Cars, is_distracted=True),
+    _suite("a desk", desk, desk.Desk, is_distracted=True),
 )
 
 

@@ -49,6 +49,8 @@ _CALCULATIONS: tuple[tuple[str, Callable[[float, float], float]], ...] = (
     ("{} * {}", lambda a, b: a * b),
     ("round({} * (1 + {} / 100), 2)", lambda a, b: round(a * (1 + b / 100), 2)),
     ("round({} * (1 - {} / 100), 2)", lambda a, b: round(a * (1 - b / 100), 2)),
+    ("round({} * (100 + {}) / 100, 2)", lambda a, b: round(a * (100 + b) / 100, 2)),
+    ("round({} * (100 - {}) / 100, 2)", lambda a, b: round(a * (100 - b) / 100, 2)),
     ("round({} * {}, 2)", lambda a, b: round(a * b, 2)),
 )
 _SIGNS = (("more", "+"), ("less", "-"), ("times", "*"))
@@ -122,10 +124,11 @@ def _of_pairs(
                     code, more = in_cents(code, values)
                     asks = (*asks, *more)
                 found[code] = Leaf(code, values, is_given, asks)
-                break
     if len({*map(_either_way, found)}) != 1:
         return None
-    best = next(iter(found.values()))
+    best, *others = found.values()
+    if "%" in _either_way(best.code):  # which differ where a half is rounded
+        best = best._replace(conditions=(*best.conditions, *(f"{best.code} == {one.code}" for one in others)))
     factor = _LIKELY_WITH_SAID if best.is_given else _LIKELY
     if any(f" {sign} " in best.code and word in asked for word, sign in _SIGNS):
         factor = _LIKELY_WITH_WORD
@@ -152,6 +155,9 @@ def _digits(value: JSON) -> int:
 
 
 def _either_way(code: str) -> tuple[str, ...]:
-    """A calculation without the order of its parts, which a sum and a product do not have."""
+    """A calculation without the order of its parts, or the way to write a share, which do not matter."""
+    share = re.fullmatch(r"round\((.+) \* \((?:1|100) ([+-]) (.+?)(?: / 100\)|\) / 100), 2\)", code)
+    if share is not None:
+        return (*share.groups(), "%")
     parts = code.removeprefix("round(").removesuffix(", 2)").split(" ")
     return (code,) if "-" in parts or len(parts) != _PARTS else tuple(sorted(parts))

@@ -86,7 +86,8 @@ def candidates(
             scope.readings = Readings(inputs, frozenset(arguments), is_answered)
         try:
             lines = writer.guarded(writer.write(nodes, found, scope))
-            lines = [*(writer.ask_condition() if writer.open_condition else ()), *lines]
+            if writer.open_condition and not writer.is_tested(lines):
+                lines = [*writer.ask_condition(), *lines]
         except Missed as missed:
             yield missed
             continue
@@ -101,6 +102,7 @@ def candidates(
             missing := _unchanged(runs, reads)
             or (_unused(inputs, works, plan.text) if not is_asked and (changing or len(runs) > 1) else "")
             or _merged(inputs, lines)
+            or ("" if has_bounds else _only_in_stops(inputs, plan))
         ):
             lacks_bound = bool(signs_in(inputs.request).get(missing))
             yield Missed(missing)
@@ -115,6 +117,14 @@ def candidates(
             for number in range(len(runs))
         ]
         yield Candidate(plan, each, runs[0], writer.open)
+
+
+def _only_in_stops(inputs: Inputs, plan: DistilledPlan) -> str:
+    """A bound that the user has said, and by which a plan only stops."""
+    body = plan.text.partition('"""\n')[2].splitlines()  # after what it says of its inputs
+    code, signs = "\n".join(line for line in body if " assert " not in line), signs_in(inputs.request)
+    bounds = {name: str(value) for name, value in plan.inputs.items() if signs.get(str(value))}
+    return next((bound for name, bound in bounds.items() if not re.search(rf"\b{name}\b", code)), "")
 
 
 def _scope_of(

@@ -29,6 +29,7 @@ from callsheet.authoring.distillation.item_tests import (
     place_of_field,
     price_fields,
     words_in,
+    words_of_field,
 )
 from callsheet.authoring.distillation.leaves import number_of
 from callsheet.authoring.distillation.wording import NUMBER_WORDS, QUANTIFIERS, SMALL_WORDS, word_set
@@ -140,11 +141,14 @@ def part_named(
         asks = " and ".join(test.code for test in known)
         code = f"[each for each in {listing} if {asks}]"
         kept = [row for row in rows if all(test.holds(row) for test in known)]
+    words = words_in(re.sub(r"\bat (?:most|least)\b", "", said.lower()))  # which is no rank
     if by_time:
         words = [_TIMES.get(word, word) for word in words]
     compared = {word for test in known if test.other for word in test.words}
     ranks = [*_ranks([word for word in words if word not in compared], code, kept, nouns, input_for)]
     understood = {word for test in known for word in test.words} | ORDERS & {*words}
+    ranked = (_ranked_field(word, words, rows) for word in words if word in _FUNCTIONS)
+    understood |= {part for field in ranked if field for part in words_of_field(field)}
     if _is_restricted(words, nouns, asked, understood):
         return UNCLEAR
     if not ranks:

@@ -22,8 +22,10 @@ _PAIRS = (
     ("most recent", "newest"),
     ("most expensive", "priciest"),
     ("least expensive", "cheapest"),
+    *((f"{word} rated", "highest rating") for word in ("best", "top", "highest")),
+    *((f"{word} rated", "lowest rating") for word in ("worst", "lowest")),
 )
-_NOT = word_set(
+NOT = word_set(
     "not no never without isn't aren't isnt arent non nobody none missing lacks lacking lack nothing"
 )
 _WITH = frozenset(("with", "have", "has", "having"))
@@ -71,6 +73,13 @@ COMPARED: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
     **dict.fromkeys(("since", "from", "on or after"), (">=", operator.ge)),
     **dict.fromkeys(("until", "by", "on or before"), ("<=", operator.le)),
 }
+_OR_MORE = {
+    **dict.fromkeys(("later", "after", "more", "above", "over", "newer"), ">="),
+    **dict.fromkeys(("earlier", "before", "less", "fewer", "below", "under", "older"), "<="),
+}
+_BOUND_OR = re.compile(rf"(?<![\w.:-])(\d[\d.:-]*)(?: \w+)? or ({'|'.join(_OR_MORE)})\b")
+_CLAUSE_END = re.compile(r"[,;:.] |\b(?:and|that|which|who|whose|where|(?<!not )with)\b")
+_REVERSED = {"<": ">=", ">": "<=", ">=": "<", "<=": ">", "==": ""}
 DAY = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?\Z")
 _FILES = word_set("file files document documents attachment attachments image images report reports")
 _FILE = re.compile(r"\w\.[A-Za-z][A-Za-z0-9]{1,4}$")
@@ -139,7 +148,12 @@ class Asking(NamedTuple):
     @property
     def denies(self) -> bool:
         """Whether a word denies something, so that it is not clear what holds."""
-        return bool(_NOT & {*self.words})
+        return bool(NOT & {*self.words})
+
+    def denies_it(self, text: str) -> bool:
+        """Whether a word of its clause denies a text that is said."""
+        before = self.said.lower().partition(text.lower().replace("_", " "))[0]
+        return bool(NOT & {*words_in(_CLAUSE_END.split(before)[-1])})
 
 
 def words_in(said: str) -> list[str]:
@@ -161,7 +175,7 @@ def item_tests(asking: Asking, rows: Sequence[dict[str, JSON]]) -> Iterator[Item
         elif all(isinstance(value, str) for value in values):
             texts = [text for text in dict.fromkeys(cast("list[str]", values)) if text not in asking.asked]
             texts = [text for text in texts if _is_said(text, asking.said) and not _is_within(text, asking)]
-            if len(texts) > 1 or (texts and asking.denies):
+            if len(texts) > 1 or (texts and asking.denies_it(texts[0])):
                 yield None
             elif texts:
                 said_words = frozenset(words_in(texts[0].replace("_", " ")))
@@ -170,7 +184,7 @@ def item_tests(asking: Asking, rows: Sequence[dict[str, JSON]]) -> Iterator[Item
         if all(isinstance(value, list) for value in values):
             items = {item for value in values for item in cast("list[JSON]", value) if isinstance(item, str)}
             named = [item for item in sorted(items - asking.asked) if _is_said(item, asking.said)]
-            if len(named) > 1 or (named and asking.denies):
+            if len(named) > 1 or (named and asking.denies_it(named[0])):
                 yield None
             elif named:
                 code = f"{asking.input_for(field, named[0])} in {at}"
@@ -190,7 +204,7 @@ def _flag_tests(field: str, at: str, words: Sequence[str]) -> Iterator[ItemTest]
     if place is None:
         place = next((at for at, word in enumerate(words) if is_kin(word, name)), None)
     if place is not None:
-        negated = bool(_NOT & {*words[max(0, place - 3) : place]})
+        negated = bool(NOT & {*words[max(0, place - 3) : place]})
         yield ItemTest(
             f"not {at}" if negated else at, field, operator.eq, not negated, frozenset([words[place]])
         )
@@ -198,7 +212,7 @@ def _flag_tests(field: str, at: str, words: Sequence[str]) -> Iterator[ItemTest]
     opposites = {prefix + name for prefix in ("un", "non", "non-", "in", "dis")}
     opposites |= {name.replace("on", "off", 1)} if name.startswith("on") else set()
     opposites &= {*words}
-    if opposites and not _NOT & {*words}:
+    if opposites and not NOT & {*words}:
         yield ItemTest(f"not {at}", field, operator.eq, False, frozenset(opposites))
 
 
@@ -210,8 +224,8 @@ def _presence_tests(field: str, at: str, words: Sequence[str]) -> Iterator[ItemT
         if not opposite and not any(is_kin(word, part) for part in parts):
             continue
         near = {*words[max(0, place - NEAR_WORDS) : place]}
-        if opposite or near & _NOT:
-            yield ItemTest(f"not {at}", field, _has, False, frozenset((word, *(near & _NOT))))
+        if opposite or near & NOT:
+            yield ItemTest(f"not {at}", field, _has, False, frozenset((word, *(near & NOT))))
             return
         if near & _WITH:
             yield ItemTest(at, field, _has, True, frozenset((word, *(near & _WITH))))
@@ -222,9 +236,9 @@ def _amount_tests(field: str, at: str, words: Sequence[str]) -> Iterator[ItemTes
     """Whether there is any of what a number counts, as in "that has seats" and "without comments"."""
     place = place_of_field(field, words)
     before = [*words[max(0, place - 2) : place]] if place else list[str]()
-    if not before or (before[-1] not in _WITH | _NOT and not (before[0] in _WITH and before[-1] in _NOT)):
+    if not before or (before[-1] not in _WITH | NOT and not (before[0] in _WITH and before[-1] in NOT)):
         return
-    is_none = bool(_NOT & {*before})
+    is_none = bool(NOT & {*before})
     compare = operator.le if is_none else operator.gt
     yield ItemTest(f"{at} {'<=' if is_none else '>'} 0", field, compare, 0, frozenset((*before, field)))
 
@@ -234,15 +248,30 @@ def _has(value: JSON, wanted: JSON) -> bool:
 
 
 def signs_in(said: str) -> dict[str, str]:
-    """How things compare with the numbers and days that the words name; nothing if a word denies something.
+    """How things compare with the numbers and days that the words name; the reverse after a word that denies.
 
-    >>> signs_in("list the orders over 50 and since 2026-01-31")
-    {'50': '>', '2026-01-31': '>='}
+    >>> signs_in("list the orders over 50 and not changed since 2026-01-31")
+    {'50': '>', '2026-01-31': '<'}
     """
-    if _NOT & {*words_in(said)}:
-        return {}
-    bounds = [(word, number) for word, number, _ in BOUND.findall(said.lower())]
-    return {value: COMPARED[word][0] for word, value in (*bounds, *_DAY_BOUND.findall(said.lower()))}
+    found = {bound[2]: sign for bound, sign, _ in _signed(said.lower())}
+    found |= {value: _OR_MORE[word] for value, word in _BOUND_OR.findall(said.lower())}
+    return {value: sign for value, sign in found.items() if sign}
+
+
+def denied_bounds(said: str) -> frozenset[str]:
+    """The numbers and days with which things compare the reverse, as a word denies it."""
+    return frozenset(bound[2] for bound, sign, is_denied in _signed(said.lower()) if sign and is_denied)
+
+
+def _signed(text: str) -> Iterator[tuple[re.Match[str], str, bool]]:
+    """The bounds in words, how things compare with them, and whether a word denies it."""
+    for pattern in (BOUND, _DAY_BOUND):
+        for bound in pattern.finditer(text):
+            sign = COMPARED[bound[1]][0]
+            before = words_in(_CLAUSE_END.split(text[: bound.start()])[-1])
+            is_denied = bool(NOT & {*(before[-2:] if pattern is BOUND else before)})
+            is_open = not is_denied and bool(NOT & {*before})
+            yield bound, "" if is_open else _REVERSED[sign] if is_denied else sign, is_denied
 
 
 def _number_tests(asking: Asking, rows: Sequence[dict[str, JSON]]) -> Iterator[ItemTest | None]:
@@ -265,7 +294,11 @@ def _number_tests(asking: Asking, rows: Sequence[dict[str, JSON]]) -> Iterator[I
     if not bounds:
         return
     word, digits, unit = bounds[0]
+    after = re.search(rf"{re.escape(digits)}((?:\s+[a-z]+){{0,2}})", asking.said.lower())
+    near = {*words_in(after[1])} if after is not None else set[str]()
+    of_unit = [one for one in numbers_of(rows) if near & {*words_of_field(one)}]
     field = number_field([unit, *asking.words] if unit else asking.words, rows)
+    field = of_unit[0] if len(of_unit) == 1 else field
     is_other_unit = unit in UNITS and unit not in words_of_field(field or "")
     number = number_of(digits)
     if field is None or number is None or len(bounds) > 1 or is_other_unit or asking.denies:
@@ -285,16 +318,20 @@ def _day_tests(asking: Asking, rows: Sequence[dict[str, JSON]]) -> Iterator[Item
     field = _compared_days(rows, asking.words)
     if not bounds or field is None:
         return
-    if len(bounds) > 1 or asking.denies:
+    sign = signs_in(asking.said).get(bounds[0][1], "")
+    if len(bounds) > 1 or not sign:
         yield None
         return
     word, day = bounds[0]
-    sign, compare = COMPARED[word]
+    compare = next(function for one, function in COMPARED.values() if one == sign)
     at = field_code("each", field)
     code = f"{at}[:10] {sign} {asking.input_for(word.replace(' ', '_'), day)}"
     if not all(row[field] for row in rows):
         code = f"{at} and {code}"
-    yield ItemTest(code, field, partial(_day_compares, compare), day, frozenset(word.split()))
+    understood = frozenset(word.split())
+    if sign != COMPARED[word][0]:
+        understood |= NOT & {*asking.words}
+    yield ItemTest(code, field, partial(_day_compares, compare), day, understood)
 
 
 def _day_compares(compare: Callable[[Any, Any], bool], value: Any, limit: Any) -> bool:

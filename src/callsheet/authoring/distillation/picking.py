@@ -7,9 +7,9 @@ items in all examples, or filters and sorts the same lists, the likeliest first.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import chain, combinations, pairwise
 from math import prod
 from typing import Any, cast
 
@@ -33,7 +33,7 @@ _CLEAR = 4
 _NO_CHANCE = 50
 """Of so many choices an item by a field that no word asks for is none."""
 _ASKED = 0.4
-_MOST_TESTS = 200
+_MOST_TESTS, _MOST_NAMED = 200, 6
 _SUPERLATIVES = {
     "min": frozenset(["least", "lowest", "smallest", "cheapest", "shortest", "fewest", "nearest", "minimum"]),
     "max": frozenset(
@@ -103,20 +103,21 @@ def picks(
     items = tuple(table[place] for table, place in zip(tables, places, strict=True))
     code, cost = term.code, term.cost
     is_extreme = bool(scope.words & _EXTREMES) and not scope.is_ordered
-    extremes = [*_extremes(scope, code, tables, items, cost + 0.5)]
-    yield from extremes
-    counts = [*map(len, tables)]
     rows = rows_of([*chain.from_iterable(tables)])
     wanted = [place == n for place, table in zip(places, tables, strict=True) for n in range(len(table))]
-    at_hand = scope.at_hand(counts)
+    at_hand = scope.at_hand([*map(len, tables)])
     is_asked = is_extreme and _is_asked_of(scope.request, code)
     only_said = scope.only_said or is_asked  # what else the chosen ones have in common is chance
     rules = rules_for(rows, wanted, at_hand, scope.words, only_said=only_said, has_bounds=scope.has_bounds)
     is_named = any(
-        one.is_given and len({*map(str, one.values)}) > 1 and rule.code.endswith(f" == {one.code}")
+        one.is_given
+        and len({*map(str, one.values)}) > 1
+        and rule.code.endswith((f" == {one.code}", f".startswith({one.code})"))
         for rule in rules
         for one in at_hand
     )  # what the user says of one item tells it from the others, wherever it is
+    extremes = [*_extremes(scope, code, tables, items, cost + 0.5, is_named=is_named)]
+    yield from extremes
     for at, places_at in (("0", [0] * len(places)), ("-1", [len(table) - 1 for table in tables])):
         if (
             places == places_at
@@ -139,9 +140,8 @@ def picks(
             yield picked, chosen, price, (*asks, *conditions)
     goal_bits = sum(1 << n for n, one in enumerate(wanted) if one)
     seen: set[int] = set()
-    for test in sorted(
-        tests_of(rows, wanted, at_hand, scope.words, only_said=only_said), key=lambda one: one.cost
-    )[:_MOST_TESTS]:
+    tests = [*tests_of(rows, wanted, at_hand, scope.words, only_said=only_said)]
+    for test in _with_pairs(tests, goal_bits):
         if test.passes & goal_bits != goal_bits or test.passes in seen or test.passes == goal_bits:
             continue
         seen.add(test.passes)
@@ -151,7 +151,7 @@ def picks(
             named = 0.4 if scope.words & _PLACES["0"] else 0
             is_line = all(isinstance(item, str) for item in items)  # any text has some lines with a word
             is_meant = bool(named) or (not is_extreme and (not is_line or prod(map(len, kept)) >= _CLEAR))
-            asks = tuple(conditions_of(test.code, code))
+            asks = (*conditions_of(test.code, code), *_of_bounds(scope, test.code, code, tests))
             if is_meant and all(one[0] == item for one, item in zip(kept, items, strict=True)):
                 yield f"{listing}[0]", items, cost + 0.3 + test.cost - named, asks
             if extremes and test.cost >= LIKELY:
@@ -160,6 +160,26 @@ def picks(
                 scope, listing, kept, items, cost + 0.1 + test.cost
             ):
                 yield picked, chosen, price, (*asks, *conditions)
+
+
+def _with_pairs(tests: Iterable[Rule], wanted: int) -> list[Rule]:
+    """The likeliest tests, and two at once of those that words of the user name and the wanted rows pass."""
+    single = sorted(tests, key=lambda one: one.cost)[:_MOST_TESTS]
+    named = [one for one in single if one.cost < LIKELY and one.passes & wanted == wanted][:_MOST_NAMED]
+    pairs = (
+        Rule(f"{one.code} and {two.code}", one.passes & two.passes, one.cost + two.cost)
+        for one, two in combinations(named, 2)
+    )
+    return [*single, *pairs]
+
+
+def _of_bounds(scope: Scope, test: str, listing: str, tests: Sequence[Rule]) -> Iterator[str]:
+    """The conditions that no item is at a bound, if neither words nor the record say whether it is within."""
+    passes = {one.code: one.passes for one in tests}
+    for at, sign, bound in re.findall(r"(each(?:\[[^\]]+\])+) ([<>])=? (\w+)\b", test):
+        less, least = (f"{at} {sign}{end} {bound}" for end in ("", "="))
+        if scope.signs.get(bound) == "" and passes.get(less) == passes.get(least):
+            yield f"all({at} != {bound} for each in {listing})"
 
 
 def _untied(

@@ -22,7 +22,7 @@ LOOKED, JOINED, CHOSEN = "\3", "\4", "\6"
 what was looked up for each, and where items were chosen (before its three parts)."""
 _IMPORTS = (
     (r"\bre\.(?:search|findall)\(", "import re\n"),
-    (r"timedelta\(", "from datetime import date, datetime, timedelta\n"),
+    (r"\b(?:timedelta|date\.fromisoformat)\(", "from datetime import date, datetime, timedelta\n"),
 )
 
 

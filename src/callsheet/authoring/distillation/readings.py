@@ -19,7 +19,7 @@ from callsheet.authoring.distillation.recorded_calls import RecordedCall, texts_
 from callsheet.authoring.distillation.wording import asked_figures
 from callsheet.ir import JSON
 
-_ASKED = (("len(", "count"), ("max(", "max"), ("min(", "min"), ("round(", "mean"))
+_ASKED = (("len(", "count"), ("max(", "max"), ("min(", "min"), ("round(sum(", "mean"))
 _PLACE = re.compile(r"\b(?:first|last)\b")
 
 
@@ -46,7 +46,8 @@ class Readings:
 
     def may_be(self, figure: str) -> bool:
         """Whether a figure of a list, as code, may be meant: one that is no sum is asked for."""
-        return all(word in self.figures for start, word in _ASKED if figure.startswith(start))
+        is_total = figure.startswith("round(sum(") and " / len(" not in figure
+        return is_total or all(word in self.figures for start, word in _ASKED if figure.startswith(start))
 
     def told(self, text: str) -> Iterator[str]:
         """What a plan has because of the words of the user: parts of lists, and words around data."""

@@ -46,6 +46,7 @@ _DAY_BOUNDS = word_set("before after since until by from older newer due overdue
 _KIND = re.compile(r"\[\w+\] ?")
 """What says before a text of which kind it is."""
 _DAY = re.compile(r"\d{4}-\d\d(-\d\d.*)?\Z")
+_MOMENT, _HOUR = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d"), re.compile(r"\d\d:\d\d")
 _DAY_SIZE = 10
 _SIGNS: tuple[tuple[str, Callable[[Any, Any], bool]], ...] = (
     ("<", operator.lt),
@@ -175,6 +176,27 @@ def _tests_of(
                 code = f"{field_code('each', one)} {sign} {field_code('each', two)}"
                 bonus = _SAID if said_in(one, words) or said_in(two, words) else 0
                 yield Rule(code, _bits([*map(compare, left, right)]), (1.4 if bonus else 1.9) - bonus)
+            yield from _tests_of_difference(one, two, (left, right), at_hand, words)
+
+
+def _tests_of_difference(
+    one: str,
+    two: str,
+    columns: tuple[Sequence[float], Sequence[float]],
+    at_hand: Sequence[AtHand],
+    words: frozenset[str],
+) -> Iterator[Rule]:
+    """How the difference of two fields compares with what the user has said of it."""
+    if NAMES_OF_IDS & {*words_of_field(one), *words_of_field(two)}:
+        return
+    gone = [a - b for a, b in zip(*columns, strict=True)]
+    bonus = _SAID if said_in(one, words) or said_in(two, words) else 0
+    for given in at_hand:
+        if given.is_given and given.sign and all(map(is_number, given.values)):
+            limits = cast("Sequence[float]", given.values)
+            compare = dict(_SIGNS).get(given.sign, operator.eq)
+            code = f"{field_code('each', one)} - {field_code('each', two)} {given.sign} {given.code}"
+            yield Rule(code, _bits([*map(compare, gone, limits)]), _cost(given) + _FOREIGN - bonus)
 
 
 def _tests_of_some(
@@ -376,7 +398,8 @@ def _tests_of_days(
             unsaid = 0 if words & _DAY_BOUNDS else _UNSAID
             passes = [compare(a, b) for a, b in days]
             yield f"{at}{left} {sign} {one.code}{right}", passes, _cost(one) + unsaid, ""
-    yield f"{at}[:10] == {one.code}", [a[:10] == b for a, b in pairs], _cost(one) + 0.1, ""
+    if not at.endswith("]") or at.endswith('"]'):
+        yield f"{at}[:10] == {one.code}", [a[:10] == b for a, b in pairs], _cost(one) + 0.1, ""
 
 
 def _membership(at: str, column: Sequence[JSON], one: AtHand) -> Iterator[_Found]:
@@ -414,6 +437,9 @@ def _tests_of_texts(
             )
         if are_days and all(_DAY.match(other) for other in others):
             yield from _tests_of_days(at, pairs, one, words)
+        elif all(map(_MOMENT.match, texts)) and all(map(_HOUR.fullmatch, others)):
+            times = [(text[11:16], other) for text, other in pairs]
+            yield from _tests_of_days(f"{at}[11:16]", times, one, words)
         elif min(map(len, others)) >= _SHORTEST:
             seen = [equal]
             for code, passes in (

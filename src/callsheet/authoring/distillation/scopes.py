@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from functools import cached_property
-from itertools import chain, combinations
+from itertools import chain, combinations, permutations
+from operator import mul, sub
 from typing import Any, NamedTuple, cast
 
 from callsheet.authoring.distillation.choices import Part, is_vague
@@ -359,9 +360,10 @@ def _parted(
     """What words say of the items of lists, and those that pass."""
     rows = rows_of([*chain.from_iterable(tables)])
     every = (1 << len(rows)) - 1
+    given = {quoted(one.values[0]) for one in at_hand if one.is_given and one.values}
     all_tests = [
         *tests_of(rows, [True] * len(rows), at_hand, words, only_said=False),
-        *states_of(rows, words),
+        *(one for one in states_of(rows, words) if one.code.rpartition(" == ")[2] not in given),
     ]
     telling = (one for one in all_tests if one.cost < LIKELY and one.passes not in (0, every))
     tests = sorted(telling, key=lambda one: one.cost)[:_MOST_LIKELY]
@@ -403,6 +405,9 @@ def _within(term: Term) -> Iterator[Term]:
     """The lists in a list, as one; what its objects have in a field, each once."""
     tables = cast("tuple[list[JSON], ...]", term.values)
     rows = [*chain.from_iterable(tables)]
+    if rows and all(isinstance(row, list) for row in rows):
+        inner = tuple([*chain.from_iterable(cast("list[list[JSON]]", table))] for table in tables)
+        yield Term(f"[item for each in {term.code} for item in each]", cast("Any", inner), term.cost + 0.5)
     if rows and all(isinstance(row, dict) for row in rows):
         objects = cast("list[dict[str, Any]]", rows)
         for name in objects[0]:
@@ -481,9 +486,12 @@ def _figures(scope: Scope, lists: Sequence[Term] | None) -> Iterator[Term]:
                 (f"[row[{quoted(n)}] for row in {term.code}]", [[row[n] for row in one] for one in objects])
                 for n in names
             ]
-            for n, m in combinations(sorted(names), 2):
-                code = f"[row[{quoted(n)}] * row[{quoted(m)}] for row in {term.code}]"
-                columns.append((code, [[row[n] * row[m] for row in one] for one in objects]))
+            are_several = max(map(len, tables)) > 1  # of one row a figure is what it is calculated of
+            for n, m in permutations(sorted(names), 2) if are_several else ():
+                signs = (("*", mul), ("-", sub))[n > m : 1 + ("sum" in scope.asks)]
+                for sign, function in signs:
+                    code = f"[row[{quoted(n)}] {sign} row[{quoted(m)}] for row in {term.code}]"
+                    columns.append((code, [[function(row[n], row[m]) for row in one] for one in objects]))
         for code, numbers in columns:
             yield Term(f"sum({code})", tuple(map(sum, numbers)), term.cost + 0.6, is_filled)
             if any(isinstance(x, float) for one in numbers for x in one):

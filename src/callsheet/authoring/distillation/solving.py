@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, permutations
+from datetime import date
+from itertools import chain, permutations, product
+from math import inf
 from typing import Any, cast
 
 from callsheet.authoring.distillation import guards
 from callsheet.authoring.distillation.calculations import calculated, in_cents, with_differences
 from callsheet.authoring.distillation.leaves import Source, is_number, leaves_of, number_of
 from callsheet.authoring.distillation.picking import loops, picks
-from callsheet.authoring.distillation.rules import common_start, said_in
+from callsheet.authoring.distillation.rules import common_start, rows_of, rules_for, said_in
 from callsheet.authoring.distillation.scopes import (
     Looped,
     Scope,
@@ -44,6 +46,20 @@ _CALCULATIONS: tuple[tuple[str, Callable[[float, float], float]], ...] = (
     ("{} * (1 - {} / 100)", lambda a, b: a * (1 - b / 100)),
     ("{} * (1 + {} / 100)", lambda a, b: a * (1 + b / 100)),
 )
+_OF_THREE: tuple[tuple[str, Callable[[float, float, float], float]], ...] = (
+    ("{} * {} - {}", lambda a, b, c: a * b - c),
+    ("{} * {} + {}", lambda a, b, c: a * b + c),
+    ("({} - {}) * {}", lambda a, b, c: (a - b) * c),
+    ("({} + {}) * {}", lambda a, b, c: (a + b) * c),
+    ("{} * {} * {}", lambda a, b, c: a * b * c),
+    ("{} - {} - {}", lambda a, b, c: a - b - c),
+    ("{} + {} + {}", lambda a, b, c: a + b + c),
+    ("{} - {} + {}", lambda a, b, c: a - b + c),
+)
+_FACTORS = (100, 1_000, 60)
+"""How many of a unit are one of another."""
+_AFTER = 0.05
+_FEW_DIGITS, _LEAST_DIGITS, _MANY_DIGITS, _MOST_OF_THREE = 4, 5, 8, 12
 
 
 def solve(scope: Scope, name: str, goal: Sequence[JSON]) -> list[Term]:
@@ -76,14 +92,60 @@ def solve(scope: Scope, name: str, goal: Sequence[JSON]) -> list[Term]:
             found += _numbers(scope, cast("Sequence[float]", goal))
         elif all(isinstance(value, str) for value in goal) and not any(term.cost < _CLEAR for term in found):
             found += _texts(scope, name, cast("Sequence[str]", goal))
+    if not found and scope.is_round and len({*map(str, goal)}) == 2:
+        found += _either(scope, goal)
+    if is_number(first) and str(first) not in scope.request and _follows(scope, found):
+        found = [one for one in found if one.code != repr(first)]
     if guards.is_name(name) and isinstance(first, int):  # an identifier is that of something
         found = [one for one in found if one.code != repr(first)] or found
-    found = [
-        term._replace(cost=term.cost - scope.met_by(term.code, term.code if term.picked else ""))
-        for term in found
-    ]
+    found = _as_said(scope, found)
     found.sort(key=lambda term: term.cost)
-    return [*{term.code: term for term in reversed(found)}.values()][::-1][:_MOST]
+    once: dict[str, Term] = {}
+    for term in found:  # in the order of the likeliest of each
+        once.setdefault(term.code, term)
+    return [*once.values()][:_MOST]
+
+
+def _as_said(scope: Scope, found: Sequence[Term]) -> list[Term]:
+    """The terms, likelier as they compare as the words say; but a field of an item that is so chosen is no
+    likelier than what the user has said itself.
+    """
+    least = min((one.cost for one in found if not one.picked and _follows(scope, [one])), default=-inf)
+    costs = [one.cost - scope.met_by(one.code, one.code if one.picked else "") for one in found]
+    return [
+        one._replace(cost=max(cost, least + _AFTER) if one.picked and one.cost > least else cost)
+        for one, cost in zip(found, costs, strict=True)
+    ]
+
+
+def _follows(scope: Scope, found: Sequence[Term]) -> bool:
+    """Whether a number follows from a word of the user, so that it is no constant."""
+    given = [one.code for one in scope.sources if one.is_given]
+    calculated = [one.code for one in found if " for " not in one.code]  # how many there are may be chance
+    return any(re.search(rf"\b{name}\b", code) for code in calculated for name in given)
+
+
+def _either(scope: Scope, goal: Sequence[JSON]) -> Iterator[Term]:
+    """One of two values, by a test of the item that the user names.
+
+    A value that they do not name is a word that comes twice at least.
+    """
+    texts = [*map(str, goal)]
+    values = dict(zip(texts, goal, strict=True))
+    for word in values:
+        is_said = re.search(rf"(?<!\w){re.escape(word)}(?!\w)", scope.request.lower()) is not None
+        if not is_said and (texts.count(word) == 1 or not re.fullmatch(r"[a-z][a-z_-]+", word)):
+            return
+    items = (one for one in scope.sources if not one.is_given and isinstance(one.values[0], dict))
+    for source, (one, other) in product(items, (values, [*values][::-1])):
+        wanted = [text == one for text in texts]
+        at_hand = scope.at_hand([1] * scope.size, source.code)
+        rules = rules_for(rows_of(source.values), wanted, at_hand, scope.words, only_said=True)
+        codes = [re.sub(r"\beach\b", source.code, rule.code) for rule in rules]
+        if codes:
+            whole = f"({quoted(values[one])} if {codes[0]} else {quoted(values[other])})"
+            yield Term(whole, (*goal,), 1.5, tuple(f"({codes[0]}) == ({code})" for code in codes[1:]))
+            return
 
 
 def _has_name(value: JSON, scope: Scope) -> bool:
@@ -128,13 +190,15 @@ def _built(scope: Scope, goal: Sequence[dict[str, JSON]]) -> Iterator[Term]:
 
 def _lists(scope: Scope, name: str, goal: Sequence[list[JSON]]) -> Iterator[Term]:
     several = frozenset(word for word in scope.words if word.endswith("s"))
+    are_several = False
     for looped, code, cost, conditions in _columns(scope, name, goal):
         is_several = " if " in looped.code and said_in(
             looped.code.partition(" if ")[0].rpartition(" in ")[2], several
         )
         whole = looped.code if code == "row" else f"[{code} for row in {looped.code}]"
+        are_several |= is_several
         yield Term(whole, tuple(goal), cost - 1.0 * is_several, conditions)
-    if len({*map(len, goal)}) == 1:
+    if len({*map(len, goal)}) == 1 and not are_several:  # one, where words say several, is chance
         members = [
             best(solve(scope, name.rstrip("s"), [one[n] for one in goal])) for n in range(len(goal[0]))
         ]
@@ -191,17 +255,24 @@ def _numbers(scope: Scope, goal: Sequence[float]) -> Iterator[Term]:
     if scope.readings is not None and not any(goal):
         return  # what there is nothing of shows nothing
     is_small = all(abs(value) < _SMALL for value in goal)
-    for term in figures(scope, [*scope.lists, *scope.likely]) if not scope.is_row else ():
-        if are_same(term.values, goal) and not (is_small and term.code.startswith(("min(", "max("))):
-            yield term
+    lists = [*scope.lists, *scope.likely] if not scope.is_row else []
+    fitting = [one for one in figures(scope, lists) if are_same(one.values, goal)]
+    if not fitting and scope.readings is not None and lists and _tells(goal, _LEAST_DIGITS):
+        fitting = [one for one in figures(scope, scope.every_list) if are_same(one.values, goal)]
+    if scope.readings is not None:
+        fitting = [_not_only_of_part(scope, one) for one in fitting]
+    yield from (one for one in fitting if not (is_small and one.code.startswith(("min(", "max("))))
     if scope.readings is not None:
         leaves = [*chain.from_iterable(map(leaves_of, scope.sources))]
         found = calculated((*goal,), leaves, scope.readings.figures)
         if found is not None:
             yield Term(found.code, (*goal,), 1.5, found.conditions)
+        else:
+            yield from _converted((one for one in scope.plain if all(map(is_number, one.values))), goal)
         return
     if is_small:
         return
+    yield from _days_between(scope, goal)
     known = [term for term in scope.plain if all(map(is_number, term.values)) and not term.conditions]
     known += [
         term._replace(code=f"int({term.code})", values=tuple(map(int, cast("Any", term.values))))
@@ -210,16 +281,75 @@ def _numbers(scope: Scope, goal: Sequence[float]) -> Iterator[Term]:
         and not term.conditions
     ]
     known = known[:30]
-    of_two = [*_calculations(permutations(known, 2), goal)]
+    of_two = [*_converted(known, goal), *_calculations(permutations(known, 2), goal)]
     differing = (
         with_differences(known, lambda one, two, code, gone: Term(code, gone, one.cost + two.cost))
         if not of_two
         else ()
     )
     either = [pair for one, two in differing for pair in ((one, two), (two, one))]
-    for term in of_two or [*_calculations(either, goal)]:
+    for term in of_two or [*_calculations(either, goal)] or _of_three(known, goal, scope.words):
         code, asks = (term.code, ()) if of_two else in_cents(term.code, goal)
         yield term._replace(code=code, conditions=(*term.conditions, *asks))
+
+
+def _not_only_of_part(scope: Scope, total: Term) -> Term:
+    """The sum of a part of a list, which has to be that of all if it was in the only run."""
+    whole = re.sub(r"\[each for each in ([^\[\]]+(?:\[[^\]]+\])*) if .*?\](?=\]\))", r"\1", total.code)
+    others = figures(scope, scope.every_list) if whole != total.code and "sum(" in whole else ()
+    if any(one.code == whole and are_same(one.values, total.values) for one in others):
+        return total._replace(conditions=(*total.conditions, f"{total.code} == {whole}"))
+    return total
+
+
+def _tells(goal: Sequence[float], least: int) -> bool:
+    """Whether numbers have so many digits altogether, which no chance gives."""
+    return sum(len(re.sub(r"\D|0+\Z", "", one)) for one in {*map(str, goal)}) >= least
+
+
+def _converted(known: Iterable[Term], goal: Sequence[float]) -> Iterator[Term]:
+    """Numbers in another unit."""
+    for term in known if _tells(goal, _LEAST_DIGITS) else ():
+        numbers = cast("Sequence[float]", term.values)
+        for factor in _FACTORS:
+            for sign, made in (("/", [n / factor for n in numbers]), ("*", [n * factor for n in numbers])):
+                if are_same(made, goal):
+                    yield term._replace(
+                        code=f"{term.code} {sign} {factor}", values=(*goal,), cost=term.cost + 0.5
+                    )
+
+
+def _of_three(known: Sequence[Term], goal: Sequence[float], words: frozenset[str]) -> Iterator[Term]:
+    """What is calculated of three numbers, of which one may be a word: twice as many."""
+    if not _tells(goal, _MANY_DIGITS):
+        return
+    twice = [Term("2", (2,) * len(goal), 0.8)] if words & {"twice", "double"} else []
+    for some in permutations([*twice, *known[:_MOST_OF_THREE]], 3):
+        a, b, c = (cast("Sequence[float]", one.values) for one in some)
+        for form, function in _OF_THREE:
+            if function(a[0], b[0], c[0]) == goal[0]:
+                values = [function(*each) for each in zip(a, b, c, strict=True)]
+                if are_same(values, goal):
+                    code = form.format(*(one.code for one in some))
+                    yield Term(code, (*goal,), sum(one.cost for one in some))
+
+
+def _days_between(scope: Scope, goal: Sequence[float]) -> Iterator[Term]:
+    """How many days lie between two days."""
+    if not _tells(goal, _FEW_DIGITS) or not all(isinstance(one, int) for one in goal):
+        return
+    days = [
+        one for one in scope.plain if all(isinstance(value, str) and DAY.match(value) for value in one.values)
+    ]
+    for one, two in permutations(days[:_MOST_OF_THREE], 2):
+        pairs = cast("Iterable[tuple[str, str]]", zip(one.values, two.values, strict=True))
+        try:
+            values = [(date.fromisoformat(a[:10]) - date.fromisoformat(b[:10])).days for a, b in pairs]
+        except ValueError:
+            continue
+        if are_same(values, goal):
+            code = f"(date.fromisoformat({one.code}[:10]) - date.fromisoformat({two.code}[:10])).days"
+            yield Term(code, (*goal,), one.cost + two.cost, (*one.conditions, *two.conditions))
 
 
 def _calculations(pairs: Iterable[tuple[Term, Term]], goal: Sequence[float]) -> Iterator[Term]:
@@ -273,6 +403,8 @@ def _texts(scope: Scope, name: str, goal: Sequence[str]) -> Iterator[Term]:
                 hours = cast("tuple[int, ...]", term.values)
                 forms.append((f"format({term.code}, '02')", tuple(f"{value:02}" for value in hours)))
                 forms.append((f"format({term.code} + 1, '02')", tuple(f"{value + 1:02}" for value in hours)))
+            if any(isinstance(value, int) and abs(value) >= 1_000 for value in term.values):
+                forms.append((f"format({term.code}, ',')", tuple(f"{v:,}" for v in cast("Any", term.values))))
             if any(isinstance(value, float) for value in term.values):
                 forms.append(
                     (f"format({term.code}, '.2f')", tuple(f"{cast('float', v):.2f}" for v in term.values))
@@ -340,7 +472,9 @@ def _numbers_in(
                 yield term._replace(code=f"format({exact}, '.2f')", values=column)
                 continue
             codes = [f"format({term.code}, '.2f')"] if decimal else []
-            if all(str(value) == one for value, one in zip(term.values, column, strict=True)):
+            is_of_cents = bool(codes) and term.code.endswith(" / 100")
+            is_plain = all(str(value) == one for value, one in zip(term.values, column, strict=True))
+            if is_plain and not is_of_cents:
                 codes.append(f"str({term.code})")
                 if all(isinstance(value, float) and round(value, 2) == value for value in term.values):
                     codes.append(f"str(round({term.code}, 2))")

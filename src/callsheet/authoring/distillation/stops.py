@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import product
+from itertools import chain, product
 from typing import Any, cast
 
 from callsheet.authoring.distillation import guards
 from callsheet.authoring.distillation.choices import ORDERS, is_unclear
 from callsheet.authoring.distillation.conditions import Condition, Result, condition_of
 from callsheet.authoring.distillation.inputs import SAID, Inputs
-from callsheet.authoring.distillation.item_tests import words_in
+from callsheet.authoring.distillation.item_tests import NOT, denied_bounds, words_in, words_of_field
 from callsheet.authoring.distillation.leaves import Source, is_number
 from callsheet.authoring.distillation.lists import tables_in
 from callsheet.authoring.distillation.outliers import (
@@ -34,9 +34,20 @@ from callsheet.authoring.distillation.readings import nouns_of
 from callsheet.authoring.distillation.recorded_calls import RecordedCall, texts_in
 from callsheet.authoring.distillation.rules import in_all
 from callsheet.authoring.distillation.scopes import Looped, Scope
-from callsheet.authoring.distillation.wording import is_kin, restrictions, word_set
+from callsheet.authoring.distillation.wording import (
+    NUMBER_WORDS,
+    QUANTIFIERS,
+    SMALL_WORDS,
+    is_kin,
+    restrictions,
+    word_set,
+)
 from callsheet.ir import JSON
 
+_OF_ITEMS = ("if", "unless", "when")
+"""The words of conditions that each item may meet or not."""
+_EACH = word_set("them they it their its")
+_HOW_MANY = re.compile(r"\b(?:there|all|any|none|no|nothing|more|less|fewer|least|most|some|\d+)\b")
 _OF_CODE = word_set("each one row item all any key min max for in if not")
 """The words that code has by itself."""
 
@@ -84,7 +95,7 @@ class Stops:
             each.append({one.code: one for one in found or ()})
         code, *others = [one for one in each[0] if all(one in found for found in each)] or [""]
         if not code:
-            return self.ask_condition()
+            return self.ask_condition() if self.may_ask else []
         self.open_condition = ""
         figures = [found[code] for found in each]
         if not others and figures[0].figure:
@@ -94,6 +105,17 @@ class Stops:
             f"    if not ({code}):",
             "        return None",
         ]
+
+    def is_tested(self, lines: Sequence[str]) -> bool:
+        """Whether the user's condition is about each of several things, and a plan tests them for that."""
+        clause = re.search(rf"\b{self.open_condition}\b([^,;.]*)", self.inputs.request.lower())
+        words = re.findall(r"\w+", clause[1]) if clause is not None else []
+        if self.open_condition not in _OF_ITEMS or not _EACH & {*words} or _HOW_MANY.search(" ".join(words)):
+            return False
+        words = [word for word in words if word not in SMALL_WORDS | QUANTIFIERS]
+        tests = " ".join(line.partition(" if ")[2] for line in lines if " assert " not in line)
+        fields = chain.from_iterable(map(words_of_field, re.findall(r"\[[\"'](\w+)[\"']\]", tests)))
+        return any(is_kin(word, field) for field in fields for word in words)
 
     def ask_condition(self) -> list[str]:
         """The lines that ask for what a model decided: that the user's condition held. Raises Missed."""
@@ -142,6 +164,8 @@ class Stops:
         nouns = self.nouns_in(code)
         written = {word.lower() for word in re.findall(r"[^\W\d_]+", text)} - _OF_CODE
         data = self.words_of({*re.findall(r"\w+", text)})
+        if denied_bounds(self.inputs.request) & data:
+            data |= NOT  # the comparison is the reverse
         return [
             word
             for word in restrictions(self.inputs.request, nouns)
@@ -203,12 +227,16 @@ class Stops:
     def as_chosen(self, lines: Sequence[str]) -> Iterator[str]:
         """The lines, with stops where an item is not as the chosen ones, if words are not understood."""
         text = "\n".join(line for line in lines if " assert " not in line and not line.startswith(LOOKED))
-        known: set[str] = set()
+        depths: dict[str, int] = {}
         for line in lines:
             if not line.startswith(CHOSEN):
-                known |= {*re.findall(r"^ *(\w+) = await", line)}
+                depth = len(line) - len(line.lstrip(" "))
+                if depth:  # after a loop, the results in it are those of its last round
+                    depths = {name: at for name, at in depths.items() if at <= depth}
+                depths |= dict.fromkeys(re.findall(r"^ *(\w+) = await", line), depth)
                 yield line
                 continue
+            known = depths.keys()
             indent, code, whole = line[1:].split(CHOSEN)
             if code == "each":
                 asks = self.of_items(
@@ -252,9 +280,8 @@ class Stops:
         data = self.words_of(used & (tested | varied))
         is_compared = any(re.search(r" [<>]=? ", line) for line in lines)
         known = ORDERS | data | nouns | (ORDERED if is_compared else frozenset[str]())
-        said = re.sub(
-            r"\b(?:that|which) (?=(?:the|my|our)\b)", "", self.inputs.request
-        )  # what others do with it
+        # what others do with it, and "who had one", which is one of what was named, tells nothing
+        said = re.sub(r"\b(?:that|which) (?=(?:the|my|our)\b)|\bha(?:d|s|ve) one\b", "", self.inputs.request)
         words = [one for one in (*restrictions(said, nouns), *restricting(said)) if one not in known]
         flags = (
             in_all(guards.same_state(name, call.result, flags_only=True) for call in calls)
@@ -264,6 +291,8 @@ class Stops:
             word for one in flags for at in one for word in re.findall(r"[a-z]+", at.partition("[")[2])
         }
         written -= _OF_CODE
+        counts = {*map(int, re.findall(r"\[:(\d{1,2})\]", text))}
+        written |= {word for number, word in enumerate(NUMBER_WORDS) if number in counts}
         return [one for one in dict.fromkeys(words) if not any(is_kin(one, other) for other in written)]
 
     def tested(self, line: str) -> str:

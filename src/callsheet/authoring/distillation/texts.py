@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime, timedelta
+from functools import partial
 from itertools import chain, permutations
 from typing import Any, cast
 
@@ -23,6 +24,18 @@ _MOST_DAYS, _LEAST = 400, 3
 LONE = re.compile(r"(?<![\w.:-])\d+(?:\.\d+)?(?![\w:-]|\.\d)")
 """A number by itself, which another time is another."""
 DAY, _TIME = re.compile(r"\d{4}-\d\d-\d\d"), re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?")
+_READ = "date.fromisoformat({0}[:10])"
+
+
+def _spoken(form: str, text: str, *, is_first: bool) -> str:
+    """A day as people write it, perhaps with its number first; "" of what is none."""
+    try:
+        day = date.fromisoformat(text[:10]) if DAY.match(text) else None
+    except ValueError:
+        return ""
+    return "" if day is None else f"{day.day if is_first else ''}{day.strftime(form)}"
+
+
 _FORMS: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("{}.lower()", str.lower),
     ("{}.upper()", str.upper),
@@ -46,8 +59,27 @@ _FORMS: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("{}[11:]", lambda one: one[11:] if _TIME.match(one) else ""),
     ("{}[11:16]", lambda one: one[11:16] if _TIME.match(one) else ""),
     ('re.search("\\\\d{{4}}-\\\\d\\\\d", {}).group(0)', lambda one: re.findall(r"\d{4}-\d\d", one)[0]),
+    ('{}.replace(" ", "")', lambda one: one.replace(" ", "")),
+    ('{}.replace("-", "")', lambda one: one.replace("-", "")),
+    *(
+        (
+            f'{"str(" + _READ + ".day) + " if is_first else ""}{_READ}.strftime("{form}")',
+            partial(_spoken, form, is_first=is_first),
+        )
+        for form, is_first in (
+            (" %B %Y", True),
+            (" %B", True),
+            (" %b %Y", True),
+            ("%d.%m.%Y", False),
+            ("%d/%m/%Y", False),
+            ("%m/%d/%Y", False),
+            ("%B %Y", False),
+            ("%A", False),
+        )
+    ),
 )
 """What is made of a text."""
+_MOMENT, _FIGURE = re.compile(r"\d{4}-\d\d-\d\d|\d\d:\d\d"), re.compile(r"\b(?:len|sum|min|max)\(")
 _MOST_WORDS = 400
 _REST = re.compile(r"[.,]\d")
 _SECONDS = re.compile(r"^:00(?!\d)")
@@ -73,6 +105,7 @@ def parts(scope: Scope, goal: Sequence[str]) -> Iterator[Term]:
     yield from _times(terms, goal, is_one=scope.readings is not None)
     for term in scope.lists if not scope.is_row else ():
         tables = cast("tuple[list[JSON], ...]", term.values)
+        yield from _common_fields(term)
         if all(tables) and max(map(len, tables)) > 1:
             for code, items, cost, conditions in [*picks(scope, term, goal)][:4]:
                 for leaf in leaves_of(Source(code, items)):
@@ -82,6 +115,18 @@ def parts(scope: Scope, goal: Sequence[str]) -> Iterator[Term]:
                     yield one
                     if all(isinstance(v, str) and v for v in one.values):
                         yield from _forms(one, goal)
+
+
+def _common_fields(term: Term) -> Iterator[Term]:
+    """The texts that a field has in all items of a list alike, as a unit."""
+    tables = [[row for row in cast("list[JSON]", one) if isinstance(row, dict)] for one in term.values]
+    for name in tables[0][0] if all(tables) else ():
+        columns = [[row.get(name) for row in rows] for rows in tables]
+        if all(isinstance(one[0], str) and one.count(one[0]) == len(one) > 1 for one in columns):
+            at = json.dumps(name, ensure_ascii=False)
+            is_one = f"len({{one[{at}] for one in {term.code}}}) == 1"
+            values = tuple(one[0] for one in columns)
+            yield Term(f"{term.code}[0][{at}]", values, term.cost + 0.6, (*term.conditions, is_one))
 
 
 def _forms(term: Term, goal: Sequence[str]) -> Iterator[Term]:
@@ -183,7 +228,8 @@ def _times(terms: Sequence[Term], goal: Sequence[str], *, is_one: bool) -> Itera
             [] if is_known or is_one else [Term(str(abs(n)), (abs(n),) * len(wanted), 1.0) for n in far if n]
         )
         for number in (*numbers, *constant):
-            units = (("minutes", 60), ("hours", 3600)) if is_time else (("days", 86400), ("weeks", 7 * 86400))
+            units = (("days", 86400), ("weeks", 7 * 86400))
+            units = (("minutes", 60), ("hours", 3600), *units) if is_time else units
             for unit, seconds in units:
                 for sign in (1, -1):
                     try:
@@ -204,6 +250,7 @@ def _times(terms: Sequence[Term], goal: Sequence[str], *, is_one: bool) -> Itera
                             tuple(wanted),
                             term.cost + number.cost,
                             (*term.conditions, *number.conditions),
+                            picked=(*term.picked, *number.picked),
                         )
 
 
@@ -286,13 +333,19 @@ def composed(goal: Sequence[str], pool: dict[tuple[str, ...], list[Term]], scope
         return None
     terms = [term for _, term in pieces if term is not None]
     words = "".join(text for text, _ in pieces)
-    if len(pieces) == 1 or any(
-        LONE.search(text)
-        or _is_data(text, scope.seen)
-        or _is_rest_of_name(text, scope.seen)
-        or not ((len({*goal}) > 1 and not re.search(r"\d", text)) or scope.may_stay(_SECONDS.sub("", text)))
-        for text, term in pieces
-        if term is None
+    if (
+        len(pieces) == 1
+        or _has_part_of_day(pieces, goal[0])
+        or any(
+            LONE.search(text)
+            or _is_data(text, scope.seen)
+            or _is_rest_of_name(text, scope.seen)
+            or not (
+                (len({*goal}) > 1 and not re.search(r"\d", text)) or scope.may_stay(_SECONDS.sub("", text))
+            )
+            for text, term in pieces
+            if term is None
+        )
     ):
         return None
     code = _fstring(pieces)
@@ -307,6 +360,21 @@ def composed(goal: Sequence[str], pool: dict[tuple[str, ...], list[Term]], scope
 def _may_be_part(text: str, code: str) -> bool:
     """Whether a text that never differed may be a part: a field; words of prose are written."""
     return ("(" not in code or text != text.lower()) and (len(text) >= _LEAST or text.isalnum())
+
+
+def _has_part_of_day(pieces: Sequence[tuple[str, Term | None]], text: str) -> bool:
+    """Whether digits of a day are words between parts, or digits of a day or an hour how many there are of
+    something. Another time they are others; the first day of a month is written so.
+    """
+    end = 0
+    for words, term in pieces:
+        start, end = end, end + len(words if term is None else str(term.values[0]))
+        for one in _MOMENT.finditer(text) if term is None or _FIGURE.search(term.code) else ():
+            within = text[max(start, one.start()) : min(end, one.end())]
+            is_word = term is None and (":" in one[0] or within == "-01")
+            if re.search(r"\d", within) and not is_word:
+                return True
+    return False
 
 
 def _is_data(text: str, seen: frozenset[str]) -> bool:

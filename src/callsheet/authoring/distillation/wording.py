@@ -15,6 +15,10 @@ _SHORTEST_STEM = 5
 _CONDITIONS = frozenset(
     ("if", "unless", "whether", "otherwise", "else", "or", "depending", "provided", "when")
 )
+_OR_MORE = re.compile(
+    r"\bor (?=(?:later|earlier|more|less|fewer|after|before|above|below|over|under|newer|older)\b)"
+)
+"""The word within a bound, as in "10 or more"."""
 
 
 def unquoted(said: str) -> str:
@@ -29,10 +33,11 @@ def unquoted(said: str) -> str:
 def condition_in(said: str) -> str:
     """The word with which a request makes something depend on what is found; "" if there is none.
 
-    >>> condition_in("if it rains, tell ann"), condition_in("tell ann")
+    >>> condition_in("if it rains, tell ann"), condition_in("tell ann at 9:00 or later")
     ('if', '')
     """
-    return next((word for word in re.findall(r"\w+", unquoted(said).lower()) if word in _CONDITIONS), "")
+    words = re.findall(r"\w+", _OR_MORE.sub("", unquoted(said).lower()))
+    return next((word for word in words if word in _CONDITIONS), "")
 
 
 def counts(said: str) -> bool:

@@ -240,7 +240,7 @@ class PlanWriter(Stops):
             return self.asked(scope, tool, name, goal)
         likely = [options[0], *rivals_of(options)]
         field = re.search(r'\["(\w+)"\]$', options[0].code)
-        if field is not None and guards.is_more(field[1]):
+        if field is not None and tool in self.reads and guards.is_more(field[1]):
             raise Missed(tool, name)  # the next page, of how many
         codes = [each.code for each in likely]
         if scope.readings is not None and not scope.only_said and (len(likely) > 1 or likely[0].picked):
@@ -567,13 +567,11 @@ class PlanWriter(Stops):
             )
             for item, one in zip(items, rounds, strict=True)
         ]
-        found = rules_for(
-            rows_of(every),
-            wanted,
-            scope.at_hand([1] * len(rounds)),
-            scope.words,
-            only_said=scope.readings is not None,
-        )
+        rows, at_hand = rows_of(every), scope.at_hand([1] * len(rounds))
+        found = rules_for(rows, wanted, at_hand, scope.words, only_said=scope.readings is not None)
+        if not found:  # "the others" are those that are not as the words say
+            others = rules_for(rows, [not one for one in wanted], at_hand, scope.words, only_said=True)
+            found = [one._replace(code=f"not ({one.code})") for one in others]
         if not found:
             raise Missed(rounds[0].head[0].tool, "a test")
         codes = [
