@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import gc
-import logging
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
-from functools import cache, partial
+from collections.abc import Iterable
+from functools import cache
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 
-from benchmarks.simulation.case import Case, Report
 from benchmarks.simulation.mutations import MUTATIONS, Mutation
+from benchmarks.simulation.processes import reports, seldom_garbage
 from benchmarks.simulation.simulation import Prepared, prepare, simulate
 
 
@@ -32,9 +28,7 @@ def main() -> int:
     kinds.add_argument("--mutations", nargs="?", const="", help="plant each bug whose name has this text")
     kinds.add_argument("--stops", action="store_true", help="with time limits, and groups that stop")
     given = parser.parse_args()
-    logging.getLogger("opentelemetry.context").disabled = True  # it reports sessions of dead processes
-    gc.freeze()  # of what a seed leaves, little is in cycles
-    gc.set_threshold(20_000, 20, 100)
+    seldom_garbage()
     if given.mutations is None:
         return _try_seeds(given.seeds or range(1, 1001), given.jobs, stops=given.stops)
     return _try_mutations(given.seeds, given.mutations)
@@ -60,7 +54,7 @@ def _seeds(text: str) -> range:
 def _try_seeds(seeds: range, jobs: int, *, stops: bool) -> int:
     began, tried, failed, calls = time.perf_counter(), 0, 0, 0
     faults: Counter[str] = Counter()
-    for report in _reports(seeds, jobs, stops=stops):
+    for report in reports(seeds, jobs, stops=stops):
         tried += 1
         if tried % 1000 == 0:
             print(f"{tried} of {len(seeds)} seeds, {failed} failed", file=sys.stderr, flush=True)
@@ -76,22 +70,6 @@ def _try_seeds(seeds: range, jobs: int, *, stops: bool) -> int:
     print(f"{tried} seeds, {calls} calls, {failed} failed; {took:.1f} s, {rate:.0f} a minute of CPU")
     print(", ".join(f"{name} {count}" for name, count in sorted(faults.items())))
     return 1 if failed else 0
-
-
-def _reports(seeds: range, jobs: int, *, stops: bool) -> Iterator[Report]:
-    if jobs == 1:
-        yield from map(partial(_report, stops=stops), seeds)
-        return
-    with ProcessPoolExecutor(jobs) as processes:
-        yield from processes.map(partial(_without_trace, stops=stops), seeds, chunksize=10)
-
-
-def _report(seed: int, *, stops: bool) -> Report:
-    return simulate(prepare(Case.of(seed, stops=stops)))
-
-
-def _without_trace(seed: int, *, stops: bool) -> Report:
-    return replace(_report(seed, stops=stops), trace=[])
 
 
 def _try_mutations(seeds: range | None, text: str) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Generator, Hashable, Iterable,
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias, cast
 
+from callsheet.frontends.python.analysis.constructors import fields_given
 from callsheet.frontends.python.analysis.container_words import (
     FRESH_METHODS,
     FRESH_TEXTS,
@@ -469,6 +470,11 @@ class SharedValues(ABC):
         if name is not None and self._makes_object(name):
             made = Node()
             made.is_object = True
+            fields = fields_given(self.definitions.get(name), node)
+            if fields is not None:
+                for field, one in fields:
+                    merge(named_part(made, field), self.value(one))
+                return made
             for one in given:
                 put(made, self.value(one))
             return made

@@ -12,13 +12,14 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
 from callsheet.frontends.python import core
+from callsheet.frontends.python.analysis.constructors import keeps_each_once
 from callsheet.frontends.python.analysis.container_words import PUTS
 from callsheet.frontends.python.analysis.kinds import FLAT, Kinds
 from callsheet.frontends.python.analysis.objects import Node, chain, find
 from callsheet.frontends.python.analysis.shared_values import Comprehension
 from callsheet.frontends.python.analysis.sharing import Sharing
 from callsheet.frontends.python.analysis.variables import PureFlow
-from callsheet.frontends.python.source import dotted, is_named, own_nodes, parameters_of, walk
+from callsheet.frontends.python.source import dotted, is_named, own_nodes, walk
 
 _COPIES: Final = frozenset(
     {"list", "tuple", "sorted", "reversed", "dict", "set", "enumerate", "zip", "deque", "iter"}
@@ -233,7 +234,7 @@ class _Reader:
                 held = [put._replace(path=(*put.path, None)) for put in self._puts(holder, where)]
                 given = _stored(method, args)
                 return [*held, *(put for one in given for put in self._puts(one, where))]
-            case ast.Call(func=ast.Name(id=name), args=args, keywords=words) if _keeps_each_once(
+            case ast.Call(func=ast.Name(id=name), args=args, keywords=words) if keeps_each_once(
                 self.kinds.definitions.get(name)
             ):
                 parts = [*args, *(word.value for word in words)]
@@ -424,25 +425,6 @@ def _exposed(body: list[ast.stmt]) -> set[str]:
     flow = PureFlow()
     flow.run(body)
     return flow.exposed
-
-
-def _keeps_each_once(made: ast.stmt | None) -> bool:
-    """Whether an object of a class holds each argument that makes it in one place at most."""
-    if not isinstance(made, ast.ClassDef) or made.bases or made.keywords:
-        return False
-    methods = {one.name: one for one in made.body if isinstance(one, ast.FunctionDef)}
-    init = methods.get("__init__")
-    if init is None:
-        return "__post_init__" not in methods and "__new__" not in methods
-    itself, *given = [one.arg for one in parameters_of(init.args)] or [""]
-    read = [one.id for one in walk(init) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
-    fields = [one for one in walk(init) if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store)]
-    is_plain = all(
-        isinstance(one, (ast.Assign, ast.AnnAssign)) or isinstance(getattr(one, "value", None), ast.Constant)
-        for one in init.body
-    )
-    only_stores = read.count(itself) == len(fields)
-    return is_plain and only_stores and all(read.count(name) < 2 for name in given)
 
 
 def _any_item(source: ast.expr) -> ast.expr:
