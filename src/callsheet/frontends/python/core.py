@@ -355,16 +355,16 @@ def is_set_if_none(body: Block, name: str) -> bool:
     return all(name not in bound_by(one) or _is_default(one, name) for one in all_of(body))
 
 
-def _asks_for_none(test: ast.expr, name: str) -> bool:
+def _asks_for_none(test: ast.expr, name: str, op: type[ast.cmpop] = ast.Is) -> bool:
     match test:
-        case ast.Compare(left=ast.Name(id=known), ops=[ast.Is()], comparators=[ast.Constant(value=None)]):
-            return known == name
+        case ast.Compare(left=ast.Name(id=known), ops=[one], comparators=[ast.Constant(value=None)]):
+            return known == name and isinstance(one, op)
         case _:
             return False
 
 
 def _is_default(one: Core, name: str) -> bool:
-    """Whether a statement is `if x is None: x = …` or `x = … if x is None else x`, or takes x back."""
+    """Whether a statement gives a parameter a value only where it is None, or takes it back."""
     match one:
         case Pure(stmt=ast.If(test=test, body=body, orelse=[])):
             return _asks_for_none(test, name) and all(isinstance(each, ast.Assign) for each in body)
@@ -372,6 +372,8 @@ def _is_default(one: Core, name: str) -> bool:
             stmt=ast.Assign(targets=[ast.Name()], value=ast.IfExp(test=test, orelse=ast.Name(id=known)))
         ):
             return known == name and _asks_for_none(test, name)
+        case Pure(stmt=ast.Assign(targets=[ast.Name()], value=ast.IfExp(test=test, body=ast.Name(id=known)))):
+            return known == name and _asks_for_none(test, name, ast.IsNot)
         case _:
             return isinstance(one, Pure) and one.takes_back == name
 

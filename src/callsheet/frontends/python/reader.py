@@ -17,7 +17,7 @@ from callsheet.frontends.pure_code.refusals import judged
 from callsheet.frontends.python import core
 from callsheet.frontends.python.analysis.class_state import check_class_state
 from callsheet.frontends.python.analysis.early_ends import early_ends
-from callsheet.frontends.python.analysis.kinds import ltp_function, objects_given
+from callsheet.frontends.python.analysis.kinds import arguments_given, ltp_function
 from callsheet.frontends.python.analysis.ordered_texts import check_ordered_texts
 from callsheet.frontends.python.analysis.unordered import orders_seen
 from callsheet.frontends.python.annotations import Annotations, is_moment, moment
@@ -323,7 +323,7 @@ class _Compiler:
         self.copies = Copies()
         self.deep: set[str] = set()
         self.results: dict[int, Result] = {}
-        self.objects: dict[int, set[str]] = {}
+        self.given: dict[int, dict[str, str]] = {}
 
     @cached_property
     def guarded(self) -> frozenset[str]:
@@ -337,7 +337,7 @@ class _Compiler:
         self._check_definitions()
         main, translator = self._translate(program.main, None, ())
         callers = [(main, translator), *(self.done[id(node)] for node in reversed(self.order))]
-        self.objects = objects_given(
+        self.given = arguments_given(
             ((one, {**program.definitions, **each.definitions()}) for one, each in callers), program.resolved
         )
         inputs = tuple(self._input(one, main) for one in main.parameters)
@@ -530,7 +530,7 @@ class _Compiler:
             self.names.fresh,
             self.plan_names,
             self.results,
-            objects=self.objects.get(id(function.node), ()),
+            given=self.given.get(id(function.node), {}),
             is_main=is_main,
         )
 

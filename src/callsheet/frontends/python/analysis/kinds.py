@@ -8,13 +8,13 @@ classes of its own any value may be an object of them, unless it is surely data.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from callsheet.frontends.expressions.names import FUNCTIONS, VERSION_1
 from callsheet.frontends.python import core
 from callsheet.frontends.python.analysis.container_words import BINDERS, PUTS
-from callsheet.frontends.python.source import dotted, last_name, own_nodes, parameters_of, walk
+from callsheet.frontends.python.source import dotted, last_name, names_read, own_nodes, parameters_of, walk
 
 ANY, OPAQUE, DATA = "any", "opaque", "data"
 NUMBERS: Final = frozenset({"int", "float", "bool", "number"})
@@ -127,21 +127,20 @@ class Kinds:
         resolved: Callable[[ast.AST], str | None],
         result: Callable[[core.Call], str],
         changed: Callable[[core.Call], Sequence[str | None]],
-        objects: Container[str] = (),
+        given: Mapping[str, str] | None = None,
     ) -> None:
         """`result` gives the kind of what a call of an async function returns.
 
         `changed` gives those of the new values that it gives the variables which it changes; None for one
-        that it gives none. `objects` are the variables that calls give objects of Python's own.
+        that it gives none. `given` are the kinds of what its calls give it, where they are known.
         """
         self.definitions, self.resolved, self.result, self.changed = definitions, resolved, result, changed
         self.calls: dict[str, core.Call] = {}
         """The calls whose results stand before new values of variables, by what these tuples are kept in."""
         self.has_objects = any(_makes_objects(one, resolved) for one in definitions.values())
         start = self._seen(ANY)
-        self.known = {
-            name: OPAQUE if name in objects else start for name in (*function.parameters, *function.captured)
-        }
+        names = (*function.parameters, *function.captured)
+        self.known = {name: self._seen((given or {}).get(name, start)) for name in names}
         self.assigned: dict[str, str] = {}
         """The kinds of what the function itself gives its variables."""
         self.functions: dict[str, str] = {}
@@ -485,37 +484,69 @@ class Kinds:
         return result
 
 
-def objects_given(
+def arguments_given(
     functions: Iterable[tuple[core.Function, Mapping[str, ast.stmt]]],
     resolved: Callable[[ast.AST], str | None],
-) -> dict[int, set[str]]:
-    """The variables that calls of async functions give Python's own objects, by the function's node.
+) -> dict[int, dict[str, str]]:
+    """The kinds of what the calls of each async function give its variables, by the function's node.
 
-    `functions` are those of a program, each before those that it calls, with the pure functions it knows.
+    `functions` are all of a program, each before those that it calls, with the pure functions it knows. One
+    that is called by itself, or by one behind it, may be given anything, but for objects of Python's own.
     """
-    given: dict[int, set[str]] = {}
-    results: dict[int, str] = {}
     known = {id(function.node): (function, definitions) for function, definitions in functions}
+    order = {number: at for at, number in enumerate(known)}
+    given: dict[int, dict[str, str]] = {}
+    results: dict[int, str] = {}
+    called = {number: [*_helpers_called(function)] for number, (function, _) in known.items()}
+    again = {
+        id(call.helper)
+        for number, calls in called.items()
+        for call in calls
+        if order[id(call.helper)] <= order[number]
+    }
 
     def result(call: core.Call) -> str:
         made = results.get(id(call.helper))
         if made is None:
             results[id(call.helper)] = ANY
-            made = results[id(call.helper)] = kinds_of(id(call.helper)).returned(known[id(call.helper)][0])
+            function = known[id(call.helper)][0]
+            made = results[id(call.helper)] = kinds_of(id(call.helper), is_whole=False).returned(function)
         return made
 
-    def kinds_of(number: int) -> Kinds:
+    def kinds_of(number: int, *, is_whole: bool) -> Kinds:
         function, definitions = known[number]
-        return Kinds(function, definitions, resolved, result, lambda _: (), given.get(number, ()))
+        kinds = given.get(number, {})
+        if not is_whole:
+            kinds = {name: kind for name, kind in kinds.items() if kind == OPAQUE}
+        return Kinds(function, definitions, resolved, result, lambda _: (), kinds)
 
-    for number, (function, _) in known.items():
-        calls = [one for one in core.all_of(function.body) if isinstance(one, core.Call) and one.helper]
+    for number, calls in called.items():
         if not calls:
             continue
-        kinds = kinds_of(number)
-        if kinds.has_objects:
-            break
+        kinds = kinds_of(number, is_whole=number not in again)
         for call in calls:
-            names = {one.name for one in call.arguments if one.name and kinds.of(one.value) == OPAQUE}
-            given.setdefault(id(call.helper), set()).update(names)
-    return given
+            function = known[id(call.helper)][0]
+            of = given.setdefault(id(call.helper), {})
+            values = {one.name: one.value for one in call.arguments}
+            for name in (*function.parameters, *function.captured):
+                of[name] = join(
+                    of.get(name), _kind_given(values.get(name), function.defaults.get(name), kinds)
+                )
+    return {
+        number: {name: kind for name, kind in of.items() if kind == OPAQUE or number not in again}
+        for number, of in given.items()
+    }
+
+
+def _helpers_called(function: core.Function) -> Iterator[core.Call]:
+    """The calls of async functions in a function."""
+    for one in core.all_of(function.body):
+        if isinstance(one, core.Call) and one.helper is not None:
+            yield one
+
+
+def _kind_given(value: ast.expr | None, default: ast.expr | None, kinds: Kinds) -> str:
+    """The kind of an argument; a default has the names that are known where the function stands."""
+    if value is None or (value is default and names_read(value)):
+        return ANY
+    return kinds.of(value)

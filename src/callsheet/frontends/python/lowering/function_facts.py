@@ -7,7 +7,7 @@ name would see: between calls a plan's variables hold values, and not references
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
@@ -84,7 +84,7 @@ class FunctionFacts:
         plan_names: Mapping[int, str],
         results: dict[int, Result],
         *,
-        objects: Container[str] = (),
+        given: Mapping[str, str],
         is_main: bool,
     ) -> None:
         """`definitions` are the pure functions of this function and those around it, by name."""
@@ -108,7 +108,7 @@ class FunctionFacts:
             self.names |= core.bound_names(function.body)
             self.variables = Variables(function, self.names, extra)
         self.kinds = Kinds(
-            function, self.all_definitions, program.resolved, self._result_kind, self._changed_kinds, objects
+            function, self.all_definitions, program.resolved, self._result_kind, self._changed_kinds, given
         )
         self.keys = _names_of_keys(function)
         self.sharing = Sharing(self.names, self.functions, self.kinds)
