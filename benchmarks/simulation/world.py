@@ -208,7 +208,12 @@ class World:
         return calls[0] if count == 1 else {"calls": calls}
 
     def forgive(self, upto: int) -> None:
-        """The power has taken what came after an event: calls with a lost intent may take place again."""
+        """The power has taken what came after an event: calls with a lost intent may take place again.
+
+        An agent may then make another call under the same name, such as one that an earlier call's lost
+        answer gives that one's idempotency key.
+        """
+        self.keys = {key: delivery for key, delivery in self.keys.items() if key in self.recorded.intents}
         for effects in self.effects.values():
             effects[:] = [intent for intent in effects if intent <= upto]
 
