@@ -265,3 +265,24 @@ def test_function_that_a_time_limit_stops_gives_back_what_it_added_or_is_refused
         "    except TimeoutError:\n        pass\n    return found\n"
     )
     assert codes(source) == ["PYT015"]
+
+
+def test_call_that_waits_for_what_another_beside_it_changes_is_refused() -> None:
+    source = """import asyncio
+async def main():
+    state, seen = {"ready": False}, []
+    async def make():
+        await asyncio.sleep(1)
+        state["ready"] = True
+    async def use():
+        while not state["ready"]:
+            await asyncio.sleep(0.5)
+        seen.append(await score(1))
+    await asyncio.gather(use(), make())
+    return seen
+"""
+    (refused,) = read_python(source, tools=SIGNATURES).diagnostics
+    assert (refused.code, refused.message) == (
+        "PYT015",
+        "state in make is changed, and use looks at it while it runs",
+    )

@@ -7,7 +7,7 @@ what a lock guards, what is only added to, and what is touched before the first 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
 from callsheet.frontends.python import core
 from callsheet.frontends.python.source import names_bound, own_nodes, walk
@@ -17,6 +17,19 @@ from callsheet.frontends.python.syntax import SHARED_LOCK
 def runs_in_turn(function: core.Function) -> bool:
     """Whether the calls of a function, whose changes are known, may run one after another."""
     return any(test(function) for test in (is_locked, is_blind, _is_early, _is_last))
+
+
+def looks_after_wait(function: core.Function, names: Set[str | None]) -> bool:
+    """Whether a function reads some of its variables once it has waited, or in a loop that waits."""
+    has_waited = False
+    for one in function.body if names else ():
+        inside = list(core.all_of([one]))
+        waits = any(isinstance(each, (core.Call, core.Wait, core.Together)) for each in inside)
+        goes_on = waits and isinstance(one, (core.Loop, core.While, core.Attempt))
+        if (has_waited or goes_on) and any(_names_in(_own_part(each)) & names for each in inside):
+            return True
+        has_waited = has_waited or waits
+    return False
 
 
 def _own_part(one: core.Core) -> list[ast.AST]:

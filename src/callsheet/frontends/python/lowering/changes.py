@@ -18,7 +18,7 @@ from callsheet.frontends.python.analysis.kinds import ANY, Kinds
 from callsheet.frontends.python.analysis.objects import NOTHING_SHARED, chain, find
 from callsheet.frontends.python.analysis.shared_values import Functions
 from callsheet.frontends.python.analysis.sharing import Sharing, sharing_of
-from callsheet.frontends.python.analysis.turns import is_locked, runs_in_turn
+from callsheet.frontends.python.analysis.turns import is_locked, looks_after_wait, runs_in_turn
 from callsheet.frontends.python.error_values import as_group, is_marked
 from callsheet.frontends.python.lowering.additions import added_after, added_after_all, raised_if
 from callsheet.frontends.python.rewrites.inlining import name_called
@@ -318,6 +318,7 @@ class Taking:
                 made += self._one_by_one(one) if apart is None else apart
                 continue
             if isinstance(one, core.Together) and self._changing_in(one.members):
+                self._check_seen(one.members)
                 is_seen = caught or self.is_guarded
                 names = self._changing, self.around, self.fresh, self.own_errors
                 together = None if self.is_limited else added_after_all(one, *names, is_seen=is_seen)
@@ -401,6 +402,20 @@ class Taking:
                     f"let {found.name} return what it adds, and put the results together after the gather",
                 )
             )
+
+    def _check_seen(self, block: core.Block) -> None:
+        """Raises Refused where a call waits, and then looks at what another one beside it changes."""
+        calls = [one for one in core.all_of(block) if isinstance(one, core.Call)]
+        for call, found in self._changing_in(block):
+            given = {one.name: one.value for one in call.arguments}
+            changed = {name.id for one in found.changes if isinstance(name := given.get(one), ast.Name)}
+            for other in calls:
+                of = None if other is call else self.functions.get(id(other.helper))
+                if of is None:
+                    continue
+                names = {one.name for one in other.arguments if names_read(one.value) & changed}
+                if looks_after_wait(of, names - {*of.changes}):
+                    raise _refused(call, found, f"is changed, and {of.name} looks at it while it runs")
 
     def _each_its_own(self, one: core.Loop) -> core.Block | None:
         """Let calls side by side that each change their own item give it back; None for other calls.
