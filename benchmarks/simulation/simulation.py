@@ -16,6 +16,7 @@ from benchmarks.simulation.course import Course
 from benchmarks.simulation.faults import Faults
 from benchmarks.simulation.watching import Memory, watching
 
+from callsheet.machine import Status
 from callsheet.machine.keys import parse_key
 
 _SMALL_RESULTS = 100_000
@@ -84,14 +85,16 @@ def simulate(seed: int | Prepared) -> Report:
 
 
 def _is_timely(course: Course) -> bool:
-    """Whether calls under way were given up, one was refused for what others had returned, or an item failed.
+    """Whether calls under way were given up, one was refused, or an item failed.
 
-    A loop of a plan of version 1 begins no more items after that.
+    What runs beside a refused call is then as far as it is; a loop of a plan of version 1 begins no more items
+    after a failed one.
     """
     world, error = course.world, (course.end and course.end.error) or ""
     failed = {f"{parse_key(key).step}: ?FOREACH" for key in world.recorded.failed}
     has_ended_loop = any(line.lstrip().startswith(tuple(failed)) for line in course.text.splitlines())
-    return world.has_given_up or "a higher max_bytes allows more" in error or has_ended_loop
+    is_refused = course.end is not None and course.end.status == Status.REFUSED.value
+    return world.has_given_up or is_refused or "a higher max_bytes allows more" in error or has_ended_loop
 
 
 def _has_come_to_too_much(course: Course) -> bool:
