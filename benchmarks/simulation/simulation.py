@@ -87,8 +87,8 @@ def simulate(seed: int | Prepared) -> Report:
 def _is_timely(course: Course) -> bool:
     """Whether calls under way were given up, one was refused, or an item failed.
 
-    What runs beside a refused call is then as far as it is; a loop of a plan of version 1 begins no more items
-    after a failed one.
+    What runs beside a refused call is then as far as it is; a loop of a plan of version 1 begins no more
+    items after a failed one.
     """
     world, error = course.world, (course.end and course.end.error) or ""
     failed = {f"{parse_key(key).step}: ?FOREACH" for key in world.recorded.failed}
