@@ -42,7 +42,6 @@ root of a sandbox (gVisor, Kata) such a file system belongs to its processes alo
 ROOM = 1024 * 1024
 """Bytes that must be free on the disk to claim a run."""
 _MOUNTS = Path("/proc/self/mounts")
-_SCHEME = lazy.pattern(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
 class JournalPaths(NamedTuple):
@@ -57,12 +56,18 @@ class JournalPaths(NamedTuple):
     """A folder with the values over 256 KiB, by their hash."""
 
 
+def _is_scheme(part: str) -> bool:
+    """Whether the first part of a path is that of an address, and no drive."""
+    name = part.removesuffix(":")
+    return len(name) > 1 and name != part and name.isascii() and name.replace("+", "").isalnum()
+
+
 def place_of(path: Path) -> JournalPaths:
     """The files of the journal at `path`, made absolute; raises JournalError as `beside_journal`.
 
     Also (JRN010) for an address, such as `postgresql://…`, which as a path would be that of a new folder.
     """
-    if path.parts and _SCHEME.fullmatch(path.parts[0]) and len(path.parts) > 1:
+    if len(path.parts) > 1 and _is_scheme(path.parts[0]):
         raise JournalError(
             "JRN010",
             f"the journal cannot be at an address ({path.parts[0]}//…): it is a file of this machine",

@@ -89,7 +89,7 @@ from callsheet.frontends.python.rewrites.recursion import Copies, depth_of
 from callsheet.frontends.python.rewrites.recursive_flows import recursive_flows_as_visits
 from callsheet.frontends.python.rewrites.setters import setters_as_methods
 from callsheet.frontends.python.rewrites.shared_defaults import shared_defaults_as_variables
-from callsheet.frontends.python.rewrites.started_in_loops import collect_tasks
+from callsheet.frontends.python.rewrites.started_in_loops import collect_tasks, sources_before_tasks
 from callsheet.frontends.python.rewrites.task_numbers import tasks_as_numbers
 from callsheet.frontends.python.rewrites.task_words import STARTS
 from callsheet.frontends.python.rewrites.timeouts import loop_times_as_moments
@@ -213,6 +213,7 @@ def _rewrites(
         (iterators_as_steps, (ast.Call, ast.GeneratorExp)),
         (spread_calls_as_functions, ("gather", *STARTS)),
         (_of_nodes(mixed_calls_as_one), ("gather",)),
+        (sources_before_tasks, tuple(STARTS)),
         (_of_nodes(collect_tasks), ("TaskGroup",)),
         (_of_nodes(firsts_as_one), ("return_when",)),
         (lambda module, nodes: tasks_as_numbers(module, nodes, warned), tuple(STARTS)),

@@ -12,8 +12,9 @@ import copy
 from collections.abc import Sequence
 from typing import cast
 
-from callsheet.frontends.python.rewrites.inlining import Fresh, Replacing, blocks_of
-from callsheet.frontends.python.source import Nodes, last_name, own_nodes, waits
+from callsheet.frontends.python.rewrites.inlining import Fresh, Replacing, blocks_of, rewrite_blocks
+from callsheet.frontends.python.rewrites.task_words import STARTS
+from callsheet.frontends.python.source import Nodes, last_name, own_nodes, waits, walk
 from callsheet.frontends.python.syntax import load, placed, store
 
 _STATES = frozenset({"cancelled", "exception", "done", "cancel", "add_done_callback"})
@@ -55,6 +56,38 @@ def collect_tasks(nodes: Nodes) -> bool:
                     block[number + 1 : number + 1] = after
                     break
     return changed
+
+
+def sources_before_tasks(module: ast.Module, nodes: Nodes) -> bool:
+    """Wait for what tasks of a comprehension are made of before it; whether there was anything to wait for.
+
+    >>> module = ast.parse('tasks = {x: asyncio.create_task(get(x)) for x in await names()}')
+    >>> sources_before_tasks(module, Nodes(module))
+    True
+    >>> print(ast.unparse(module))
+    given_at_1 = await names()
+    tasks = {x: asyncio.create_task(get(x)) for x in given_at_1}
+    """
+    fresh = Fresh(nodes)
+
+    def made_of(one: ast.stmt) -> list[ast.stmt] | None:
+        first = one.body[0] if isinstance(one, ast.AsyncWith) and _group_of(one) is not None else one
+        match first:
+            case ast.Assign(value=ast.ListComp() | ast.DictComp() as many) if any(map(_starts, walk(many))):
+                source = many.generators[0].iter
+            case _:
+                return None
+        if not waits(source):
+            return None
+        name = fresh("given")
+        many.generators[0].iter = placed(load(name), source)
+        return [placed(ast.Assign([store(name)], source), source), one]
+
+    return rewrite_blocks([module.body, *blocks_of(nodes)], made_of)
+
+
+def _starts(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and last_name(node.func) in STARTS
 
 
 def _group_of(node: ast.AsyncWith) -> str | None:
