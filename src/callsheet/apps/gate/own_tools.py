@@ -449,7 +449,9 @@ def _value(journal: Journal, run_id: str, name: str, start: int) -> OwnAnswer:
     value = found.places[0].value
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     end = min(start + MOST_OF_A_VALUE, len(text))
-    if start or end < len(text):
+    if start > end:
+        text = f"there is nothing at {start:,}: the text has {len(text):,} characters"
+    elif start or end < len(text):
         asked = "what=answer" if name == ANSWER else f"what=value, variable={name}"
         rest = f"; for the rest: run ({asked}, start={end})" if end < len(text) else ""
         text = f"{text[start:end]}\ncharacters {start:,} to {end:,} of {len(text):,}{rest}"
