@@ -7,6 +7,7 @@ import re
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.apps.http.conftest import running
@@ -64,6 +65,34 @@ async def test_failed_items_are_run_again_and_the_page_says_what_is_kept(windows
         await web.page.locator("h1 .words", has_text="Done").wait_for()
         assert (folder / "notes.txt").read_text() == "a\nb\nend\n"
         await web.leave()
+
+
+async def test_edited_plan_keeps_finished_calls_after_the_page_has_shown_which(
+    windows: Windows, folder: Path
+):
+    text = '# ltp: 2\n@NOTE (line="a") > $n\n@NOTE (line="b") > $m\n'
+    with running(folder) as api:
+        run = api("POST", "/v1/runs", {"plan": text, "name": "blocks"}).json["run_id"]
+        api.ended(run)
+        web = await browse(windows, api)
+        await web.sign_in(f"run={run}")
+        await web.page.click(".branching summary")
+        await web.page.click("button:has-text('Edit the plan')")
+        await web.page.wait_for_selector("#plan-text")
+        await web.wait_for(lambda: _holds(web.page, 'line="b"'))
+        await web.page.fill("#plan-text", text.replace('line="b"', 'line="c"'))
+        await web.page.click("button:has-text('keep finished calls')")
+        await web.page.locator(".consent", has_text="kept: 1 call").wait_for()
+        assert (folder / "notes.txt").read_text() == "a\nb\n"
+        await web.page.click("text=Continue anyway")
+        await web.page.locator(".what", has_text=f"from run {run}").wait_for()
+        await web.page.locator("h1 .words", has_text="Done").wait_for()
+        assert (folder / "notes.txt").read_text() == "a\nb\nc\n"
+        await web.leave()
+
+
+async def _holds(page: Any, text: str) -> bool:
+    return text in await page.inner_text("#plan-text")
 
 
 async def test_run_is_undone_after_the_page_has_shown_what_that_takes(windows: Windows, folder: Path):

@@ -54,6 +54,8 @@ function Actions({ at, label }) {
     ${canHaveFailedItems() ? html`<p><button class="plain" disabled=${isBusy}
         onClick=${() => branch("rerun", { failed_items: true })}>Rerun failed items</button>
       <small class="quiet">what the other items of loops gave is kept</small></p>` : ""}
+    ${actions.value.change ? html`<p><button class="plain" onClick=${actions.value.change}>Edit the plan</button>
+      <small class="quiet">a run of it can keep finished calls</small></p>` : ""}
     <form onSubmit=${fork}>
       <label>Fork after event ${at}, with <select value=${name} onChange=${into(setName)}>
         <option value="">no change</option>
@@ -69,7 +71,7 @@ function Actions({ at, label }) {
 }
 
 // The calls that need consent. It is scrolled into view and focused, and its buttons stay visible below a long list.
-function Consent({ effects, isBusy, onLeave }) {
+export function Consent({ effects, isBusy, onLeave }) {
   const box = useSeen(effects);
   useEffect(() => box.current.focus({ preventScroll: true }), [effects]);
   return html`<div class="notice consent" role="group" aria-label="Consent" tabindex="-1" ref=${box}>

@@ -1,5 +1,5 @@
 // Another run like a recorded one: the same plan, inputs and terms. Secrets are never taken over.
-import { request } from "./session.js";
+import { Refused, request } from "./session.js";
 import { textOf } from "./fields.js";
 import { go } from "./route.js";
 
@@ -36,4 +36,17 @@ export async function runAgain(id) {
   const body = { plan: begun.plan, name: begun.name.slice(0, 80), inputs: begun.inputs, ...terms };
   const { run_id } = await request("/v1/runs", { body });
   return go(`run=${run_id}`);
+}
+
+// Branches or undoes a run. Returns the calls with side effects and the code of consent to exactly these if
+// they need consent, otherwise null.
+export async function branch(path, body) {
+  try {
+    const { run_id } = await request(path, { body });
+    await go(`run=${run_id}`);
+    return null;
+  } catch (error) {
+    if (error instanceof Refused && error.problem.consent) return error.problem;
+    throw error;
+  }
 }

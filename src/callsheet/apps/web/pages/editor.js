@@ -2,7 +2,8 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Tabs, html } from "../../viewer/ui.js";
 import { ErrorMessage, into, typed, useAction } from "../../viewer/actions.js";
-import { draftLike, termsOf } from "./again.js";
+import { Consent } from "../../viewer/branching.js";
+import { branch, draftLike, termsOf } from "./again.js";
 import { fieldsOf, valuesOf } from "./fields.js";
 import { Inputs } from "./inputs.js";
 import { request } from "./session.js";
@@ -28,6 +29,7 @@ export function Editor({ id, like }) {
   const [policy, setPolicy] = useState({}); // the selected policy, as parameters of requests
   const [secrets, setSecrets] = useState({}); // the texts of secret inputs, which are never stored
   const [problems, setProblems] = useState({}); // what is wrong with which input
+  const [effects, setEffects] = useState(null); // calls of a run that keeps others, and a function to confirm them
   const box = useRef(null);
   const { text, inputs, terms } = draft.value;
   const known = useRef(null); // the schema of the inputs of the last text that was a plan
@@ -36,6 +38,7 @@ export function Editor({ id, like }) {
   const setText = (changed) => {
     draft.value = { ...draft.value, text: changed };
     setRefusal([]);
+    setEffects(null);
   };
   const setInputs = (changed) => {
     const hidden = (fields || []).filter((field) => field.isSecret).map((field) => field.name);
@@ -81,6 +84,14 @@ export function Editor({ id, like }) {
       const body = { plan: text, name: id || (terms && terms.name) || goalOf(text), ...inputValues(), ...more };
       const { run_id } = await request("/v1/runs", { body });
       await go(`run=${run_id}`);
+    });
+  // a run of this text with the inputs of the one that it is like, whose finished calls it keeps
+  const keep = (agreed = {}) =>
+    perform(async () => {
+      const like = terms.like;
+      const asked = await branch(`/v1/runs/${encodeURIComponent(like)}/rerun`, { plan: text, ...agreed });
+      const confirm = () => keep({ consent: asked.consent });
+      setEffects(asked ? { list: asked.effects, kept: asked.kept || [], confirm } : null);
     });
   // in its own spelling, or in another one
   const format = (to = null) =>
@@ -128,6 +139,9 @@ export function Editor({ id, like }) {
     <div class="head-line">
       <h1>${id || "New plan"}</h1>
       <button class="plain strong" disabled=${isBusy || !text.trim()} onClick=${run} title="Ctrl Enter">► Run</button>
+      ${terms ? html`<button class="plain" disabled=${isBusy || !text.trim()} onClick=${() => keep()}
+        title=${`With the inputs of ${terms.like}, whose finished calls are kept where they are the same`}
+        >Run, keep finished calls</button>` : ""}
       <span class="joined">
         <button class="plain" disabled=${isBusy} onClick=${() => format()}>Format</button>
         <${Spelling} of=${checked && checked.syntax} isBusy=${isBusy} onPick=${format} />
@@ -140,6 +154,7 @@ export function Editor({ id, like }) {
     </div>
     ${id ? "" : html`<${Goal} onPlan=${create} />`}
     <${ErrorMessage} text=${problem} />
+    ${effects ? html`<${Consent} effects=${effects} isBusy=${isBusy} onLeave=${() => setEffects(null)} />` : ""}
     <div class="editor-panes">
       <${PlanText} box=${box} text=${draftText} marked=${marked} terms=${{ inputs: names }} onText=${setText} onFix=${goToFix} />
       <section class="panel beside" aria-label="Analysis">

@@ -5,7 +5,7 @@ import { Viewer, open } from "../../viewer/viewer.js";
 import { served } from "../../viewer/sources.js";
 import { actions, base } from "../../viewer/state.js";
 import { Refused, isSignedIn, request, roles } from "./session.js";
-import { runAgain } from "./again.js";
+import { branch, runAgain } from "./again.js";
 import { go } from "./route.js";
 
 export function Run({ id, other }) {
@@ -63,17 +63,4 @@ function actionsOf(id, run, source, other) {
     whole: (digest) => request(`${run}/values/${digest}${query}`, { as: "text" }),
     spans: () => request(`${run}/spans`),
   };
-}
-
-// Branches or undoes this run. Returns the calls with side effects and the code of consent to exactly these if
-// they need consent, otherwise null.
-async function branch(path, body) {
-  try {
-    const { run_id } = await request(path, { body });
-    await go(`run=${run_id}`);
-    return null;
-  } catch (error) {
-    if (error instanceof Refused && error.problem.consent) return error.problem;
-    throw error;
-  }
 }
