@@ -67,9 +67,7 @@ async def test_failed_items_are_run_again_and_the_page_says_what_is_kept(windows
         await web.leave()
 
 
-async def test_edited_plan_keeps_finished_calls_after_the_page_has_shown_which(
-    windows: Windows, folder: Path
-):
+async def test_edited_plan_keeps_finished_calls_once_the_page_has_shown_them(windows: Windows, folder: Path):
     text = '# ltp: 2\n@NOTE (line="a") > $n\n@NOTE (line="b") > $m\n'
     with running(folder) as api:
         run = api("POST", "/v1/runs", {"plan": text, "name": "blocks"}).json["run_id"]
