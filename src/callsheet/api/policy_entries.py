@@ -239,6 +239,11 @@ def _renamed(policy: Policy, names: Callable[[str], tuple[str, ...]]) -> Policy:
         policy,
         allowed_tools=None if policy.allowed_tools is None else frozenset(of(policy.allowed_tools)),
         denied_tools=frozenset(of(policy.denied_tools)),
+        sources=tuple(
+            replace(rule, pattern=name)
+            for rule in policy.sources
+            for name in (names(rule.pattern) if rule.kind == "tool" else (rule.pattern,))
+        ),
         agent=None
         if agent is None
         else replace(
